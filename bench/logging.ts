@@ -90,6 +90,7 @@ const contents = createLoggedContents({
   metrics: { contentsLost() {} },
 });
 const broadcast = createBroadcast({
+  secret: 'a secret of thirty-two characters!',
   destinations: [
     {
       name: 'bench',

@@ -17,6 +17,7 @@ import { createChatCompletion } from './api/chat/create-chat-completion.ts';
 import { getGeneration } from './api/chat/get-generation.ts';
 import { getGenerationContent } from './api/chat/get-generation-content.ts';
 import { createLoggedContents } from './api/chat/logged-contents.ts';
+import { checkAddresses } from './api/check-addresses.ts';
 import { createCompletion } from './api/completions/create-completion.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
@@ -291,6 +292,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     destinations: config.logging.broadcast,
     services,
     version: gatewayVersion(),
+    secret: options.secret,
     clock,
     chance: Math.random,
     metrics,
@@ -319,6 +321,10 @@ export async function createApp(options: AppOptions): Promise<App> {
   await server.register(
     (scope, _options, done) => {
       const api = scope as unknown as Server;
+      api.addHook('preHandler', (request, _reply, done) => {
+        if (request.route.config.metered !== undefined) checkAddresses(request.body, config.media);
+        done();
+      });
       const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
       createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, envelopes });
       countMessageTokens(api, { inference, clock, envelopes });

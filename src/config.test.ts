@@ -215,7 +215,7 @@ describe('gateway.yaml', () => {
         dialect: 'openai-chat',
         base_url: 'https://api.acme.example/v1',
         credential: 'k',
-        quirks: {},
+        quirks: { inline_media: true },
         data_policy: { training: false, retention_days: 0 },
         abort_stops_billing: true,
         headers: {},
@@ -457,17 +457,18 @@ test('the bundled catalog is read from the program', () => {
 });
 
 test('media come from the usual ports of the public internet, and what clients drop is kept a day, unless the file says otherwise', () => {
-  expect(load('{}').media).toEqual({ ports: [80, 443], private_hosts: [] });
+  expect(load('{}').media).toEqual({ ports: [80, 443], private_hosts: [], buckets: [] });
   expect(load('{}').reasoning_state).toEqual({ keep: 'store', hours: 24 });
   const told = load(
     'media: { private_hosts: ["Files.Internal:9000"], ports: [8443] }\nreasoning_state: { keep: memory, hours: 1 }',
   );
-  expect(told.media).toEqual({ ports: [8443], private_hosts: ['files.internal:9000'] });
+  expect(told.media).toEqual({ ports: [8443], private_hosts: ['files.internal:9000'], buckets: [] });
   expect(told.reasoning_state).toEqual({ keep: 'memory', hours: 1 });
 });
 
 test.each([
   ['media: { private_hosts: ["http://files.internal"] }', 'a host, or host:port'],
+  ['media: { buckets: ["s3://media/folder"] }', 'a bucket such as s3://media'],
   ['media: { ports: [0] }', 'the number of a port'],
   ['reasoning_state: { keep: always }', 'one of store, memory, off'],
 ])('a wrong place or time to keep things is refused: %s', (yaml, told) => {

@@ -91,7 +91,7 @@ export interface Config {
   /** What plugins and server tools are set up with. */
   plugins: PluginsConfig;
   /** Where media that requests point at may be fetched from. */
-  media: MediaRules;
+  media: MediaRules & { buckets: readonly string[] };
   /** How what clients drop of their conversations is remembered: encrypted in the store, by each process, or not at all. */
   reasoning_state: { keep: 'store' | 'memory' | 'off'; hours: number };
   /** Whether responses are stored whose requests say so, and for how many days. */
@@ -209,6 +209,7 @@ export function loadConfig(
     media: {
       ports: read?.value.media?.ports ?? [80, 443],
       private_hosts: (read?.value.media?.private_hosts ?? []).map((host) => host.toLowerCase()),
+      buckets: read?.value.media?.buckets ?? [],
     },
     reasoning_state: {
       keep: read?.value.reasoning_state?.keep ?? 'store',

@@ -350,6 +350,8 @@ export const limits = {
   /** What waits to be written: beyond it the oldest is lost, and counted. */
   logged_queue_entries_max: 2_000,
   logged_queue_chars_max: 32 * 1024 * 1024,
+  /** Stubs that wait to be written, of calls whose content was dropped: beyond it the oldest is lost, and counted. */
+  logged_stubs_max: 20_000,
   /** Written so many, or so much, at a time, and so long after they came. */
   logged_batch_entries_max: 200,
   logged_batch_chars_max: 4 * 1024 * 1024,
@@ -571,6 +573,8 @@ export const limits = {
   cache_breakpoints_max: 4,
   /** A part of a credential of several parts that is cut out of what an upstream says; shorter ones are names, as of a region. */
   credential_part_chars_min: 16,
+  /** So much of a credential is looked for in what a provider says, in every way of writing it. */
+  credential_echo_chars_max: 4_096,
   /** The name of a document (Amazon Bedrock, `DocumentBlock`). */
   document_name_chars_max: 200,
   /** Pairs of request metadata, and the characters of each side (Amazon Bedrock, `Converse`). */

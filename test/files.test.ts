@@ -269,7 +269,7 @@ describe('is refused, named by its place', () => {
   });
 
   test('an address where nothing is', async () => {
-    const { status, body } = await chat(asked('test/text', [filePart('http://127.0.0.1:1/x.pdf')]));
+    const { status, body } = await chat(asked('test/text', [filePart('http://nowhere.invalid/x.pdf')]));
     expect(status).toBe(400);
     expect(body.error.message).toMatch(/^messages\[0\]\.content\[1\]\.file\.file_data cannot be fetched: /);
   });

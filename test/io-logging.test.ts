@@ -164,7 +164,7 @@ test('a call that no endpoint was asked for is no generation, and has no content
   });
 });
 
-describe('under zero retention nothing is kept', () => {
+describe('a guardrail that enforces zero retention keeps the log off, and no preference of a request does', () => {
   const preferences = [undefined, { zdr: true }, { data_collection: 'deny' }, { zdr: false, data_collection: 'allow' }];
   const rules = [
     undefined,
@@ -186,7 +186,7 @@ describe('under zero retention nothing is kept', () => {
       });
       expect(assigned.status).toBe(200);
     }
-    const is_kept = rule === undefined && provider?.zdr !== true && provider?.data_collection !== 'deny';
+    const is_kept = rule === undefined;
     for (const api of apis) {
       for (const more of [{}, { stream: true }, { model: 'sandbox/fail-503' }]) {
         const word = canary();

@@ -48,7 +48,7 @@ beforeAll(async () => {
       bundled_catalog: false,
       providers: {
         inline: { name: 'Inline', dialect: 'openai-chat', base_url, quirks: { inline_images: true } },
-        fetching: { name: 'Fetching', dialect: 'anthropic-messages', base_url },
+        fetching: { name: 'Fetching', dialect: 'anthropic-messages', base_url, quirks: { inline_media: false } },
       },
       models: {
         'media/echo': model(endpoint('inline', 'echo')),
@@ -108,7 +108,7 @@ test('a private address is refused with the name of its field, and nothing of th
   expect(response.status).toBe(400);
   const { error } = (await response.json()) as { error: { message: string } };
   expect(error.message).toBe(
-    'messages[1].content[2].image_url.url cannot be fetched: its host does not resolve to a public address',
+    "messages[1].content[2].image_url.url must be on the public internet, or on a host that the operator lists in media.private_hosts; or send the file's data",
   );
   expect(visited).not.toContain('/secret');
   expect(sandbox.requests().open).toBe(0);
@@ -125,7 +125,7 @@ test('what is no image is refused, and so is a redirect into the private network
 });
 
 test('where another endpoint takes the address itself, the request goes there, and the routing says why', async () => {
-  const response = await ask('either', [`${address}/a.png`], {}, shown);
+  const response = await ask('either', ['http://nowhere.invalid/a.png'], {}, shown);
   expect(response.status).toBe(200);
   const body = (await response.json()) as { provider: string; gateway_metadata: { endpoints: { excluded: object[] } } };
   expect(body.provider).toBe('Fetching');

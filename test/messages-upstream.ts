@@ -54,6 +54,8 @@ export async function startMessagesUpstream(provider: object = {}): Promise<Mess
       providers: {
         claudes: {
           dialect: 'anthropic-messages',
+          // As a hosted provider, which fetches itself.
+          quirks: { inline_media: false },
           base_url: upstream.url,
           api_key: 'upstream-key',
           ...provider,

@@ -122,7 +122,8 @@ describe.runIf(isThere)('through a running gateway', () => {
       dialect: 'openai-responses',
       base_url: upstream.url,
       api_key: 'secret',
-      quirks,
+      // As a hosted provider, which fetches itself.
+      quirks: { ...quirks, inline_media: false },
     };
     const pricing = { prompt: 1, completion: 2 };
     const models = {

@@ -93,6 +93,8 @@ export async function startRecordedGateway(answers: readonly RecordedAnswer[]): 
       {
         name: `Recorded ${wire}`,
         dialect: wire,
+        // As a hosted provider, which fetches itself.
+        quirks: { inline_media: false },
         base_url: upstream.url,
         api_key: wire === 'bedrock-converse' ? aws : 'secret',
       },

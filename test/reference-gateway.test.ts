@@ -65,7 +65,15 @@ beforeAll(async () => {
     // Some of the requests offer a search; no model of the recordings calls the tool that it becomes here.
     plugins: { web: { engines: { searxng: { url: 'http://127.0.0.1:9' } } } },
     providers: Object.fromEntries(
-      SLUGS.map((slug) => [slug, { dialect: 'openai-chat', base_url: upstream.url, api_key: 'secret' }]),
+      SLUGS.map((slug) => [
+        slug,
+        {
+          dialect: 'openai-chat',
+          base_url: upstream.url,
+          api_key: 'secret',
+          quirks: { inline_media: false },
+        },
+      ]),
     ),
     models: Object.fromEntries([...models, ...asked]),
     ledger: { journal_sync: 'os' },

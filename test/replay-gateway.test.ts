@@ -87,7 +87,16 @@ beforeAll(async () => {
     ),
   );
   const providers = Object.fromEntries(
-    wires.map((wire) => [wire, { name: `Recorded ${wire}`, dialect: wire, base_url: upstream.url, api_key: 'secret' }]),
+    wires.map((wire) => [
+      wire,
+      {
+        name: `Recorded ${wire}`,
+        dialect: wire,
+        base_url: upstream.url,
+        api_key: 'secret',
+        quirks: { inline_media: false },
+      },
+    ]),
   );
   const file = { bundled_catalog: false, providers, models, ledger: { journal_sync: 'os' } };
   gateway = await startGateway({ yaml: JSON.stringify(file) });

@@ -60,6 +60,7 @@ function serviceSettings(config: Config): Record<string, Setting> {
     oidc_issuer: config.auth.issuer?.issuer,
     media_ports: config.media.ports,
     media_private_hosts: config.media.private_hosts,
+    media_buckets: config.media.buckets,
     stored_responses: config.responses.store ? `for ${config.responses.retention_days} days` : 'off',
     reasoning_state: config.reasoning_state.keep,
     probes:

@@ -114,6 +114,7 @@ test('tells how requests are routed, limited and probed', () => {
     per_model: 'without bound',
     'models.openai/*': '1000 tokens a minute',
     media_private_hosts: 'none',
+    media_buckets: 'none',
   });
   expect(text).not.toMatch(/\[object|undefined/);
 });

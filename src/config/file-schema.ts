@@ -51,6 +51,7 @@ const names = (description: string) => Type.Array(text(), { description });
 /** Named options of a dialect; see `Quirks`. */
 const QuirksSection = Type.Object(
   {
+    inline_media: Type.Optional(flag),
     prefill: Type.Optional(flag),
     native_search: Type.Optional(oneOf(['openai', 'xai', 'anthropic', 'google', 'search_model', 'perplexity'])),
     output_bound_field: Type.Optional(oneOf(['max_tokens', 'max_completion_tokens'])),
@@ -607,8 +608,17 @@ export const ConfigFile = Type.Object(
               minItems: 1,
             }),
           ),
+          buckets: Type.Optional(
+            Type.Array(
+              Type.String({
+                pattern: '^(s3|gs)://[A-Za-z0-9][A-Za-z0-9._-]*$',
+                description: 'a bucket such as s3://media or gs://media',
+              }),
+              { description: 'a list of buckets' },
+            ),
+          ),
         },
-        { ...strict, description: 'an object with private_hosts and ports' },
+        { ...strict, description: 'an object with private_hosts, ports and buckets' },
       ),
     ),
     responses: Type.Optional(

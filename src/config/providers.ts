@@ -101,7 +101,7 @@ function resolveOne(
     dialect,
     base_url: address.url,
     credential: credential.value,
-    quirks: { ...row?.quirks, ...section?.quirks },
+    quirks: { ...(isInside(row, section) ? { inline_media: true } : {}), ...row?.quirks, ...section?.quirks },
     embeddings_dialect: section?.embeddings_dialect ?? row?.embeddings_dialect,
     transcription_dialect: section?.transcription_dialect ?? row?.transcription_dialect,
     data_policy: dataPolicy(section),
@@ -154,6 +154,13 @@ function resolveOne(
   const mistaken = section?.variants === undefined ? mistakenPlace(row, environment) : undefined;
   if (mistaken !== undefined) result.warnings.push(mistaken);
   result.on.push(provider());
+}
+
+/** Whether a provider may stand in the operator's own network: a server of the operator's, or a known provider at another address. */
+function isInside(row: ProviderRow | undefined, section: ProviderSection | undefined): boolean {
+  if (row === undefined || row.address_variable !== undefined) return true;
+  const { base_url } = section ?? {};
+  return base_url !== undefined && base_url !== row.base_url && !row.base_url.includes('${');
 }
 
 /** A place that is none: requests would go nowhere, and only a few variants would be offered. */

@@ -72,13 +72,18 @@ function wantsZdr(guardrail: Restriction, canonical_slug: string): boolean {
   return field ?? guardrail.enforce_zdr ?? false;
 }
 
-/** Why nothing of what a request says, or is answered, may be kept here; undefined: it may be. */
+/** Why nothing may be kept for a client of its request or answer; undefined: it may be. */
 export function zeroRetention(
   preferences: Pick<ProviderPreferences, 'zdr' | 'data_collection'> | null | undefined,
   guardrails: readonly Restriction[],
 ): string | undefined {
   if (preferences?.zdr === true) return 'provider.zdr';
   if (preferences?.data_collection === 'deny') return 'provider.data_collection: deny';
+  return enforcedZeroRetention(guardrails);
+}
+
+/** The same for what the workspace wants kept: its administrators' guardrails decide, and no request does. */
+export function enforcedZeroRetention(guardrails: readonly Restriction[]): string | undefined {
   const is_enforced = guardrails.some((one) =>
     [
       one.enforce_zdr,

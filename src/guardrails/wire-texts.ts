@@ -231,7 +231,8 @@ export function mapFields<T extends object>(
 ): T {
   return mapMembers(given, (key, member) => {
     lookAtKey(key, field, visit);
-    return change(key, member);
+    // Null says nothing, whatever shape its field has otherwise.
+    return member === null ? member : change(key, member);
   });
 }
 

@@ -4,16 +4,18 @@ import { limits } from '../limits.ts';
 import { type ServiceAnswer, ServiceFailed, type Services } from '../providers/services.ts';
 import type { Destination } from '../schemas/destination.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { exportJson, spanJson } from '../telemetry/otlp.ts';
+import { exportJson, type Span, spanJson } from '../telemetry/otlp.ts';
 import type { Call, Clock } from './call.ts';
-import { generationSpans } from './generation-spans.ts';
-import { type Broadcast, isSampled } from './logged.ts';
+import { bareSpan, generationSpans } from './generation-spans.ts';
+import { type Broadcast, type EndedCall, isSampled } from './logged.ts';
 
 export interface BroadcastOptions {
   destinations: readonly Destination[];
   services: Pick<Services, 'ask'>;
   /** Of the gateway: told to destinations. */
   version: string;
+  /** What the share of calls is drawn with: callers choose their session ids, and must not choose what is left out. */
+  secret: string;
   clock: Clock;
   /** A number from 0 to 1, below 1. */
   chance(): number;
@@ -25,7 +27,25 @@ export interface BroadcastOptions {
 interface Line {
   destination: Destination;
   add(spans: string): void;
+  /** A call goes without what could not be built of it. */
+  miss(err: unknown): void;
   stop(): Promise<void>;
+}
+
+/** A call's spans as JSON, and why something of it is missing. */
+interface Spans {
+  json: string;
+  fault?: unknown;
+}
+
+/** Its ids, time and model at least, whatever a client or a provider wrote. */
+function spansOf(ended: EndedCall, content: boolean): Spans {
+  const written = (spans: readonly Span[]) => spans.map(spanJson).join(',');
+  try {
+    return { json: written(generationSpans(ended, { content })) };
+  } catch (fault) {
+    return { json: written([bareSpan(ended)]), fault };
+  }
 }
 
 /** How a batch fared. */
@@ -70,19 +90,20 @@ export function createBroadcast(options: BroadcastOptions): Broadcast & { stop()
       workspaces.includes(workspace_id) ||
       (logging !== undefined && workspaces.includes(logging.workspace_slug));
     // One conversation is told whole or not at all.
-    return is_named && isSampled(call.request.session_id ?? call.generation_id, share_bp);
+    return is_named && isSampled(call.request.session_id ?? call.generation_id, share_bp, options.secret);
   }
 
   return {
     wants: (call) => lines.some(({ destination }) => isFor(destination, call)),
     tell(ended) {
-      const told = new Map<boolean, string>();
+      const made = new Map<boolean, Spans>();
       for (const line of lines) {
         if (!isFor(line.destination, ended.call)) continue;
         const content = line.destination.include_content && ended.content !== undefined;
-        const spans = told.get(content) ?? generationSpans(ended, { content }).map(spanJson).join(',');
-        told.set(content, spans);
-        line.add(spans);
+        const spans = made.get(content) ?? spansOf(ended, content);
+        made.set(content, spans);
+        if (spans.fault !== undefined) line.miss(spans.fault);
+        line.add(spans.json);
       }
     },
     async stop() {
@@ -205,6 +226,10 @@ function createLine(
 
   return {
     destination,
+    miss(err) {
+      metrics.broadcast(name, 'incomplete', 1);
+      warn({ err }, 'a destination of the broadcast gets a call without its details: they could not be built');
+    },
     add(spans) {
       queue.push(spans);
       queue_chars += spans.length;

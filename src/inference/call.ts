@@ -121,8 +121,11 @@ export interface Call {
   wants_metadata: boolean;
   /** Holds texts that come to the call later, as files are read, against its caller's filters. Absent: there are none. */
   screening?: Screening;
-  /** Told of its record once it has ended, before its client sees the end. Absent: nobody wants to know. */
-  settled?: (record: GenerationRecord) => void;
+  /**
+   * Called with its record once it has ended, before its client sees the end; with undefined when a fault of the gateway's kept
+   * the record from being made. Must not throw.
+   */
+  settled?: (record: GenerationRecord | undefined) => void;
   /** Sees a whole answer before it is settled, so that its record has what is said of it. */
   review?: (completion: ChatCompletion) => void;
   /** Whether the client gets no more of its answer: the rest need not be made. Absent: it gets all. */

@@ -1,7 +1,9 @@
-import { GatewayError } from '../errors.ts';
+import { GatewayError, invalidField } from '../errors.ts';
 import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
+import { inlinesMedia, leftAddress, webMedia, withInlineMedia } from '../providers/media-addresses.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { Stickiness } from '../routing/stickiness.ts';
+import { contentsOf } from '../schemas/contents.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
 import type { Preparation } from './adapters.ts';
 import { type PreparedAttempt, prepareAttempt } from './attempt.ts';
@@ -73,6 +75,14 @@ function refuseSilence(wire: Wire): void {
   );
 }
 
+/** What could not be put in place of its address, such as files inside blocks of one wire, must be sent as data. */
+function refuseAddress({ encoded, candidate }: PreparedAttempt): void {
+  const left = leftAddress(encoded.body);
+  if (left === undefined) return;
+  const rule = `must be sent as data: ${candidate.provider.name} is given no addresses`;
+  throw invalidField(left.field, rule);
+}
+
 export function createChatWork(options: ChatWorkOptions): ChatWork {
   const { dialect, states, stickiness, clock, chance } = options;
 
@@ -127,13 +137,22 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
   return {
     wanted,
 
-    needs: (request, candidate) => dialectOf(candidate).requiredMedia(request, candidate.endpoint),
+    needs(request, candidate) {
+      const needs = dialectOf(candidate).requiredMedia(request, candidate.endpoint);
+      const is_inline = inlinesMedia(wireOf(candidate), candidate.endpoint) && contentsOf(request).has_more;
+      if (!is_inline) return needs;
+      const known = new Set(needs.map(({ url }) => url));
+      return [...needs, ...webMedia(request.messages).filter(({ url }) => !known.has(url))];
+    },
 
     prepare(request, candidate, { strip_state, spend, media }) {
       if (request.max_tokens === 0) refuseSilence(wireOf(candidate));
       const { sends } = candidate;
       const fit = states.fit(sends === undefined ? request : { ...request, ...sends }, candidate);
-      const prepared = prepareAttempt(fit.request, candidate, dialectOf(candidate), strip_state, spend, media);
+      const is_inline = inlinesMedia(wireOf(candidate), candidate.endpoint);
+      const filled = is_inline ? withInlineMedia(fit.request, media) : fit.request;
+      const prepared = prepareAttempt(filled, candidate, dialectOf(candidate), strip_state, spend, media);
+      if (is_inline) refuseAddress(prepared);
       const left = leftOut(request, wireOf(candidate));
       if (fit.report.length === 0 && left.length === 0) return prepared;
       return { ...prepared, report: [...fit.report, ...left, ...prepared.report] };

@@ -69,7 +69,7 @@ test('addresses of media lose what may be a secret', () => {
   ]);
 });
 
-test('opaque state and extensions are left out, reasoning is kept as text', () => {
+test('opaque state is left out, reasoning is kept as text, and what only one wire knows beside it', () => {
   const message: Message = {
     role: 'assistant',
     content: 'so',
@@ -78,10 +78,17 @@ test('opaque state and extensions are left out, reasoning is kept as text', () =
       { type: 'reasoning.encrypted', data: 'opaque-data' },
       { type: 'reasoning.summary', summary: 'therefore' },
     ],
-    ext: { wire: 'anthropic-messages', rest: { secret_rest: 1 }, order: [] },
+    ext: { wire: 'anthropic-messages', rest: { remainder: 'known to one wire', signature: 'opaque-rest' }, order: [] },
   };
   const { request } = kept(requestOf(message));
-  expect(request.messages).toEqual([{ role: 'assistant', content: 'so', reasoning: 'I think therefore' }]);
+  expect(request.messages).toEqual([
+    {
+      role: 'assistant',
+      content: 'so',
+      reasoning: 'I think therefore',
+      wire_fields: { remainder: 'known to one wire' },
+    },
+  ]);
   const blocks = [
     { type: 'web_search_result', title: 'A page', encrypted_content: 'opaque-page' },
     { type: 'thinking', thinking: 'so', signature: 'opaque-signature' },

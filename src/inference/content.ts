@@ -1,179 +1,59 @@
-import { hash } from 'node:crypto';
 import type { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { readDataUrl } from '../providers/data-url.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest, Message } from '../schemas/inner.ts';
-import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import type { JsonObject } from '../schemas/json.ts';
 import type { LoggedContent, LoggedError, LoggedOutput } from '../schemas/logged-content.ts';
+import { Copier, isObject, mediaText, REMAINDER } from './content-copy.ts';
 
-/** What stands at the end of a text whose rest was too long. */
-const CUT = '… [cut]';
+/** Fields of a request that are kept apart, or that say which model is asked: no model reads them. */
+const APART: ReadonlySet<string> = new Set(['messages', 'ext', 'model', 'models', 'route', 'provider', 'session_id']);
 
-/** Of a request, what holds text of its client's: what filters look at. Settings and routing are in the generation's record. */
-const KEPT_FIELDS = [
-  'tools',
-  'response_format',
-  'prediction',
-  'metadata',
-  'user',
-] as const satisfies (keyof ChatRequest)[];
+/** What of it is a list; what is none has no entries. Upstreams and clients write null, or something else, for what they leave out. */
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const objectsOf = (value: unknown): Record<string, unknown>[] => listOf(value).filter(isObject);
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** Fields that hold media, or the address of some. */
-const MEDIA_FIELDS: ReadonlySet<string> = new Set([
-  'url',
-  'uri',
-  'data',
-  'file_data',
-  'bytes',
-  'b64_json',
-  'image_url',
-  'file_url',
-]);
-
-/** State that only its maker can read, and what never leaves the gateway. */
-const LEFT_OUT: ReadonlySet<string> = new Set([
-  'ext',
-  'signature',
-  'thoughtSignature',
-  'encrypted_content',
-  'reasoning_details',
-  'cache_control',
-]);
-
-/** Below it, what stands where media would is shown as it is. */
-const MEDIA_CHARS_MIN = 64;
-
-/** How base64 begins; documents that are plain text stand in the same fields. */
-const ENCODED = /^[A-Za-z0-9+/_-]+={0,2}$/;
-const ENCODED_CHARS_SEEN = 256;
-
-/** What is kept of media: type, size and hash. */
-function mediaStub(base64: string, media_type: string): string {
-  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
-  const bytes = Math.max(0, Math.floor((base64.length * 3) / 4) - padding);
-  const is_hashed = base64.length <= limits.logged_media_hashed_chars_max;
-  const digest = is_hashed ? `, sha256 ${hash('sha256', Buffer.from(base64, 'base64'))}` : '';
-  return `[${media_type}, ${bytes} bytes${digest}]`;
-}
-
-/** An address without what may be a secret in it. */
-function bareAddress(url: string): string {
-  // It would be read whole, and that takes its time.
-  if (url.length > limits.logged_address_chars_max) return `[address, ${url.length} characters]`;
-  if (!URL.canParse(url)) return url;
-  const { protocol, host, pathname } = new URL(url);
-  return `${protocol}//${host}${pathname}`;
-}
-
-/** How much a data address says of itself before its data; what is not base64 would be decoded whole to tell its size. */
-const DATA_HEAD = /^data:[^,]{0,200}/i;
-const SAYS_BASE64 = /;\s*base64\s*(?:;|$)/i;
-
-function mediaText(text: string): string {
-  const [head] = DATA_HEAD.exec(text) ?? [];
-  if (head !== undefined && !SAYS_BASE64.test(head) && text.length > limits.logged_media_hashed_chars_max) {
-    return `[media, ${text.length} characters]`;
-  }
-  const read = readDataUrl(text);
-  if (read !== undefined) return mediaStub(read.base64, read.media_type);
-  if (/^https?:\/\//i.test(text)) return bareAddress(text);
-  const is_encoded = text.length >= MEDIA_CHARS_MIN && ENCODED.test(text.slice(0, ENCODED_CHARS_SEEN));
-  return is_encoded ? mediaStub(text, 'media') : text;
-}
-
-/** Copies JSON as it is kept, up to a length in all: texts are cut, what comes after them left out. */
-class Copier {
-  #left: number;
-  is_cut = false;
-
-  constructor(chars_max: number) {
-    this.#left = chars_max;
-  }
-
-  text(text: string): string {
-    if (text.length <= this.#left) {
-      this.#left -= text.length;
-      return text;
-    }
-    this.is_cut = true;
-    const kept = text.slice(0, this.#left).toWellFormed() + CUT;
-    this.#left = 0;
-    return kept;
-  }
-
-  value(value: unknown, depth: number, field = ''): JsonValue | undefined {
-    if (typeof value === 'string') return this.text(MEDIA_FIELDS.has(field) ? mediaText(value) : value);
-    if (value === null || typeof value === 'boolean' || typeof value === 'number') return value;
-    if (typeof value !== 'object') return undefined;
-    if (depth > limits.logged_depth_max) {
-      this.is_cut = true;
-      return CUT;
-    }
-    return Array.isArray(value) ? this.list(value, depth) : this.object(value as Record<string, unknown>, depth);
-  }
-
-  list(values: readonly unknown[], depth = 0): JsonValue[] {
-    const kept: JsonValue[] = [];
-    for (const value of values) {
-      if (this.#left <= 0) {
-        this.is_cut = true;
-        break;
-      }
-      const copied = this.value(value, depth + 1);
-      this.#left -= 1;
-      if (copied !== undefined) kept.push(copied);
-    }
-    return kept;
-  }
-
-  object(value: Record<string, unknown>, depth = 0): JsonObject {
-    // A block of a wire's own, as its client sent it.
-    const block = value['type'] === 'native' && typeof value['block'] === 'object' ? value['block'] : undefined;
-    const shown = (block ?? value) as Record<string, unknown>;
-    const kept: JsonObject = {};
-    // Not entries: of an object with very many fields the first are kept, and all of them would be listed.
-    for (const field of Object.keys(shown)) {
-      const one = shown[field];
-      if (LEFT_OUT.has(field) || one === undefined) continue;
-      if (this.#left <= 0) {
-        this.is_cut = true;
-        break;
-      }
-      const copied = this.value(one, depth + 1, field);
-      this.#left -= field.length;
-      if (copied !== undefined) kept[field] = copied;
-    }
-    return kept;
-  }
-}
-
-function reasoningOf({ reasoning, reasoning_details = [] }: Message): string | null {
-  if (reasoning != null) return reasoning;
-  const texts = reasoning_details.map((detail) =>
-    detail.type === 'reasoning.text' ? (detail.text ?? '') : detail.type === 'reasoning.summary' ? detail.summary : '',
-  );
-  return texts.join('') || null;
+/** All that a message says of its reasoning: a client may say one thing in text and another in details. */
+function reasoningOf({ reasoning, reasoning_details }: Message): string | null {
+  const told = textOf(reasoning);
+  const details = objectsOf(reasoning_details)
+    .map(({ type, text, summary }) => textOf(type === 'reasoning.text' ? text : summary))
+    .join('');
+  if (told === '' || details === '' || told === details) return told || details || null;
+  return `${told}\n${details}`;
 }
 
 /** A message with its role first, and its reasoning as text. */
 function messageOf(copier: Copier, message: Message): JsonObject & Message {
-  const { role, reasoning, ...rest } = message;
-  const told = reasoningOf(message);
-  const kept = copier.object({ role, ...rest, ...(told === null ? {} : { reasoning: told }) });
+  const { role, reasoning: _, reasoning_details: __, ...rest } = message;
+  const reasoning = reasoningOf(message);
+  const kept = copier.object({ role, ...rest, ...(reasoning === null ? {} : { reasoning }) });
   return { ...kept, role } as JsonObject & Message;
 }
 
-function requestOf(copier: Copier, request: ChatRequest): LoggedContent['request'] {
+/** All but the messages that may hold text: numbers and switches stand in the generation's record. */
+function fieldsOf(copier: Copier, request: ChatRequest, said: JsonObject | undefined): JsonObject {
+  const fields: Record<string, unknown> = {};
+  for (const name of Object.keys(request)) {
+    const value = request[name];
+    const may_say = typeof value === 'string' || (typeof value === 'object' && value !== null);
+    if (may_say && !APART.has(name)) fields[name] = value;
+  }
+  const { options } = request.provider ?? {};
+  if (isObject(options)) fields['provider'] = { options };
+  const rest = request.ext?.rest;
+  if (isObject(rest) && Object.keys(rest).length > 0) fields[REMAINDER] = rest;
+  return copier.fields({ ...fields, ...said });
+}
+
+function requestOf(copier: Copier, request: ChatRequest, said: JsonObject | undefined): LoggedContent['request'] {
   const messages: (JsonObject & Message)[] = [];
   // What was said last tells most of a request.
   for (const message of [...request.messages].reverse()) {
     if (copier.is_cut) break;
     messages.push(messageOf(copier, message));
   }
-  const fields = Object.fromEntries(
-    KEPT_FIELDS.flatMap((name) => (request[name] == null ? [] : [[name, request[name]]])),
-  );
-  return { ...copier.object(fields), messages: messages.reverse() };
+  return { ...fieldsOf(copier, request, said), messages: messages.reverse() };
 }
 
 /** Gathers what an answer says, up to a length. */
@@ -198,40 +78,43 @@ export class OutputText {
       if (finish_reason !== undefined) this.#finish_reason = finish_reason;
       if (this.#copier.is_cut) continue;
       if (delta.content != null) this.#say(delta.content);
-      if (delta.reasoning) this.#reasoning += this.#copier.text(delta.reasoning);
-      if (delta.refusal) this.#refusal += this.#copier.text(delta.refusal);
-      for (const { index, id, function: asked } of delta.tool_calls ?? []) {
+      this.#reasoning += this.#copier.text(textOf(delta.reasoning));
+      this.#refusal += this.#copier.text(textOf(delta.refusal));
+      for (const { index, id, function: called } of delta.tool_calls ?? []) {
         const call = this.#callAt(index);
         if (call === undefined) continue;
-        if (id !== undefined) call.id = id;
-        if (asked.name !== undefined) call.function.name += this.#copier.text(asked.name);
-        if (asked.arguments !== undefined) call.function.arguments += this.#copier.text(asked.arguments);
+        if (id != null) call.id = id;
+        call.function.name += this.#copier.text(textOf(called?.name));
+        call.function.arguments += this.#copier.text(textOf(called?.arguments));
       }
-      for (const { image_url } of delta.images ?? []) this.#media.push(this.#copier.text(mediaText(image_url.url)));
+      this.#show(delta.images);
       if (delta.audio?.transcript) this.#say(delta.audio.transcript);
     }
   }
 
   whole({ choices: [{ message, finish_reason, error }] }: ChatCompletion): void {
-    const { content, refusal, tool_calls = [], images = [], audio } = message;
-    const text =
-      typeof content === 'string' || content == null
-        ? content
-        : content.map((part) => (part.type === 'text' ? part.text : '')).join('');
-    if (text != null) this.#say(text);
+    const { content, refusal, tool_calls, images, audio } = message;
+    const parts = objectsOf(content).map(({ type, text }) => (type === 'text' ? textOf(text) : ''));
+    if (content != null) this.#say(typeof content === 'string' ? content : parts.join(''));
     if (audio?.transcript) this.#say(audio.transcript);
     this.#reasoning = this.#copier.text(reasoningOf(message) ?? '');
-    this.#refusal = this.#copier.text(refusal ?? '');
-    for (const { id, function: asked } of tool_calls) {
+    this.#refusal = this.#copier.text(textOf(refusal));
+    for (const { id, function: called } of objectsOf(tool_calls)) {
       if (this.#copier.is_cut) break;
-      const [name, args] = [this.#copier.text(asked.name), this.#copier.text(asked.arguments)];
-      this.#calls.push({ id, type: 'function', function: { name, arguments: args } });
+      const { name, arguments: args } = isObject(called) ? called : {};
+      const copied = { name: this.#copier.text(textOf(name)), arguments: this.#copier.text(textOf(args)) };
+      this.#calls.push({ id: textOf(id), type: 'function', function: copied });
     }
-    for (const { image_url } of images) this.#media.push(this.#copier.text(mediaText(image_url.url)));
+    this.#show(images);
     this.#finish_reason = finish_reason;
-    if (error !== undefined) {
-      const { code: status, message: said } = error;
-      this.error = { message: this.#copier.text(said), status, provider_name: null, previous_errors: [] };
+    if (error != null) {
+      const status = Number.isInteger(error.code) ? error.code : 502;
+      this.error = {
+        message: this.#copier.text(textOf(error.message)),
+        status,
+        provider_name: null,
+        previous_errors: [],
+      };
     }
   }
 
@@ -252,13 +135,21 @@ export class OutputText {
     };
   }
 
-  #say(text: string): void {
+  #say(text: unknown): void {
     this.#has_content = true;
-    this.#content += this.#copier.text(text);
+    this.#content += this.#copier.text(textOf(text));
+  }
+
+  #show(images: unknown): void {
+    for (const { image_url } of objectsOf(images)) {
+      const url = isObject(image_url) ? image_url['url'] : image_url;
+      this.#media.push(this.#copier.text(mediaText(textOf(url))));
+    }
   }
 
   #callAt(index: number) {
-    if (index >= this.#calls.length + limits.logged_call_gap_max) return undefined;
+    if (!Number.isInteger(index) || index < 0 || index >= this.#calls.length + limits.logged_call_gap_max)
+      return undefined;
     this.#calls[index] ??= { id: '', type: 'function', function: { name: '', arguments: '' } };
     return this.#calls[index];
   }
@@ -279,10 +170,18 @@ function errorOf(copier: Copier, error: GatewayError): LoggedError {
   };
 }
 
-/** What is kept of a call: its request without media and opaque state, and what it was answered. Pure. */
-export function contentOf(request: ChatRequest, output: OutputText, error: GatewayError | undefined): LoggedContent {
+/**
+ * What is kept of a call: its request without media and opaque state, and its answer. `said`: what a call that is not chat says
+ * beside its messages. Pure.
+ */
+export function contentOf(
+  request: ChatRequest,
+  output: OutputText,
+  error: GatewayError | undefined,
+  said?: JsonObject,
+): LoggedContent {
   const copier = new Copier(limits.logged_input_chars_max);
-  const kept = requestOf(copier, request);
+  const kept = requestOf(copier, request, said);
   const failed = new Copier(limits.logged_error_chars_max);
   const told = error === undefined ? (output.error ?? null) : errorOf(failed, error);
   return {

@@ -8,7 +8,7 @@ import { readDataUrl } from '../providers/data-url.ts';
 import { type Media, type Report, UpstreamError } from '../providers/dialect.ts';
 import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest, Vector } from '../providers/embeddings/dialect.ts';
 import { embeddingDialectOf } from '../providers/embeddings/dialects.ts';
-import { isTokens } from '../providers/embeddings/parts.ts';
+import { imagesToFetch, inlineImages, isTokens } from '../providers/embeddings/parts.ts';
 import { normalised } from '../providers/embeddings/vector.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
@@ -122,12 +122,9 @@ function dataChars(body: JsonObject, inputs: readonly EmbeddingInput[], media: M
   return data.reduce((sum, one) => sum + (sent.take(one) ? writtenChars(one) : 0), 0);
 }
 
-function prepare(
-  request: EmbeddingRequest,
-  asked: ChatRequest,
-  candidate: Candidate,
-  media: Media,
-): PreparedEmbeddings {
+function prepare(given: EmbeddingRequest, asked: ChatRequest, candidate: Candidate, media: Media): PreparedEmbeddings {
+  const is_inline = candidate.endpoint.quirks.inline_media === true && media.size > 0;
+  const request = is_inline ? { ...given, inputs: inlineImages(given.inputs, media) } : given;
   const dialect = embeddingDialectOf(candidate.provider);
   if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} makes no embeddings`);
   const bounds = dialect.batch(candidate.endpoint, request.inputs);
@@ -318,7 +315,10 @@ export function embeddingsTask(
       embeddingDialectOf(provider) === undefined ? 'its provider is not known to make embeddings' : undefined,
     media: {
       place: 'input',
-      needs: ({ provider }) => embeddingDialectOf(provider)?.requiredMedia?.(request.inputs) ?? [],
+      needs: ({ provider, endpoint }) =>
+        endpoint.quirks.inline_media
+          ? imagesToFetch(request.inputs)
+          : (embeddingDialectOf(provider)?.requiredMedia?.(request.inputs) ?? []),
     },
     prepare: (candidate, media) => prepare(request, asked, candidate, media),
     measure: (prepared, _output_tokens, mode) => measured(prepared, mode, tokenizer),

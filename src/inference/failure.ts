@@ -4,6 +4,7 @@ import type { FailureClass, UpstreamError } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
 import { type OwnCredential, shownCredential } from '../routing/own-credential.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
+import { withoutCredential } from './echoed-credentials.ts';
 
 /** Failures after which the next endpoint is tried; the others are the caller's, and final for the model. */
 export function fallsOver(failure: FailureClass): boolean {
@@ -52,26 +53,10 @@ const STATUS: Record<FailureClass, ErrorStatus> = {
 const LOOKS_LIKE_A_KEY =
   /\b(?:(?:sk|pk|rk|gsk|xai|key|api|nvapi|hf|r8|tgp|fw|csk|pplx)[-_][-\w*.]{8,}|A[KS]IA[A-Z0-9]{12,}|AIza[-\w]{20,})/g;
 
-/** A credential, and where it is JSON text each of its longer parts: upstreams quote what they were shown of it. */
-function secretsIn(credential: string | undefined): string[] {
-  if (credential === undefined || credential.length < 4) return [];
-  if (!credential.trimStart().startsWith('{')) return [credential];
-  const parts: string[] = [credential];
-  try {
-    JSON.parse(credential, (_name, value: unknown) => {
-      if (typeof value === 'string' && value.length >= limits.credential_part_chars_min) parts.push(value);
-      return value;
-    });
-  } catch {
-    // Its text is what there is to hide.
-  }
-  return parts;
-}
-
 /** What of an upstream's words may be shown: no credential, nothing that looks like one, not more than a bound. */
-export function redact(text: string, credential: string | undefined): string {
+export function redact(text: string, ...credentials: (string | undefined)[]): string {
   let shown = text.slice(0, limits.upstream_raw_chars_max * 2);
-  for (const secret of secretsIn(credential)) shown = shown.replaceAll(secret, '[redacted]');
+  for (const credential of credentials) shown = withoutCredential(shown, credential);
   shown = shown.replace(LOOKS_LIKE_A_KEY, (found) => (/[\d*]/.test(found) ? '[redacted]' : found));
   shown = shown.replace(/\b[Bb]earer\s+[-\w.~+/]+=*/g, 'Bearer [redacted]');
   return shown.length > limits.upstream_raw_chars_max ? `${shown.slice(0, limits.upstream_raw_chars_max)}…` : shown;
@@ -92,14 +77,18 @@ function statusOf(error: UpstreamError): ErrorStatus {
   return STATUS[error.failure];
 }
 
+/** Headers of the operator's that carry a credential, by their names. */
+const CREDENTIAL_HEADER = /auth|key|token|secret|cookie|password/i;
+
 /** What was shown to the provider, and must not come back from it. */
-function secretOf({ provider, own }: FailedAttempt): string | undefined {
-  return own === undefined ? provider.credential : own.secret();
+function secretsOf({ provider, own }: FailedAttempt): (string | undefined)[] {
+  const headers = Object.entries(provider.headers).filter(([name]) => CREDENTIAL_HEADER.test(name));
+  return [own === undefined ? provider.credential : own.secret(), ...headers.map(([, value]) => value)];
 }
 
 function messageOf(attempt: FailedAttempt): string {
   const { error, provider, own } = attempt;
-  const told = redact(error.message, secretOf(attempt));
+  const told = redact(error.message, ...secretsOf(attempt));
   switch (error.failure) {
     case 'invalid_request':
     case 'content_filter':
@@ -141,8 +130,8 @@ export function clientError(failed: readonly FailedAttempt[]): GatewayError {
   const secret = own === undefined && (error.failure === 'credential' || error.failure === 'payment');
   const metadata: Record<string, unknown> = { provider_name: provider.name };
   if (own !== undefined) Object.assign(metadata, { is_byok: true, byok: shownCredential(own) });
-  if (error.raw !== undefined && !secret) metadata['raw'] = redact(error.raw, secretOf(last));
-  if (error.native_code !== null) metadata['provider_code'] = redact(error.native_code, secretOf(last));
+  if (error.raw !== undefined && !secret) metadata['raw'] = redact(error.raw, ...secretsOf(last));
+  if (error.native_code !== null) metadata['provider_code'] = redact(error.native_code, ...secretsOf(last));
   if (failed.length > 1) {
     metadata['previous_errors'] = earlierErrors(failed.slice(0, -1));
   }

@@ -7,6 +7,7 @@ import { toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import type { AttributeValue, Span } from '../telemetry/otlp.ts';
 import type { Call } from './call.ts';
+import { Copier } from './content-copy.ts';
 import type { EndedCall } from './logged.ts';
 
 /**
@@ -82,17 +83,24 @@ function traceOf(request: Call['request']): JsonObject {
   return typeof trace === 'object' && trace !== null && !Array.isArray(trace) ? (trace as JsonObject) : {};
 }
 
+/** The beginning of a value as text. */
+function boundedText(value: JsonValue): string {
+  if (typeof value === 'string') return value;
+  const { broadcast_field_chars_max } = limits;
+  return JSON.stringify(new Copier(broadcast_field_chars_max).value(value, 0) ?? null);
+}
+
 /** What a client says for its own use, each as one attribute. */
 function fieldsOf(prefix: string, fields: Readonly<Record<string, JsonValue | undefined>>): Attributes {
-  const told = Object.entries(fields).slice(0, limits.broadcast_fields_max);
+  const names = Object.keys(fields).slice(0, limits.broadcast_fields_max);
   return Object.fromEntries(
-    told.flatMap(([name, value]) => {
+    names.flatMap((name) => {
+      const value = fields[name];
       if (value === undefined || value === null) return [];
-      const text = typeof value === 'string' ? value : JSON.stringify(value);
       return [
         [
           `${prefix}.${name.slice(0, limits.broadcast_field_chars_max)}`,
-          text.slice(0, limits.broadcast_field_chars_max),
+          boundedText(value).slice(0, limits.broadcast_field_chars_max),
         ],
       ];
     }),
@@ -113,19 +121,20 @@ function argumentsOf(text: string): JsonValue {
 
 /** Parts of a message as the conventions name them (docs/gen-ai/gen-ai-input-messages.json). */
 function partsOf(message: LoggedContent['request']['messages'][number]): JsonObject[] {
-  const { role, content, reasoning, tool_calls = [], tool_call_id } = message;
+  const { role, content, reasoning, tool_call_id } = message;
+  const tool_calls = Array.isArray(message.tool_calls) ? message.tool_calls : [];
   if (role === 'tool') return [{ type: 'tool_call_response', id: tool_call_id ?? null, response: textOf(content) }];
   const parts: JsonObject[] = [];
   if (reasoning) parts.push({ type: 'reasoning', content: reasoning });
   if (typeof content === 'string') parts.push({ type: 'text', content });
   else {
-    for (const part of content ?? []) {
+    for (const part of Array.isArray(content) ? content : []) {
       if (part.type === 'text') parts.push({ type: 'text', content: part.text });
       else parts.push(part as unknown as JsonObject);
     }
   }
   for (const call of tool_calls) {
-    const { name, arguments: text } = call.function ?? { name: '', arguments: '' };
+    const { name, arguments: text } = call?.function ?? { name: '', arguments: '' };
     parts.push({ type: 'tool_call', id: call.id ?? null, name, arguments: argumentsOf(text) });
   }
   return parts;
@@ -262,6 +271,29 @@ function attemptAttributes(attempt: AttemptRecord, at: number): Attributes {
     'gateway.attempt.is_byok': attempt.is_byok,
     'gateway.attempt.continues': attempt.continues,
     'gateway.attempt.hedges': attempt.hedges,
+  };
+}
+
+/** A call's own span with what no client and no provider can have written. */
+export function bareSpan({ call, record, duration_ms }: EndedCall): Span {
+  return {
+    trace_id: hash('sha256', record.id).slice(0, 32),
+    span_id: spanId(record.id, 0),
+    name: OPERATIONS[record.api_type],
+    start_ms: call.accepted_ms,
+    end_ms: call.accepted_ms + duration_ms,
+    attributes: {
+      'gen_ai.operation.name': OPERATIONS[record.api_type],
+      'gen_ai.response.model': record.model,
+      'gen_ai.response.id': record.id,
+      'gateway.request_id': record.request_id,
+      'gateway.outcome': record.outcome,
+      'gateway.workspace.id': record.workspace_id,
+      'gateway.organization.id': record.organization_id,
+      'gateway.api_key.hash': record.key_hash || undefined,
+      'gateway.incomplete': true,
+    },
+    failure: record.outcome === 'failed' ? errorType(record) : undefined,
   };
 }
 

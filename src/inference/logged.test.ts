@@ -25,3 +25,10 @@ test('whoever is drawn at a share is drawn at every larger one', () => {
     expect(drawn).toEqual([...drawn].sort());
   }
 });
+
+test('with a secret, what is drawn cannot be known without it, and is the same on every node', () => {
+  const drawn = (secret?: string) =>
+    Array.from({ length: 1_000 }, (_, at) => isSampled(`session-${at}`, 5_000, secret)).join();
+  expect(drawn('one')).toBe(drawn('one'));
+  expect(new Set([drawn(), drawn('one'), drawn('two')]).size).toBe(3);
+});

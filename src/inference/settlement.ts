@@ -220,6 +220,7 @@ export function createSettlement(options: {
   /** A fault of ours in what ends a call must not leave its money set aside, nor uncounted. */
   function lost(session: Session, fault: unknown): unknown {
     void recorder.lose(session.hold);
+    session.call.settled?.(undefined);
     return fault;
   }
 
@@ -441,8 +442,11 @@ export function createSettlement(options: {
     } catch (error) {
       throw lost(session, error);
     }
-    await recorder.outcome(ended.closed, session.hold);
-    session.call.settled?.(ended.closed);
+    try {
+      await recorder.outcome(ended.closed, session.hold);
+    } finally {
+      session.call.settled?.(ended.closed);
+    }
     return answerUsage(ended, candidate, session);
   }
 

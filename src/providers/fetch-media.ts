@@ -18,6 +18,14 @@ export interface MediaRules {
   private_hosts: readonly string[];
 }
 
+/** How the operator's list allows an address though it is private: at its port alone, at the usual ones, or not. */
+export function listedAs({ private_hosts }: Pick<MediaRules, 'private_hosts'>, url: URL): 'port' | 'host' | undefined {
+  const host = url.hostname.replace(/\.$/, '');
+  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
+  if (private_hosts.includes(`${host}:${port}`)) return 'port';
+  return private_hosts.includes(host) ? 'host' : undefined;
+}
+
 export interface FetchedMedia {
   /** By the bytes themselves. */
   mime_type: string;
@@ -184,9 +192,9 @@ function createTargets(rules: MediaRules, resolve: Resolve): FindTarget {
     const { hostname } = url;
     const host = hostname.replace(/\.$/, '');
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
-    const at_port = rules.private_hosts.includes(`${host}:${port}`);
-    const is_private = at_port || rules.private_hosts.includes(host);
-    if (!at_port && !rules.ports.includes(port)) throw new MediaRefused(`its port ${port} is not allowed`);
+    const listed = listedAs(rules, url);
+    const is_private = listed !== undefined;
+    if (listed !== 'port' && !rules.ports.includes(port)) throw new MediaRefused(`its port ${port} is not allowed`);
     const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
     if (isIP(literal) !== 0) {
       if (!is_private && !isPublicAddress(literal)) throw new MediaRefused(NOT_PUBLIC);

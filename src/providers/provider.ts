@@ -9,6 +9,11 @@ import type { TranscriptionWire } from './transcription/dialect.ts';
  * A quirk is never an `if (provider === …)` in code.
  */
 export interface Quirks {
+  /**
+   * Is given no addresses: whatever a request points at is fetched and checked here, and sent as data. On by default for local and
+   * declared servers, whose network the addresses of strangers must not reach.
+   */
+  inline_media?: boolean;
   /** Goes on with a trailing assistant message as it stands, and answers with what comes after it. */
   prefill?: boolean;
   /**

@@ -40,6 +40,21 @@ const LoggedError = Type.Object(
 );
 export type LoggedError = Static<typeof LoggedError>;
 
+/** Why the content of a call that was to be kept is not there. */
+const NotKept = Type.Object(
+  {
+    reason: Type.String(),
+    created_at: Type.String({ description: 'When the request arrived.' }),
+    model: nullable(Type.String({ description: 'The model that answered; null: it is not known.' })),
+  },
+  {
+    title: 'NotKept',
+    description:
+      'The workspace keeps this request, and its content could not be kept: `input` and `output` are empty. The metric `gateway_logged_contents_lost_total` counts it.',
+  },
+);
+export type NotKept = Static<typeof NotKept>;
+
 /** What was asked and answered in a call whose workspace keeps that. */
 export const GenerationContent = Type.Object(
   {
@@ -47,12 +62,23 @@ export const GenerationContent = Type.Object(
       {
         prompt: Type.Optional(Type.String()),
         messages: Type.Optional(Type.Array(LoggedMessage)),
+        fields: Type.Optional(
+          Type.Object(
+            {},
+            {
+              additionalProperties: true,
+              description:
+                'The other fields of the request that can hold text: tools, response format, metadata, and more.',
+            },
+          ),
+        ),
       },
-      { description: 'As it went to models: redacted where guardrails say so. One of the two.' },
+      { description: 'As it went to models: redacted where guardrails say so. Either `prompt` or `messages`.' },
     ),
     output: LoggedOutput,
     error: nullable(LoggedError),
     truncated: Type.Boolean({ description: 'Some of it was too long to be kept.' }),
+    not_kept: Type.Optional(NotKept),
   },
   { title: 'GenerationContent' },
 );
@@ -67,4 +93,11 @@ export interface LoggedContent {
   output: LoggedOutput;
   error: LoggedError | null;
   truncated?: true;
+  /** Set on a stub: nothing else of the content is there. */
+  not_kept?: NotKept;
+}
+
+/** What is kept of a call whose content cannot be kept. */
+export function stubOf(not_kept: NotKept): LoggedContent {
+  return { request: { messages: [] }, output: { completion: null, reasoning: null }, error: null, not_kept };
 }

@@ -33,10 +33,10 @@ export interface Metrics {
   rateLimited(limit: string): void;
   /** A filter of content found something, once or so many times. */
   contentFiltered(filter: string, action: string, count?: number): void;
-  /** What was asked and answered in so many calls is not kept, though their workspace wants it. */
-  contentsLost(count: number): void;
-  /** What became of calls that a destination was to be told of. */
-  broadcast(destination: string, outcome: 'sent' | 'refused' | 'lost', count: number): void;
+  /** The content of so many calls is not kept although their workspace wants it; of `stub` ones, ids, time, model and reason are. */
+  contentsLost(count: number, reason: ContentLoss, kept: 'stub' | 'nothing'): void;
+  /** What became of calls that a destination was to be told of; `incomplete`: sent without what could not be built. */
+  broadcast(destination: string, outcome: 'sent' | 'refused' | 'lost' | 'incomplete', count: number): void;
   streamOpened(): void;
   streamClosed(): void;
   /** A connection passed a bound: the setting or limit that it passed. */
@@ -52,6 +52,9 @@ export interface Metrics {
   /** What the gauges of endpoints read: those that had calls of late. */
   watchEndpoints(read: () => Iterable<EndpointState>): void;
 }
+
+/** Why the content of a call is not kept: it could not be built, sealed or written, too many waited, or the process ended. */
+export type ContentLoss = 'build' | 'seal' | 'store' | 'overflow' | 'shutdown';
 
 /** How one endpoint does. */
 export interface EndpointState {
@@ -212,12 +215,17 @@ export function createMetrics(): Metrics {
   });
   const contentsLost = new Counter({
     name: 'gateway_logged_contents_lost_total',
-    help: 'Calls whose content was to be kept and is not: too many waited, or the store refused it.',
+    help: 'Calls whose content was to be kept and is not, by reason, and by whether a stub that says so is kept. Alert on any increase.',
+    labelNames: ['reason', 'kept'],
     registers,
   });
+  // An alert sees the first one only if there was a zero before it.
+  for (const reason of ['build', 'seal', 'store', 'overflow', 'shutdown'] satisfies ContentLoss[]) {
+    for (const kept of ['stub', 'nothing']) contentsLost.inc({ reason, kept }, 0);
+  }
   const broadcast = new Counter({
     name: 'gateway_broadcast_generations_total',
-    help: 'Calls that destinations were to be told of: sent, refused by them, or lost because they did not take them in time.',
+    help: 'Calls for destinations: sent, refused by them, lost because they did not take them in time, or incomplete because a part could not be built.',
     labelNames: ['destination', 'outcome'],
     registers,
   });
@@ -264,7 +272,7 @@ export function createMetrics(): Metrics {
       ).count += 1;
       duration.observe(operation, seconds);
     },
-    contentsLost: (count) => contentsLost.inc(count),
+    contentsLost: (count, reason, kept) => contentsLost.inc({ reason, kept }, count),
     broadcast: (destination, outcome, count) => broadcast.inc({ destination, outcome }, count),
     streamOpened: () => streams.inc(),
     streamClosed: () => streams.dec(),

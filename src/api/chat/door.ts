@@ -67,20 +67,24 @@ const OF_ASSISTANTS = new Set([
   'annotations',
 ]);
 
-function isForeign(field: string, role: unknown): boolean {
+/** Lists of the inner language, where null stands for none. */
+const LISTS = new Set(['tool_calls', 'reasoning_details', 'images', 'annotations']);
+
+function isForeign(field: string, role: unknown, value: unknown): boolean {
   return (
     field === 'ext' ||
+    (value === null && LISTS.has(field)) ||
     (role !== 'assistant' && OF_ASSISTANTS.has(field)) ||
     (role !== 'tool' && field === 'tool_call_id')
   );
 }
 
-/** The message without what its role does not have; the given one where it has nothing else. */
+/** The message without what its role does not have, and without lists that are null; the given one where it has nothing else. */
 function ownFields(given: Record<string, unknown>): Record<string, unknown> {
   const { role } = given;
   for (const field in given) {
-    if (!isForeign(field, role)) continue;
-    return Object.fromEntries(Object.entries(given).filter(([name]) => !isForeign(name, role)));
+    if (!isForeign(field, role, given[field])) continue;
+    return Object.fromEntries(Object.entries(given).filter(([name, value]) => !isForeign(name, role, value)));
   }
   return given;
 }

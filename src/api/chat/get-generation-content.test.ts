@@ -1,12 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inflateRawSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { generation } from '../../../test/generation-fixture.ts';
 import { managementServer } from '../../../test/management-server.ts';
 import { describeStores } from '../../../test/store-variants.ts';
-import { createVault } from '../../accounts/vault.ts';
+import { createVault, type Vault } from '../../accounts/vault.ts';
 import type { Principal } from '../../http/principal.ts';
-import type { Call } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import type { LoggedContent } from '../../schemas/logged-content.ts';
 import { type LoggedContentStore, loggedContentStore } from '../../storage/logged-contents.ts';
@@ -26,8 +25,22 @@ const said = (word: string, over: Partial<LoggedContent> = {}): LoggedContent =>
   ...over,
 });
 
+const called = (id: string, { user_id }: Principal) => ({ id, user_id, created_at: AT, model: 'acme/one' });
+
+/** What a packed content says. */
+const vaultText = (packed: string) =>
+  inflateRawSync(Buffer.from(packed.slice(packed.indexOf('.') + 1), 'base64')).toString('utf8');
+
 describeStores('what was asked and answered', ({ open }) => {
-  async function setUp({ secret = SECRET, wrap = (store: LoggedContentStore) => store } = {}) {
+  async function setUp({
+    secret = SECRET,
+    vault = createVault(secret),
+    wrap = (store: LoggedContentStore) => store,
+  }: {
+    secret?: string;
+    vault?: Vault;
+    wrap?(store: LoggedContentStore): LoggedContentStore;
+  } = {}) {
     const database = await open();
     const { server, home, principals, call } = await managementServer(database, AT);
     const state = { now_ms: Date.parse(AT), lost: 0 };
@@ -36,12 +49,13 @@ describeStores('what was asked and answered', ({ open }) => {
     const contentsWith = (options: {
       secret: string;
       wrap(store: LoggedContentStore): LoggedContentStore;
+      vault?: Vault;
       unswept_chars_max?: number;
     }) =>
       createLoggedContents({
         ...options,
         store: options.wrap(store),
-        vault: createVault(options.secret),
+        vault: options.vault ?? createVault(options.secret),
         retention_days: 30,
         now_ms: () => state.now_ms,
         log: { warn: (_facts, message) => void log_lines.push(message) },
@@ -51,13 +65,12 @@ describeStores('what was asked and answered', ({ open }) => {
           },
         },
       });
-    const contents = contentsWith({ secret, wrap });
+    const contents = contentsWith({ secret, wrap, vault });
     getGenerationContent(server, { contents });
     await server.ready();
     const keep = (id: string, content: LoggedContent, principal: Principal = principals.ordinary) => {
       const { organization_id, workspace_id, key_hash } = principal;
-      const record = generation({ id, organization_id, workspace_id, key_hash: key_hash ?? '' });
-      contents.keep({ call: { principal } as Call, record, duration_ms: 1, content });
+      contents.keep({ ...called(id, principal), organization_id, workspace_id, key_hash: key_hash ?? '' }, content);
     };
     const get = (id: string, credential = 'ordinary') =>
       call('GET', `/generation/content?id=${encodeURIComponent(id)}`, undefined, credential);
@@ -225,12 +238,12 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
-  test('beyond what may wait, the oldest is lost, counted and told once', async () => {
+  test('beyond what may wait, the oldest keeps a stub, is counted and logged once', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const { keep, state, contents, log_lines, rows, written } = await setUp({
+    const { keep, get, state, contents, log_lines, rows, written } = await setUp({
       wrap: (store) => ({ ...store, insert: (batch) => held.then(() => store.insert(batch)) }),
     });
     const extra = 3;
@@ -240,10 +253,13 @@ describeStores('what was asked and answered', ({ open }) => {
     expect(state.lost).toBe(extra);
     expect(log_lines).toHaveLength(1);
     release();
-    await written(limits.logged_queue_entries_max);
+    await written(limits.logged_queue_entries_max + extra);
     await contents.stop();
+    expect((await get('gen-00000')).body['data']).toMatchObject({
+      input: { messages: [] },
+      not_kept: { reason: 'too many calls waited for the store', created_at: AT, model: 'acme/one' },
+    });
     const kept = await rows();
-    expect(kept).not.toContain('gen-00000');
     expect(kept).toContain(`gen-${String(limits.logged_queue_entries_max + extra - 1).padStart(5, '0')}`);
   });
 
@@ -253,7 +269,7 @@ describeStores('what was asked and answered', ({ open }) => {
       release = resolve;
     });
     let is_given = false;
-    const { keep, state, contents, rows, written } = await setUp({
+    const { keep, get, state, contents, written } = await setUp({
       wrap: (store) => ({
         ...store,
         insert: (batch) => {
@@ -269,11 +285,10 @@ describeStores('what was asked and answered', ({ open }) => {
     }
     expect(state.lost).toBe(1);
     release();
-    await written(limits.logged_queue_entries_max);
+    await written(limits.logged_queue_entries_max + 1);
     await contents.stop();
-    const kept = await rows();
-    expect(kept).toContain('gen-first');
-    expect(kept).not.toContain('gen-00000');
+    expect((await get('gen-first')).body['data']).not.toHaveProperty('not_kept');
+    expect((await get('gen-00000')).body['data']).toHaveProperty('not_kept');
   });
 
   test('is held to its bounds while much is written, not only from time to time', async () => {
@@ -291,13 +306,48 @@ describeStores('what was asked and answered', ({ open }) => {
     });
     const { organization_id, workspace_id } = principals.ordinary;
     for (const [count, id] of ['gen-1', 'gen-2', 'gen-3'].entries()) {
-      const record = generation({ id, organization_id, workspace_id, key_hash: '' });
-      contents.keep({ call: { principal: principals.ordinary } as Call, record, duration_ms: 1, content: said(id) });
+      contents.keep({ ...called(id, principals.ordinary), organization_id, workspace_id, key_hash: '' }, said(id));
       await written(count + 1);
     }
     await contents.stop();
     expect(sweeps).toBeGreaterThan(0);
     expect(sweeps).toBeLessThan(3);
+  });
+
+  test('that cannot be encrypted, or that the store refuses, leaves a stub, and the others are kept', async () => {
+    const vault = createVault(SECRET);
+    const refuses = (batch: readonly { id: string; sealed: string }[]) =>
+      batch.some(({ id, sealed }) => id === 'gen-refused' && sealed.length > 700);
+    const { keep, get, state, written, contents } = await setUp({
+      vault: {
+        ...vault,
+        seal: (text, place) => {
+          if (place.endsWith('gen-unsealed') && !vaultText(text).includes('not_kept')) throw new Error('no vault');
+          return vault.seal(text, place);
+        },
+      },
+      wrap: (store) => ({
+        ...store,
+        insert: (batch) => (refuses(batch) ? Promise.reject(new Error('too large')) : store.insert(batch)),
+      }),
+    });
+    keep('gen-unsealed', said('hello'));
+    keep('gen-refused', said(randomBytes(1_000).toString('hex')));
+    keep('gen-kept', said('hello'));
+    await written(3);
+    for (const [id, reason] of [
+      ['gen-unsealed', 'its content could not be encrypted'],
+      ['gen-refused', 'the store refused its content'],
+    ] as const) {
+      expect((await get(id)).body['data']).toMatchObject({
+        input: { messages: [] },
+        output: { completion: null },
+        not_kept: { reason, created_at: AT, model: 'acme/one' },
+      });
+    }
+    expect((await get('gen-kept')).body['data']).not.toHaveProperty('not_kept');
+    expect(state.lost).toBe(2);
+    await contents.stop();
   });
 
   test('waits for a store that fails, and is lost only when the gateway ends meanwhile', async () => {

@@ -5,10 +5,14 @@ import { errors } from '../../schemas/error.ts';
 import { GenerationContent, type LoggedContent } from '../../schemas/logged-content.ts';
 import type { LoggedContents } from './logged-contents.ts';
 
-function inputOf({ request: { messages }, is_prompt }: LoggedContent): GenerationContent['input'] {
+function inputOf({ request, is_prompt }: LoggedContent): GenerationContent['input'] {
+  const { messages, ...others } = request;
+  const fields = Object.keys(others).length === 0 ? {} : { fields: others };
   const [only] = messages;
-  if (is_prompt && messages.length === 1 && typeof only?.content === 'string') return { prompt: only.content };
-  return { messages: messages as GenerationContent['input']['messages'] & object };
+  if (is_prompt && messages.length === 1 && typeof only?.content === 'string') {
+    return { prompt: only.content, ...fields };
+  }
+  return { messages: messages as GenerationContent['input']['messages'] & object, ...fields };
 }
 
 /** `GET /generation/content?id=`: what was asked and answered, where the workspace keeps that. */
@@ -23,7 +27,7 @@ export function getGenerationContent(server: Server, { contents }: { contents: P
       summary: 'Returns what was asked and answered in a finished request, where its workspace keeps that.',
       description:
         'A management key reads all of its organization; another key what keys of its owner sent in its workspace. ' +
-        'Where nothing was kept, or it is not for this key, the answer is the same 404.',
+        'Where nothing was kept, or it is not for this key, the answer is the same 404. `not_kept` says why content that was to be kept is not there.',
       querystring: Type.Object({ id: Type.String({ minLength: 1, maxLength: 200 }) }),
       response: { 200: Type.Object({ data: GenerationContent }), ...errors(400, 401, 404, 500, 503) },
     },
@@ -32,8 +36,9 @@ export function getGenerationContent(server: Server, { contents }: { contents: P
       const { principal } = request;
       const content = principal && (await contents.find(id, principal));
       if (content === undefined) throw new GatewayError(404, `No content of generation ${id} is kept`);
-      const { output, error, truncated = false } = content;
-      return { data: { input: inputOf(content), output, error, truncated } };
+      const { output, error, truncated = false, not_kept } = content;
+      const data = { input: inputOf(content), output, error, truncated };
+      return { data: not_kept === undefined ? data : { ...data, not_kept } };
     },
   });
 }

@@ -3,13 +3,14 @@ import { promisify } from 'node:util';
 import { deflateRaw, inflateRaw } from 'node:zlib';
 import type { Vault } from '../../accounts/vault.ts';
 import type { Principal } from '../../http/principal.ts';
-import type { ContentKeeper } from '../../inference/logged.ts';
+import type { ContentKeeper, LoggedCall } from '../../inference/logged.ts';
 import { limits } from '../../limits.ts';
 import { DAY_MS } from '../../schemas/budget.ts';
-import type { LoggedContent } from '../../schemas/logged-content.ts';
+import { type LoggedContent, stubOf } from '../../schemas/logged-content.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { ContentPlace, LoggedContentRow, LoggedContentStore } from '../../storage/logged-contents.ts';
 import { isUnavailable } from '../../storage/unavailable.ts';
+import type { ContentLoss, Metrics } from '../../telemetry/metrics.ts';
 
 const deflate = promisify(deflateRaw);
 const inflate = promisify(inflateRaw);
@@ -41,15 +42,31 @@ export interface LoggedContentsOptions {
   retention_days: number;
   now_ms(): number;
   log: { warn(facts: object, message: string): void };
-  metrics: { contentsLost(count: number): void };
+  metrics: Pick<Metrics, 'contentsLost'>;
   /** What may be written before what is beyond the bounds is looked for; absent: a good deal. */
   unswept_chars_max?: number;
 }
 
 /** One that waits to be written. */
 interface Waiting extends Omit<LoggedContentRow, 'sealed' | 'expires_at'> {
+  model: string | null;
   json: string;
 }
+
+/** The same without its content: what it was, when, and why there is no more. */
+function stubbed(waiting: LoggedCall, reason: string): Waiting {
+  const { created_at, model } = waiting;
+  return { ...waiting, json: JSON.stringify(stubOf({ reason, created_at, model })) };
+}
+
+/** The same in words. */
+const WHY: Readonly<Record<ContentLoss, string>> = {
+  build: 'its content could not be read',
+  seal: 'its content could not be encrypted',
+  store: 'the store refused its content',
+  overflow: 'too many calls waited for the store',
+  shutdown: 'the process ended before the store took it',
+};
 
 /** Where the row of a call opens, and nowhere else. */
 const placeOf = ({ id, workspace_id }: Pick<LoggedContentRow, 'id' | 'workspace_id'>) =>
@@ -70,7 +87,7 @@ async function opened(vault: Vault, row: LoggedContentRow): Promise<LoggedConten
 }
 
 /** Whether a caller may read what a call of its organization said. */
-function mayRead(principal: Principal, { workspace_id, key_hash, user_id }: Omit<Waiting, 'json'>): boolean {
+function mayRead(principal: Principal, { workspace_id, key_hash, user_id }: Omit<Waiting, 'json' | 'model'>): boolean {
   if (principal.kind === 'management') return true;
   if (principal.workspace_id !== workspace_id) return false;
   return principal.key_hash === key_hash || (user_id !== null && principal.user_id === user_id);
@@ -84,8 +101,11 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   /** Oldest first. */
   const queue = new Map<string, Waiting>();
   let queue_chars = 0;
+  /** Those whose content is given up, oldest first. */
+  const stubs = new Map<string, Waiting>();
   /** Those that the store is being given: they are not lost. */
   let given: ReadonlySet<string> = new Set();
+  /** What was written since what is beyond the bounds was looked for. */
   let unswept_chars = 0;
   let writing: Promise<void> | undefined;
   let sweeping: Promise<void> | undefined;
@@ -93,29 +113,54 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   const stopping = new AbortController();
   let lost_told_ms = Number.NEGATIVE_INFINITY;
 
-  function lose(count: number, reason: string, err?: unknown): void {
-    metrics.contentsLost(count);
+  function report(count: number, reason: ContentLoss, kept: 'stub' | 'nothing', err?: unknown): void {
+    metrics.contentsLost(count, reason, kept);
     if (now_ms() - lost_told_ms < limits.loss_notice_ms) return;
     lost_told_ms = now_ms();
-    log.warn({ ...(err === undefined ? {} : { err }), count }, `contents of calls are not kept: ${reason}`);
+    const facts = { ...(err === undefined ? {} : { err }), count, reason, kept };
+    log.warn(facts, `contents of calls are not kept: ${WHY[reason]}`);
+  }
+
+  /** Gives a content up: its stub waits to be written. */
+  function giveUp(call: LoggedCall, reason: ContentLoss, why: string = WHY[reason], err?: unknown): void {
+    report(1, reason, 'stub', err);
+    stubs.set(call.id, stubbed(call, why));
+    for (const oldest of stubs.keys()) {
+      if (stubs.size <= limits.logged_stubs_max) break;
+      if (given.has(oldest)) continue;
+      stubs.delete(oldest);
+      report(1, 'overflow', 'nothing');
+    }
+    writing ??= write().finally(() => {
+      writing = undefined;
+    });
   }
 
   /** The gateway ends. */
   function loseAll(err?: unknown): void {
-    if (queue.size === 0) return;
-    lose(queue.size, 'the store did not take them before the end', err);
+    const count = queue.size + stubs.size;
+    if (count === 0) return;
+    report(count, 'shutdown', 'nothing', err);
     queue.clear();
+    stubs.clear();
   }
 
   function take(id: string): void {
     queue_chars -= queue.get(id)?.json.length ?? 0;
     queue.delete(id);
+    stubs.delete(id);
+  }
+
+  /** Stubs are small: they go first. */
+  function* oldestFirst(): Generator<Waiting, void, undefined> {
+    yield* stubs.values();
+    yield* queue.values();
   }
 
   function nextBatch(): Waiting[] {
     const batch: Waiting[] = [];
     let chars = 0;
-    for (const waiting of queue.values()) {
+    for (const waiting of oldestFirst()) {
       if (batch.length >= limits.logged_batch_entries_max) break;
       chars += waiting.json.length;
       if (batch.length > 0 && chars > limits.logged_batch_chars_max) break;
@@ -124,27 +169,48 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     return batch;
   }
 
-  async function insert(batch: readonly Waiting[]): Promise<void> {
+  /** Encrypted; a stub for what cannot be. Undefined: neither can. */
+  async function rowOf(waiting: Waiting, is_stub: boolean): Promise<LoggedContentRow | undefined> {
+    const { json, model: _, ...row } = waiting;
     const expires_at = at(now_ms() + retention_days * DAY_MS);
-    const rows = await Promise.all(
-      batch.map(async ({ json, ...row }): Promise<LoggedContentRow> => {
-        return { ...row, sealed: await sealed(vault, { ...row, json }), expires_at };
-      }),
-    );
+    try {
+      return { ...row, sealed: await sealed(vault, { ...waiting, json }), expires_at };
+    } catch (err) {
+      report(1, 'seal', is_stub ? 'nothing' : 'stub', err);
+      return is_stub ? undefined : rowOf(stubbed(waiting, WHY.seal), true);
+    }
+  }
+
+  /** Writes one that is refused among others: itself, or its stub. */
+  async function insertOne(row: LoggedContentRow, waiting: Waiting): Promise<void> {
+    try {
+      await store.insert([row]);
+    } catch (error) {
+      if (isUnavailable(error)) throw error;
+      const stub = stubs.has(row.id) ? undefined : await rowOf(stubbed(waiting, WHY.store), true);
+      const refused = stub === undefined ? error : await store.insert([stub]).catch((err: unknown) => err);
+      report(1, 'store', refused === undefined ? 'stub' : 'nothing', error);
+    }
+  }
+
+  async function insert(batch: readonly Waiting[]): Promise<void> {
+    const made = await Promise.all(batch.map((waiting) => rowOf(waiting, stubs.has(waiting.id))));
+    const rows = made.filter((row) => row !== undefined);
     for (const row of rows) unswept_chars += row.sealed.length;
+    if (rows.length === 0) return;
     try {
       await store.insert(rows);
     } catch (error) {
       if (isUnavailable(error)) throw error;
       // One of a workspace that is gone must not take the others with it.
-      for (const row of rows) await store.insert([row]).catch((err) => lose(1, 'the store refuses it', err));
+      for (const [nth, row] of made.entries()) if (row !== undefined) await insertOne(row, batch[nth]!);
     }
   }
 
   async function write(): Promise<void> {
     // What comes soon after goes in the same batch.
     await sleep(limits.logged_gather_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
-    while (queue.size > 0) {
+    while (queue.size + stubs.size > 0) {
       const batch = nextBatch();
       try {
         given = new Set(batch.map(({ id }) => id));
@@ -156,7 +222,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
           loseAll(err);
           return;
         }
-        log.warn({ err, waiting: queue.size }, 'contents of calls could not be stored; it is tried again');
+        log.warn({ err, waiting: queue.size + stubs.size }, 'contents of calls could not be stored; it is tried again');
         given = new Set();
         await sleep(limits.logged_retry_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
       }
@@ -185,30 +251,36 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   }
 
   return {
-    keep({ call, record, content }) {
-      const { id, organization_id, workspace_id, key_hash, created_at } = record;
-      const { user_id } = call.principal;
-      const json = JSON.stringify(content);
-      queue.set(id, { id, organization_id, workspace_id, key_hash, user_id, created_at, json });
+    keep(call, content) {
+      let json: string;
+      try {
+        json = JSON.stringify(content);
+      } catch (err) {
+        giveUp(call, 'build', WHY.build, err);
+        return;
+      }
+      queue.set(call.id, { ...call, json });
       queue_chars += json.length;
-      for (const oldest of queue.keys()) {
+      for (const [id, oldest] of queue) {
         const is_full = queue.size > limits.logged_queue_entries_max || queue_chars > limits.logged_queue_chars_max;
         if (!is_full) break;
-        if (given.has(oldest)) continue;
-        take(oldest);
-        lose(1, 'too many wait for the store');
+        if (given.has(id)) continue;
+        take(id);
+        giveUp(oldest, 'overflow');
       }
       writing ??= write().finally(() => {
         writing = undefined;
       });
     },
 
+    keepStub: (call, reason) => giveUp(call, 'build', reason),
+
     async find(id, principal) {
       if (!isStorable(id)) return undefined;
       const { organization_id } = principal;
       // Who asks at once may be before the turn in which it is kept.
       if (!queue.has(id)) await turn();
-      const waiting = queue.get(id);
+      const waiting = queue.get(id) ?? stubs.get(id);
       if (waiting !== undefined && waiting.organization_id === organization_id) {
         return mayRead(principal, waiting) ? (JSON.parse(waiting.json) as LoggedContent) : undefined;
       }
@@ -223,7 +295,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
         const page = await store.list({ workspace_id, since, now: at(now_ms()), limit: asked, after });
         for (const row of page) {
           const content = await read(row);
-          if (content !== undefined) yield { id: row.id, content };
+          if (content !== undefined && content.not_kept === undefined) yield { id: row.id, content };
         }
         if (page.length < asked) return;
         after = page.at(-1);

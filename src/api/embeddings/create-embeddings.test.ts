@@ -165,7 +165,7 @@ describe('what is refused', () => {
     const content = [{ type: 'image_url', image_url: { url: 'http://127.0.0.1/a.png' } }];
     const { status, body } = await embed({ model: 'sandbox/embed-gemini', input: [{ content }] });
     expect(status).toBe(400);
-    expect(body.error.message).toMatch(/^input\[0\]\.content\[0\]\.image_url\.url cannot be fetched: /);
+    expect(body.error.message).toMatch(/^input\[0\]\.content\[0\]\.image_url\.url must be on the public internet/);
   });
 
   test('401: no key', async () => {

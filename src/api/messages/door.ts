@@ -133,8 +133,8 @@ function refuse(given: Record<string, unknown>): void {
 
 /** The client's own tools, those that the provider knows, and the gateway's. */
 function toolOf(tool: JsonObject): InnerTool[] {
-  const { type } = tool;
-  if (typeof type === 'string' && type.includes(':')) return [{ ...tool, type } as InnerTool];
+  const { type, ext: _, ...options } = tool;
+  if (typeof type === 'string' && type.includes(':')) return [{ ...options, type } as InnerTool];
   const told = decodeTool(tool);
   if (told === undefined) return [];
   if (!isFunction(told) || told.function.strict !== true || isStrict(told.function.parameters)) return [told];

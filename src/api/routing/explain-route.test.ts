@@ -202,8 +202,8 @@ describe('explains', () => {
   });
 
   test('media without fetching them: what a picture costs is known, what a file costs is not', async () => {
-    const picture = { type: 'image_url', image_url: { url: `${wire.url}/a.png` } };
-    const file = { type: 'file', file: { file_data: `${wire.url}/a.pdf`, filename: 'a.pdf' } };
+    const picture = { type: 'image_url', image_url: { url: 'https://files.example/a.png' } };
+    const file = { type: 'file', file: { file_data: 'https://files.example/a.pdf', filename: 'a.pdf' } };
     const ask = async (...parts: object[]) => {
       const told = await explain({ model: 'wire/images', messages: text(parts), max_tokens: 100 });
       return told.endpoints.planned[0];

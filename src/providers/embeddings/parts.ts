@@ -34,6 +34,18 @@ export function imagesToFetch(inputs: readonly EmbeddingInput[]): MediaNeed[] {
   });
 }
 
+/** Inputs with what was fetched in place of its address. */
+export function inlineImages(inputs: readonly EmbeddingInput[], media: Media): EmbeddingInput[] {
+  return inputs.map((input) => {
+    if (typeof input === 'string' || isTokens(input)) return input;
+    return input.map((part) => {
+      const found = part.type === 'image_url' ? media.get(part.image_url.url) : undefined;
+      if (found === undefined) return part;
+      return { type: 'image_url' as const, image_url: { url: `data:${found.mime_type};base64,${found.base64}` } };
+    });
+  });
+}
+
 /** An image's type and base64, on a wire that takes bytes alone. Throws a 400. */
 export function imageBytes(url: string, media: Media): { media_type: string; base64: string } {
   const read = readDataUrl(url);

@@ -1,0 +1,150 @@
+/** No request that a client API takes, and no answer that a decoder makes, keeps its call out of the log, the record or the filters. */
+import fc from 'fast-check';
+import { Compile } from 'typebox/compile';
+import { describe, expect, test } from 'vitest';
+import { type ChatBody, chatRequest } from '../../src/api/chat/door.ts';
+import { embeddingRequest } from '../../src/api/embeddings/door.ts';
+import { messagesRequest } from '../../src/api/messages/door.ts';
+import { responsesRequest } from '../../src/api/responses/door.ts';
+import { GatewayError } from '../../src/errors.ts';
+import { filterSetOf } from '../../src/guardrails/filter-set.ts';
+import { UNRESTRICTED } from '../../src/guardrails/guardrail.ts';
+import { createNumbering } from '../../src/guardrails/redaction.ts';
+import { requestTexts } from '../../src/guardrails/request-texts.ts';
+import { screen } from '../../src/guardrails/screen.ts';
+import type { Call } from '../../src/inference/call.ts';
+import { contentOf, OutputText } from '../../src/inference/content.ts';
+import { generationSpans } from '../../src/inference/generation-spans.ts';
+import { createEnvelopes } from '../../src/inference/state/envelope.ts';
+import { ChatCompletionBody } from '../../src/schemas/chat.ts';
+import { contentsOf } from '../../src/schemas/contents.ts';
+import { EmbeddingsBody } from '../../src/schemas/embeddings.ts';
+import type { BoundGuardrail } from '../../src/schemas/guardrail.ts';
+import type { ChatRequest } from '../../src/schemas/inner.ts';
+import { MessagesBody } from '../../src/schemas/messages.ts';
+import { ResponsesBody } from '../../src/schemas/responses.ts';
+import { spanJson } from '../../src/telemetry/otlp.ts';
+import { generation } from '../generation-fixture.ts';
+import { anyOf } from './any-of-schema.ts';
+
+const RUNS = Number(process.env['HOSTILE_RUNS'] ?? 300);
+const envelope = createEnvelopes('secret')('org');
+const guardrails: BoundGuardrail[] = [
+  {
+    id: 'g',
+    scope: 'api-key',
+    ...UNRESTRICTED,
+    content_filter_builtins: [{ slug: 'email', action: 'redact' }],
+    content_filters: null,
+    content_filter_output: null,
+    content_filter_reversible: null,
+  },
+];
+const set = filterSetOf(guardrails)!;
+
+const apis = {
+  chat: { schema: ChatCompletionBody, read: (body: unknown) => chatRequest(body as ChatBody) },
+  messages: {
+    schema: MessagesBody,
+    read: (body: unknown) => messagesRequest(body as never, { envelope, betas: [] }),
+  },
+  responses: { schema: ResponsesBody, read: (body: unknown) => responsesRequest(body as never, { envelope }) },
+  embeddings: {
+    schema: EmbeddingsBody,
+    read: (body: unknown) => embeddingRequest(body as never).asked as ChatRequest,
+  },
+};
+
+/** What must be possible with every request that passed its client API. */
+async function logged(request: ChatRequest): Promise<void> {
+  contentsOf(request);
+  const content = contentOf(request, new OutputText(), undefined);
+  expect(JSON.parse(JSON.stringify(content))).toBeTypeOf('object');
+  const call = {
+    request,
+    principal: { logging: { workspace_slug: 'w' } },
+    attribution: {},
+    generation_id: 'gen-1',
+    accepted_ms: 1,
+    stages: [],
+  } as unknown as Call;
+  const ended = { call, record: generation({ id: 'gen-1' }), duration_ms: 1, content };
+  for (const span of generationSpans(ended, { content: true })) JSON.parse(spanJson(span));
+  await screen((visit) => requestTexts(request, { visit, keeps_signatures: false }), {
+    set,
+    guardrails,
+    numbering: createNumbering(),
+    pause: async () => {},
+  });
+}
+
+describe.each(Object.entries(apis))('any request of %s', (_api, { schema, read }) => {
+  test('can be filtered, recorded, kept and broadcast', async () => {
+    const check = Compile(schema);
+    let read_count = 0;
+    await fc.assert(
+      fc.asyncProperty(anyOf(schema as never), async (body) => {
+        const given = structuredClone(body);
+        fc.pre(check.Check(given));
+        let request: ChatRequest;
+        try {
+          request = read(given);
+        } catch (error) {
+          if (error instanceof GatewayError) return;
+          throw error;
+        }
+        read_count += 1;
+        await logged(request);
+      }),
+      { numRuns: RUNS, maxSkipsPerRun: 1_000 },
+    );
+    expect(read_count).toBeGreaterThan(RUNS / 20);
+  });
+});
+
+test('an assistant message of the history with any field null is kept', async () => {
+  const fields = ['reasoning_details', 'reasoning', 'tool_calls', 'images', 'audio', 'annotations', 'refusal', 'name'];
+  for (const field of [...fields, 'content', 'cache_control', 'function_call', 'reasoning_content']) {
+    const messages = [
+      { role: 'assistant', content: 'x', [field]: null },
+      { role: 'user', content: 'so' },
+    ];
+    const request = chatRequest({ messages } as ChatBody);
+    await logged(request);
+    expect(contentOf(request, new OutputText(), undefined).request.messages).toHaveLength(2);
+  }
+});
+
+const oddValue = fc.oneof(
+  fc.constantFrom(null, undefined, 0, '', [], {}, [null], 'x', { url: 5 }, [{ function: null }], [{ image_url: 'x' }]),
+  fc.jsonValue({ maxDepth: 3 }),
+);
+const oddDelta = fc.dictionary(
+  fc.constantFrom(
+    ...['role', 'content', 'refusal', 'reasoning', 'reasoning_details', 'tool_calls', 'images', 'audio', 'annotations'],
+  ),
+  oddValue,
+);
+
+test('whatever an upstream makes of an answer, reading it for the log leaves a text or a fault, and never a circle', () => {
+  fc.assert(
+    fc.property(fc.array(oddDelta, { maxLength: 4 }), oddDelta, oddValue, (deltas, message, error) => {
+      for (const read of [
+        (output: OutputText) => output.chunks(deltas.map((delta) => ({ delta })) as never),
+        (output: OutputText) =>
+          output.whole({ choices: [{ index: 0, message, finish_reason: 'stop', error }] } as never),
+        (output: OutputText) => output.task(message),
+      ]) {
+        const output = new OutputText();
+        try {
+          read(output);
+        } catch {
+          // A stub stands for it: see the tests of the keeper.
+        }
+        const content = contentOf({ messages: [] }, output, undefined);
+        expect(JSON.parse(JSON.stringify(content))).toBeTypeOf('object');
+      }
+    }),
+    { numRuns: RUNS },
+  );
+});
