@@ -260,7 +260,7 @@ export const limits = {
   upstream_error_bytes_max: 64 * 1024,
   /** Levels of an answer's JSON, and its values, whole or in one event; where probabilities of tokens were asked for they are far more. */
   answer_levels_max: 500,
-  answer_values_max: 250_000,
+  answer_values_max: 100_000,
   answer_logprob_values_max: 6_000_000,
   /** Parts of one answer. Beyond one of these it ends as a failure, which is charged for what came. */
   answer_calls_max: 2_000,
