@@ -72,7 +72,7 @@ export function createBlockOrder(
   function goOn(): void {
     for (;;) {
       if (open !== undefined) {
-        if (head === queue.length || open.args?.isWhole !== true) return;
+        if (head === queue.length || open.args?.isClosed !== true) return;
         release({ delta: {}, ext: { slot: { n: open.n!, close: {} } } });
         end(open);
       }

@@ -17,7 +17,12 @@ export class JsonProgress {
     this.#unread += piece;
   }
 
-  /** Whether the text is JSON, so that nothing that follows could be part of it. */
+  /** Whether the text is a whole object or list, so that nothing that follows could be part of it. */
+  get isClosed(): boolean {
+    return this.isWhole && this.#hasOpened;
+  }
+
+  /** Whether the text is JSON; a number may go on all the same. */
   get isWhole(): boolean {
     if (this.#unread !== '') {
       const unread = this.#unread;
