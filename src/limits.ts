@@ -293,6 +293,21 @@ export const limits = {
   upstream_body_bytes_max: 128 * 1024 * 1024,
   /** An upstream's error body is read up to here, the rest is dropped. */
   upstream_error_bytes_max: 64 * 1024,
+  /** Levels of an answer's JSON, and its values, whole or in one event; where probabilities of tokens were asked for they are far more. */
+  answer_levels_max: 500,
+  answer_values_max: 100_000,
+  answer_logprob_values_max: 6_000_000,
+  /** Parts of one answer. Beyond one of these it ends as a failure, which is charged for what came. */
+  answer_calls_max: 2_000,
+  answer_annotations_max: 10_000,
+  answer_details_max: 10_000,
+  answer_images_max: 1_000,
+  answer_blocks_max: 20_000,
+  /** Steps of other models that the usage of one answer counts. */
+  usage_iterations_max: 200,
+  /** Events of a stream, and what they are read as, that are handed on before others are served. */
+  stream_slice_frames: 128,
+  stream_slice_chunks: 512,
   /** One frame of an upstream's stream. */
   stream_frame_bytes_max: 16 * 1024 * 1024,
   /** The whole text of one streamed answer. */
@@ -403,8 +418,8 @@ export const limits = {
   upstream_raw_chars_max: 2_000,
   /** An id, a finish reason or a tier of an upstream's, as records keep it. */
   upstream_word_chars_max: 256,
-  /** No list in the arguments of a call is longer: an index above it is no index. */
-  argument_index_max: 100_000,
+  /** Places that are filled in before those that the arguments of a call name out of order. */
+  argument_padding_max: 100_000,
   upstream_connections_per_origin_max: 1_024,
   /** A connection to an upstream or a service that nothing is asked on is closed. */
   unused_connection_ms_max: 10_000,
@@ -873,6 +888,9 @@ export const limits = {
 
   /** Stories, bounds and counts of the sandbox. */
   sandbox_tokens_max: 1_000_000,
+  /** Numbers of one vector, as the largest models make, and of all vectors of one answer: they are made in the process that serves. */
+  sandbox_dimensions_max: 4_096,
+  sandbox_numbers_max: 262_144,
   sandbox_delay_ms_max: 600_000,
   /** Users or conversations, cached prefixes and attempts that the sandbox remembers, each. */
   sandbox_memory_entries_max: 10_000,

@@ -2,6 +2,7 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { deltasOf } from '../schemas/chunks.ts';
 import type { ChatChunk, Delta, SlotEvent } from '../schemas/inner.ts';
+import { JsonProgress } from '../schemas/json-progress.ts';
 
 /** Hands out the chunks of a turn block by block, in the order in which the blocks opened. */
 export interface BlockOrder {
@@ -13,10 +14,9 @@ export interface BlockOrder {
 /** A block that is open, or waits until those before it are closed. */
 interface Block {
   n: number | undefined;
-  is_call: boolean;
   is_closed: boolean;
   /** The arguments of a call so far, as far as they were handed out. */
-  told: string;
+  readonly args: JsonProgress | undefined;
   waiting: ChatChunk[];
   waiting_chars: number;
 }
@@ -39,17 +39,6 @@ function piecesOf(chunk: ChatChunk): ChatChunk[] {
   return [...pieces, last];
 }
 
-/** Whether arguments are whole: nothing that follows could be part of them. */
-function areWhole(told: string): boolean {
-  if (!told.trimEnd().endsWith('}')) return false;
-  try {
-    JSON.parse(told);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /**
  * Makes the order of one answer (translation E1): upstreams may tell several blocks at a time, clients read one. What is told of
  * another block waits until the open one closes; a call whose arguments are whole is closed as soon as something waits for it,
@@ -61,13 +50,17 @@ export function createBlockOrder(
 ): BlockOrder {
   let open: Block | undefined;
   let queue: Block[] = [];
+  /** Those before it in the queue are handed out. */
+  let head = 0;
   let held_chars = 0;
   /** Null: it is over, or not shown. */
   let blocks = new Map<number, Block | null>();
 
   function handOut(block: Block, chunk: ChatChunk): void {
     release(chunk);
-    if (block.is_call) for (const call of chunk.delta.tool_calls ?? []) block.told += call.function.arguments ?? '';
+    if (block.args !== undefined) {
+      for (const call of chunk.delta.tool_calls ?? []) block.args.add(call.function.arguments ?? '');
+    }
   }
 
   function end(block: Block): void {
@@ -79,12 +72,17 @@ export function createBlockOrder(
   function goOn(): void {
     for (;;) {
       if (open !== undefined) {
-        if (queue.length === 0 || !open.is_call || !areWhole(open.told)) return;
+        if (head === queue.length || open.args?.isClosed !== true) return;
         release({ delta: {}, ext: { slot: { n: open.n!, close: {} } } });
         end(open);
       }
-      const next = queue.shift();
-      if (next === undefined) return;
+      const next = queue[head];
+      if (next === undefined) {
+        queue = [];
+        head = 0;
+        return;
+      }
+      head += 1;
       for (const chunk of next.waiting) handOut(next, chunk);
       held_chars -= next.waiting_chars;
       next.waiting = [];
@@ -107,7 +105,8 @@ export function createBlockOrder(
   }
 
   function blockOf(n: number | undefined, is_call: boolean): Block {
-    return { n, is_call, is_closed: n === undefined, told: '', waiting: [], waiting_chars: 0 };
+    const args = is_call ? new JsonProgress() : undefined;
+    return { n, is_closed: n === undefined, args, waiting: [], waiting_chars: 0 };
   }
 
   function takeSlotless(chunk: ChatChunk): void {
@@ -124,11 +123,12 @@ export function createBlockOrder(
 
   function flushAll(): void {
     if (open !== undefined) end(open);
-    for (const block of queue) {
+    for (const block of queue.slice(head)) {
       for (const chunk of block.waiting) release(chunk);
       end(block);
     }
     queue = [];
+    head = 0;
     held_chars = 0;
   }
 
@@ -142,7 +142,7 @@ export function createBlockOrder(
       if (open !== undefined && open.n === slot.n) {
         handOut(open, chunk);
         if (slot.close !== undefined) end(open);
-        if (queue.length > 0) goOn();
+        if (head < queue.length) goOn();
         return;
       }
       let block = blocks.get(slot.n);

@@ -113,6 +113,8 @@ function createOneFilter(
   /** Where the text of a block begins in the whole, in code points. */
   let starts = new Map<number, number>();
   let pieces = new Map<string, PieceLane & { n: number | undefined }>();
+  /** Their keys, by their blocks. */
+  let pieces_of = new Map<number, Set<string>>();
   const changed_details = new Set<string>();
 
   function laneOf(kind: TextKind): TextLane {
@@ -135,10 +137,26 @@ function createOneFilter(
     lane.release(out);
   }
 
+  function keepPieces(key: string, lane: PieceLane & { n: number | undefined }): void {
+    pieces.set(key, lane);
+    if (lane.n === undefined) return;
+    const known = pieces_of.get(lane.n);
+    if (known === undefined) pieces_of.set(lane.n, new Set([key]));
+    else known.add(key);
+  }
+
+  function forgetPieces(key: string, n: number | undefined): void {
+    pieces.delete(key);
+    if (n === undefined) return;
+    const known = pieces_of.get(n);
+    known?.delete(key);
+    if (known?.size === 0) pieces_of.delete(n);
+  }
+
   function endPieces(key: string, out: ChatChunk[]): void {
     const lane = pieces.get(key);
     if (lane === undefined) return;
-    pieces.delete(key);
+    forgetPieces(key, lane.n);
     const rest = lane.filter.end();
     if (rest !== '') out.push(lane.tell(rest));
   }
@@ -368,14 +386,14 @@ function createOneFilter(
           ...(n === undefined ? {} : { ext: { slot: { n } } }),
         }),
       };
-      pieces.set(key, lane);
+      keepPieces(key, lane);
     }
     const given_text = call!.function.arguments;
     const shown = given_text === undefined ? undefined : lane.filter.push(given_text);
     const closes = chunk.ext?.slot?.close !== undefined;
     let rest = '';
     if (closes) {
-      pieces.delete(key);
+      forgetPieces(key, lane.n);
       rest = lane.filter.end();
     }
     const text = shown === undefined && rest === '' ? undefined : (shown ?? '') + rest;
@@ -406,7 +424,7 @@ function createOneFilter(
         filter: is_json ? createJsonFilter(finder) : createStreamFilter(finder),
         tell: (rest) => ({ delta: {}, ext: { slot: { n, raw: { ...raw, [field]: rest } } } }),
       };
-      pieces.set(key, lane);
+      keepPieces(key, lane);
     }
     const shown = lane.filter.push(String(raw[field]));
     const { [field]: _, ...others } = raw;
@@ -457,8 +475,8 @@ function createOneFilter(
     // What stands before was ended by what came at its end.
     if (has_ended) return;
     const kind = told_kind ?? (slot_kind === 'pieces' || slot_kind === 'other' ? undefined : slot_kind) ?? cites(chunk);
-    if (slot?.close !== undefined && slot_kind === 'pieces') {
-      for (const [key, { n }] of [...pieces]) if (n === slot.n && delta.tool_calls === undefined) endPieces(key, out);
+    if (slot?.close !== undefined && slot_kind === 'pieces' && delta.tool_calls === undefined) {
+      for (const key of [...(pieces_of.get(slot.n) ?? [])]) endPieces(key, out);
     }
     if (slot !== undefined) close(slot);
     if (delta.tool_calls?.length) takeCall(chunk, out);
@@ -496,6 +514,7 @@ function createOneFilter(
       open_texts = new Map();
       starts = new Map();
       pieces = new Map();
+      pieces_of = new Map();
       return out;
     },
     end() {

@@ -1,4 +1,5 @@
 import { accumulate } from '../schemas/accumulate.ts';
+import { append } from '../schemas/append.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatCompletion } from '../schemas/inner.ts';
 import { type AnswerFilter, type AnswerFilterOptions, createAnswerFilter } from './answer-filter.ts';
@@ -16,7 +17,7 @@ export function filteredAnswer(
   const of_turn = details.filter(options.isOfTurn);
   const plain = of_turn.length === 0 ? message : { ...message, reasoning_details: own };
   const shown = filter.take(chunksOf({ ...completion, choices: [{ ...choice, message: plain }] }));
-  shown.push(...filter.end());
+  append(shown, filter.end());
   if (!filter.hasChanged() && !filter.hasEnded()) return { completion, filter };
   return { completion: accumulate(shown, completion.created), filter };
 }

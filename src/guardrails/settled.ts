@@ -32,7 +32,7 @@ export function settled(
     const isTold = amongOf(told);
     const fresh = more.filter((finding) => filters[finding.filter]?.action !== 'flag' && !isTold(finding));
     if (fresh.length === 0) break;
-    told.push(...fresh.filter((finding) => !redacts(finding)));
+    for (const finding of fresh) if (!redacts(finding)) told.push(finding);
     const more_redactions = fresh.filter(redacts);
     if (more_redactions.length === 0) break;
     redactions = merged([...redactions, ...more_redactions]);

@@ -24,12 +24,16 @@ interface Shift {
   start: number;
   end: number;
   length: number;
+  /** By how much all before it moved what follows them. */
+  before: number;
 }
 
 /** One text of an answer, over all chunks and blocks that tell it: they come out in order, each when its text is settled. */
 export class TextLane {
   readonly scan: Scan;
-  readonly #queue: Held[] = [];
+  #queue: Held[] = [];
+  /** Those before it in the queue were handed out. */
+  #head = 0;
   readonly #shifts: Shift[] = [];
   /** What was handed out, in characters and in code points. */
   #shown = 0;
@@ -42,7 +46,7 @@ export class TextLane {
   }
 
   isWaiting(): boolean {
-    return this.#queue.length > 0;
+    return this.#head < this.#queue.length;
   }
 
   push(held: Held): void {
@@ -55,44 +59,67 @@ export class TextLane {
   places(): Places {
     return {
       shown: (offset, is_end) => {
-        let shift = 0;
-        for (const { start, end, length } of this.#shifts) {
-          if (offset <= start) break;
-          if (offset < end) return start + shift + (is_end ? length : 0);
-          shift += length - (end - start);
-        }
-        return offset + shift;
+        const last = this.#lastBefore(offset);
+        if (last === undefined) return offset;
+        const { start, end, length, before } = last;
+        if (offset < end) return start + before + (is_end ? length : 0);
+        return offset + before + length - (end - start);
       },
     };
+  }
+
+  /** The last that begins before an offset. */
+  #lastBefore(offset: number): Shift | undefined {
+    let [low, high] = [0, this.#shifts.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#shifts[middle]!.start < offset) low = middle + 1;
+      else high = middle;
+    }
+    return this.#shifts[low - 1];
+  }
+
+  #forget(): void {
+    this.#queue = [];
+    this.#head = 0;
   }
 
   /** Hands out what is settled. */
   release(out: ChatChunk[]): void {
     const { scan } = this;
-    while (this.#queue.length > 0) {
-      const held = this.#queue[0]!;
+    while (this.isWaiting()) {
+      const held = this.#queue[this.#head]!;
       const end = this.#shown + held.text.length;
       if (scan.settled >= end && !(scan.ended_at !== undefined && scan.ended_at <= this.#shown)) {
-        this.#queue.shift();
+        this.#head += 1;
+        if (!this.isWaiting()) this.#forget();
         this.#hand(held, held.chunk, out);
         continue;
       }
       if (scan.settled <= this.#shown || held.split === undefined) {
-        if (scan.ended_at !== undefined) this.#queue.length = 0;
+        if (scan.ended_at !== undefined) this.#forget();
         return;
       }
       const head = held.text.slice(0, scan.settled - this.#shown);
       const { head: shown, rest } = held.split(held.chunk, head);
       const part: Held = { ...held, text: head };
       this.#hand(part, shown, out);
-      this.#queue[0] = { ...held, chunk: rest, text: held.text.slice(head.length), is_touched: part.is_touched };
+      this.#queue[this.#head] = {
+        ...held,
+        chunk: rest,
+        text: held.text.slice(head.length),
+        is_touched: part.is_touched,
+      };
     }
   }
 
   /** What is held of it, which is nobody's block any more. */
   takeText(): string {
-    const text = this.#queue.map((held) => held.text).join('');
-    this.#queue.length = 0;
+    const text = this.#queue
+      .slice(this.#head)
+      .map((held) => held.text)
+      .join('');
+    this.#forget();
     return text;
   }
 
@@ -135,7 +162,10 @@ export class TextLane {
       const end = pointOf(Math.min(edit.end, at + text.length));
       const last = this.#shifts.at(-1);
       if (edit.text === '' && last?.end === start) last.end = end;
-      else this.#shifts.push({ start, end, length: countCodePoints(edit.text) });
+      else {
+        const before = last === undefined ? 0 : last.before + last.length - (last.end - last.start);
+        this.#shifts.push({ start, end, length: countCodePoints(edit.text), before });
+      }
     }
   }
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { limits } from '../limits.ts';
 import type { ChatDialect } from '../providers/dialect.ts';
 import { geminiGenerateContent } from '../providers/gemini-generate-content/index.ts';
 import { openaiChat } from '../providers/openai-chat/index.ts';
@@ -102,4 +103,19 @@ test('what there is no room for is not given out, and ends the stream', async ()
     await streamOf([said('a'), said(LARGE), said('never')], () => Promise.reject(new Error('no room'))),
   );
   expect(told).toEqual(['waits', 'failed: no room']);
+});
+
+test('events that one read brought are handed on in slices, with a turn of the loop between two of them', async () => {
+  const words = Array.from({ length: 3 * limits.stream_slice_frames }, (_, nth) => `w${nth}`);
+  const told = await laterOf(await streamOf([said('a'), words.map(said).join('') + FINISH]));
+  expect(told.filter((word) => word !== 'waits')).toEqual(words);
+  expect(told.filter((word) => word === 'waits')).toHaveLength(3);
+});
+
+test('what one event is read as is handed on in slices as well', async () => {
+  const images = Array.from({ length: limits.answer_images_max }, (_, nth) => ({ image_url: { url: `data:,${nth}` } }));
+  const parts = images.map((image) => ({ type: 'image_url', ...image }));
+  const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: parts } }] })}\n\n`;
+  const told = await laterOf(await streamOf([said('a'), event + FINISH]));
+  expect(told).toEqual(['waits', 'waits']);
 });

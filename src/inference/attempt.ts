@@ -6,6 +6,7 @@ import {
   type AttemptState,
   type ChatDialect,
   type EncodedRequest,
+  type Frame,
   type Media,
   type Report,
   type StreamDecoder,
@@ -18,7 +19,16 @@ import { append } from '../schemas/append.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import type { JsonBounds } from '../schemas/json-bounds.ts';
 import { isDeeperThan } from '../schemas/json-structure.ts';
+import {
+  AnswerBounds,
+  asUpstreamFailure,
+  jsonBoundsOf,
+  partsBeyond,
+  readable,
+  requireBounded,
+} from './answer-bounds.ts';
 import { boundBody } from './bound-tools.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
@@ -157,7 +167,7 @@ function decodeWhole(
   context: AttemptContext,
 ): ChatCompletion {
   const created = Math.floor(context.call.accepted_ms / 1000);
-  return prepared.dialect.decodeResponse(body, stateOf(prepared, response, context), created);
+  return readable(() => prepared.dialect.decodeResponse(body, stateOf(prepared, response, context), created));
 }
 
 /** Asks one endpoint for a whole answer, and gives what is made of it. Throws `UpstreamError`, or `ClientGone` when the client left first. */
@@ -169,7 +179,7 @@ export async function attemptWhole<T>(
   const held = start(outgoingOf(prepared, context.call), context);
   try {
     const response = await headersOf(prepared.dialect, held);
-    const body = await readJson(prepared.dialect, response, context.call);
+    const body = await readJson(prepared.dialect, response, context.call, jsonBoundsOf(context.call.request));
     return made(decodeWhole(prepared, response, body, context));
   } finally {
     held.release();
@@ -186,7 +196,40 @@ export interface OpenStream {
   close(): void;
 }
 
-const NOTHING_LATER: OpenStream['later'] = { ended: true, coming: () => undefined, take: () => undefined };
+/** What is here as a whole, handed on as much as one turn of the loop takes. */
+class Slices implements Source<ChatChunk[]> {
+  readonly #chunks: readonly ChatChunk[];
+  #next: number;
+
+  constructor(chunks: readonly ChatChunk[], next: number) {
+    this.#chunks = chunks;
+    this.#next = next;
+  }
+
+  get ended(): boolean {
+    return this.#next >= this.#chunks.length;
+  }
+
+  coming(): Promise<void> | undefined {
+    return this.ended ? undefined : nextTurn();
+  }
+
+  take(): ChatChunk[] | undefined {
+    if (this.ended) return undefined;
+    const from = this.#next;
+    this.#next += limits.stream_slice_chunks;
+    return this.#chunks.slice(from, this.#next);
+  }
+}
+
+const NO_FRAMES: readonly Frame[] = [];
+
+/** Others are served first. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
 
 function isJsonAnswer(response: UpstreamResponse): boolean {
   return /^application\/json\b/i.test(String(response.headers['content-type'] ?? ''));
@@ -240,6 +283,17 @@ class AnswerReader implements Source<ChatChunk[]> {
   #waiting: Promise<void> | undefined = undefined;
   #bytes = 0;
   #drained_bytes = 0;
+  /** What the last read held, and which of it is next. */
+  #frames: readonly Frame[] = NO_FRAMES;
+  #next = 0;
+  #read_bytes = 0;
+  /** Nothing is left to read; and the decoder was told so. */
+  #is_last = false;
+  #is_told = false;
+  /** What is decoded, and waits for the next turn. */
+  #rest: ChatChunk[] | undefined = undefined;
+  readonly #bounds = new AnswerBounds();
+  readonly #json_bounds: JsonBounds;
 
   constructor(prepared: PreparedAttempt, response: UpstreamResponse, context: AttemptContext) {
     const { dialect } = prepared;
@@ -252,6 +306,7 @@ class AnswerReader implements Source<ChatChunk[]> {
       Math.floor(call.accepted_ms / 1000),
     );
     this.#count = countAnswer(call.room);
+    this.#json_bounds = jsonBoundsOf(call.request);
   }
 
   /** Something meaningful has come: where a reason to stop comes as well, a failure after it is none. */
@@ -261,6 +316,7 @@ class AnswerReader implements Source<ChatChunk[]> {
 
   coming(): Promise<void> | undefined {
     if (this.#waiting !== undefined) return this.#waiting;
+    if (this.#is_waiting) return nextTurn();
     if (this.ended || this.#failure !== undefined) return undefined;
     const coming = this.#response.coming();
     return coming !== undefined && this.#decoder.isWhole() ? tailOf(coming) : coming;
@@ -270,38 +326,87 @@ class AnswerReader implements Source<ChatChunk[]> {
     const held = this.#held;
     this.#held = undefined;
     if (held !== undefined && held.length > 0) return held;
-    if (this.#failure !== undefined) throw this.#failure.error;
+    if (this.#failure !== undefined && this.#rest === undefined) throw this.#failure.error;
     if (this.ended || held !== undefined) return undefined;
-    let value: Buffer | undefined;
-    try {
-      value = this.#response.take();
-    } catch (error) {
-      // A connection that is cut or stays open only after a whole answer has lost nothing.
-      if (!(error instanceof UpstreamError && this.#decoder.isWhole())) return this.#endOf(error);
+    if (!this.#is_waiting) {
+      let value: Buffer | undefined;
+      try {
+        value = this.#response.take();
+      } catch (error) {
+        // A connection that is cut or stays open only after a whole answer has lost nothing.
+        if (!(error instanceof UpstreamError && this.#decoder.isWhole())) return this.#endOf(error);
+      }
+      this.#read(value);
     }
-    const chunks = this.#decode(value);
-    if (value === undefined) this.ended = true;
-    else if (this.#waits(value.length, chunks)) return undefined;
+    const chunks = this.#decode();
+    if (this.#is_told && !this.#is_waiting) this.ended = true;
+    else if (!this.#is_last && !this.#is_waiting && this.#waits(this.#read_bytes, chunks)) return undefined;
     return chunks.length === 0 ? undefined : chunks;
   }
 
-  #decode(value: Buffer | undefined): ChatChunk[] {
+  #read(value: Buffer | undefined): void {
+    this.#is_last = value === undefined;
+    this.#read_bytes = value?.length ?? 0;
+    this.#next = 0;
+    try {
+      this.#frames = value === undefined ? this.#framer.end() : this.#framer.push(value);
+    } catch (error) {
+      throw this.#endedBy(error);
+    }
+  }
+
+  /** The chunks of the next events of a read, within what one turn of the loop takes; a failure among them is for after them. */
+  #decode(): ChatChunk[] {
+    if (this.#rest !== undefined) return this.#slice(this.#rest);
     let chunks: ChatChunk[] = [];
     const add = (more: ChatChunk[]) => {
+      const from = chunks.length;
       // Most reads hold one event, whose list is taken as it is.
-      if (chunks.length === 0) chunks = more;
+      if (from === 0) chunks = more;
       else append(chunks, more);
+      for (let at = from; at < chunks.length; at += 1) {
+        const error = this.#bounds.add(chunks[at]!);
+        if (error === undefined) continue;
+        chunks.length = at;
+        throw error;
+      }
     };
+    const frames = this.#frames;
+    const until = Math.min(frames.length, this.#next + limits.stream_slice_frames);
     try {
-      const frames = value === undefined ? this.#framer.end() : this.#framer.push(value);
-      for (const frame of frames) add(this.#decoder.push(frame));
-      if (value === undefined) add(this.#decoder.end());
+      while (this.#next < until && chunks.length < limits.stream_slice_chunks) {
+        const frame = frames[this.#next]!;
+        this.#next += 1;
+        requireBounded(frame.data, this.#json_bounds);
+        add(this.#decoder.push(frame));
+      }
+      if (this.#is_last && this.#next === frames.length) {
+        this.#is_told = true;
+        add(this.#decoder.end());
+      }
     } catch (caught) {
-      const error = value === undefined && this.#response.complete ? endedBy(caught) : caught;
+      this.#frames = NO_FRAMES;
+      this.#next = 0;
+      const error = this.#endedBy(asUpstreamFailure(caught));
       if (chunks.length === 0) throw error;
       this.#failure = { error };
     }
-    return chunks;
+    return this.#slice(chunks);
+  }
+
+  /** As many as are handed on in one turn; the others wait. */
+  #slice(chunks: ChatChunk[]): ChatChunk[] {
+    this.#rest = chunks.length > limits.stream_slice_chunks ? chunks.slice(limits.stream_slice_chunks) : undefined;
+    return this.#rest === undefined ? chunks : chunks.slice(0, limits.stream_slice_chunks);
+  }
+
+  /** Whether more of what was read is to be handed on. */
+  get #is_waiting(): boolean {
+    return this.#rest !== undefined || this.#next < this.#frames.length;
+  }
+
+  #endedBy(error: unknown): unknown {
+    return this.#is_last && this.#response.complete ? endedBy(error) : error;
   }
 
   /** After a failure in the middle of a body: what is left to say where the reason to stop had come before it. */
@@ -370,11 +475,16 @@ export async function attemptStream(
     const response = await headersOf(prepared.dialect, held);
     await refuseForeign(response, prepared.dialect);
     if (isJsonAnswer(response)) {
-      const body = await readJson(prepared.dialect, response, context.call);
-      const chunks = chunksOf(decodeWhole(prepared, response, body, context));
-      for (const chunk of chunks) meter.chunk(chunk);
+      const body = await readJson(prepared.dialect, response, context.call, jsonBoundsOf(context.call.request));
+      const completion = decodeWhole(prepared, response, body, context);
+      const chunks = chunksOf(completion);
+      const failure = partsBeyond(completion);
+      const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
+      const first = failure ? chunks : chunks.slice(0, Math.max(begun, limits.stream_slice_chunks));
+      for (const chunk of first) meter.chunk(chunk);
+      if (failure !== undefined) throw failure;
       held.started();
-      return { first: chunks, later: NOTHING_LATER, close: () => held.release() };
+      return { first, later: new Slices(chunks, first.length), close: () => held.release() };
     }
     const reader = new AnswerReader(prepared, response, context);
     const first: ChatChunk[] = [];

@@ -3,6 +3,7 @@ import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatCompletion, ChatRequest, ChoiceError, TokenClasses } from '../schemas/inner.ts';
 import type { Measure } from './admission.ts';
+import { requireFewParts } from './answer-bounds.ts';
 import { attemptStream, attemptWhole, type OpenStream, type PreparedAttempt } from './attempt.ts';
 import { attemptNumber, type Work } from './attempts.ts';
 import type { Cancellation } from './call.ts';
@@ -57,6 +58,7 @@ function requireSubstance(meter: Meter, told: ChoiceError | undefined): void {
 
 function meteredCompletion(completion: ChatCompletion, meter: Meter): MeteredCompletion {
   meter.completion(completion);
+  requireFewParts(completion);
   requireSubstance(meter, completion.choices[0].error);
   return { completion, meter };
 }

@@ -5,6 +5,7 @@ import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
+import { readable } from './answer-bounds.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { ChatWork, ChatWorkOptions } from './chat-work.ts';
@@ -51,7 +52,7 @@ export function createTokenCount(
     const held = start({ ...outgoing, payload: JSON.stringify(body) }, context);
     try {
       const told = await readJson(prepared.dialect, await headersOf(prepared.dialect, held), call);
-      const { input_tokens, ...rest } = counter.read(told);
+      const { input_tokens, ...rest } = readable(() => counter.read(told));
       return { input_tokens, rest, is_estimate: false };
     } catch (error) {
       // What the provider finds wrong with the prompt it would find wrong with the call; else it is no matter of the client's.

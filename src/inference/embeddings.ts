@@ -15,6 +15,7 @@ import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { Measured, Prepared } from './admission.ts';
+import { readable } from './answer-bounds.ts';
 import { serialize, withOptions } from './attempt.ts';
 import { ClientGone } from './exchange.ts';
 import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX } from './measure.ts';
@@ -210,7 +211,7 @@ function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokeniz
 async function askBatch({ dialect }: PreparedEmbeddings, batch: Batch, line: Line): Promise<Vector[]> {
   const { path, headers, payload, inputs } = batch;
   const answer = await line.ask({ path, headers, payload });
-  const { vectors, usage, upstream_id } = dialect.decodeResponse(answer.body, answer.headers);
+  const { vectors, usage, upstream_id } = readable(() => dialect.decodeResponse(answer.body, answer.headers));
   if (usage === undefined || !line.bill(usage, upstream_id)) line.bill(estimateInputs(inputs), upstream_id);
   if (vectors.length !== inputs.length) {
     const found = `${vectors.length} vectors for ${inputs.length} inputs`;

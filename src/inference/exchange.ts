@@ -4,6 +4,8 @@ import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
 import { type Exchange, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { type JsonValue, parseJson } from '../schemas/json.ts';
+import { type JsonBounds, jsonExcess } from '../schemas/json-bounds.ts';
+import { requireBounded } from './answer-bounds.ts';
 import type { Call } from './call.ts';
 import { deferExchange } from './deferred-exchange.ts';
 
@@ -228,6 +230,8 @@ function headersFor(
   };
 }
 
+const JSON_LEVELS: JsonBounds = { levels_max: limits.answer_levels_max };
+
 /** Waits for the headers; an answer that is a refusal is read and thrown. */
 export async function headersOf(dialect: WireManners, { exchange }: Grip): Promise<UpstreamResponse> {
   const response = await exchange.response;
@@ -238,16 +242,20 @@ export async function headersOf(dialect: WireManners, { exchange }: Grip): Promi
       status: response.status,
     });
   }
-  throw dialect.decodeError(response.status, response.headers, text);
+  // Of an error that is nested too deeply to be looked at its status is left.
+  const shown = jsonExcess(text, JSON_LEVELS) === undefined ? text : '';
+  throw dialect.decodeError(response.status, response.headers, shown);
 }
 
-/** Reads a whole answer that must be JSON. */
+/** Reads a whole answer that must be JSON, within bounds that are looked at before it is parsed. */
 export async function readJson(
   dialect: WireManners,
   response: UpstreamResponse,
   { room }: Pick<Call, 'room'>,
+  bounds = JSON_LEVELS,
 ): Promise<JsonValue> {
   const text = await readText(response, { bytes_max: limits.upstream_body_bytes_max, cut: false, room });
+  requireBounded(text, bounds);
   if (text.length > limits.counted_bytes_min) {
     await room?.take(structureBytes(text), limits.memory_answer_wait_ms_max);
   }
@@ -255,7 +263,7 @@ export async function readJson(
     return parseJson(text);
   } catch {
     const type = String(response.headers['content-type'] ?? 'no content type');
-    const told = dialect.decodeError(502, response.headers, text);
+    const told = dialect.decodeError(502, response.headers, text.slice(0, limits.upstream_error_bytes_max));
     throw new UpstreamError('invalid_response', `The provider's answer is not JSON (${type.slice(0, 100)})`, {
       status: response.status,
       raw: told.raw,

@@ -19,6 +19,7 @@ import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Measured, Prepared } from './admission.ts';
+import { readable } from './answer-bounds.ts';
 import { withOptions } from './attempt.ts';
 import type { ModelSource } from './requested-models.ts';
 import type { Line, Task, Words } from './task.ts';
@@ -167,7 +168,8 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
     const { path, headers, payload, method } = ask;
     try {
       const reply = await line.ask({ path, headers, payload, ...(method === undefined ? {} : { method }), ...manners });
-      const next = ask.read(reply.body, reply.headers);
+      const { read } = ask;
+      const next = readable(() => read(reply.body, reply.headers));
       if ('answer' in next) return next.answer;
       if ('failure' in next) {
         // What cannot be given out was billed all the same.

@@ -1,4 +1,6 @@
+import { limits } from '../limits.ts';
 import { type JsonObject, type JsonValue, jsonWithSource } from '../schemas/json.ts';
+import { jsonExcess } from '../schemas/json-bounds.ts';
 import { asObject } from './json-shape.ts';
 
 /** The long digits, fractions, exponents and negative zeros that a JavaScript number may not give back as they were. */
@@ -6,10 +8,13 @@ const RISKY_NUMBER = /\d{16}|\d[.eE]|-0/;
 
 /**
  * A call's arguments as the object this wire wants. Numbers keep their text, so that `7006652.0` and integers beyond
- * 2^53 arrive as sent. Text that is no JSON object is wrapped, and `isObject` is false.
+ * 2^53 arrive as sent. Text that is no JSON object, or one that is nested too deeply, is wrapped, and `isObject` is false.
  */
 export function parseArguments(text: string): { input: JsonObject; isObject: boolean } {
   if (text.trim() === '') return { input: {}, isObject: true };
+  if (jsonExcess(text, { levels_max: limits.answer_levels_max }) !== undefined) {
+    return { input: { _raw: text }, isObject: false };
+  }
   let value: JsonValue;
   try {
     value = RISKY_NUMBER.test(text) ? jsonWithSource.parse(text, keepNumber) : JSON.parse(text);

@@ -86,8 +86,11 @@ class EventStreamFramer implements Framer {
       this.#skipLineFeed = false;
     }
     let cr = text.indexOf('\r', from);
+    let lf = text.indexOf('\n', from);
     for (;;) {
-      let end = text.indexOf('\n', from);
+      // A text of one kind of line end is not searched for the other again and again.
+      if (lf !== -1 && lf < from) lf = text.indexOf('\n', from);
+      let end = lf;
       let next = end + 1;
       if (cr !== -1 && (end === -1 || cr < end)) {
         end = cr;

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Faults } from './faults.ts';
+import { model_output_tokens } from './models.ts';
 import type { Answer, Block, Prompt } from './prompt.ts';
 import { schemaSample } from './schema-sample.ts';
 import { storyTokens } from './story.ts';
@@ -44,7 +45,11 @@ function textPieces(prompt: Prompt, behaviour: Behaviour, faults: Faults): strin
   if (prompt.schema !== undefined) return tokensOf(jsonText(prompt, prompt.schema));
   if (prompt.tool_results.length > 0 && behaviour === 'research') return tokensOf(linkedText(prompt.tool_results));
   if (prompt.tool_results.length > 0) return tokensOf(`The tools answered: ${prompt.tool_results.join('; ')}`);
-  if (behaviour === 'story') return storyTokens(prompt.user_text, faults.tokens || story_tokens_default);
+  if (behaviour === 'story') {
+    // No more than will be sent: one token beyond the bound says that there was one.
+    const most = Math.min(prompt.tokens_max, model_output_tokens) + 1;
+    return storyTokens(prompt.user_text, Math.min(faults.tokens || story_tokens_default, most));
+  }
   if (behaviour === 'json') return tokensOf(jsonText(prompt, {}));
   const seen: string[] = [];
   if (prompt.images > 0) seen.push(`${prompt.images} image${prompt.images === 1 ? '' : 's'}`);
@@ -109,7 +114,7 @@ export function answerTo(prompt: Prompt, behaviour: Behaviour, faults: Faults): 
     }
     if (tools.length > 0 && behaviour === 'research') blocks.push({ kind: 'text', pieces: tokensOf('Let me look.') });
     for (const [ordinal, tool] of tools.entries()) {
-      const args = JSON.stringify(schemaSample({ type: 'object', ...tool.parameters }));
+      const args = JSON.stringify(schemaSample({ type: 'object', ...tool.parameters }, tools.length));
       blocks.push({ kind: 'call', id: callId(prompt, ordinal), name: tool.name, pieces: tokensOf(args) });
     }
   }

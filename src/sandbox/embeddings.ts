@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { cohereChat } from './cohere-chat.ts';
 import {
@@ -94,6 +95,10 @@ function readPrompt(inputs: Input[], conversation: string): Prompt {
 function wireOf({ path, manners, problem, inputs, dimensions, encode }: VectorWire): SandboxWire {
   const { credentialOf, credentialRefused, modelUnknown, promptTooLong, errorBody, errorEvent, answerHeaders } =
     manners;
+  const lengthOf = (body: JsonObject): number => {
+    const told = dimensions?.(body);
+    return typeof told === 'number' ? told : dimensions_default;
+  };
   return {
     path,
     makes_vectors: true,
@@ -108,6 +113,17 @@ function wireOf({ path, manners, problem, inputs, dimensions, encode }: VectorWi
     check(body) {
       const found = problem(body);
       if (found !== undefined) throw new Refusal(400, found);
+      const length = lengthOf(body);
+      if (length > limits.sandbox_dimensions_max) {
+        throw new Refusal(
+          400,
+          `The sandbox makes vectors of at most ${limits.sandbox_dimensions_max} numbers: ask for fewer dimensions.`,
+        );
+      }
+      if (length * inputs(body).length > limits.sandbox_numbers_max) {
+        const most = `${limits.sandbox_numbers_max} numbers in one answer`;
+        throw new Refusal(400, `The sandbox makes at most ${most}: send fewer inputs, or ask for fewer dimensions.`);
+      }
     },
     readPrompt(body) {
       const user = textOf(body['user']);
@@ -116,8 +132,7 @@ function wireOf({ path, manners, problem, inputs, dimensions, encode }: VectorWi
     },
     encodeBody({ body, prompt, faults, id }: Envelope) {
       const read = inputs(body).map(inputOf);
-      const length = dimensions?.(body);
-      const vectors = read.map(({ text }) => sandboxVector(text, typeof length === 'number' ? length : undefined));
+      const vectors = read.map(({ text }) => sandboxVector(text, lengthOf(body)));
       const made = encode({ vectors, inputs: read, tokens: prompt.input_tokens, body, id });
       if (faults.no_usage) {
         for (const name of ['usage', 'usageMetadata', 'meta', 'inputTextTokenCount']) delete made[name];

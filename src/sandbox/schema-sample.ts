@@ -11,6 +11,7 @@ interface Sampling {
   left: number;
 }
 const values_max = 10_000;
+const values_min = 100;
 
 const by_format: Record<string, string> = {
   'date-time': '2026-01-01T12:00:00Z',
@@ -135,7 +136,10 @@ function sample(given: JsonObject, sampling: Sampling, name: string, depth: numb
   return sampleString(schema, name);
 }
 
-/** Makes a value that satisfies a JSON Schema, the same one every time. `not`, conditions and remote references are not looked at. */
-export function schemaSample(schema: JsonObject): JsonValue {
-  return sample(schema, { root: schema, left: values_max }, 'text', 0);
+/**
+ * Makes a value that satisfies a JSON Schema, the same one every time: one of `of` schemas of an answer, which share how many values
+ * are made. `not`, conditions and remote references are not looked at.
+ */
+export function schemaSample(schema: JsonObject, of = 1): JsonValue {
+  return sample(schema, { root: schema, left: Math.max(values_min, Math.floor(values_max / of)) }, 'text', 0);
 }

@@ -65,6 +65,10 @@ class AnswerAccumulator implements Accumulator {
   #systemFingerprint: string | null | undefined = undefined;
   #serviceTier: string | null | undefined = undefined;
   #response: Partial<ResponseExt> | undefined = undefined;
+  /** What was told of it first is not ours to change. */
+  #ownsResponse = false;
+  /** The last block of each detail; made for the first detail that is found by its index alone. */
+  #blocksByDetail: Map<string, Block> | undefined = undefined;
 
   #open(kind: Slot['kind']): Block {
     const block: Block = {
@@ -90,10 +94,39 @@ class AnswerAccumulator implements Accumulator {
   /** Without a slot, a detail is found again by its index, also when other blocks came between. */
   #reasoningBlock(detail: ReasoningDetail, slotted: Block | undefined): Block {
     if (slotted?.kind !== 'reasoning' && detail.index !== undefined) {
-      const known = this.#blocks.findLast((block) => block.details.some((other) => isSameDetail(other, detail)));
+      this.#blocksByDetail ??= new Map(
+        this.#blocks.flatMap((block) => block.details.map((other) => [keyOf(other), block] as const)),
+      );
+      const known = this.#blocksByDetail.get(keyOf(detail));
       if (known !== undefined) return known;
     }
     return this.#blockOf('reasoning', slotted);
+  }
+
+  #addDetail(block: Block, detail: ReasoningDetail): void {
+    addDetail(block, detail);
+    const known = this.#blocksByDetail;
+    if (known === undefined) return;
+    const key = keyOf(detail);
+    if (known.get(key) !== block) known.set(key, block);
+  }
+
+  /** Later words count, field by field; what is kept of them grows in place. */
+  #addResponse(told: Partial<ResponseExt>): void {
+    if (this.#response === undefined) {
+      this.#response = told;
+      return;
+    }
+    if (!this.#ownsResponse) {
+      this.#response = { ...this.#response };
+      if (this.#response.rest !== undefined) this.#response.rest = { ...this.#response.rest };
+      this.#ownsResponse = true;
+    }
+    const { rest } = this.#response;
+    Object.assign(this.#response, told);
+    if (rest === undefined) {
+      if (told.rest !== undefined) this.#response.rest = { ...told.rest };
+    } else this.#response.rest = Object.assign(rest, told.rest);
   }
 
   #addSlot(slot: SlotEvent): Block | undefined {
@@ -127,10 +160,10 @@ class AnswerAccumulator implements Accumulator {
     const { delta, ext } = chunk;
     const slotted = ext?.slot === undefined ? undefined : this.#addSlot(ext.slot);
     if (delta.reasoning_details !== undefined) {
-      for (const detail of delta.reasoning_details) addDetail(this.#reasoningBlock(detail, slotted), detail);
+      for (const detail of delta.reasoning_details) this.#addDetail(this.#reasoningBlock(detail, slotted), detail);
     } else if (delta.reasoning) {
       const plain: ReasoningDetail = { type: 'reasoning.text', text: delta.reasoning, format: 'unknown' };
-      addDetail(this.#blockOf('reasoning', slotted), plain);
+      this.#addDetail(this.#blockOf('reasoning', slotted), plain);
     }
     if (delta.content) this.#blockOf('text', slotted).text += delta.content;
     if (delta.refusal) this.#blockOf('refusal', slotted).text += delta.refusal;
@@ -152,9 +185,7 @@ class AnswerAccumulator implements Accumulator {
       this.#systemFingerprint = chunk.system_fingerprint ?? this.#systemFingerprint;
     }
     if (chunk.service_tier !== undefined) this.#serviceTier = chunk.service_tier ?? this.#serviceTier;
-    if (ext?.response !== undefined) {
-      this.#response = this.#response ? mergeResponse(this.#response, ext.response) : ext.response;
-    }
+    if (ext?.response !== undefined) this.#addResponse(ext.response);
   }
 
   result(created: number): ChatCompletion {
@@ -174,7 +205,7 @@ class AnswerAccumulator implements Accumulator {
     const completion: Partial<ChatCompletion> = { choices: [choice], created };
     if (this.#systemFingerprint != null) completion.system_fingerprint = this.#systemFingerprint;
     if (this.#serviceTier != null) completion.service_tier = this.#serviceTier;
-    completion.ext = { ...response, wire, rest: response?.rest ?? {} };
+    completion.ext = { ...response, wire, rest: { ...response?.rest } };
     return completion as ChatCompletion;
   }
 }
@@ -325,11 +356,6 @@ function finishCall(call: ToolCall, ext: Ext | undefined): ToolCall {
 
 function mergeExt(former: Ext | undefined, told: Ext): Ext {
   return former === undefined ? told : { wire: told.wire, rest: { ...former.rest, ...told.rest } };
-}
-
-function mergeResponse(former: Partial<ResponseExt>, told: Partial<ResponseExt>): Partial<ResponseExt> {
-  if (former.rest === undefined || told.rest === undefined) return { ...former, ...told };
-  return { ...former, ...told, rest: { ...former.rest, ...told.rest } };
 }
 
 function mergeAudio(former: OutputAudio | undefined, delta: OutputAudio): OutputAudio {

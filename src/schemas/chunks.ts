@@ -134,14 +134,30 @@ function citedTexts(
   if (citations.length === 0) return () => ({});
   const ends: number[] = [];
   for (const part of parts) ends.push((ends.at(-1) ?? 0) + [...part].length);
-  const places = citations.map(({ url_citation: { end_index } }) => {
-    const at = end_index === 0 ? -1 : ends.findIndex((end) => end_index <= end);
-    return at === -1 ? parts.length - 1 : at;
-  });
+  const ofTexts = new Map<number, UrlCitation[]>();
+  for (const citation of citations) {
+    const { end_index } = citation.url_citation;
+    const place = end_index === 0 ? parts.length : firstAtLeast(ends, end_index);
+    const at = Math.min(place, parts.length - 1);
+    const known = ofTexts.get(at);
+    if (known === undefined) ofTexts.set(at, [citation]);
+    else known.push(citation);
+  }
   return (at) => {
-    const own = citations.filter((_, i) => places[i] === at);
-    return own.length === 0 ? {} : { annotations: own };
+    const annotations = ofTexts.get(at);
+    return annotations === undefined ? {} : { annotations };
   };
+}
+
+/** Where the first of numbers that never fall is as large as this; their count where none is. */
+function firstAtLeast(numbers: readonly number[], least: number): number {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (numbers[middle]! >= least) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 /** What a delta tells of blocks, each for itself, in the order in which blocks stand; `rest` tells of none. */

@@ -1,5 +1,5 @@
 import type { WholeAnswer } from '../../inference/answer.ts';
-import type { JsonObject } from '../../schemas/json.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { turnChunks } from '../turn-chunks.ts';
 import { type BlockSink, createBlockWriter, isShownBlock } from './blocks.ts';
 import { brokenAnswer } from './errors.ts';
@@ -11,10 +11,12 @@ class ContentSink implements BlockSink {
   readonly blocks: string[] = [];
   #block: JsonObject = {};
   #input: string | undefined;
+  #citations: JsonValue[] | undefined;
 
   start(block: JsonObject): void {
     this.#block = { ...block };
     this.#input = undefined;
+    this.#citations = undefined;
   }
   text(piece: string): void {
     this.#block['text'] = `${this.#block['text'] ?? ''}${piece}`;
@@ -31,8 +33,13 @@ class ContentSink implements BlockSink {
   /** The block was whole when it began. */
   raw(): void {}
   cite(citation: JsonObject): void {
-    const { citations } = this.#block;
-    this.#block['citations'] = [...(Array.isArray(citations) ? citations : []), citation];
+    // A list of the block's own: what it began with is the answer's.
+    if (this.#citations === undefined) {
+      const { citations } = this.#block;
+      this.#citations = Array.isArray(citations) ? [...citations] : [];
+      this.#block['citations'] = this.#citations;
+    }
+    this.#citations.push(citation);
   }
   stop(): void {
     if (this.#input === undefined) {

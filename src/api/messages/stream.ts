@@ -82,7 +82,8 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
   let service_tier: string | null = null;
 
   function messageStart(): string {
-    told = ownRest(response);
+    // What came by now: the rest goes on.
+    told = { ...ownRest(response) };
     // Some wires count from the first chunk on; what has no output has no thinking in it either.
     const { output_tokens_details: _, ...input } = usageOf(response.usage, { response, service_tier });
     const usage = { ...input, output_tokens: 0 };
@@ -106,7 +107,8 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
 
   function follow(chunk: ChatChunk): void {
     const next = chunk.ext?.response;
-    if (next !== undefined) response = { ...response, ...next, rest: { ...response.rest, ...next.rest } };
+    if (next !== undefined)
+      response = Object.assign(response, next, { rest: Object.assign(response.rest ?? {}, next.rest) });
     if (chunk.finish_reason != null) finish_reason = chunk.finish_reason;
     if (chunk.native_finish_reason != null) native_finish_reason = chunk.native_finish_reason;
     if (chunk.service_tier != null) service_tier = chunk.service_tier;

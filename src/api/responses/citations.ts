@@ -26,23 +26,87 @@ export interface Citations {
 
 type Citation = UrlCitation['url_citation'];
 
+/** A citation whose text is still to come, and its turn among all. */
+interface Early {
+  citation: Citation;
+  turn: number;
+}
+
+/** Those whose text is still to come; the one whose text ends first comes out first. A heap: each costs as much as their number has digits. */
+class EarlyCitations {
+  #heap: Early[] = [];
+  #turns = 0;
+
+  add(citation: Citation): void {
+    this.#turns += 1;
+    const heap = this.#heap;
+    let at = heap.push({ citation, turn: this.#turns }) - 1;
+    while (at > 0) {
+      const above = (at - 1) >> 1;
+      if (endOf(heap[above]!) <= endOf(heap[at]!)) return;
+      [heap[above], heap[at]] = [heap[at]!, heap[above]!];
+      at = above;
+    }
+  }
+
+  /** Takes out those that end up to there, in the order in which they came. */
+  takeUpTo(total: number): Citation[] {
+    const taken: Early[] = [];
+    while (this.#heap.length > 0 && endOf(this.#heap[0]!) <= total) taken.push(this.#takeFirst());
+    return taken.sort((a, b) => a.turn - b.turn).map(({ citation }) => citation);
+  }
+
+  #takeFirst(): Early {
+    const heap = this.#heap;
+    const [first] = heap;
+    const last = heap.pop()!;
+    if (heap.length === 0) return first!;
+    heap[0] = last;
+    for (let at = 0; ; ) {
+      let least = at;
+      for (const below of [2 * at + 1, 2 * at + 2]) {
+        if (below < heap.length && endOf(heap[below]!) < endOf(heap[least]!)) least = below;
+      }
+      if (least === at) return first!;
+      [heap[least], heap[at]] = [heap[at]!, heap[least]!];
+      at = least;
+    }
+  }
+}
+
+const endOf = ({ citation }: Early): number => citation.end_index;
+
 /** Makes the empty list of one answer's citations. */
 export function createCitations(): Citations {
   const texts: CitedText[] = [];
   /** Where each begins in the joined text, in code points. */
   const starts: number[] = [];
-  /** Those whose text is still to come, and those that wait for the end: of no place, or of a message that is closed. */
-  let early: Citation[] = [];
+  const early = new EarlyCitations();
+  /** Those that wait for the end: of no place, or of a message that is closed. */
   let late: Citation[] = [];
+  /** The last text as far as it is counted, in characters, and where it ends by that, in code points. */
+  let counted_chars = 0;
+  let counted = 0;
 
   function end(): number {
-    return texts.length === 0 ? 0 : starts.at(-1)! + countCodePoints(texts.at(-1)!.text());
+    const text = texts.at(-1)?.text() ?? '';
+    if (text.length > counted_chars) {
+      counted += countCodePoints(text.slice(counted_chars));
+      counted_chars = text.length;
+    }
+    return counted;
   }
 
   /** The text that it begins in; of one without a place, the last. */
   function placeOf({ start_index, end_index }: Citation): number {
-    const at = starts.findLastIndex((start) => start <= start_index && start < end_index);
-    return end_index > 0 && at !== -1 ? at : texts.length - 1;
+    let [low, high] = [0, starts.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const start = starts[middle]!;
+      if (start <= start_index && start < end_index) low = middle + 1;
+      else high = middle;
+    }
+    return end_index > 0 && low > 0 ? low - 1 : texts.length - 1;
   }
 
   function tell(citation: Citation, at: number): void {
@@ -63,25 +127,26 @@ export function createCitations(): Citations {
   /** Tells it where that is possible by now. */
   function place(citation: Citation, total: number): void {
     if (citation.end_index === 0) late.push(citation);
-    else if (citation.end_index > total) early.push(citation);
-    else {
-      const at = placeOf(citation);
-      if (texts[at]!.isClosed()) late.push(citation);
-      else tell(citation, at);
-    }
+    else if (citation.end_index > total) early.add(citation);
+    else tellOrKeep(citation);
+  }
+
+  function tellOrKeep(citation: Citation): void {
+    const at = placeOf(citation);
+    if (at === -1) return;
+    if (texts[at]!.isClosed()) late.push(citation);
+    else tell(citation, at);
   }
 
   function settle(): void {
-    const waiting = early;
-    if (waiting.length === 0) return;
-    early = [];
     const total = end();
-    for (const citation of waiting) place(citation, total);
+    for (const citation of early.takeUpTo(total)) place(citation, total);
   }
 
   return {
     begin(text) {
       starts.push(end());
+      counted_chars = 0;
       texts.push(text);
     },
     take(annotations) {
@@ -94,15 +159,9 @@ export function createCitations(): Citations {
     settle,
     settleOpen() {
       settle();
-      const waiting = [...early, ...late];
-      early = [];
+      const waiting = [...early.takeUpTo(Number.POSITIVE_INFINITY), ...late];
       late = [];
-      for (const citation of waiting) {
-        const at = placeOf(citation);
-        if (at === -1) continue;
-        if (texts[at]!.isClosed()) late.push(citation);
-        else tell(citation, at);
-      }
+      for (const citation of waiting) tellOrKeep(citation);
     },
     settleClosed() {
       const waiting = late;

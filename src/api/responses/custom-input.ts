@@ -6,14 +6,16 @@ export interface CustomInput {
   end(): string;
 }
 
+/** Arguments that have not begun so by then are of another form. */
+const BEGINNING_CHARS_MAX = 1_000;
 const BEGINNING = /^\s*\{\s*"input"\s*:\s*"/;
 const ESCAPES: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
 /** Makes the reader of one call's arguments. */
 export function createCustomInput(): CustomInput {
+  /** The arguments so far; once the text has begun, what is not read yet of them. */
   let told = '';
-  /** Where in the arguments the text goes on; undefined until it has begun. */
-  let at: number | undefined;
+  let has_begun = false;
   let is_over = false;
 
   /** Up to an escape that is not whole yet. */
@@ -39,7 +41,7 @@ export function createCustomInput(): CustomInput {
           : (ESCAPES[kind] ?? kind);
       next += length - 1;
     }
-    at = next;
+    told = told.slice(next);
     return text;
   }
 
@@ -47,12 +49,15 @@ export function createCustomInput(): CustomInput {
     add(fragment) {
       if (is_over) return '';
       told += fragment;
-      if (at !== undefined) return read(at);
+      if (has_begun) return read(0);
+      if (told.length - fragment.length > BEGINNING_CHARS_MAX) return '';
       const beginning = BEGINNING.exec(told)?.[0];
-      return beginning === undefined ? '' : read(beginning.length);
+      if (beginning === undefined) return '';
+      has_begun = true;
+      return read(beginning.length);
     },
     end() {
-      if (at !== undefined) return '';
+      if (has_begun) return '';
       try {
         const input = (JSON.parse(told) as { input?: unknown } | null)?.input;
         return typeof input === 'string' ? input : told;

@@ -39,7 +39,7 @@ export function createMessage(context: ItemContext): MessageWriter {
   let is_closed = false;
   /** What is remembered of the open block: told at its opening, or at its end. */
   let block: JsonObject = {};
-  const toldOf = (ext: Ext | undefined): JsonObject => ({ ...block, ...restOf(ext) });
+  const partTold = (ext: Ext | undefined): JsonObject | undefined => asObject(restOf(ext)['part'] ?? block['part']);
 
   function beginPart(kind: Part['kind']): Part {
     if (part !== undefined) endPart(part);
@@ -152,19 +152,22 @@ export function createMessage(context: ItemContext): MessageWriter {
       if (raw?.['type'] === RAW_ANNOTATION) {
         const annotation = asObject(raw['annotation']);
         if (annotation !== undefined && part?.kind === 'text') addAnnotation(part, annotation);
-      } else if (delta.annotations !== undefined && annotationsOf(toldOf(ext?.slot?.close?.ext)).length === 0) {
+      } else if (delta.annotations !== undefined && !isCited(partTold(ext?.slot?.close?.ext))) {
         citations.take(delta.annotations);
       }
     },
     close(told) {
       opening = undefined;
       if (part === undefined) return;
-      const { part: of_part, ...known } = toldOf(told.ext);
-      rest = { ...rest, ...known, ...(rest['id'] === undefined ? {} : { id: rest['id'] }) };
-      const { annotations: _, ...further } = asObject(of_part) ?? {};
+      const { id } = rest;
+      for (const known of [block, restOf(told.ext)]) {
+        for (const [name, value] of Object.entries(known)) if (name !== 'part') rest[name] = value;
+      }
+      if (id !== undefined) rest['id'] = id;
+      const of_part = partTold(told.ext);
+      const { annotations: _, ...further } = of_part ?? {};
       part.rest = further;
-      for (const annotation of annotationsOf(toldOf(told.ext)).slice(part.annotations.length))
-        addAnnotation(part, annotation);
+      for (const annotation of annotationsOf(of_part).slice(part.annotations.length)) addAnnotation(part, annotation);
     },
     resume() {
       is_resumed = true;
@@ -186,9 +189,13 @@ export function createMessage(context: ItemContext): MessageWriter {
 }
 
 /** The citations of a part of this very wire, as they came. */
-function annotationsOf(told: JsonObject): JsonObject[] {
-  const annotations = asArray(asObject(told['part'])?.['annotations']);
+function annotationsOf(part: JsonObject | undefined): JsonObject[] {
+  const annotations = asArray(part?.['annotations']);
   return annotations.map(asObject).filter((one) => one !== undefined);
+}
+
+function isCited(part: JsonObject | undefined): boolean {
+  return asArray(part?.['annotations']).some((one) => asObject(one) !== undefined);
 }
 
 function partOf({ kind, text, annotations, logprobs, rest }: Part): JsonObject {

@@ -113,7 +113,7 @@ export function createReasoning(context: ItemContext): ItemWriter {
     // Blocks of this very API keep apart by their ids; of another they are one, as nothing tells them apart.
     takes: ({ kind, ext }) => kind === 'reasoning' && restOf(ext)['id'] === undefined && rest?.['id'] === undefined,
     open({ ext }) {
-      rest ??= restOf(ext);
+      rest ??= { ...restOf(ext) };
       if (rest['id'] !== undefined) begin();
     },
     say({ delta }) {
@@ -121,7 +121,9 @@ export function createReasoning(context: ItemContext): ItemWriter {
       else if (delta.reasoning) add({ type: 'reasoning.text', text: delta.reasoning, format: 'unknown' });
     },
     close({ ext }) {
-      rest = { ...rest, ...restOf(ext), ...(rest?.['id'] === undefined ? {} : { id: rest['id'] }) };
+      const id = rest?.['id'];
+      rest = Object.assign(rest ?? {}, restOf(ext));
+      if (id !== undefined) rest['id'] = id;
     },
     finish(status) {
       if (place === undefined) return undefined;

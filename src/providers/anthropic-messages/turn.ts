@@ -1,6 +1,8 @@
+import { limits } from '../../limits.ts';
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
+import { jsonExcess } from '../../schemas/json-bounds.ts';
 import { asArray, asText, remainder } from '../json-shape.ts';
 import { countCodePoints, createSlot } from '../slot.ts';
 import { annotationsOf } from './citations.ts';
@@ -242,24 +244,28 @@ function inputText(input: JsonValue | undefined): string {
 function createNativeReader(content: WireBlock, counts: Counts): BlockReader {
   const slot = createSlot(counts, { kind: 'native', native: nativeOf(content) });
   const fragments: string[] = [];
-  let block = content;
+  /** A copy that grows: the one that the block began with is told already. */
+  let grown: WireBlock | undefined;
   return {
     begin: () => [slot.say({})],
     add(delta) {
       const { type: _type, partial_json, content: added, ...others } = delta;
       if (typeof partial_json === 'string') fragments.push(partial_json);
-      if (typeof added === 'string') block = { ...block, content: asText(block['content']) + added };
-      block = { ...block, ...others };
+      grown ??= { ...content };
+      if (typeof added === 'string') grown['content'] = asText(grown['content']) + added;
+      Object.assign(grown, others);
       return [slot.say({}, { raw: delta })];
     },
     end() {
       const told = fragments.join('');
+      const block = grown ?? content;
       return slot.close({}, { native: nativeOf(told === '' ? block : { ...block, input: parseInput(told) }) });
     },
   };
 }
 
 function parseInput(text: string): JsonValue {
+  if (jsonExcess(text, { levels_max: limits.answer_levels_max }) !== undefined) return { _raw: text };
   try {
     return parseJson(text);
   } catch {

@@ -1,5 +1,7 @@
+import { limits } from '../../limits.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { UpstreamError } from '../dialect.ts';
 import { asArray, asObject, remainder } from '../json-shape.ts';
 
 const COUNTED = ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'];
@@ -76,7 +78,14 @@ function readCacheWrites(classes: TokenClasses, usage: JsonObject): void {
  */
 function readExtra(usage: JsonObject, model: string): NonNullable<TokenClasses['extra']> {
   const extra: NonNullable<TokenClasses['extra']> = [];
-  for (const value of asArray(usage['iterations'])) {
+  const iterations = asArray(usage['iterations']);
+  if (iterations.length > limits.usage_iterations_max) {
+    throw new UpstreamError(
+      'invalid_response',
+      `The provider counts more than ${limits.usage_iterations_max} iterations.`,
+    );
+  }
+  for (const value of iterations) {
     const iteration = asObject(value);
     if (iteration === undefined) continue;
     const type = iteration['type'];

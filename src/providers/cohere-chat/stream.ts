@@ -150,18 +150,17 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
       const chunks = begin(body['id']);
       append(chunks, turn.say('text', PLAN, asText(message['tool_plan'])));
       const citations = objectsOf(message['citations']);
+      const ofBlocks = Map.groupBy(citations, placeOf);
       const cite = (index: number | typeof PLAN): ChatChunk[] =>
-        citations.filter((citation) => placeOf(citation) === index).flatMap((citation) => turn.cite(citation));
+        (ofBlocks.get(index) ?? []).flatMap((citation) => turn.cite(citation));
       append(chunks, cite(PLAN));
       const { content } = message;
       const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : asArray(content);
       for (const [index, block] of blocks.entries()) {
         const told = asObject(block) ?? {};
-        chunks.push(
-          ...turn.say('reasoning', index, asText(told['thinking'])),
-          ...turn.say('text', index, asText(told['text'])),
-          ...cite(index),
-        );
+        append(chunks, turn.say('reasoning', index, asText(told['thinking'])));
+        append(chunks, turn.say('text', index, asText(told['text'])));
+        append(chunks, cite(index));
       }
       for (const [index, call] of asArray(message['tool_calls']).entries()) {
         const told = asObject(call);

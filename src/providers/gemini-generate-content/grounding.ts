@@ -33,26 +33,48 @@ export function annotationsOf(candidate: JsonObject, text: string): Annotation[]
   return annotations;
 }
 
+/** What several events of one answer tell of its grounds, gathered. */
+export interface Grounding {
+  take(told: JsonObject | undefined): void;
+  /** Undefined: nothing was told. */
+  metadata(): JsonObject | undefined;
+  /** The searches that were made: each is billed from Gemini 3 on, before that the grounded answer is (https://ai.google.dev/gemini-api/docs/pricing). */
+  searches(generation: number | undefined): number;
+}
+
 /**
- * What several events of one answer tell of its grounds. The last one that names places counts, and with it the pages that
- * its places are numbered by; one that only repeats the searches, or is empty, takes nothing away. Searches are of all.
+ * Gathers the grounds of one answer. The last event that names places counts, and with it the pages that its places are numbered
+ * by; one that only repeats the searches, or is empty, takes nothing away. Searches are of all.
  */
-export function mergeGrounding(
-  former: JsonObject | undefined,
-  told: JsonObject | undefined,
-): { groundingMetadata?: JsonObject } {
-  if (told === undefined) return {};
-  if (former === undefined) return { groundingMetadata: told };
-  const next = remainder(told, []);
-  const hasPlaces = asArray(former['groundingSupports']).length > 0;
-  if (hasPlaces && next['groundingSupports'] === undefined) delete next['groundingChunks'];
-  const queries = [...asArray(former['webSearchQueries']), ...asArray(next['webSearchQueries'])];
+export function createGrounding(): Grounding {
+  const queries = new Set<JsonValue>();
+  let asked = 0;
+  let events = 0;
+  let gathered: JsonObject = {};
+
   return {
-    groundingMetadata: {
-      ...former,
-      ...next,
-      ...(queries.length === 0 ? {} : { webSearchQueries: [...new Set(queries)] }),
+    take(told) {
+      if (told === undefined) return;
+      events += 1;
+      for (const query of asArray(told['webSearchQueries'])) {
+        if (queries.has(query)) continue;
+        queries.add(query);
+        if (typeof query === 'string' && query !== '') asked += 1;
+      }
+      if (events === 1) {
+        gathered = { ...told };
+        return;
+      }
+      const next = remainder(told, []);
+      const hasPlaces = asArray(gathered['groundingSupports']).length > 0;
+      if (hasPlaces && next['groundingSupports'] === undefined) delete next['groundingChunks'];
+      Object.assign(gathered, next);
     },
+    metadata() {
+      if (events === 0) return undefined;
+      return events === 1 || queries.size === 0 ? gathered : { ...gathered, webSearchQueries: [...queries] };
+    },
+    searches: (generation) => (generation !== undefined && generation >= 3 ? asked : Math.min(asked, 1)),
   };
 }
 
@@ -67,10 +89,63 @@ function annotate(url: string, title: JsonValue | undefined, range: Range, suppo
   return [{ type: 'url_citation', url_citation }];
 }
 
+/** How far apart the places of a text are marked. */
+const MARK_UNITS = 64;
+/** A segment that is not where it is told to be is looked for by so much of its beginning, and so many such places are tried. */
+const HEAD_CHARS = 64;
+const TRIES_MAX = 4;
+
+/** Where a text is by its units, its bytes and its code points. */
+interface Mark {
+  unit: number;
+  byte: number;
+  point: number;
+}
+
+/** The places of a text, marked once: what lies between two marks is counted when it is asked for. */
+function marksOf(text: string): Mark[] {
+  const marks: Mark[] = [{ unit: 0, byte: 0, point: 0 }];
+  for (let unit = 0; unit < text.length; ) {
+    let end = Math.min(unit + MARK_UNITS, text.length);
+    // A pair stays together.
+    if (end < text.length && isLow(text.charCodeAt(end))) end += 1;
+    const { byte, point } = marks.at(-1)!;
+    const piece = text.slice(unit, end);
+    marks.push({ unit: end, byte: byte + Buffer.byteLength(piece), point: point + countCodePoints(piece) });
+    unit = end;
+  }
+  return marks;
+}
+
+const isLow = (unit: number) => unit >= 0xdc00 && unit <= 0xdfff;
+
+/** The last mark that is not behind an offset. */
+function markBefore(marks: readonly Mark[], by: 'unit' | 'byte', offset: number): Mark {
+  let [low, high] = [0, marks.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (marks[middle]![by] <= offset) low = middle + 1;
+    else high = middle;
+  }
+  return marks[Math.max(0, low - 1)]!;
+}
+
 /** Finds segments of a text. */
 function createPlaces(text: string) {
   let bytes: Buffer | undefined;
-  const pointsAt = (unit: number): number => countCodePoints(text.slice(0, unit));
+  let marks: Mark[] | undefined;
+  /** What a text before a byte has, which may be cut inside a character. */
+  const beforeByte = (all: Buffer, byte: number): { unit: number; point: number } => {
+    marks ??= marksOf(text);
+    const mark = markBefore(marks, 'byte', byte);
+    const piece = all.subarray(mark.byte, byte).toString();
+    return { unit: mark.unit + piece.length, point: mark.point + countCodePoints(piece) };
+  };
+  const pointsAt = (unit: number): number => {
+    marks ??= marksOf(text);
+    const mark = markBefore(marks, 'unit', unit);
+    return mark.point + countCodePoints(text.slice(mark.unit, unit));
+  };
 
   function find(segment: JsonObject): Range {
     const start = typeof segment['startIndex'] === 'number' ? segment['startIndex'] : 0;
@@ -78,31 +153,39 @@ function createPlaces(text: string) {
     const told = segment['text'];
     if (typeof end !== 'number' || end <= start) return { start_index: 0, end_index: 0 };
     bytes ??= Buffer.from(text);
-    const slice = bytes.subarray(start, end).toString();
-    const isWhole = end <= bytes.length && !slice.includes('\uFFFD');
-    if (isWhole && (typeof told !== 'string' || slice === told)) {
-      const start_index = countCodePoints(bytes.subarray(0, start).toString());
-      return { start_index, end_index: start_index + countCodePoints(slice) };
+    if (isBorder(bytes, start) && isBorder(bytes, end) && (typeof told !== 'string' || isAt(bytes, start, end, told))) {
+      return { start_index: beforeByte(bytes, start).point, end_index: beforeByte(bytes, end).point };
     }
     return typeof told === 'string'
-      ? nearest(told, bytes.subarray(0, start).toString().length)
+      ? nearest(told, beforeByte(bytes, Math.min(Math.max(0, Math.trunc(start)), bytes.length)).unit)
       : { start_index: 0, end_index: 0 };
   }
 
   function nearest(told: string, around: number): Range {
     const from = Math.max(0, around - DRIFT_CHARS);
-    const found = told === '' ? -1 : text.indexOf(told, from);
-    if (found === -1 || found > around + DRIFT_CHARS) return { start_index: 0, end_index: 0 };
-    const start_index = pointsAt(found);
-    return { start_index, end_index: start_index + countCodePoints(told) };
+    const head = told.slice(0, HEAD_CHARS);
+    const window = text.slice(from, around + DRIFT_CHARS + head.length);
+    let at = told === '' ? -1 : window.indexOf(head);
+    for (let tries = 0; at !== -1 && tries < TRIES_MAX; tries += 1) {
+      if (text.startsWith(told, from + at)) {
+        const start_index = pointsAt(from + at);
+        return { start_index, end_index: start_index + countCodePoints(told) };
+      }
+      at = window.indexOf(head, at + 1);
+    }
+    return { start_index: 0, end_index: 0 };
   }
 
   return { find };
 }
 
-/** The searches that were made: each is billed from Gemini 3 on, before that the grounded answer is (https://ai.google.dev/gemini-api/docs/pricing). */
-export function searchesOf(candidate: JsonObject, generation: number | undefined): number {
-  const queries = asArray(asObject(candidate['groundingMetadata'])?.['webSearchQueries']);
-  const asked = new Set(queries.filter((query) => typeof query === 'string' && query !== '')).size;
-  return generation !== undefined && generation >= 3 ? asked : Math.min(asked, 1);
+/** Whether a place is between two characters of a text in UTF-8. */
+function isBorder(bytes: Buffer, at: number): boolean {
+  if (!Number.isInteger(at) || at < 0 || at > bytes.length) return false;
+  return at === bytes.length || (bytes[at]! & 0xc0) !== 0x80;
+}
+
+/** Whether a text stands there, of which no more is read than of the text. */
+function isAt(bytes: Buffer, start: number, end: number, text: string): boolean {
+  return end - start <= 3 * text.length && bytes.toString('utf8', start, end) === text;
 }

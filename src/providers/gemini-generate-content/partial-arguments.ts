@@ -11,10 +11,25 @@ export interface PartialArguments {
 
 export function createPartialArguments(): PartialArguments {
   const root = emptyObject();
+  /** What was filled in before places that were told out of order. */
+  let padded = 0;
+
+  function write(at: JsonObject | JsonValue[], step: string | number, value: JsonValue): boolean {
+    if (!Array.isArray(at)) {
+      at[step] = value;
+      return true;
+    }
+    if (typeof step !== 'number') return false;
+    padded += Math.max(0, step - at.length);
+    if (padded > limits.argument_padding_max) return false;
+    while (at.length < step) at.push(null);
+    at[step] = value;
+    return true;
+  }
 
   function put(piece: JsonObject): boolean {
     const path = parsePath(piece['jsonPath']);
-    if (path === undefined) return false;
+    if (path === undefined || path.length > limits.answer_levels_max) return false;
     let at: JsonObject | JsonValue[] = root;
     for (const [i, step] of path.slice(0, -1).entries()) {
       const inside: JsonValue | undefined = read(at, step);
@@ -51,17 +66,6 @@ function isContainer(value: JsonValue | undefined): value is JsonObject | JsonVa
 function read(at: JsonObject | JsonValue[], step: string | number): JsonValue | undefined {
   if (Array.isArray(at)) return typeof step === 'number' ? at[step] : undefined;
   return at[step];
-}
-
-function write(at: JsonObject | JsonValue[], step: string | number, value: JsonValue): boolean {
-  if (!Array.isArray(at)) {
-    at[step] = value;
-    return true;
-  }
-  if (typeof step !== 'number' || step > limits.argument_index_max) return false;
-  while (at.length < step) at.push(null);
-  at[step] = value;
-  return true;
 }
 
 const STEP = /\.([^.[\]]+)|\[(\d+)\]|\[(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\]/y;

@@ -6,7 +6,7 @@ import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { errorInside } from './errors.ts';
 import { finishReason, hidesCalls } from './finish.ts';
-import { annotationsOf, mergeGrounding, searchesOf } from './grounding.ts';
+import { annotationsOf, createGrounding } from './grounding.ts';
 import { createTurn, type DecoderState, logprobsOf } from './turn.ts';
 import { createUsageReader } from './usage.ts';
 import { WIRE } from './wire.ts';
@@ -49,7 +49,7 @@ function parseFrame({ data, event }: Frame): JsonObject | undefined {
 }
 
 /** What a candidate tells beside its content, kept as the last one said. */
-const SPOKEN = ['content', 'finishReason', 'index', 'logprobsResult', 'tokenCount'];
+const SPOKEN = ['content', 'finishReason', 'index', 'logprobsResult', 'tokenCount', 'groundingMetadata'];
 /** What makes an object an answer of this wire; any other is none (a live session's message, a demonstration server's page). */
 const MARKS = ['candidates', 'promptFeedback', 'usageMetadata', 'modelVersion', 'responseId'];
 
@@ -61,29 +61,36 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   let isEnded = false;
   let requestId: string | undefined;
   let tier: string | undefined;
-  let candidate: JsonObject = {};
-  let rest: JsonObject = {};
+  const grounding = createGrounding();
+  /** What was told last, field by field. */
+  const candidate: JsonObject = {};
+  const rest: JsonObject = {};
   let reason: string | undefined;
   let blocked: JsonObject | undefined;
 
   function response(isFinal: boolean): ResponseExt {
     const classes = usage.classes(isFinal);
-    const searches = searchesOf(candidate, state.generation);
+    const searches = grounding.searches(state.generation);
     const counted = classes !== undefined && searches > 0 ? { ...classes, counts: { web_search: searches } } : classes;
     return {
       wire: WIRE,
-      rest: isFinal ? { ...rest, ...candidate } : {},
+      rest: isFinal ? { ...rest, ...candidate, ...grounded() } : {},
       ...(requestId === undefined ? {} : { requestId }),
       ...(counted === undefined ? {} : { usage: counted }),
     };
+  }
+
+  function grounded(): { groundingMetadata?: JsonObject } {
+    const groundingMetadata = grounding.metadata();
+    return groundingMetadata === undefined ? {} : { groundingMetadata };
   }
 
   function takeCandidate(told: JsonObject): ChatChunk[] {
     // The gateway asks for one candidate; what a server adds of its own accord is not mixed into it.
     if (typeof told['index'] === 'number' && told['index'] > 0) return [];
     const stated = asText(told['finishReason']);
-    const grounding = mergeGrounding(asObject(candidate['groundingMetadata']), asObject(told['groundingMetadata']));
-    candidate = { ...candidate, ...remainder(told, SPOKEN), ...grounding };
+    grounding.take(asObject(told['groundingMetadata']));
+    Object.assign(candidate, remainder(told, SPOKEN));
     const chunks: ChatChunk[] = [];
     for (const value of asArray(asObject(told['content'])?.['parts'])) {
       const part = asObject(value);
@@ -117,7 +124,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
       usage.take(counted);
       tier = tierOf(counted) ?? tier;
     }
-    rest = { ...rest, ...remainder(event, ['candidates', 'usageMetadata', 'promptFeedback', 'responseId']) };
+    Object.assign(rest, remainder(event, ['candidates', 'usageMetadata', 'promptFeedback', 'responseId']));
     const feedback = asObject(event['promptFeedback']);
     if (asText(feedback?.['blockReason']) !== '') blocked = feedback;
     const chunks = asArray(event['candidates']).flatMap((value) => takeCandidate(asObject(value) ?? {}));
@@ -134,7 +141,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   function finish(): ChatChunk[] {
     isEnded = true;
     const chunks = turn.closeAll();
-    const annotations = annotationsOf(candidate, turn.text());
+    const annotations = annotationsOf({ ...candidate, ...grounded() }, turn.text());
     if (annotations.length > 0) chunks.push({ delta: { annotations } });
     // After them: clients of other APIs have one block open at a time, and a text that is over is not cited any more.
     append(chunks, turn.endSignature());

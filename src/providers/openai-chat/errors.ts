@@ -79,9 +79,9 @@ function readFault(value: unknown): Fault | undefined {
 
 /** FastAPI: a text, or a list of `{loc, msg}`; Mistral wraps the list as `{detail: […]}`. */
 function detailText(detail: unknown): string | undefined {
-  if (isObject(detail)) return detailText(detail['detail']);
-  if (!Array.isArray(detail)) return textOf(detail);
-  const lines = detail.filter(isObject).map((entry) => {
+  const told = isObject(detail) ? detail['detail'] : detail;
+  if (!Array.isArray(told)) return textOf(told);
+  const lines = told.filter(isObject).map((entry) => {
     const place = Array.isArray(entry['loc']) ? `${entry['loc'].join('.')}: ` : '';
     return place + (textOf(entry['msg']) ?? '');
   });

@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { JsonProgress } from '../../schemas/json-progress.ts';
 import { mintCallId } from '../tool-ids.ts';
 import { numberOf, textOf, type WireToolCall } from './wire.ts';
 
@@ -32,7 +33,7 @@ interface Call {
   isCustom: boolean;
   isOpen: boolean;
   /** The arguments so far. */
-  told: string;
+  readonly args: JsonProgress;
   /** Those that came before the name. */
   pending: string;
 }
@@ -49,36 +50,60 @@ export function createCallReader(
   declared: readonly string[] = [],
 ): CallReader {
   const calls: Call[] = [];
+  /** The last of each index, of each id, and of both. */
+  const byIndex = new Map<number, Call>();
+  const byId = new Map<string, Call>();
+  const byBoth = new Map<string, Call>();
+  /** Those that have a declared name and are not open. */
+  const unopened = new Set<Call>();
   const taken = new Set(used_ids);
+  const names = new Set(declared);
+  const parts = new Map<string, boolean>();
 
   /** A declared name may be the beginning of another: which it is shows when arguments come. */
-  const isPart = (name: string) => declared.some((whole) => whole !== name && whole.startsWith(name));
+  function isPart(name: string): boolean {
+    let known = parts.get(name);
+    if (known === undefined) {
+      known = declared.some((whole) => whole !== name && whole.startsWith(name));
+      parts.set(name, known);
+    }
+    return known;
+  }
   const goesOn = (call: Call, piece: string) =>
-    !call.isOpen && isPart(call.name) && declared.some((whole) => whole.startsWith(call.name + piece));
+    !call.isOpen && isPart(call.name) && (names.has(call.name + piece) || isPart(call.name + piece));
+
+  function remember(call: Call, id: string): void {
+    const keep = <K>(known: Map<K, Call>, key: K) => {
+      if ((known.get(key)?.ordinal ?? -1) < call.ordinal) known.set(key, call);
+    };
+    keep(byId, id);
+    keep(byBoth, `${call.wireIndex} ${id}`);
+  }
 
   function find(entry: WireToolCall, name: string | undefined, position: number): Call | undefined {
     const id = textOf(entry.id);
     const index = numberOf(entry.index);
     if (id !== undefined) {
-      const known = calls.findLast((call) => call.wireId === id && (index === undefined || call.wireIndex === index));
+      const known = index === undefined ? byId.get(id) : byBoth.get(`${index} ${id}`);
       if (known !== undefined) return known;
     }
-    const call = index === undefined ? calls.at(-1) : calls.findLast((other) => other.wireIndex === index);
+    const call = index === undefined ? calls.at(-1) : byIndex.get(index);
     if (call === undefined) return undefined;
     // Some upstreams say index 0 for every call of a parallel set: another id, another name, or
     // the name once more after complete arguments, is another call.
-    if (id !== undefined && name === undefined && call.name !== '' && !isWholeJson(call.told)) {
+    if (id !== undefined && name === undefined && call.name !== '' && !call.args.isWhole) {
       // Poolside gives the later deltas of a call another id (https://github.com/poolsideai/pool/issues/9).
       return call;
     }
     if (id !== undefined && (call.wireId !== undefined || index === undefined)) return undefined;
     if (name === undefined || (index !== undefined && goesOn(call, name))) return call;
-    const isAnother = call.name !== '' && (call.name !== name || isWholeJson(call.told));
+    const isAnother = call.name !== '' && (call.name !== name || call.args.isWhole);
     return isAnother || (index === undefined && position > 0) ? undefined : call;
   }
 
   function open(call: Call, id: string | undefined): CallStep['opens'] {
     call.isOpen = true;
+    unopened.delete(call);
     const isUsable = id !== undefined && !taken.has(id);
     const ours = isUsable ? id : mintCallId(generation_id, call.ordinal);
     taken.add(ours);
@@ -92,8 +117,7 @@ export function createCallReader(
 
   /** Another call begins: of those before it, a declared name is the whole one. Clients take calls in the order in which they come. */
   function openFormer(steps: CallStep[]): void {
-    for (const call of calls) {
-      if (call.isOpen || !declared.includes(call.name)) continue;
+    for (const call of unopened) {
       steps.push({ ordinal: call.ordinal, opens: open(call, call.wireId), arguments: '' });
     }
   }
@@ -112,16 +136,25 @@ export function createCallReader(
         name: '',
         isCustom: custom != null && textOf(entry.function?.name) === undefined,
         isOpen: false,
-        told: '',
+        args: new JsonProgress(),
         pending: '',
       };
       calls.push(call);
+      if (call.wireIndex !== undefined) byIndex.set(call.wireIndex, call);
     }
-    call.wireId ??= textOf(entry.id);
-    if (name !== undefined && (call.name === '' || goesOn(call, name))) call.name += name;
+    const id = textOf(entry.id);
+    if (call.wireId === undefined && id !== undefined) {
+      call.wireId = id;
+      remember(call, id);
+    }
+    if (name !== undefined && (call.name === '' || goesOn(call, name))) {
+      call.name += name;
+      if (names.has(call.name)) unopened.add(call);
+      else unopened.delete(call);
+    }
     let piece = call.isCustom ? customInput(call, textOf(custom?.input)) : argumentsText(entry.function?.arguments);
-    call.told += piece;
-    if (call.name === '' || (!is_whole && call.told === '' && isPart(call.name))) {
+    call.args.add(piece);
+    if (call.name === '' || (!is_whole && call.args.text === '' && isPart(call.name))) {
       call.pending += piece;
       return undefined;
     }
@@ -153,7 +186,13 @@ export function createCallReader(
     end() {
       const steps: CallStep[] = [];
       for (const call of calls) {
-        const rest = call.isCustom ? (call.told !== '' ? '"}' : '{"input":""}') : call.told !== '' ? '' : '{}';
+        const rest = call.isCustom
+          ? call.args.text !== ''
+            ? '"}'
+            : '{"input":""}'
+          : call.args.text !== ''
+            ? ''
+            : '{}';
         const missing: CallStep = { ordinal: call.ordinal, arguments: call.pending + rest };
         call.pending = '';
         if (!call.isOpen) missing.opens = open(call, call.wireId);
@@ -162,15 +201,6 @@ export function createCallReader(
       return steps;
     },
   };
-}
-
-function isWholeJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Go servers send a call of zero values where there is none. */
@@ -196,5 +226,5 @@ function argumentsText(value: JsonValue | undefined): string {
 function customInput(call: Call, input: string | undefined): string {
   if (input === undefined) return '';
   const escaped = JSON.stringify(input).slice(1, -1);
-  return call.told !== '' ? escaped : `{"input":"${escaped}`;
+  return call.args.text !== '' ? escaped : `{"input":"${escaped}`;
 }

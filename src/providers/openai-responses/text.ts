@@ -9,6 +9,8 @@ import { extOf, type WireItem } from './wire.ts';
 /** Told by the events, or of no use when the text goes back. */
 const PART_KNOWN = ['type', 'text', 'refusal', 'logprobs'];
 const ITEM_KNOWN = ['type', 'role', 'content'];
+/** Of a message with more fields of its own than these its further parts repeat those that the way back must know. */
+const REPEATED_FIELDS_MAX = 16;
 
 /** One part of a message while it grows. */
 interface Part {
@@ -28,11 +30,14 @@ interface Part {
 export function createMessageReader(item: WireItem, counts: Counts): ItemReader {
   const parts = new Map<JsonValue | undefined, Part>();
   const { status: _unfinished, ...known } = remainder(item, ITEM_KNOWN);
+  const known_again = repeated(known);
+  let has_parts = false;
 
   function partAt(index: JsonValue | undefined, kind: Part['kind']): Part {
     let part = parts.get(index);
     if (part === undefined) {
-      const ext = extOf(known);
+      const ext = extOf(has_parts ? known_again : known);
+      has_parts = true;
       const slot = createSlot(counts, ext === undefined ? { kind } : { kind, ext });
       part = { kind, slot, start: counts.codePoints, isSaid: false, hasLogprobs: false, annotations: 0 };
       parts.set(index, part);
@@ -89,15 +94,25 @@ export function createMessageReader(item: WireItem, counts: Counts): ItemReader 
     end(finished) {
       const chunks: ChatChunk[] = [];
       const rest = finished === undefined ? known : remainder(finished, ITEM_KNOWN);
+      const again = repeated(rest);
+      let is_first = true;
       for (const [index, value] of contentOf(finished).entries()) {
         if (!isSpoken(value)) continue;
-        append(chunks, endPart(index, value, rest));
+        append(chunks, endPart(index, value, is_first ? rest : again));
+        is_first = false;
         parts.delete(index);
       }
       for (const part of parts.values()) append(chunks, part.slot.close());
       return chunks;
     },
   };
+}
+
+/** What each further part of a message says of it again. */
+function repeated(rest: JsonObject): JsonObject {
+  if (Object.keys(rest).length <= REPEATED_FIELDS_MAX) return rest;
+  const { id, status, phase } = rest;
+  return remainder({ id, status, phase }, []);
 }
 
 /** The parts of a message; a message that is easy to write has its text alone. */

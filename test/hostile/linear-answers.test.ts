@@ -1,0 +1,106 @@
+/**
+ * An answer of twice as many parts costs about twice the work, never four times: in every decoder, whole and streamed, and in all that an answer
+ * passes through on its way to a client of each API. Work is counted by V8, not timed.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AttemptState, Frame } from '../../src/providers/dialect.ts';
+import { dialects } from '../../src/providers/dialects.ts';
+import type { ChatChunk, ChatCompletion, Wire } from '../../src/schemas/inner.ts';
+import { startWorkCounter, type WorkCounter } from './counted-work.ts';
+import { type Flood, floods } from './floods.ts';
+import { streamStages, wholeStages } from './stages.ts';
+
+const PARTS = 128;
+/** Twice, and a little for searches that halve what is left; the square of the parts would be four times. */
+const STEPS_GROWTH_MAX = 2.4;
+const BYTES_GROWTH_MAX = 2.7;
+/** What sampling tells of less than that is chance. */
+const BYTES_MIN = 1_000_000;
+const BYTES_PARTS = 300;
+
+const state: AttemptState = { generation_id: 'gen-1', tool_names: {}, call_ids: [], generation: 3 };
+const wires = [...dialects.keys()];
+let counter: WorkCounter;
+beforeAll(async () => {
+  counter = await startWorkCounter();
+});
+afterAll(() => counter.stop());
+
+function decoded(wire: Wire, frames: readonly Frame[]): ChatChunk[] {
+  const decoder = dialects.get(wire)!.createStreamDecoder(state, 0);
+  const chunks: ChatChunk[] = [];
+  for (const frame of frames) for (const chunk of decoder.push(frame)) chunks.push(chunk);
+  for (const chunk of decoder.end()) chunks.push(chunk);
+  return chunks;
+}
+
+/** A stage, ready to run on an answer of so many parts. */
+type Made = (n: number) => () => void;
+
+function stagesOf({ wire, stream, whole }: Flood): Record<string, Made> {
+  const stages: Record<string, Made> = {};
+  if (stream !== undefined) {
+    const chunksOf = remembered((n) => decoded(wire, stream(n)));
+    stages['decoding the stream'] = (n) => {
+      const frames = stream(n);
+      return () => decoded(wire, frames);
+    };
+    for (const [name, run] of Object.entries(streamStages)) {
+      stages[`${name}, streamed`] = (n) => {
+        const chunks = chunksOf(n);
+        return () => run(chunks);
+      };
+    }
+  }
+  if (whole !== undefined) {
+    const answerOf = remembered((n): ChatCompletion => dialects.get(wire)!.decodeResponse(whole(n), state, 0));
+    stages['decoding the whole'] = (n) => {
+      const body = whole(n);
+      return () => void dialects.get(wire)!.decodeResponse(body, state, 0);
+    };
+    for (const [name, run] of Object.entries(wholeStages)) {
+      stages[`${name}, whole`] = (n) => {
+        const answer = answerOf(n);
+        return () => run(answer);
+      };
+    }
+  }
+  return stages;
+}
+
+function remembered<T>(make: (n: number) => T): (n: number) => T {
+  const known = new Map<number, T>();
+  return (n) => {
+    const found = known.get(n) ?? make(n);
+    known.set(n, found);
+    return found;
+  };
+}
+
+test.each(wires)('%s: twice as many parts are twice as many steps', async (wire) => {
+  const found: string[] = [];
+  for (const flood of floods.filter((one) => one.wire === wire)) {
+    for (const [stage, made] of Object.entries(stagesOf(flood))) {
+      const [once, twice] = [await counter.steps(made(PARTS)), await counter.steps(made(2 * PARTS))];
+      if (twice > STEPS_GROWTH_MAX * once) found.push(`${flood.parts}: ${stage}: ${once} steps, then ${twice}`);
+    }
+  }
+  expect(found).toEqual([]);
+});
+
+test.each(wires)('%s: twice as many parts take twice as much memory on their way', async (wire) => {
+  const found: string[] = [];
+  for (const flood of floods.filter((one) => one.wire === wire)) {
+    const stages = Object.values(stagesOf(flood));
+    const bytes = (n: number) => {
+      const runs = stages.map((made) => made(n));
+      return counter.bytes(() => {
+        for (const run of runs) run();
+      });
+    };
+    const [once, twice] = [await bytes(BYTES_PARTS), await bytes(2 * BYTES_PARTS)];
+    if (twice > BYTES_MIN && twice > BYTES_GROWTH_MAX * once)
+      found.push(`${flood.parts}: ${once} bytes, then ${twice}`);
+  }
+  expect(found).toEqual([]);
+});

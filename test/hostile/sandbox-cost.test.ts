@@ -1,0 +1,64 @@
+/** What a caller may ask of the sandbox, which runs in the process that serves everybody, has a bound. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.ts';
+import { answerTo } from '../../src/sandbox/answer.ts';
+import { readFaults } from '../../src/sandbox/faults.ts';
+import type { Prompt } from '../../src/sandbox/prompt.ts';
+import { startGateway, type TestGateway } from '../harness.ts';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startGateway();
+});
+afterAll(() => gateway.stop());
+
+test.each([
+  ['numbers of one vector', { input: 'x', dimensions: limits.sandbox_dimensions_max + 1 }],
+  ['numbers in all', { input: Array.from({ length: 100 }, () => 'x'), dimensions: 4_000 }],
+])('embeddings of too many %s are refused with what to do', async (_what, body) => {
+  const response = await gateway.call('POST', '/embeddings', { model: 'sandbox/embed', ...body });
+  expect(response.status).toBe(400);
+  expect(await response.text()).toMatch(/fewer/);
+});
+
+test('embeddings up to the bound are made', async () => {
+  const body = { model: 'sandbox/embed', input: 'x', dimensions: limits.sandbox_dimensions_max };
+  const response = await gateway.call('POST', '/embeddings', body);
+  const { data } = (await response.json()) as { data: { embedding: number[] }[] };
+  expect(data[0]?.embedding).toHaveLength(limits.sandbox_dimensions_max);
+});
+
+const prompt: Prompt = {
+  user_text: 'x',
+  images: 0,
+  files: 0,
+  tool_results: [],
+  prefill: '',
+  tools: [],
+  tool_choice: 'auto',
+  parallel: true,
+  schema: undefined,
+  reasoning: false,
+  tokens_max: 50,
+  stop: [],
+  conversation: 'c',
+  input_tokens: 1,
+  cache_prefixes: [],
+};
+
+test('of a story no more is made than is sent, and it says that it was cut', () => {
+  const story = answerTo(prompt, 'story', readFaults({ tokens: limits.sandbox_tokens_max }, {}, {}));
+  expect([story.output_tokens, story.finish]).toEqual([50, 'length']);
+  const short = answerTo(prompt, 'story', readFaults({ tokens: 50 }, {}, {}));
+  expect([short.output_tokens, short.finish]).toEqual([50, 'stop']);
+});
+
+test('the arguments of all calls of an answer share how many values are made', () => {
+  const items = { type: 'array', minItems: 100, items: { type: 'array', minItems: 100, items: { type: 'integer' } } };
+  const parameters = { properties: { a: items }, required: ['a'] };
+  const tools = Array.from({ length: 500 }, (_, nth) => ({ name: `f${nth}`, parameters }));
+  const asked = { ...prompt, tools, tokens_max: 10_000_000 } as unknown as Prompt;
+  const { blocks } = answerTo(asked, 'tools', readFaults({}, {}, {}));
+  const chars = blocks.reduce((sum, { pieces }) => sum + pieces.join('').length, 0);
+  expect(chars).toBeLessThan(500 * 3_000);
+});

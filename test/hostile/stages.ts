@@ -1,0 +1,149 @@
+/** What an answer passes through on its way from a decoder to a client, stage by stage. */
+import { createStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
+import { createCompletionStream } from '../../src/api/completions/encode.ts';
+import { encodeMessage } from '../../src/api/messages/encode.ts';
+import { createMessagesStream } from '../../src/api/messages/stream.ts';
+import { declaredTools } from '../../src/api/responses/declared-tools.ts';
+import { encodeResponse, type ResponseContext } from '../../src/api/responses/encode.ts';
+import { createResponseObject } from '../../src/api/responses/response-object.ts';
+import { createResponseStream } from '../../src/api/responses/stream.ts';
+import { createAnswerFilter } from '../../src/guardrails/answer-filter.ts';
+import { filteredAnswer } from '../../src/guardrails/filtered-answer.ts';
+import type { Finder } from '../../src/guardrails/stream-filter.ts';
+import type { WholeAnswer } from '../../src/inference/answer.ts';
+import { createCiter } from '../../src/inference/citer.ts';
+import { OutputText } from '../../src/inference/content.ts';
+import { ShownText } from '../../src/inference/continuation.ts';
+import type { DeclaredTools } from '../../src/inference/declared-tools.ts';
+import { createMeter } from '../../src/inference/meter.ts';
+import { NO_USAGE } from '../../src/inference/settlement.ts';
+import { createEnvelopes } from '../../src/inference/state/envelope.ts';
+import type { Served, StreamEnd } from '../../src/inference/stream-answer.ts';
+import { ToolTurn } from '../../src/inference/tool-turn.ts';
+import { accumulate } from '../../src/schemas/accumulate.ts';
+import { chunksOf } from '../../src/schemas/chunks.ts';
+import type { ChatChunk, ChatCompletion } from '../../src/schemas/inner.ts';
+
+const GENERATION = `gen-1700000000-${'a'.repeat(20)}`;
+const envelope = createEnvelopes('secret')('org');
+const served: Served = { model: 'maker/model', provider: 'p' };
+const end: StreamEnd = {
+  type: 'end',
+  usage: NO_USAGE,
+  classes: { in_uncached: 3 },
+  metadata: undefined,
+  error: undefined,
+};
+const chatShown = { id: GENERATION, created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
+const messagesShown = { id: GENERATION, envelope, reasoning: 'shown' } as const;
+const completionShown = {
+  id: GENERATION,
+  created: 1,
+  model: 'a/b',
+  hide_reasoning: false,
+  tells_logprobs: true,
+  prompts: [{ generation_id: GENERATION, echo: '' }],
+};
+const responseShown = (): ResponseContext => ({
+  generation_id: GENERATION,
+  response: createResponseObject({ id: GENERATION, created_at: 1, model: 'a/b' }, {}),
+  tools: declaredTools([]),
+  envelope,
+  hide_reasoning: false,
+  wants_summary: true,
+  shows_logprobs: true,
+  now: () => 1,
+});
+const whole = (completion: ChatCompletion): WholeAnswer => ({
+  completion,
+  served,
+  usage: NO_USAGE,
+  classes: { in_uncached: 3 },
+  metadata: undefined,
+});
+
+/** Replaces every accented letter, so that there is much to remember of what was replaced. */
+const finder: Finder = {
+  context_chars: 16,
+  find: (text) => [...text.matchAll(/é/g)].map(({ index }) => ({ start: index, end: index + 1, text: '[X]' })),
+  heldFrom: (text) => text.length,
+  settled() {},
+};
+const filterOptions = { finder, content_is_json: false, keeps_signatures: false, isOfTurn: () => false };
+
+interface Encoder {
+  open(served: Served): string;
+  chunks(chunks: readonly ChatChunk[]): string;
+  end(end: StreamEnd): string | Promise<string>;
+}
+
+/** Each chunk comes by itself, as if each had been a read of its own. */
+function streamed(encoder: Encoder, chunks: readonly ChatChunk[]): void {
+  encoder.open(served);
+  for (const chunk of chunks) encoder.chunks([chunk]);
+  void encoder.end(end);
+}
+
+/** What reads a stream's chunks. */
+export const streamStages: Readonly<Record<string, (chunks: readonly ChatChunk[]) => void>> = {
+  accumulator: (chunks) => void accumulate(chunks, 0),
+  meter(chunks) {
+    const meter = createMeter();
+    for (const chunk of chunks) {
+      meter.chunk(chunk);
+      meter.outputTokens();
+    }
+    meter.toolCalls();
+    meter.usage({ messages: [] });
+  },
+  log(chunks) {
+    const output = new OutputText();
+    for (const chunk of chunks) output.chunks([chunk]);
+    output.result();
+  },
+  continuation(chunks) {
+    const shown = new ShownText();
+    for (const chunk of chunks) shown.add([chunk]);
+  },
+  filter(chunks) {
+    const filter = createAnswerFilter(filterOptions);
+    for (const chunk of chunks) filter.take([chunk]);
+    filter.end();
+  },
+  citer(chunks) {
+    const citer = createCiter([{ url: 'https://a.example/0', title: 't', content: 'c' }]);
+    for (const chunk of chunks) citer.add([chunk]);
+  },
+  'tool loop'(chunks) {
+    const turn = new ToolTurn({ byName: new Map() } as unknown as DeclaredTools);
+    for (const chunk of chunks) turn.add([chunk]);
+    turn.stepEnd();
+    turn.finish(true);
+    turn.withState(accumulate(chunks, 0));
+  },
+  'chat stream': (chunks) => streamed(createStreamEncoder(chatShown), chunks),
+  'completions stream'(chunks) {
+    const stream = createCompletionStream(completionShown);
+    stream.open(0, served);
+    for (const chunk of chunks) stream.chunks(0, [chunk]);
+    stream.end(0, end);
+    stream.close();
+  },
+  'Responses stream': (chunks) => streamed(createResponseStream(responseShown()), chunks),
+  'Messages stream': (chunks) => streamed(createMessagesStream(messagesShown), chunks),
+};
+
+/** What reads a whole answer. */
+export const wholeStages: Readonly<Record<string, (completion: ChatCompletion) => void>> = {
+  chunks: (completion) => void accumulate(chunksOf(completion), 0),
+  meter(completion) {
+    const meter = createMeter();
+    meter.completion(completion);
+    meter.usage({ messages: [] });
+  },
+  log: (completion) => new OutputText().whole(completion),
+  filter: (completion) => void filteredAnswer(completion, filterOptions),
+  chat: (completion) => void encodeCompletion(whole(completion), chatShown),
+  Responses: (completion) => void encodeResponse(whole(completion), responseShown()),
+  Messages: (completion) => void encodeMessage(whole(completion), messagesShown),
+};
