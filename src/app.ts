@@ -373,7 +373,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   healthOperation(server, {
     async unready() {
       if (draining) return 'the gateway is shutting down';
-      if (!recorder.state().admitting) return 'too many outcomes wait for the store';
+      const { problem } = recorder.state();
+      if (problem !== undefined) return problem;
       return (await answers(database)) ? undefined : 'the store does not answer';
     },
   });

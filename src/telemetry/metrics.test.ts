@@ -55,7 +55,14 @@ test('what lost nodes have set aside is asked of the store seldom, and stays as 
 
 test('the ledger tells what is set aside, in USD', async () => {
   const metrics = createMetrics();
-  const journal = { unflushed: 0, refused: 0, oldest_unflushed_ms: 0, journal_bytes: 0 };
+  const journal = {
+    unflushed: 0,
+    refused: 0,
+    oldest_unflushed_ms: 0,
+    journal_bytes: 0,
+    journal_given_up_bytes: 0,
+    disk_free_bytes: 0,
+  };
   metrics.watchRecorder(() => ({ ...journal, held_nano: 250_000_000, leased_nano: 2_000_000_000, waiting: 3 }));
   const text = (await metrics.registry.metrics()).split('\n');
   expect(text).toContain('gateway_ledger_held_usd 0.25');

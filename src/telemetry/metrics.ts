@@ -9,6 +9,8 @@ export interface RecorderState {
   refused: number;
   oldest_unflushed_ms: number;
   journal_bytes: number;
+  journal_given_up_bytes: number;
+  disk_free_bytes: number;
   held_nano: number;
   leased_nano: number;
   waiting: number;
@@ -263,7 +265,7 @@ export function createMetrics(): Metrics {
         name: string,
         help: string,
         read: (now: RecorderState) => number,
-        aggregator: 'sum' | 'max' = 'sum',
+        aggregator: 'sum' | 'max' | 'min' = 'sum',
       ) =>
         new Gauge({
           name,
@@ -283,6 +285,17 @@ export function createMetrics(): Metrics {
       );
       gauge('gateway_journal_refused_records', 'Of these, what the store refuses.', (now) => now.refused);
       gauge('gateway_journal_bytes', 'Size of the journal on disk.', (now) => now.journal_bytes);
+      gauge(
+        'gateway_journal_given_up_bytes',
+        'Journal deleted before its time because the disk was short of space: a store that is set back cannot be sent it again.',
+        (now) => now.journal_given_up_bytes,
+      );
+      gauge(
+        'gateway_journal_disk_free_bytes',
+        "Free space of the journal's disk.",
+        (now) => now.disk_free_bytes,
+        'min',
+      );
       gauge(
         'gateway_ledger_held_usd',
         'Set aside for requests under way, over all budgets.',

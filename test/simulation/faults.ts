@@ -22,6 +22,7 @@ const BOOK = 'ledger/lease-book.ts';
 const NODE = 'ledger/node.ts';
 const PIPE = 'ledger/pipe.ts';
 const SEGMENTS = 'ledger/segments.ts';
+const RETENTION = 'ledger/retention.ts';
 const REPLAY = 'ledger/replay.ts';
 const STORE = 'storage/ledger.ts';
 const FREE = "const FREE = '(b.limit_nano - ledger_windows.spent - v.cost - ledger_windows.leased + v.cover)';";
@@ -382,8 +383,8 @@ export const FAULTS: Fault[] = [
     options: { small: true, retries: true },
     edits: [
       {
-        file: 'ledger/journal.ts',
-        text: 'const newest = this.#segments.newestAttempt(record.id) ?? segment;',
+        file: 'ledger/carry.ts',
+        text: 'const newest = segments.newestAttempt(record.id) ?? segment;',
         replacement: 'const newest = segment;',
       },
     ],
@@ -424,6 +425,12 @@ export const FAULTS: Fault[] = [
     paper: 'not in it',
     options: { journal_sync: 'os', small: true, aim: LAST_MONEY_STEP, requests: 2_500 },
     edits: [{ file: REPLAY, text: '      lost.add(segment.name);\n      continue;\n', replacement: '' }],
+  },
+  {
+    name: 'a full disk takes a segment that is not settled',
+    paper: 'not in it',
+    options: { full_disks: true, small: true },
+    edits: [{ file: RETENTION, text: 'oldest?.settled && oldest', replacement: 'oldest && oldest' }],
   },
   {
     name: 'batches pass in the epoch of a release',
