@@ -20,6 +20,7 @@ import { createLoggedContents } from './api/chat/logged-contents.ts';
 import { createCompletion } from './api/completions/create-completion.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
+import { createLostNodes } from './api/ledger/book-lost-nodes.ts';
 import { serveManagement } from './api/management.ts';
 import { countMessageTokens } from './api/messages/count-message-tokens.ts';
 import { createMessage } from './api/messages/create-message.ts';
@@ -299,7 +300,13 @@ export async function createApp(options: AppOptions): Promise<App> {
   metrics.watchRecorder(() => recorder.state());
   metrics.watchEndpoints(() => endpointStates({ health, statistics, now_ms: clock.now_ms() }));
   const ledger = ledgerOperations(database.queries, database.engine);
-  metrics.watchDoubt(() => ledger.sumInDoubt(clock.now_ms()));
+  metrics.watchDoubt(async () => ({
+    in_doubt_nano: await ledger.sumInDoubt(clock.now_ms()),
+    ...(await ledger.sumPresumed()),
+  }));
+  const release_s = config.ledger.lost_node_release_after;
+  const after_ms = release_s === undefined ? undefined : release_s * 1000;
+  const lost = createLostNodes({ after_ms, database, change, home, clock, log });
 
   const findGeneration = async (id: string, { organization_id }: Principal) =>
     recorder.find(id) ?? (await generations.findById({ organization_id, id }));
@@ -345,6 +352,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         recorder,
         clock,
         secret: options.secret,
+        home,
         dryRuns: {
           contents,
           inference,
@@ -382,6 +390,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   serveDocumentation(server, routes);
   await server.ready();
   exchange.start();
+  lost.start();
   responses.start();
   contents.start();
   // What others counted is known before anybody is taken to have no calls.
@@ -393,7 +402,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     forgetFailures: health.forget,
     async drain() {
       draining = true;
-      const probed = probes?.stop();
+      const probed = Promise.all([probes?.stop(), lost.stop()]);
       const closed = server.close();
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
       const idle = setInterval(() => running.closeIdleConnections(), limits.shutdown_poll_ms);

@@ -605,6 +605,9 @@ export const limits = {
   explained_chars_max: 8_000_000,
   /** Tokens of an answer, where only what it is expected to cost is told. */
   expected_completion_tokens: 500,
+  /** Over so many answers the usual length is found, and of so many endpoints it is known. */
+  usual_output_answers: 64,
+  usual_output_endpoints_max: 10_000,
   /** Inputs of one request for embeddings, and the dimensions asked for. */
   embedding_inputs_max: 10_000,
   embedding_dimensions_max: 100_000,
@@ -792,6 +795,8 @@ export const limits = {
   node_live_ms: 10_000,
   /** Only what a node has set aside that was not heard of for so long can be released. */
   node_lost_ms: 60_000,
+  /** How often lost nodes are looked for, where what they have set aside is booked as spent; setting `ledger.lost_node_release_after`. */
+  lost_nodes_look_ms: 15_000,
   /** How often the store is asked what lost nodes have set aside. */
   doubt_read_ms: 15_000,
   /** `ledger verify` names so many differences. */

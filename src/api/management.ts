@@ -13,6 +13,7 @@ import type { Database } from '../storage/database.ts';
 import { assignmentStore, guardrailStore } from '../storage/guardrails.ts';
 import { keyStore } from '../storage/keys.ts';
 import { memberStore } from '../storage/members.ts';
+import type { Home } from '../storage/organizations.ts';
 import { organizationStore } from '../storage/organizations.ts';
 import { workspaceStore } from '../storage/workspaces.ts';
 import { getCredits } from './accounting/get-credits.ts';
@@ -47,6 +48,7 @@ import { getCurrentKey } from './keys/get-current-key.ts';
 import { getKey } from './keys/get-key.ts';
 import { listKeys } from './keys/list-keys.ts';
 import { updateKey } from './keys/update-key.ts';
+import { releaseLedger } from './ledger/release-ledger.ts';
 import { listOrganizationMembers } from './organization/list-organization-members.ts';
 import { addWorkspaceMembers } from './workspaces/add-workspace-members.ts';
 import { createWorkspace } from './workspaces/create-workspace.ts';
@@ -80,6 +82,8 @@ export interface ManagementDependencies {
   clock: Clock;
   /** What stored credentials are encrypted with. */
   secret: string;
+  /** The organization that runs the gateway. */
+  home: Pick<Home, 'organization_id'>;
   /** What guardrails are tried with. */
   dryRuns: Pick<
     TestGuardrailOptions,
@@ -99,6 +103,7 @@ const operations = [
   updateByok,
   deleteByok,
   listOrganizationMembers,
+  releaseLedger,
   listWorkspaces,
   createWorkspace,
   getWorkspace,
@@ -137,7 +142,7 @@ const operations = [
 
 /** Registers the management plane. Operations take what they need of what they are all given. */
 export function serveManagement(server: Server, dependencies: ManagementDependencies): void {
-  const { providers, database, change, catalog, wholeCatalog, recorder, clock, secret, dryRuns } = dependencies;
+  const { providers, database, change, catalog, wholeCatalog, recorder, clock, secret, dryRuns, home } = dependencies;
   const { queries } = database;
   /** A slug stands over another's display name. */
   const providerSlug = (slugOrName: string): string | undefined => {
@@ -149,6 +154,8 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     return found?.slug;
   };
   const shared = {
+    database,
+    home,
     queries,
     change,
     catalog,

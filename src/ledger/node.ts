@@ -269,9 +269,9 @@ class Node implements Recorder {
 
   lose: Recorder['lose'] = async (hold) => {
     if (hold.attempt === undefined) return this.release(hold);
-    const { attempt: number, endpoint, record, least: metered } = hold.attempt;
+    const { attempt: number, endpoint, record, least } = hold.attempt;
     const { id, mode, granted_nano: grant_nano } = hold;
-    const told = { id, number, endpoint, record, is_byok: record.is_byok, metered };
+    const told = { id, number, endpoint, record, is_byok: record.is_byok, least, metered: undefined };
     const unfinished = { ...told, hold: heldLines(hold), grant_nano, is_soft: mode === 'soft' };
     const lost = outcomeOf(unfinished, this.#unknown_outcome, undefined);
     const isOf =

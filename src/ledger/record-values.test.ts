@@ -34,6 +34,7 @@ const attempt: Required<AttemptRecord> = {
   step: 2,
 };
 const whole: Required<GenerationRecord> = {
+  is_resolved: true,
   id: 'gen-1',
   request_id: 'req-1',
   upstream_id: 'up',

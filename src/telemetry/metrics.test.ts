@@ -42,10 +42,16 @@ test('what lost nodes have set aside is asked of the store seldom, and stays as 
   let asked = 0;
   metrics.watchDoubt(async () => {
     asked += 1;
-    return 1_500_000_000;
+    return { in_doubt_nano: 1_500_000_000, booked_nano: 2_000_000_000, estimated_nano: 500_000_000 };
   });
   for (let reading = 0; reading < 3; reading += 1) {
-    expect((await metrics.registry.metrics()).split('\n')).toContain('gateway_ledger_in_doubt_usd 1.5');
+    expect((await metrics.registry.metrics()).split('\n')).toEqual(
+      expect.arrayContaining([
+        'gateway_ledger_in_doubt_usd 1.5',
+        'gateway_ledger_booked_usd 2',
+        'gateway_ledger_estimated_usd 0.5',
+      ]),
+    );
   }
   expect(asked).toBe(1);
   const failing = createMetrics();

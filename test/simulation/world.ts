@@ -26,6 +26,8 @@ export interface Plan {
   overruns: boolean;
   /** Some nodes are given up by the operator while they are gone. */
   releases: boolean;
+  /** Who is given up is booked as having spent what it had set aside, as the gateway does by itself. */
+  books_lost: boolean;
   /** Some machines' clocks are set while they run. */
   clock_steps: boolean;
   /** The store is set back to what it was a moment ago, as after a restore or a failover. */
@@ -62,6 +64,7 @@ export type RunOptions = Partial<
     | 'bursts'
     | 'retries'
     | 'full_disks'
+    | 'books_lost'
     | 'aim'
   >
 >;
@@ -124,7 +127,8 @@ function planOf(seed: number, options: RunOptions): Plan {
     unknown_outcome: options.unknown_outcome ?? policy,
     store_clock,
     overruns: mode === 'soft',
-    releases: random.chance(0.15),
+    releases: random.chance(0.15) || options.books_lost === true,
+    books_lost: options.books_lost ?? seed % 2 === 0,
     clock_steps: store_clock && (options.clock_steps ?? random.chance(0.3)),
     // What neither journal nor store has is lost in that mode: a store that forgets takes away the other of the two.
     set_backs: sync === 'group' && (options.set_backs ?? random.chance(0.25)),
@@ -183,6 +187,7 @@ export class World {
     probes: 0,
     disk_full: 0,
     given_up: 0,
+    booked: 0,
   };
   readonly log: LedgerLog = {
     info() {},
@@ -270,13 +275,17 @@ export class World {
       node,
     );
     const at = Math.floor(this.scheduler.now_ms) + 2 * subject.limits.node_lost_ms;
-    const released = await database.queries
-      .transaction()
-      .execute((tx) => subject.ledgerOperations(tx, 'sqlite').release(node, at));
+    const { books_lost } = this.plan;
+    const released = await database.queries.transaction().execute((tx) => {
+      const operations = subject.ledgerOperations(tx, 'sqlite');
+      return books_lost ? operations.book(node, at, subject.limits.node_lost_ms) : operations.release(node, at);
+    });
     const leased_nano = rows.reduce((sum, { amount }) => sum + amount, 0);
     if (released !== undefined && released.leased_nano !== leased_nano)
       this.fail('I4', `${leased_nano} were leased by ${node}, ${released.leased_nano} are released`);
-    if (released !== undefined) this.watcher.released(rows);
+    if (books_lost) this.counts.booked += released?.leases ?? 0;
+    // What is booked is not given to anybody: every rule holds as before.
+    else if (released !== undefined) this.watcher.released(rows);
   }
 
   /** What the store has now, some time after which it is set back to it. */
