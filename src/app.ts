@@ -21,6 +21,7 @@ import { checkAddresses } from './api/check-addresses.ts';
 import { createCompletion } from './api/completions/create-completion.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
+import { createLostNodes } from './api/ledger/book-lost-nodes.ts';
 import { serveManagement } from './api/management.ts';
 import { countMessageTokens } from './api/messages/count-message-tokens.ts';
 import { createMessage } from './api/messages/create-message.ts';
@@ -313,7 +314,13 @@ export async function createApp(options: AppOptions): Promise<App> {
   metrics.watchRecorder(() => recorder.state());
   metrics.watchEndpoints(() => endpointStates({ health, statistics, now_ms: clock.now_ms() }));
   const ledger = ledgerOperations(database.queries, database.engine);
-  metrics.watchDoubt(() => ledger.sumInDoubt(clock.now_ms()));
+  metrics.watchDoubt(async () => ({
+    in_doubt_nano: await ledger.sumInDoubt(clock.now_ms()),
+    ...(await ledger.sumPresumed()),
+  }));
+  const release_s = config.ledger.lost_node_release_after;
+  const after_ms = release_s === undefined ? undefined : release_s * 1000;
+  const lost = createLostNodes({ after_ms, database, change, home, clock, log });
 
   const findGeneration = async (id: string, { organization_id }: Principal) =>
     recorder.find(id) ?? (await generations.findById({ organization_id, id }));
@@ -365,6 +372,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         proxies,
         secret: options.secret,
         mayKeysMakeCodes: () => served().config.codes_by_api_key,
+        home,
         dryRuns: {
           contents,
           inference,
@@ -403,7 +411,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     async unready() {
       if (starting) return 'the gateway is starting';
       if (running.isLeaving()) return 'the gateway is shutting down';
-      if (!recorder.state().admitting) return 'too many outcomes wait for the store';
+      const { problem } = recorder.state();
+      if (problem !== undefined) return problem;
       return (await storeAnswers()) ? undefined : 'the store does not answer';
     },
   });
@@ -422,6 +431,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await server.ready();
   await metricsServer?.ready();
   exchange.start();
+  lost.start();
   responses.start();
   contents.start();
   // What others counted is known before anybody is taken to have no calls.
@@ -444,7 +454,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const { shutdown_grace_ms } = config.timeouts;
       if (shutdown_grace_ms > 0 && server.server.listening) await sleep(shutdown_grace_ms);
       draining = true;
-      const probed = probes?.stop();
+      const probed = Promise.all([probes?.stop(), lost.stop()]);
       const closed = server.close();
       // A connection whose last answer ends after the close would linger until its keep-alive runs out.
       const idle = setInterval(() => server.connections.closeIdle(), limits.shutdown_poll_ms);

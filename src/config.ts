@@ -10,6 +10,7 @@ import { ConfigError, didYouMean } from './config/config-error.ts';
 import { logLevels, type ProbesSection, type TimeoutsSection } from './config/file-schema.ts';
 import { type GuardrailsConfig, readGuardrails } from './config/guardrails.ts';
 import { type HttpConfig, readHttp } from './config/http.ts';
+import { type LedgerConfig, readLedger } from './config/ledger.ts';
 import { type LoggingConfig, readLogging } from './config/logging.ts';
 import { type MetricsConfig, readMetrics } from './config/metrics.ts';
 import { modelWarnings, variantWarnings } from './config/model-warnings.ts';
@@ -61,21 +62,7 @@ export interface Config {
   providers_off: readonly ProviderOff[];
   models: readonly DeclaredModel[];
   timeouts: Timeouts;
-  ledger: {
-    journal_sync: 'group' | 'os';
-    /** Whether an endpoint whose price is not known may serve; what it serves is then recorded as costing nothing. */
-    unknown_price: 'refuse' | 'allow';
-    /** `strict`: true charges never pass a limit. `soft`: an estimate is set aside in place of the worst case. */
-    budgets: 'strict' | 'soft';
-    /** Of soft budgets: the estimate of the whole answer is set aside at once, or a slice at a time. */
-    hold: 'full' | 'sliced';
-    /** What an attempt costs whose end was never told: what was set aside, or (soft only) what was metered. */
-    unknown_outcome: 'hold' | 'metered';
-    /** The output bound of a request under a budget that names none. */
-    default_output_tokens: number;
-    /** An output bound is never lowered below it for want of money. */
-    min_output_tokens: number;
-  };
+  ledger: LedgerConfig;
   routing: RoutingConfig & {
     /** Whether streams that break off are continued at the next endpoint that can, where the request does not say. */
     continuation: boolean;
@@ -154,7 +141,9 @@ export function loadConfig(
   const slugs = new Set([...providers.on, ...providers.off].map(({ slug }) => slug));
   const bundled_catalog = read?.value.bundled_catalog ?? true;
   const models = read ? declaredModels(read, slugs, bundled_catalog) : [];
-  const unknown_price = read?.value.ledger?.unknown_price ?? 'refuse';
+  const timeouts = timeoutsOf(environment, read?.value.timeouts);
+  const ledger = readLedger(read, timeouts.upstream_total_ms_max);
+  const { unknown_price } = ledger;
   const { auth, warnings: authWarnings } = readAuth(environment, read);
   const { logging, warnings: loggingWarnings } = readLogging(environment, read);
   const rate_limits = readRateRules(read);
@@ -186,16 +175,8 @@ export function loadConfig(
     providers_own_only: providers.own_only,
     providers_off: providers.off,
     models,
-    timeouts: timeoutsOf(environment, read?.value.timeouts),
-    ledger: {
-      journal_sync: read?.value.ledger?.journal_sync ?? 'group',
-      unknown_price,
-      budgets: read?.value.ledger?.budgets ?? 'strict',
-      hold: read?.value.ledger?.hold ?? 'full',
-      unknown_outcome: read?.value.ledger?.unknown_outcome ?? 'hold',
-      default_output_tokens: read?.value.ledger?.default_output_tokens ?? limits.output_tokens_default,
-      min_output_tokens: read?.value.ledger?.min_output_tokens ?? limits.output_tokens_min,
-    },
+    timeouts,
+    ledger,
     routing: {
       ...routingConfig(read),
       continuation: read?.value.routing?.continuation ?? false,

@@ -659,6 +659,9 @@ export const limits = {
   explained_chars_max: 8_000_000,
   /** Tokens of an answer, where only what it is expected to cost is told. */
   expected_completion_tokens: 500,
+  /** Over so many answers the usual length is found, and of so many endpoints it is known. */
+  usual_output_answers: 64,
+  usual_output_endpoints_max: 10_000,
   /** Inputs of one request for embeddings, and the dimensions asked for. */
   embedding_inputs_max: 10_000,
   embedding_dimensions_max: 100_000,
@@ -782,8 +785,18 @@ export const limits = {
   /** How often slots are looked for that a gateway died in. */
   slots_look_ms: 5_000,
   journal_keep_ms: 3_600_000,
-  /** Above it, settled segments are deleted before `journal_keep_ms` is over. */
+  /** Above it, settled segments are deleted before `journal_keep_ms` is over. Settings `ledger.journal_keep_bytes`, `…_hours`. */
   journal_keep_bytes_max: 1024 * 1024 * 1024,
+  journal_keep_hours_max: 24 * 31,
+  /** So much of its disk a journal keeps free, or this part of a small disk: settled segments go before their time for it. */
+  journal_free_bytes_min: 32 * 1024 * 1024,
+  journal_free_part: 4,
+  /** How often the free space is looked at. */
+  journal_space_ms: 1_000,
+  /** On a full disk the segment being written is left for a new one, so that it can go, where it is as large as this. */
+  journal_leave_bytes_min: 64 * 1024,
+  /** A small disk has room for so many segments. */
+  journal_segments_per_disk: 16,
   /** How often segments are put away, refused outcomes tried again, and the journal's file looked after. */
   journal_sweep_ms: 60_000,
   /** After a failed write, when the next is tried. */
@@ -842,6 +855,8 @@ export const limits = {
   node_live_ms: 10_000,
   /** Only what a node has set aside that was not heard of for so long can be released. */
   node_lost_ms: 60_000,
+  /** How often lost nodes are looked for, where what they have set aside is booked as spent; setting `ledger.lost_node_release_after`. */
+  lost_nodes_look_ms: 15_000,
   /** How often the store is asked what lost nodes have set aside. */
   doubt_read_ms: 15_000,
   /** `ledger verify` names so many differences. */

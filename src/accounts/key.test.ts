@@ -69,7 +69,7 @@ test.each([
   ['2028-02-29T12:00:00.000Z', '2028-02-29', '2028-02-28', '2028-02-01', 'a leap day'],
   ['2028-03-01T00:00:00.000Z', '2028-03-01', '2028-02-28', '2028-03-01', 'the day after it'],
 ])('at %s the windows began on %s, %s, %s: %s', (moment, daily, weekly, monthly) => {
-  expect(windowStarts(Date.parse(moment))).toEqual({ daily, weekly, monthly });
+  expect(windowStarts(Date.parse(moment))).toEqual({ daily, weekly, monthly, at: Date.parse(moment) });
 });
 
 test.each([

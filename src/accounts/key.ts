@@ -45,6 +45,8 @@ export interface KeyUsage {
   byok_usage: PeriodSums;
   /** What its limit counts in the window that runs, as requests are admitted by; absent where nothing was counted in it. */
   counted?: number;
+  /** Of that window, what nodes have set aside that were not heard of for long: nobody can spend it. */
+  stuck?: number;
 }
 
 /** Nothing spent yet. */
@@ -58,6 +60,8 @@ export interface WindowStarts {
   daily: string;
   weekly: string;
   monthly: string;
+  /** The moment itself, milliseconds since 1970. */
+  at: number;
 }
 
 const PREFIX = 'sk-gw-v1-';
@@ -84,6 +88,7 @@ export function windowStarts(now: number): WindowStarts {
     daily: windowStart('daily', now),
     weekly: windowStart('weekly', now),
     monthly: windowStart('monthly', now),
+    at: now,
   };
 }
 
@@ -92,6 +97,11 @@ function countedUsage(key: Limited, { usage, byok_usage, counted }: KeyUsage): n
   if (counted !== undefined) return counted;
   const period = key.limit_reset ?? 'total';
   return usage[period] + (key.include_byok_in_limit ? byok_usage[period] : 0);
+}
+
+/** The same with what is stuck: the rest is what can still be spent. */
+function takenUsage(key: Limited, usage: KeyUsage): number {
+  return countedUsage(key, usage) + (usage.stuck ?? 0);
 }
 
 /** What the audit keeps of a key: everything that management may set. */
@@ -119,7 +129,7 @@ function describeSpending(key: Limited, spent: KeyUsage) {
   const { usage, byok_usage } = spent;
   return {
     limit: key.limit_nano === null ? null : toUsd(key.limit_nano),
-    limit_remaining: key.limit_nano === null ? null : toUsd(Math.max(0, key.limit_nano - countedUsage(key, spent))),
+    limit_remaining: key.limit_nano === null ? null : toUsd(Math.max(0, key.limit_nano - takenUsage(key, spent))),
     limit_reset: key.limit_reset,
     include_byok_in_limit: key.include_byok_in_limit,
     usage: toUsd(usage.total),

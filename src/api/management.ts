@@ -14,6 +14,7 @@ import type { Database } from '../storage/database.ts';
 import { assignmentStore, guardrailStore } from '../storage/guardrails.ts';
 import { keyStore } from '../storage/keys.ts';
 import { memberStore } from '../storage/members.ts';
+import type { Home } from '../storage/organizations.ts';
 import { organizationStore } from '../storage/organizations.ts';
 import { workspaceStore } from '../storage/workspaces.ts';
 import { getCredits } from './accounting/get-credits.ts';
@@ -48,6 +49,7 @@ import { getCurrentKey } from './keys/get-current-key.ts';
 import { getKey } from './keys/get-key.ts';
 import { listKeys } from './keys/list-keys.ts';
 import { updateKey } from './keys/update-key.ts';
+import { releaseLedger } from './ledger/release-ledger.ts';
 import { deleteOrganizationMember } from './organization/delete-organization-member.ts';
 import { listOrganizationMembers } from './organization/list-organization-members.ts';
 import { addWorkspaceMembers } from './workspaces/add-workspace-members.ts';
@@ -85,6 +87,8 @@ export interface ManagementDependencies {
   secret: string;
   /** Whether API keys may make authorization codes. */
   mayKeysMakeCodes: () => boolean;
+  /** The organization that runs the gateway. */
+  home: Pick<Home, 'organization_id'>;
   /** What guardrails are tried with. */
   dryRuns: Pick<
     TestGuardrailOptions,
@@ -105,6 +109,7 @@ const operations = [
   deleteByok,
   listOrganizationMembers,
   deleteOrganizationMember,
+  releaseLedger,
   listWorkspaces,
   createWorkspace,
   getWorkspace,
@@ -143,8 +148,19 @@ const operations = [
 
 /** Registers the management plane. Operations take what they need of what they are all given. */
 export function serveManagement(server: Server, dependencies: ManagementDependencies): void {
-  const { providers, database, change, catalog, wholeCatalog, recorder, clock, secret, dryRuns, mayKeysMakeCodes } =
-    dependencies;
+  const {
+    providers,
+    database,
+    change,
+    catalog,
+    wholeCatalog,
+    recorder,
+    clock,
+    secret,
+    home,
+    dryRuns,
+    mayKeysMakeCodes,
+  } = dependencies;
   const { queries } = database;
   /** A slug stands over another's display name. */
   const providerSlug = (slugOrName: string): string | undefined => {
@@ -156,6 +172,8 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     return found?.slug;
   };
   const shared = {
+    database,
+    home,
     queries,
     change,
     catalog,

@@ -13,7 +13,7 @@ export function describeConfig(config: Config): Section[] {
   return [
     { title: 'Settings', rows: shown(serviceSettings(config)) },
     { title: 'Timeouts', rows: shown(config.timeouts) },
-    { title: 'Ledger', rows: shown(config.ledger) },
+    { title: 'Ledger', rows: shown({ ...config.ledger }) },
     { title: 'Routing', rows: shown(routingSettings(config)) },
     { title: 'Guardrails', rows: shown(guardrails(config)) },
     { title: 'Plugins', rows: plugins(config.plugins) },

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { liveNode, releaseNode } from '../api/ledger/release-node.ts';
 import { type Config, type Environment, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { toUsd } from '../schemas/money.ts';
@@ -15,8 +16,8 @@ const USAGE = `Usage: model-gateway ledger verify [--config FILE]
        model-gateway ledger resolve GENERATION USD [--reason TEXT] [--config FILE]
 
 verify   adds every window and every day up again from the generations; ends with 1 where something differs
-status   the nodes, when each was heard of, and what is set aside for it
-release  gives up what a node that is gone for good has set aside: if it did spend it, a limit is passed by as much
+status   the nodes, when each was heard of, and what is set aside for it; what is booked for lost ones, and charged by estimate
+release  gives up what a node that is gone for good has set aside, or had booked as spent: if it did spend it, a limit is passed by as much
 resolve  corrects, once, what a generation cost whose end was never told
 `;
 
@@ -43,7 +44,9 @@ async function verify(config: Config): Promise<number> {
 const isLost = ({ unseen_ms }: LedgerNode) => unseen_ms === undefined || unseen_ms > limits.node_lost_ms;
 
 async function status({ database }: OpenStore): Promise<string> {
-  const nodes = await ledgerOperations(database.queries, database.engine).listNodes(systemClock.now_ms());
+  const operations = ledgerOperations(database.queries, database.engine);
+  const nodes = await operations.listNodes(systemClock.now_ms());
+  const { booked_nano, estimated_nano, estimated } = await operations.sumPresumed();
   const lines = nodes.map((node) => {
     const { id, unseen_ms, leased_nano, leases } = node;
     const seen = unseen_ms === undefined ? 'never' : `${Math.max(0, Math.round(unseen_ms / 1_000))} s ago`;
@@ -51,32 +54,20 @@ async function status({ database }: OpenStore): Promise<string> {
     return `${id}  seen ${seen}  set aside ${tellUsd(leased_nano)} in ${leases} windows${doubt}\n`;
   });
   const sum = (some: LedgerNode[]) => tellUsd(some.reduce((total, { leased_nano }) => total + leased_nano, 0));
-  return `${lines.join('')}Set aside: ${sum(nodes)}, of it in doubt: ${sum(nodes.filter(isLost))}\n`;
+  const presumed = [
+    `Booked as spent for lost nodes: ${tellUsd(booked_nano)}\n`,
+    `Charged by estimate: ${tellUsd(estimated_nano)} in ${estimated} generations\n`,
+  ];
+  return `${lines.join('')}${presumed.join('')}Set aside: ${sum(nodes)}, of it in doubt: ${sum(nodes.filter(isLost))}\n`;
 }
 
 async function release({ database, change, actor }: OpenStore, node: string): Promise<string> {
-  return change(actor, async ({ tx, audit }) => {
-    const operations = ledgerOperations(tx, database.engine);
-    const at = systemClock.now_ms();
-    const released = await operations.release(node, at);
-    if (released === undefined) {
-      const known = (await operations.listNodes(at)).some(({ id }) => id === node);
-      throw new Refused(
-        known
-          ? `${node} was heard of within the last ${limits.node_lost_ms / 1_000} seconds: it may still spend what it has set aside. Stop it: it gives back what is idle, and the rest can be released then.`
-          : `There is no node ${node}.`,
-      );
-    }
-    const { leased_nano, leases } = released;
-    await audit({
-      action: 'update',
-      resource_type: 'ledger_node',
-      resource_id: node,
-      before: { leased: toUsd(leased_nano), windows: leases },
-      after: { leased: 0, windows: 0 },
-    });
-    return `Released ${tellUsd(leased_nano)} in ${leases} windows\n`;
-  });
+  const at = systemClock.now_ms();
+  const found = await change(actor, (work) => releaseNode(work, { engine: database.engine, node, at }));
+  if ('why' in found) throw new Refused(found.why === 'live' ? liveNode(node) : `There is no node ${node}.`);
+  const { leased_nano, leases, booked_nano } = found;
+  const booked = booked_nano > 0 ? `, and ${tellUsd(booked_nano)} that had been booked as spent` : '';
+  return `Released ${tellUsd(leased_nano)} in ${leases} windows${booked}\n`;
 }
 
 async function resolve(store: OpenStore, id: string, given: { cost_nano: number; reason: string }): Promise<string> {

@@ -144,6 +144,7 @@ async function build(
     data_dir: config.data_dir,
     store: ledgerStore(database.queries, database.engine),
     journal_sync: config.ledger.journal_sync,
+    journal_keep: { ms: config.ledger.journal_keep_hours * 3_600_000, bytes: config.ledger.journal_keep_bytes },
     unknown_outcome: config.ledger.unknown_outcome,
     lookup: createLookup({ catalog: served.catalog, providers: config.providers }),
     clock: realClock(clock.now_ms),

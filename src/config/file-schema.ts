@@ -476,6 +476,23 @@ export const ConfigFile = Type.Object(
       Type.Object(
         {
           journal_sync: Type.Optional(oneOf(['group', 'os'])),
+          journal_keep_hours: Type.Optional(
+            Type.Number({
+              minimum: 0,
+              maximum: limits.journal_keep_hours_max,
+              description: `a number of hours from 0 to ${limits.journal_keep_hours_max}`,
+            }),
+          ),
+          journal_keep_bytes: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              maximum: Number.MAX_SAFE_INTEGER,
+              description: 'a whole number of bytes of 0 or more',
+            }),
+          ),
+          lost_node_release_after: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: 31_536_000, description: 'a whole number of seconds, at most a year' }),
+          ),
           unknown_price: Type.Optional(oneOf(['refuse', 'allow'])),
           budgets: Type.Optional(oneOf(['strict', 'soft'])),
           hold: Type.Optional(oneOf(['full', 'sliced'])),
@@ -486,7 +503,7 @@ export const ConfigFile = Type.Object(
         {
           ...strict,
           description:
-            'an object with journal_sync, unknown_price, budgets, hold, unknown_outcome, default_output_tokens and min_output_tokens',
+            'an object with journal_sync, journal_keep_hours, journal_keep_bytes, lost_node_release_after, unknown_price, budgets, hold, unknown_outcome, default_output_tokens and min_output_tokens',
         },
       ),
     ),

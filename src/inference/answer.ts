@@ -11,6 +11,7 @@ import { type CountedTokens, createTokenCount } from './count-tokens.ts';
 import { createExplain, type Explanation } from './explain.ts';
 import { createPay, feesOf } from './fees.ts';
 import { createMeasure } from './measure.ts';
+import { UsualOutput } from './presumed-cost.ts';
 import type { Session } from './session.ts';
 import { type AnswerUsage, createSettlement, type SettlementLog } from './settlement.ts';
 import { createSteps, type StepsOptions, type Wanted } from './steps.ts';
@@ -63,7 +64,8 @@ export interface Inference extends Metered {
   run<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskAnswer<A>>;
 }
 
-export function createInference(options: InferenceOptions): Inference {
+export function createInference(shared: InferenceOptions): Inference {
+  const options = { ...shared, usual: new UsualOutput() };
   const { clock } = options;
   const settlement = createSettlement(options);
   const { note, settle } = settlement;

@@ -1,19 +1,19 @@
 import { GatewayError } from '../errors.ts';
 import type { Recorder } from '../ledger/recorder.ts';
-import type { GenerationRecord, Metered } from '../ledger/records.ts';
+import type { GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import { servedId } from '../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
-import type { Admission, Admitted, Measure, Prepared } from './admission.ts';
+import type { Admission, Admitted, Measure, Prepared, SpendingRules } from './admission.ts';
 import type { Call, Cancellation } from './call.ts';
 import { abortStopsBilling, ClientGone, goneAs } from './exchange.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import type { SpendBound } from './fit-request.ts';
-import { openRecord, priceAttempt } from './generation.ts';
+import { openRecord } from './generation.ts';
 import { createHedges, Final, type HedgesOptions } from './hedged-send.ts';
-import { roughPrompt } from './meter.ts';
+import { isMetered, presumedCost, presumedOutput, type UsualOutput } from './presumed-cost.ts';
 import type { Session } from './session.ts';
 import type { Settlement } from './settlement.ts';
 import type { Traffic } from './traffic.ts';
@@ -117,39 +117,36 @@ export function sofarOf({ attempts, fees }: Session): Pick<GenerationRecord, 'at
   return { attempts, ...(fees.length === 0 ? {} : { fees }) };
 }
 
-/** What an attempt has used and cost once it is sent, if nothing more is ever heard of it: its prompt. */
-function promptAlone({ estimate, request }: Call, candidate: Candidate, service_tier: string | undefined): Metered {
-  const usage = estimate?.() ?? { in_uncached: roughPrompt(request) };
-  const { cost_nano } = priceAttempt(usage, request, candidate, () => undefined, service_tier);
-  return { usage, cost_nano };
-}
-
-/** What the journal is told of the session's next attempt before it is sent. */
-function openAttempt(
-  session: Session,
-  candidate: Candidate,
-  { hold, grant, prepared }: Admitted<Prepared>,
-): Parameters<Recorder['attempt']>[0] {
-  const { call } = session;
-  const record = openRecord(call, candidate, session);
-  const least = grant === undefined ? promptAlone(call, candidate, prepared.service_tier) : undefined;
-  const id = call.generation_id;
-  return { id, attempt: attemptNumber(session), endpoint: candidate.endpoint.id, record, hold, least };
-}
-
 /** Whether an endpoint would not have the state that the conversation carries: it may answer without. */
 function refusesState(error: unknown): boolean {
   return error instanceof UpstreamError && error.failure === 'state_rejected';
 }
 
 export function createAttempts(
-  options: { traffic: Traffic } & HedgesOptions,
+  options: { traffic: Traffic; rules: SpendingRules; usual: UsualOutput } & HedgesOptions,
   admission: Pick<Admission, 'admit' | 'admitBeside'>,
   settlement: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
 ): Attempts {
-  const { clock, health, recorder, traffic } = options;
+  const { clock, health, recorder, traffic, rules, usual } = options;
   const { admit } = admission;
   const { note } = settlement;
+
+  /** What the journal keeps of the session's next attempt before it is sent. */
+  function openAttempt(
+    session: Session,
+    candidate: Candidate,
+    { hold, grant, prepared }: Admitted<Prepared>,
+  ): Parameters<Recorder['attempt']>[0] {
+    const { call } = session;
+    const record = openRecord(call, candidate, session);
+    const id = call.generation_id;
+    const opened = { id, attempt: attemptNumber(session), endpoint: candidate.endpoint.id, record, hold };
+    session.presumed_output = 0;
+    if (grant !== undefined) return opened;
+    if (!isMetered(call, rules)) session.presumed_output = presumedOutput(call, candidate, prepared, usual);
+    return { ...opened, least: presumedCost(call, candidate, prepared.service_tier, session.presumed_output) };
+  }
+
   const hedges = createHedges(options, admission, settlement, { openAttempt, failed });
 
   async function tryEach<P extends Prepared, T>(

@@ -17,12 +17,23 @@ import type { TryOrder } from './try-order.ts';
 /** What a session knows of an attempt that was sent. */
 type UnderWay = Pick<
   Session,
-  'record' | 'grant' | 'report' | 'service_tier' | 'sent_ms' | 'waited_ms' | 'granted_nano' | 'assumed_at' | 'is_hedge'
+  | 'record'
+  | 'grant'
+  | 'report'
+  | 'service_tier'
+  | 'sent_ms'
+  | 'waited_ms'
+  | 'granted_nano'
+  | 'assumed_at'
+  | 'presumed_output'
+  | 'is_hedge'
 >;
 
 function underWay(session: Session): UnderWay {
-  const { record, grant, report, service_tier, sent_ms, waited_ms, granted_nano, assumed_at, is_hedge } = session;
-  return { record, grant, report, service_tier, sent_ms, waited_ms, granted_nano, assumed_at, is_hedge };
+  const { record, grant, report, service_tier, sent_ms, waited_ms, granted_nano, assumed_at } = session;
+  const { presumed_output, is_hedge } = session;
+  const sent = { record, grant, report, service_tier, sent_ms, waited_ms };
+  return { ...sent, granted_nano, assumed_at, presumed_output, is_hedge };
 }
 
 /** One of two attempts that are under way at once. */
@@ -190,6 +201,7 @@ export function createHedges(
             waited_ms: sent_ms - begun_ms,
             granted_nano: undefined,
             assumed_at: undefined,
+            presumed_output: session.presumed_output,
             is_hedge: true,
           };
           const runner = run(call.cancellation, (own) => work.send(prepared, own));

@@ -19,6 +19,7 @@ const settlementOf = (recorder: Recorder) =>
     log: { warn() {} },
     rules: {} as never,
     traffic: { answered() {}, failed() {} },
+    usual: { note() {} },
   });
 
 describeStores('the settlement of a call', ({ open }) => {

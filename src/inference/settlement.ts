@@ -10,6 +10,7 @@ import type { Clock } from './call.ts';
 import { boundedWord, closeRecord, type PricesOf, priceAttempt } from './generation.ts';
 import { type ShownAttempt, shownOwn } from './metadata.ts';
 import { estimatePrompt, type Meter } from './meter.ts';
+import type { UsualOutput } from './presumed-cost.ts';
 import type { Passage } from './rate-passage.ts';
 import { routingRecord } from './routing-record.ts';
 import type { Answered, Part, Session, ToolUse } from './session.ts';
@@ -169,8 +170,9 @@ export function createSettlement(options: {
   log: SettlementLog;
   rules: SpendingRules;
   traffic: Traffic;
+  usual: Pick<UsualOutput, 'note'>;
 }): Settlement {
-  const { clock, metrics, recorder, rules, log, traffic } = options;
+  const { clock, metrics, recorder, rules, log, traffic, usual } = options;
 
   // Rare (a provider that ran a second model inside a call), so a scan will do.
   function pricesOf({ catalog }: Session): PricesOf {
@@ -184,12 +186,14 @@ export function createSettlement(options: {
     };
   }
 
-  /** What an attempt may have been billed whose end nobody knows: all that was set aside, or what was seen of it. */
+  /** What an attempt may have been billed whose end nobody knows: all that was set aside, or what is presumed, or what was seen of it. */
   function unknownCost(session: Session, candidate: Candidate): Partial<AttemptRecord> {
     const { call, grant, hold } = session;
-    const is_metered = grant === undefined || (grant.mode === 'soft' && rules.unknown_outcome === 'metered');
-    if (!is_metered) return { cost_nano: session.granted_nano ?? hold.granted_nano };
-    return usedCost(session, candidate, call.estimate?.() ?? { in_uncached: estimatePrompt(call.request) });
+    if (grant !== undefined && !(grant.mode === 'soft' && rules.unknown_outcome === 'metered'))
+      return { cost_nano: session.granted_nano ?? hold.granted_nano };
+    const usage = call.estimate?.() ?? { in_uncached: estimatePrompt(call.request) };
+    const { presumed_output } = session;
+    return usedCost(session, candidate, presumed_output === 0 ? usage : { ...usage, out_text: presumed_output });
   }
 
   function usedCost(session: Session, candidate: Candidate, usage: TokenClasses): Partial<AttemptRecord> {
@@ -360,6 +364,7 @@ export function createSettlement(options: {
     answered: Answered,
     { usage, end_ms, is_completed }: Pick<AnswerFacts, 'usage' | 'end_ms' | 'is_completed'>,
   ): void {
+    if (usage !== null && is_completed) usual.note(answered.candidate.endpoint.id, usage);
     traffic.answered(answered.candidate, {
       is_streamed: session.call.request.stream === true,
       sent_ms: session.sent_ms,

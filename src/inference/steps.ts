@@ -219,6 +219,7 @@ export function createSteps(
       waited_ms: 0,
       granted_nano: undefined,
       assumed_at: undefined,
+      presumed_output: 0,
       is_hedge: false,
       first_token_ms: undefined,
       fitting: undefined,

@@ -10,6 +10,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statfsSync,
   statSync,
   writeFileSync,
   writeSync,
@@ -20,6 +21,13 @@ import { promisify } from 'node:util';
 /** A file being written; opaque. */
 export type OpenFile = number;
 
+const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
+
+/** Whether a write failed for want of space. */
+export function isDiskFull(error: unknown): boolean {
+  return FULL.has((error as NodeJS.ErrnoException | undefined)?.code);
+}
+
 /** The disk, as the journal sees it: injected, so that a simulation can tear writes and take away what was not synced. */
 export interface Disk {
   /** Names the machine's run, so that a start can tell a power loss from a crash. Empty where the system has no such id. */
@@ -27,6 +35,8 @@ export interface Disk {
   /** The files of a directory, in order. */
   names(dir: string): string[];
   describe(path: string): { bytes: number; modified_at: number };
+  /** Of the disk that a directory is on: what this process may still write, and all; infinite where the system does not say. */
+  space(dir: string): { free_bytes: number; total_bytes: number };
   /** Makes a file that is not there yet; throws where it is. */
   create(path: string): OpenFile;
   /** Opens a file that is there, to sync it. */
@@ -61,6 +71,8 @@ function unlessAbsent(error: unknown): undefined {
   throw error;
 }
 
+const UNKNOWN_SPACE = { free_bytes: Number.POSITIVE_INFINITY, total_bytes: Number.POSITIVE_INFINITY };
+
 /** The machine's own. */
 export const nodeDisk: Disk = {
   boot: () => {
@@ -74,6 +86,14 @@ export const nodeDisk: Disk = {
   describe: (path) => {
     const { size, mtimeMs } = statSync(path);
     return { bytes: size, modified_at: mtimeMs };
+  },
+  space: (dir) => {
+    try {
+      const { bavail, blocks, bsize } = statfsSync(dir);
+      return { free_bytes: bavail * bsize, total_bytes: blocks * bsize };
+    } catch {
+      return UNKNOWN_SPACE;
+    }
   },
   create: (path) => openSync(path, 'ax'),
   reopen: (path) => openSync(path, 'r+'),

@@ -31,7 +31,7 @@ test('an attempt is durable only when its own file is synced, however many are f
     },
     sync: (file: OpenFile) => new Promise<void>((done) => void waiting.push({ file, done })),
   };
-  const segments = new Segments(dir, () => {}, disk);
+  const segments = new Segments(dir, { disk });
   const journal = new Journal({ segments, node: 'n', epoch: 1, boot: 'b', sync: 'group', clock: realClock(Date.now) });
   const fillFile = async () => {
     const files = made.length;
@@ -128,7 +128,7 @@ test('what was written behind a lost end of a file is lost with it, to the last 
     if (removed++ > 0) throw new Error('it ends here');
     nodeDisk.removeNow(path);
   };
-  const ending = new Segments(dir, () => {}, { ...nodeDisk, removeNow });
+  const ending = new Segments(dir, { disk: { ...nodeDisk, removeNow } });
   expect(() => ending.discard(replay(ending).lost)).toThrow('it ends here');
   expect(read()).toEqual({ open: ['old'], lost: lost.slice(0, 1) });
   await write(4, [opened('new')]);

@@ -1,9 +1,12 @@
 import { limits } from '../limits.ts';
-import type { Disk, OpenFile } from './disk.ts';
+import { type Deferred, deferred } from './deferred.ts';
+import { type Disk, isDiskFull, type OpenFile } from './disk.ts';
 import { JOURNAL_FORMAT, LineBuffer, lineOf } from './journal-format.ts';
+import { journalProblem } from './journal-problem.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
 import type { JournalRecord } from './records.ts';
-import { type Segment, type Segments, segmentName } from './segments.ts';
+import { type Segment, segmentName } from './segment.ts';
+import type { Segments } from './segments.ts';
 
 /** `group`: an attempt survives a power loss before it is sent. `os`: it survives the end of the process. */
 export type JournalSync = 'group' | 'os';
@@ -15,19 +18,6 @@ export interface JournalOptions {
   boot: string;
   sync: JournalSync;
   clock: LedgerClock;
-}
-
-interface Deferred {
-  promise: Promise<void>;
-  resolve: () => void;
-  reject: (error: Error) => void;
-}
-
-function deferred(): Deferred {
-  const made = Promise.withResolvers<void>();
-  // Most callers of a gathered write never look at it; a failure is told to those who do, and by `failure`.
-  made.promise.catch(() => {});
-  return made;
 }
 
 /**
@@ -42,6 +32,7 @@ export class Journal {
   #epoch: number;
   #ordinal = 0;
   #segment!: Segment;
+  #segment_bytes_max = Number.POSITIVE_INFINITY;
   /** What its file goes on from. */
   #after: [file: string, bytes: number] | undefined;
   #file: OpenFile | undefined;
@@ -71,6 +62,12 @@ export class Journal {
   /** True while attempts are refused: the last write failed, or the disk cannot be relied on until a restart. */
   get failing(): boolean {
     return this.#dead || this.#failure !== undefined;
+  }
+
+  /** Why attempts are refused, for an operator; undefined while they are not. */
+  get problem(): string | undefined {
+    const facts = { dir: this.#segments.dir, failure: this.#failure, is_dead: this.#dead };
+    return this.failing ? journalProblem(facts) : undefined;
   }
 
   /** Resolves when the attempt would survive what `sync` promises: only then may bytes go upstream. */
@@ -127,47 +124,32 @@ export class Journal {
     }
   }
 
-  /**
-   * Writes again what is still open of a segment that has been full for long, so that one call without an end does not
-   * keep every file behind it.
-   */
-  async carry(segment: Segment): Promise<void> {
-    const attempts = new Map<string, JournalRecord>();
-    const found = await this.#segments.records(segment, ['A', 'O']);
-    for (const record of found) if (record.t === 'A') attempts.set(record.id, record);
-    // What is gathered is in its place before anything is put behind it.
+  /** The segment that records go to, once those that are gathered are in their place. */
+  written(): Segment {
     this.#write();
-    const carried = new Map<{ t: 'A' | 'O'; id: string }, Segment>();
-    for (const record of found) {
-      if ((record.t !== 'A' && record.t !== 'O') || !this.#segments.isOpen(record, segment)) continue;
-      if (record.t === 'O') {
-        this.#appendAgain(lineOf(record));
-        carried.set(record, this.#segment);
-      } else if (attempts.get(record.id) === record) {
-        // Behind a newer one, an older one would be taken for the newest.
-        const newest = this.#segments.newestAttempt(record.id) ?? segment;
-        if (newest === segment) this.#appendAgain(lineOf(record));
-        // It may stand in front of the attempt now, or in a file that is put away.
-        const progress = this.#segments.progressOf(record.id);
-        if (progress !== undefined) this.#appendAgain(progress);
-        carried.set(record, newest === segment ? this.#segment : newest);
-      }
-    }
-    // Its file may be gone.
-    if (carried.size === 0) return;
-    await this.sync();
-    for (const [record, to] of carried) this.#segments.move(record, to);
+    return this.#segment;
   }
 
-  #appendAgain(line: string): void {
+  /** Writes a line that stands in an older segment again; gives the segment that it is in now. */
+  appendAgain(line: string): Segment {
     const refused = this.#append(line);
     if (refused) throw refused;
+    return this.#segment;
   }
 
-  /** Resolves when everything told so far would survive what the mode of syncing promises. */
+  /** Resolves when everything recorded so far would survive what the mode of syncing promises. */
   async sync(): Promise<void> {
+    // A note that was lost to a full disk is not written by itself; this shows whether there is room again.
+    if (this.#failure && this.#lines.used === 0) this.#append(this.#start());
     this.#write();
     if (this.#failure) throw this.#failure;
+    await this.syncWritten();
+  }
+
+  /** As `sync`, for what could be written. */
+  async syncWritten(): Promise<void> {
+    this.#write();
+    if (this.#dead && this.#failure) throw this.#failure;
     if (this.#file === undefined || this.#options.sync === 'os') return;
     const synced = deferred();
     this.#awaitingSync.push(synced);
@@ -233,16 +215,17 @@ export class Journal {
     this.#options.clock.clearTimeout(this.#retry);
     try {
       for (let done = 0; done < bytes.length; ) {
-        const taken = this.#disk.write(file, bytes, done);
+        const from = done;
+        const taken = this.#segments.retention.withRoom(() => this.#disk.write(file, bytes, from));
         if (taken <= 0) throw new Error('The disk takes nothing');
         done += taken;
       }
       this.#segment.bytes += bytes.length;
-      this.#failure = undefined;
+      this.#recover();
     } catch (error) {
-      this.#fail(error as Error, file);
       written?.reject(error as Error);
       durable?.reject(error as Error);
+      this.#fail(error as Error, file);
       return;
     }
     this.#segments.written(outcomes);
@@ -253,12 +236,25 @@ export class Journal {
       this.#awaitingSync.push(durable);
       this.#syncing ??= this.#syncWhileAwaited();
     }
-    if (this.#segment.bytes < limits.journal_segment_bytes_max) return;
+    if (this.#segment.bytes < this.#segment_bytes_max) return;
     try {
       this.#rotate();
     } catch {
       // The old file serves a little longer; the next write tries again.
     }
+  }
+
+  /** A full disk that took one line is full still: calls are let in again when there is some room. */
+  #recover(): void {
+    if (this.#failure === undefined) return;
+    const is_full = isDiskFull(this.#failure) && this.#segments.retention.free_bytes < limits.journal_leave_bytes_min;
+    if (is_full) this.#tryLater();
+    else this.#failure = undefined;
+  }
+
+  /** Nobody is let in meanwhile, so nothing else would find out that the disk has room again. */
+  #tryLater(): void {
+    this.#retry = this.#options.clock.setTimeout(() => this.#append(this.#start()), limits.journal_retry_ms, true);
   }
 
   /** What was written in part is taken back, or a reader would take everything behind it for damage. */
@@ -270,8 +266,18 @@ export class Journal {
       this.#dead = true;
       return;
     }
-    // Nobody is let in meanwhile, so nothing else would find out that the disk has room again.
-    this.#retry = this.#options.clock.setTimeout(() => this.#append(this.#start()), limits.journal_retry_ms, true);
+    this.#tryLater();
+    if (isDiskFull(error)) this.#leaveFull();
+  }
+
+  /** No settled segment is left to make room: the one being written can be the next, once it is closed. */
+  #leaveFull(): void {
+    if (this.#segment.bytes < limits.journal_leave_bytes_min) return;
+    try {
+      this.#rotate();
+    } catch {
+      // The old file serves a little longer.
+    }
   }
 
   /** What a segment begins with; also written to see whether the disk takes anything. */
@@ -319,7 +325,7 @@ export class Journal {
     const path = this.#segments.path(segment);
     let file: OpenFile | undefined;
     try {
-      file = this.#disk.create(path);
+      file = this.#segments.retention.withRoom(() => this.#disk.create(path));
       // Rare and short; without it the whole file may be missing after a power loss.
       if (sync === 'group') this.#segments.syncNames();
     } catch (error) {
@@ -332,6 +338,7 @@ export class Journal {
     }
     this.#file = file;
     this.#segment = segment;
+    this.#segment_bytes_max = this.#segments.retention.segment_bytes_max;
     this.#after = before && !before.settled ? [before.name, before.bytes] : undefined;
     this.#lines.add(this.#start());
     this.#write();

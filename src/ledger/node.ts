@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { carry } from './carry.ts';
+import { isDiskFull } from './disk.ts';
 import type { Ask, Hold, HoldLine } from './hold.ts';
 import { Journal, type JournalSync } from './journal.ts';
 import { lineOf, outcomeLine } from './journal-format.ts';
@@ -46,6 +48,9 @@ function refusal(cause: unknown): GatewayError {
   });
 }
 
+const SHORT_OF_SPACE =
+  'the disk is short of space: a journal segment was deleted before its time; should the store be set back to before it, this node cannot send it what stood there. Give the data directory more space, or lower ledger.journal_keep_bytes';
+
 /** One node at work: its journal, its way to the store, and what is between them. */
 class Node implements Recorder {
   readonly #slot: Slot;
@@ -68,6 +73,7 @@ class Node implements Recorder {
   #clock_ahead_ms = 0;
   #learning: Promise<void> | undefined;
   readonly #watcher: Timer;
+  readonly #space_watcher: Timer;
   #watching = false;
   #asking: Timer;
   #stopped = false;
@@ -115,6 +121,7 @@ class Node implements Recorder {
     this.#leases.registered(registered.leases);
     this.#sweeper = clock.setInterval(() => this.#lookAfter(), limits.journal_sweep_ms);
     this.#watcher = clock.setInterval(() => void this.#watch(), limits.lease_watch_ms);
+    this.#space_watcher = clock.setInterval(() => this.#makeRoom(), limits.journal_space_ms);
   }
 
   /** Sends on what the slot's last owner left. */
@@ -129,7 +136,7 @@ class Node implements Recorder {
     await Promise.all(
       ended.map(({ record, charges }) => {
         this.#leases.book.owe(charges);
-        return this.#record(record, charges);
+        return this.#write(record, charges);
       }),
     );
     await this.#freezeDoubtful(last);
@@ -156,7 +163,7 @@ class Node implements Recorder {
 
   #tellRun(frozen: LeaseRow[], is_sure: boolean): void {
     const { dir, disk } = this.#segments;
-    writeLastRun(dir, disk, { boot: disk.boot(), is_sure, frozen });
+    this.#segments.retention.withRoom(() => writeLastRun(dir, disk, { boot: disk.boot(), is_sure, frozen }));
   }
 
   reserve: Recorder['reserve'] = (ask, hold) => {
@@ -262,9 +269,9 @@ class Node implements Recorder {
 
   lose: Recorder['lose'] = async (hold) => {
     if (hold.attempt === undefined) return this.release(hold);
-    const { attempt: number, endpoint, record, least: metered } = hold.attempt;
+    const { attempt: number, endpoint, record, least } = hold.attempt;
     const { id, mode, granted_nano: grant_nano } = hold;
-    const told = { id, number, endpoint, record, is_byok: record.is_byok, metered };
+    const told = { id, number, endpoint, record, is_byok: record.is_byok, least, metered: undefined };
     const unfinished = { ...told, hold: heldLines(hold), grant_nano, is_soft: mode === 'soft' };
     const lost = outcomeOf(unfinished, this.#unknown_outcome, undefined);
     const isOf =
@@ -276,7 +283,11 @@ class Node implements Recorder {
 
   /** Set aside until here, pending from here on: nothing can come between. */
   async #end(generation: GenerationRecord, hold: Hold, amountOf: (line: HoldLine) => number): Promise<void> {
-    const charges = this.#leases.book.settle(hold, amountOf);
+    await this.#write(generation, this.#leases.book.settle(hold, amountOf));
+  }
+
+  /** A journal that cannot be written keeps no outcome from the store; its attempt stays open until the store has it. */
+  async #write(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
     try {
       await this.#record(generation, charges);
     } catch (error) {
@@ -301,7 +312,10 @@ class Node implements Recorder {
       oldest_unflushed_ms: oldest_at === undefined ? 0 : Math.max(0, this.#clock.now() - oldest_at),
       admitting: this.admits(),
       store_failing: failing,
+      problem: this.#problem(),
       journal_bytes: this.#segments.bytes,
+      journal_given_up_bytes: this.#segments.retention.given_up_bytes,
+      disk_free_bytes: this.#segments.retention.free_bytes,
       batches,
       ...this.#leases.book.sums(),
       waiting: this.#leases.waiting,
@@ -319,6 +333,7 @@ class Node implements Recorder {
     this.#stopped = true;
     this.#clock.clearInterval(this.#sweeper);
     this.#clock.clearInterval(this.#watcher);
+    this.#clock.clearInterval(this.#space_watcher);
     this.#clock.clearTimeout(this.#asking);
     this.#leases.drain();
     const clean = await this.#pipe.stop();
@@ -341,6 +356,14 @@ class Node implements Recorder {
 
   #hasRoom(): boolean {
     return this.#unflushed.size < limits.journal_unflushed_records_max;
+  }
+
+  /** Why calls are refused, for an operator. */
+  #problem(): string | undefined {
+    if (this.#hasRoom()) return this.#journal.problem;
+    const { failure } = this.#pipe.state();
+    const cause = failure === undefined ? '' : `: ${failure}`;
+    return `${this.#unflushed.size} outcomes wait for the store, which does not take them${cause}`;
   }
 
   #queue(settle: Settle): void {
@@ -437,9 +460,10 @@ class Node implements Recorder {
         }
         await this.#pipe.flush();
       }
-      // A later set-back must find that it was acknowledged again.
-      await this.#journal.sync();
       if (resend !== this.#resends || this.#pipe.state().aside > 0) return;
+      // A later set-back must find that it was acknowledged again.
+      await this.#syncResent(resend);
+      if (resend !== this.#resends) return;
       this.#segments.owePaid();
       this.#log.info({ node: this.#slot.node }, 'the store has again what it had forgotten');
     };
@@ -449,13 +473,42 @@ class Node implements Recorder {
     );
   }
 
+  /** On a full disk, what was just sent again may go to make room for the note of it. */
+  async #syncResent(resend: number): Promise<void> {
+    for (;;) {
+      try {
+        return await this.#journal.sync();
+      } catch (error) {
+        if (!isDiskFull(error) || this.#stopped || resend !== this.#resends) throw error;
+      }
+      this.#segments.resent();
+      this.#makeRoom();
+      await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, limits.journal_retry_ms, true));
+    }
+  }
+
   #sweep(): void {
     this.#sweeping = this.#sweeping
       .then(() => {
         const time = { now: this.#clock.now(), monotonic: this.#clock.monotonic() };
-        return this.#segments.sweep(time, () => this.#journal.sync());
+        return this.#segments.sweep(time, () => this.#journal.syncWritten());
       })
       .catch((error: unknown) => this.#log.error({ err: error }, 'settled journal segments could not be put away'));
+  }
+
+  /** While the disk is short of space: what the store has acknowledged makes room, the oldest first. */
+  #makeRoom(): void {
+    const { retention } = this.#segments;
+    if (retention.lackingBytes() <= 0) return;
+    this.#sweep();
+    this.#sweeping = this.#sweeping.then(() => retention.makeRoom()).catch((error: unknown) => this.#tellWrong(error));
+  }
+
+  /** What is wrong with the journal stays wrong until somebody mends it: logged once. */
+  #tellWrong(error: unknown): void {
+    const message = String(error);
+    if (message !== this.#wrong) this.#log.error({ err: error }, 'the journal needs attention');
+    this.#wrong = message;
   }
 
   #lookAfter(): void {
@@ -464,13 +517,10 @@ class Node implements Recorder {
       try {
         this.#journal.lookAfter();
         const late = this.#segments.oldestOpen(this.#clock.now() - limits.journal_carry_ms);
-        if (late) await this.#journal.carry(late);
+        if (late) await carry(this.#journal, this.#segments, late);
         this.#wrong = undefined;
       } catch (error) {
-        // What is wrong stays wrong until somebody mends it: told once.
-        const told = String(error);
-        if (told !== this.#wrong) this.#log.error({ err: error }, 'the journal needs attention');
-        this.#wrong = told;
+        this.#tellWrong(error);
       }
     });
     this.#sweep();
@@ -524,7 +574,15 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
   const { store, clock, log } = options;
   const onDamage = (file: string, at: number) =>
     log.error({ file, at }, 'a kept journal segment is damaged; what can be read of it is used');
-  const segments = new Segments(slot.dir, onDamage, options.disk);
+  const segments = new Segments(slot.dir, {
+    disk: options.disk,
+    keep: options.journal_keep,
+    onDamage,
+    onGivenUp: ({ name, bytes, closed_at }) => {
+      const facts = { dir: slot.dir, segment: name, bytes, age_ms: clock.now() - (closed_at ?? 0) };
+      log.warn(facts, SHORT_OF_SPACE);
+    },
+  });
   const left = replay(segments);
   if (options.journal_sync === 'group') await segments.sync();
   // Before anything is registered or written: a gateway that ends here finds everything as it was.

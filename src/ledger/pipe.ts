@@ -64,6 +64,7 @@ export class Pipe {
   #acknowledged = 0;
   #batches = 0;
   #failures = 0;
+  #failure: string | undefined;
   #stopped = false;
   #wake: (() => void) | undefined;
 
@@ -103,7 +104,15 @@ export class Pipe {
     this.#plan();
   }
 
-  state(): { unflushed: number; aside: number; oldest_at: number | undefined; batches: number; failing: boolean } {
+  state(): {
+    unflushed: number;
+    aside: number;
+    oldest_at: number | undefined;
+    batches: number;
+    failing: boolean;
+    /** What the store last said against a batch that waits. */
+    failure: string | undefined;
+  } {
     const waiting = [this.#flying[0] ?? this.#queue[0], this.#aside[0]].flatMap((one) => one?.queued_at ?? []);
     return {
       unflushed: this.#queue.length + this.#flying.length + this.#aside.length,
@@ -111,6 +120,7 @@ export class Pipe {
       oldest_at: waiting.length === 0 ? undefined : Math.min(...waiting),
       batches: this.#batches,
       failing: this.#failures > 0,
+      failure: this.#failures > 0 ? this.#failure : undefined,
     };
   }
 
@@ -230,6 +240,7 @@ export class Pipe {
         }
       } catch (error) {
         this.#failures++;
+        this.#failure = (error as Error).message;
         if (this.#failures === 1) {
           this.#options.log.warn({ err: error, batch: batch.number }, 'the store does not take outcomes; they wait');
         }

@@ -34,6 +34,7 @@ const attempt: Required<AttemptRecord> = {
   step: 2,
 };
 const whole: Required<GenerationRecord> = {
+  is_resolved: true,
   id: 'gen-1',
   request_id: 'req-1',
   upstream_id: 'up',
@@ -106,6 +107,7 @@ test('the order of the values stays what it was: stores and journals hold texts 
     ],
     ...['up', 'cancelled', true, 'length', 'max', 'flex', 13, 14, { in_uncached: 15 }, 16, 17, 19, 18],
     { strategy: 'direct', total: 1, plan: [{ id: 'a' }] },
+    true,
   ]);
 });
 
@@ -114,7 +116,7 @@ test('a record that an older version kept is read as it is', () => {
 });
 
 test('the journal tells the same in lines of now and of older versions', () => {
-  const { byok_cost_nano: _byok, routing: _routing, ...open } = whole;
+  const { byok_cost_nano: _byok, routing: _routing, is_resolved: _resolved, ...open } = whole;
   const charges = [{ budget_id: 'b', window_start: '2026-11-01', amount: 5, cover: 4 }];
   const told: JournalRecord[] = [
     { t: 'O', id: whole.id, charges, record: whole },

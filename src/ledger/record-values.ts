@@ -166,6 +166,7 @@ function generationValues(record: GenerationRecord) {
     record.cache_discount_nano,
     record.byok_cost_nano,
     record.routing,
+    record.is_resolved,
   );
 }
 
@@ -189,12 +190,13 @@ export function generationOf(values: GenerationValues): GenerationRecord {
     cache_discount_nano,
     byok_cost_nano,
     routing,
+    is_resolved,
   ] = values;
   return {
     ...openOf(open),
     ...{ upstream_id, outcome, cancelled, finish_reason, native_finish_reason, service_tier, latency, generation_time },
     ...{ usage, cost_nano, upstream_cost_nano, cache_discount_nano },
-    ...present({ byok_cost_nano, routing }),
+    ...present({ byok_cost_nano, routing, is_resolved }),
   };
 }
 

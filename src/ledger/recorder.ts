@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
-import type { Disk } from './disk.ts';
+import { type Disk, nodeDisk } from './disk.ts';
 import type { Ask, Hold, Preview } from './hold.ts';
 import type { JournalSync } from './journal.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
@@ -10,7 +10,9 @@ import { startNode } from './node.ts';
 import type { LedgerLog } from './pipe.ts';
 import type { GenerationRecord, Metered, OpenRecord } from './records.ts';
 import type { UnknownOutcome } from './replay.ts';
-import { isLeftUndone, Segments } from './segments.ts';
+import { type JournalKeep, lackingBytes } from './retention.ts';
+import { isLeftUndone } from './segment.ts';
+import { Segments } from './segments.ts';
 import type { LedgerStore } from './settle.ts';
 import { otherSlots, type Slot, slotDir, takeFirstSlot, takeSlot } from './slot.ts';
 
@@ -22,6 +24,8 @@ export interface RecorderOptions {
   log: LedgerLog;
   /** Where the journal is kept; the machine's own where none is given. */
   disk?: Disk;
+  /** How long what the store has is kept, should it be set back; by default as `limits` say. */
+  journal_keep?: JournalKeep;
   /** What an attempt is charged whose end was never told. */
   unknown_outcome: UnknownOutcome;
   /** Asked about such an attempt first. */
@@ -39,10 +43,16 @@ interface RecorderState {
   oldest_unflushed_ms: number;
   /** See `Recorder.admits`. */
   admitting: boolean;
+  /** Why not, for an operator; undefined while it admits. */
+  problem: string | undefined;
   /** Whether the last try to reach the store failed. */
   store_failing: boolean;
   /** What the journal takes on the disk, settled segments included. */
   journal_bytes: number;
+  /** Settled segments that were deleted before their time because the disk was short of space. */
+  journal_given_up_bytes: number;
+  /** What the journal's disk has left. */
+  disk_free_bytes: number;
   /** Batches that the store acknowledged. */
   batches: number;
   /** Set aside for requests under way, over all budgets. */
@@ -127,7 +137,10 @@ class Adopter {
     this.#options = options;
     this.#look(() => true);
     this.#timer = options.clock.setInterval(() => {
-      if (this.#adopting === undefined) this.#look(isLeftUndone);
+      if (this.#adopting !== undefined) return;
+      // What gateways that are gone have settled makes room as well.
+      const is_short = lackingBytes(options.disk ?? nodeDisk, own.dir) > 0;
+      this.#look(is_short ? () => true : isLeftUndone);
     }, limits.slots_look_ms);
   }
 
@@ -184,8 +197,9 @@ class Adopter {
 async function adopt(slot: Slot, options: RecorderOptions): Promise<void> {
   if (!isLeftUndone(slot.dir)) {
     // Nobody stays to see them grow old.
-    const segments = new Segments(slot.dir, undefined, options.disk);
+    const segments = new Segments(slot.dir, { disk: options.disk, keep: options.journal_keep });
     await segments.sweep({ now: options.clock.now() }, () => Promise.resolve());
+    await segments.retention.makeRoom();
     slot.release();
     return;
   }

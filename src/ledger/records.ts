@@ -141,6 +141,8 @@ export interface GenerationRecord extends OpenRecord {
   cache_discount_nano: number | null;
   /** Absent in records of older versions, and of calls whose end was never told. */
   routing?: RoutingRecord;
+  /** An operator has corrected what was an estimate. */
+  is_resolved?: true;
 }
 
 /** One line of a hold: what is set aside in all, and what of it is the last attempt's grant. */
@@ -165,8 +167,9 @@ export type JournalRecord =
   /**
    * Attempt. `record` is what the generation record begins with, also where the outcome is never told. `hold`: everything that is
    * set aside, earlier attempts' share included; `grant_nano`: this attempt's part of it. Written again, before it is
-   * relied on, when the grant of a running attempt becomes larger. `least`: what it is charged at the least where nobody tells its
-   * end and nothing is set aside for it. Absent where something is, and in records of older versions.
+   * relied on, when the grant of a running attempt becomes larger. `least`: its prompt, and what it is charged at the least
+   * where nobody knows its end and nothing is set aside for it: an estimate of the whole call; in records of older versions, or where the
+   * policy is to charge what is seen, of its prompt. Absent where something is set aside, and in records of still older versions.
    */
   | {
       t: 'A';

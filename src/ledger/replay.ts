@@ -1,7 +1,8 @@
 import { JOURNAL_FORMAT } from './journal-format.ts';
 import type { FoundAttempt, LostAttempt } from './lookup.ts';
 import type { AttemptRecord, GenerationRecord, HeldLine, JournalRecord, Metered, OpenRecord } from './records.ts';
-import { epochOf, type Segment, type Segments } from './segments.ts';
+import { epochOf, type Segment } from './segment.ts';
+import type { Segments } from './segments.ts';
 import { type Charged, isBefore, type Position, type Settle, toSettle } from './settle.ts';
 
 /** What a journal says that its last owner did not finish. */
@@ -31,15 +32,18 @@ export interface Unfinished extends LostAttempt {
   hold: readonly HeldLine[];
   grant_nano: number;
   is_soft: boolean;
-  /** What was seen of it, or, until something was, what it has used at the least. */
+  /** What it is presumed to cost where nothing is set aside for it. */
+  least: Metered | undefined;
+  /** What was seen of it. */
   metered: Metered | undefined;
 }
 
 /** What an attempt is charged of which nothing is known but what was metered until its gateway was gone. */
-function assumedCost({ hold, grant_nano, is_soft, metered }: Unfinished, policy: UnknownOutcome): number {
+function assumedCost({ hold, grant_nano, is_soft, least, metered }: Unfinished, policy: UnknownOutcome): number {
   const known_nano = metered?.cost_nano;
-  // Without a budget nothing was set aside: what was metered, or its prompt alone, is all that is known.
-  if (known_nano !== undefined && ((policy === 'metered' && is_soft) || hold.length === 0)) return known_nano;
+  // Without a budget nothing was set aside; what is presumed then follows the policy already.
+  if (hold.length === 0) return Math.max(known_nano ?? 0, least?.cost_nano ?? 0);
+  if (known_nano !== undefined && policy === 'metered' && is_soft) return known_nano;
   return Math.max(grant_nano, known_nano ?? 0);
 }
 
@@ -84,7 +88,7 @@ function foundRecord({ record, endpoint, is_byok }: Unfinished, found: FoundAtte
  * have cost it, and what the last one did or may have.
  */
 export function outcomeOf(unfinished: Unfinished, policy: UnknownOutcome, found: FoundAttempt | undefined): Outcome {
-  const { record, hold, is_byok, metered } = unfinished;
+  const { record, hold, is_byok, least, metered = least } = unfinished;
   const cost_nano = found?.cost_nano ?? assumedCost(unfinished, policy);
   const charges = hold
     .map(([budget_id, window_start, held, granted]): Charged => {
@@ -135,7 +139,8 @@ export function replay(segments: Segments): Replay {
           is_soft: record.mode === 'soft',
           is_byok: record.is_byok ?? false,
           // Told again with a larger grant, it is the same attempt.
-          metered: known?.number === record.attempt ? known.metered : record.least,
+          least: record.least,
+          metered: known?.number === record.attempt ? known.metered : undefined,
         });
         return;
       }

@@ -1,22 +1,15 @@
 import { join } from 'node:path';
-import { limits } from '../limits.ts';
 import { type Disk, nodeDisk } from './disk.ts';
 import { readSegment, scanSegment } from './journal-format.ts';
 import type { JournalRecord } from './records.ts';
+import { Retention, type RetentionOptions } from './retention.ts';
+import { epochOf, NAME, OWED, SETTLED, type Segment, UNSETTLED } from './segment.ts';
 import type { Position } from './settle.ts';
 
-/** One file of the journal. */
-export interface Segment {
-  /** Without extension: epoch and ordinal, so that names sort in the order of writing. */
-  name: string;
-  /** Of whole records, where it was read or is written. */
-  bytes: number;
-  /** When the last record was written; undefined while it is being written. */
-  closed_at: number | undefined;
-  /** Attempts of it without an outcome, and outcomes of it that the store has not acknowledged. */
-  unsettled: number;
-  /** Nothing in it is needed for a restart; kept for a while for a store that forgets. */
-  settled: boolean;
+interface SegmentsOptions extends Pick<RetentionOptions, 'keep' | 'onGivenUp'> {
+  disk?: Disk | undefined;
+  /** Called with a kept file of which only a part can be read. */
+  onDamage?: (file: string, at: number) => void;
 }
 
 /** Which files hold what is open of one generation: its attempts, and its outcome. */
@@ -29,33 +22,17 @@ interface Open {
   progress: string | undefined;
 }
 
-const UNSETTLED = '.journal';
-const SETTLED = '.settled';
-const OWED = 'owed.json';
-const NAME = /^(\d{8})-(\d{6})\.(journal|settled)$/;
-
-export function segmentName(epoch: number, ordinal: number): string {
-  return `${String(epoch).padStart(8, '0')}-${String(ordinal).padStart(6, '0')}`;
-}
-
-/** Whether whoever wrote this journal left something for the next one: it did not stop, or the store is owed something. */
-export function isLeftUndone(dir: string, disk: Disk = nodeDisk): boolean {
-  return disk.names(dir).some((name) => name === OWED || NAME.exec(name)?.[3] === 'journal');
-}
-
-export function epochOf(segment: Segment): number {
-  return Number(segment.name.slice(0, 8));
-}
-
 /**
  * The files of one slot, and which of them are still needed. A segment is settled when every attempt in it has its
  * outcome, every outcome in it is in the store, and all older segments are settled too; it is then renamed, so that a
- * start reads only what it must, and deleted when `journal_keep_ms` is over or too much is kept.
+ * start reads only what it must, and deleted when it is old, when too much is kept, or when the disk is short of space: the
+ * oldest first.
  */
 export class Segments {
   readonly dir: string;
   readonly disk: Disk;
-  readonly #onDamage: (file: string, at: number) => void;
+  readonly retention: Retention;
+  readonly #onDamage: SegmentsOptions['onDamage'];
   readonly #list: Segment[] = [];
   /** Monotonic time at which a sweep first found a segment. */
   readonly #seen = new WeakMap<Segment, number>();
@@ -64,12 +41,23 @@ export class Segments {
   /** By generation. One that has nothing open any more is not in it. */
   readonly #open = new Map<string, Open>();
   #owed: Position | undefined;
+  /** All that is owed was sent and acknowledged; what is left is to note that. */
+  #is_resent = false;
 
-  /** `onDamage` is told of a kept file of which only a part can be read. */
-  constructor(dir: string, onDamage: (file: string, at: number) => void = () => {}, disk: Disk = nodeDisk) {
+  constructor(dir: string, options: SegmentsOptions = {}) {
+    const { disk = nodeDisk, onDamage, keep, onGivenUp } = options;
     this.dir = dir;
     this.disk = disk;
     this.#onDamage = onDamage;
+    this.retention = new Retention({
+      list: this.#list,
+      dir,
+      disk,
+      path: (segment) => this.path(segment),
+      isNeeded: () => this.#owed !== undefined && !this.#is_resent,
+      keep,
+      onGivenUp,
+    });
     const owed = disk.readNow(join(dir, OWED));
     if (owed !== undefined) this.#owed = JSON.parse(owed.toString()) as Position;
     for (const name of disk.names(dir)) {
@@ -142,7 +130,7 @@ export class Segments {
     const { records, damaged_at } = scanSegment(bytes, kinds);
     if (damaged_at !== undefined && !this.#damaged.has(segment)) {
       this.#damaged.add(segment);
-      this.#onDamage(path, damaged_at);
+      this.#onDamage?.(path, damaged_at);
     }
     return records;
   }
@@ -156,9 +144,15 @@ export class Segments {
   }
 
   owe(position: Position): void {
-    this.disk.replace(join(this.dir, OWED), JSON.stringify(position));
+    this.retention.withRoom(() => this.disk.replace(join(this.dir, OWED), JSON.stringify(position)));
     this.syncNames();
     this.#owed = position;
+    this.#is_resent = false;
+  }
+
+  /** The store has acknowledged all that it was owed: its segments may go, should the note of that find no space. */
+  resent(): void {
+    this.#is_resent = true;
   }
 
   owePaid(): void {
@@ -304,19 +298,11 @@ export class Segments {
         throw error;
       }
     }
-    for (const segment of this.#list) if (!this.#seen.has(segment)) this.#seen.set(segment, time.monotonic ?? 0);
-    let kept = this.bytes;
-    while (this.#owed === undefined) {
-      const [oldest] = this.#list;
-      if (!oldest?.settled || oldest.closed_at === undefined) return;
-      const seen_ms = time.monotonic === undefined ? undefined : time.monotonic - (this.#seen.get(oldest) ?? 0);
-      const age_ms = Math.min(time.now - oldest.closed_at, seen_ms ?? Number.POSITIVE_INFINITY);
-      const expired = age_ms > limits.journal_keep_ms;
-      if (!expired && kept <= limits.journal_keep_bytes_max) return;
-      this.#list.shift();
-      kept -= oldest.bytes;
-      await this.disk.remove(this.path(oldest));
-    }
+    const { now, monotonic } = time;
+    for (const segment of this.#list) if (!this.#seen.has(segment)) this.#seen.set(segment, monotonic ?? 0);
+    const seenFor = (segment: Segment) =>
+      monotonic === undefined ? undefined : monotonic - (this.#seen.get(segment) ?? 0);
+    await this.retention.expire(now, seenFor);
   }
 
   syncNames(): void {

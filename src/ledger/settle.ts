@@ -11,6 +11,8 @@ export interface Settle {
   key_hash: string;
   outcome: GenerationRecord['outcome'];
   cost_nano: number;
+  /** See `estimatedOf`. */
+  estimated_nano: number;
   /** What the provider charged the organization's own account. */
   byok_usage_nano: number;
   created_at: string;
@@ -180,6 +182,24 @@ export function isCountable({ cost_nano, byok_cost_nano = 0 }: GenerationRecord)
   return isMoney(cost_nano) && isMoney(byok_cost_nano) && isMoney(cost_nano + byok_cost_nano);
 }
 
+/**
+ * What of a generation's cost is an estimate: of attempts that say so, and of one that was under way when its gateway ended. 0 once an
+ * operator has corrected it.
+ */
+export function estimatedOf({ attempts, fees = [], outcome, cost_nano, is_resolved }: GenerationRecord): number {
+  if (is_resolved === true) return 0;
+  let estimated_nano = 0;
+  let known_nano = 0;
+  for (const attempt of attempts) {
+    if (attempt.is_byok) continue;
+    known_nano += attempt.cost_nano;
+    if (attempt.estimated === true) estimated_nano += attempt.cost_nano;
+  }
+  if (outcome !== 'unknown') return estimated_nano;
+  for (const fee of fees) known_nano += fee.cost_nano;
+  return estimated_nano + Math.max(0, cost_nano - known_nano);
+}
+
 /** What a generation record says to the store. Throws on money that is not whole: it would spoil every sum it enters. */
 export function toSettle(generation: GenerationRecord, charges: readonly Charged[]): Settle {
   // As budgets that count own accounts are charged; records of older versions do not tell of earlier attempts.
@@ -194,6 +214,7 @@ export function toSettle(generation: GenerationRecord, charges: readonly Charged
     key_hash: generation.key_hash,
     outcome: generation.outcome,
     cost_nano: generation.cost_nano,
+    estimated_nano: estimatedOf(generation),
     byok_usage_nano,
     created_at: generation.created_at,
     activity: activityOf(generation),

@@ -39,6 +39,13 @@ export type PublicCharge = Static<typeof PublicCharge>;
 
 const cost = nullable(Type.Number({ description: 'Null where a price is not known, so that the cost is not either.' }));
 
+const estimatedCost = nullable(
+  Type.Number({
+    description:
+      'What of `total_cost` is an estimate because the upstream did not tell the end: of attempts marked `estimated`, and of one that was under way when its gateway ended. 0 once an operator has corrected it; null as `total_cost`.',
+  }),
+);
+
 /** How the call was routed. */
 const GenerationRouting = Type.Object(
   {
@@ -138,6 +145,7 @@ export const Generation = Type.Object(
       description:
         'Some of its tokens or its cost was counted or assumed by the gateway, because the upstream did not tell.',
     }),
+    estimated_cost: estimatedCost,
     charges: Type.Array(PublicCharge, {
       description: 'The arithmetic of the cost: amounts that are not `is_byok` add up to `total_cost` exactly.',
     }),

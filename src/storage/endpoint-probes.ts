@@ -1,5 +1,5 @@
 import type { Database, Queries } from './database.ts';
-import { clockOf } from './ledger.ts';
+import { clockOf } from './store-clock.ts';
 
 /** Who of all processes probes an endpoint, and when. */
 export function endpointProbeStore(queries: Queries, engine: Database['engine']) {

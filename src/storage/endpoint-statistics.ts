@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { limits } from '../limits.ts';
 import { BulkStatement } from './bulk.ts';
 import type { Database, Queries } from './database.ts';
-import { clockOf } from './ledger.ts';
+import { clockOf } from './store-clock.ts';
 
 /** What one process counted of one endpoint in a stretch of time; times in minutes since 1970. */
 export interface StatisticsRow {

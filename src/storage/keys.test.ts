@@ -114,7 +114,7 @@ describeStores('organizations and keys', ({ open }) => {
         day('other', '2026-11-21', 1000),
       ])
       .execute();
-    const starts = { daily: '2026-11-21', weekly: '2026-11-16', monthly: '2026-11-01' };
+    const starts = { daily: '2026-11-21', weekly: '2026-11-16', monthly: '2026-11-01', at: 0 };
     expect(await keys.findUsage('k', starts)).toEqual({
       usage: { total: 31, daily: 16, weekly: 24, monthly: 30 },
       byok_usage: { total: 310, daily: 160, weekly: 240, monthly: 300 },

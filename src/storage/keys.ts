@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import { type KeyUsage, type StoredKey, UNUSED, type WindowStarts } from '../accounts/key.ts';
+import { limits } from '../limits.ts';
 import { append } from '../schemas/append.ts';
 import type { Page } from '../schemas/page.ts';
 import { budgetStore } from './budgets.ts';
@@ -265,13 +266,13 @@ export function keyStore(queries: Queries) {
 
 export type KeyStore = ReturnType<typeof keyStore>;
 
-/** What was spent in the windows of these keys' own limits. */
+/** What was spent in the windows of these keys' own limits, and what of them lost nodes have set aside: nobody can spend that. */
 async function findCounted(queries: Queries, hashes: readonly string[], starts: WindowStarts) {
-  if (hashes.length === 0) return new Map<string, { counted: number }>();
+  if (hashes.length === 0) return new Map<string, { counted: number; stuck: number }>();
   const rows = await queries
     .selectFrom('ledger_budgets as b')
     .innerJoin('ledger_windows as w', 'w.budget_id', 'b.id')
-    .select(['b.subject', 'w.spent'])
+    .select(['b.subject', 'b.id', 'w.window_start', 'w.spent', 'w.leased'])
     .where('b.scope', '=', 'key')
     .where(
       'b.subject',
@@ -286,7 +287,35 @@ async function findCounted(queries: Queries, hashes: readonly string[], starts: 
         WHEN 'monthly' THEN ${starts.monthly} ELSE '' END`,
     )
     .execute();
-  return new Map(rows.map(({ subject, spent }) => [subject.slice('key:'.length), { counted: spent }]));
+  const stuck = await findStuck(queries, rows, starts.at);
+  return new Map(
+    rows.map(({ subject, id, spent }) => [subject.slice('key:'.length), { counted: spent, stuck: stuck.get(id) ?? 0 }]),
+  );
+}
+
+/** By budget: what of these windows is set aside for nodes that were not heard of for long. */
+async function findStuck(
+  queries: Queries,
+  windows: readonly { id: string; window_start: string; leased: number }[],
+  at: number,
+): Promise<Map<string, number>> {
+  const leased = windows.filter((window) => window.leased > 0);
+  if (leased.length === 0) return new Map();
+  const rows = await queries
+    .selectFrom('ledger_leases as l')
+    .innerJoin('ledger_nodes as n', 'n.id', 'l.node_id')
+    .select(['l.budget_id', 'l.window_start', sql<number>`CAST(SUM(l.amount) AS BIGINT)`.as('amount')])
+    .where(
+      'l.budget_id',
+      'in',
+      leased.map(({ id }) => id),
+    )
+    .where('n.seen_at', '<', at - limits.node_lost_ms)
+    .groupBy(['l.budget_id', 'l.window_start'])
+    .execute();
+  const isOpen = ({ budget_id, window_start }: { budget_id: string; window_start: string }) =>
+    leased.some((window) => window.id === budget_id && window.window_start === window_start);
+  return new Map(rows.filter(isOpen).map(({ budget_id, amount }) => [budget_id, amount]));
 }
 
 /** A key descends from its parent, and from all that the parent descends from. */

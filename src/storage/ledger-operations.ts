@@ -3,7 +3,8 @@ import { recordOf, recordText } from '../ledger/record-values.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Database, Queries } from './database.ts';
-import { clockOf } from './ledger.ts';
+import { bookLeases, findSilent, type MovedLeases, releaseLeases } from './lost-leases.ts';
+import { clockOf } from './store-clock.ts';
 import { USAGE_OF_KEY } from './verify-ledger.ts';
 
 /** A node that ever settled anything here, and what is set aside for it. */
@@ -32,14 +33,10 @@ export interface Resolvable {
 
 /** What an operator sees of the ledger, and may put right by hand. */
 export function ledgerOperations(queries: Queries, engine: Database['engine']) {
-  const raiseWindow = async (
-    window: { budget_id: string; window_start: string },
-    column: 'spent' | 'leased',
-    by: number,
-  ) => {
+  const raiseSpent = async (window: { budget_id: string; window_start: string }, by: number) => {
     await queries
       .updateTable('ledger_windows')
-      .set(({ eb }) => ({ [column]: eb(column, '+', by) }))
+      .set(({ eb }) => ({ spent: eb('spent', '+', by) }))
       .where('budget_id', '=', window.budget_id)
       .where('window_start', '=', window.window_start)
       .execute();
@@ -50,7 +47,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
     listNodes: async (at: number): Promise<LedgerNode[]> => {
       const rows = await queries
         .selectFrom('ledger_nodes as n')
-        .leftJoin('ledger_leases as l', (join) => join.onRef('l.node_id', '=', 'n.id').on('l.amount', '>', 0))
+        .leftJoin('ledger_leases as l', (join) => join.onRef('l.node_id', '=', 'n.id').on('l.amount', '>', sql.lit(0)))
         .select(['n.id', 'n.epoch', 'n.seen_at', clockOf(engine, at).as('now')])
         .select(({ fn }) => fn.count<number>('l.amount').as('leases'))
         .select(sql<number>`CAST(COALESCE(SUM(l.amount), 0) AS BIGINT)`.as('leased_nano'))
@@ -75,33 +72,30 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
       return in_doubt;
     },
 
-    /**
-     * Gives up what a node has set aside, and fences it: what it settles later is spent without having been set aside.
-     * Undefined where there is no such node, or it was heard of within `limits.node_lost_ms`.
-     */
-    release: async (node: string, at: number): Promise<{ leased_nano: number; leases: number } | undefined> => {
-      const fenced = await queries
-        .updateTable('ledger_nodes')
-        .set({ epoch: sql<number>`CASE WHEN instance = '' THEN epoch ELSE epoch + 1 END`, instance: '' })
-        .where('id', '=', node)
-        .where('seen_at', '<', sql<number>`${clockOf(engine, at)} - ${sql.lit(limits.node_lost_ms)}`)
-        .returning('epoch')
-        .executeTakeFirst();
-      if (fenced === undefined) return undefined;
-      const leases = await queries
-        .selectFrom('ledger_leases')
-        .select(['budget_id', 'window_start', 'amount'])
-        .where('node_id', '=', node)
-        .where('amount', '>', 0)
-        .execute();
-      // In the order in which batches take them, whatever the engine sorts by.
-      const name = ({ budget_id, window_start }: { budget_id: string; window_start: string }) =>
-        `${budget_id} ${window_start}`;
-      leases.sort((a, b) => (name(a) < name(b) ? -1 : 1));
-      for (const lease of leases) await raiseWindow(lease, 'leased', -lease.amount);
-      await queries.deleteFrom('ledger_leases').where('node_id', '=', node).execute();
-      return { leases: leases.length, leased_nano: leases.reduce((sum, { amount }) => sum + amount, 0) };
+    /** What was booked as spent for nodes that are gone, and what of all generations is an estimate; nano-USD. */
+    sumPresumed: async (): Promise<{ booked_nano: number; estimated_nano: number; estimated: number }> => {
+      const { booked_nano } = await queries
+        .selectFrom('ledger_lost_leases')
+        .select(sql<number>`CAST(COALESCE(SUM(amount), 0) AS BIGINT)`.as('booked_nano'))
+        .executeTakeFirstOrThrow();
+      const sums = await queries
+        .selectFrom('ledger_generations')
+        .select(({ fn }) => fn.countAll<number>().as('estimated'))
+        .select(sql<number>`CAST(COALESCE(SUM(estimated), 0) AS BIGINT)`.as('estimated_nano'))
+        .where('estimated', '>', sql.lit(0))
+        .executeTakeFirstOrThrow();
+      return { booked_nano, ...sums };
     },
+
+    /** See `releaseLeases`: of a node that was silent for `limits.node_lost_ms`. */
+    release: (node: string, at: number) => releaseLeases(queries, engine, { node, at, silent_ms: limits.node_lost_ms }),
+
+    /** See `findSilent`. */
+    findSilent: (at: number, silent_ms: number) => findSilent(queries, engine, { at, silent_ms }),
+
+    /** See `bookLeases`. */
+    book: (node: string, at: number, silent_ms: number): Promise<MovedLeases | undefined> =>
+      bookLeases(queries, engine, { node, at, silent_ms }),
 
     /** A generation as it was charged; undefined where the store has none of this id. */
     findResolvable: async (id: string): Promise<Resolvable | undefined> => {
@@ -170,10 +164,10 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
         .where('endpoint_id', '=', record.endpoint_id ?? '')
         .execute();
       const ordered = [...windows].sort((a, b) => (a.budget_id < b.budget_id ? -1 : 1));
-      for (const window of ordered) await raiseWindow(window, 'spent', amount);
+      for (const window of ordered) await raiseSpent(window, amount);
       await queries
         .updateTable('ledger_generations')
-        .set({ record: recordText(correctedRecord(record, { is_byok, cost_nano, amount })) })
+        .set({ record: recordText(correctedRecord(record, { is_byok, cost_nano, amount })), estimated: 0 })
         .where('id', '=', id)
         .execute();
     },
@@ -189,5 +183,5 @@ function correctedRecord(
   const attempts = record.attempts.map((attempt, index) =>
     index === last ? { ...attempt, cost_nano: attempt.cost_nano + amount, estimated: false } : attempt,
   );
-  return { ...record, ...(is_byok ? { byok_cost_nano: cost_nano } : { cost_nano }), attempts };
+  return { ...record, ...(is_byok ? { byok_cost_nano: cost_nano } : { cost_nano }), attempts, is_resolved: true };
 }

@@ -18,6 +18,8 @@ import {
 import { limits } from '../limits.ts';
 import { BulkStatement, transact } from './bulk.ts';
 import type { Database, Queries } from './database.ts';
+import { restoreLeases } from './lost-leases.ts';
+import { clockOf } from './store-clock.ts';
 
 interface NodeRow extends Position {
   instance: string;
@@ -37,12 +39,8 @@ function positionOf({ epoch, batch, instance }: NodeRow): Position {
   return { epoch: instance === '' ? Math.max(0, epoch - 1) : epoch, batch };
 }
 
-/** The store's clock, milliseconds since 1970: the machine's own, as the caller has it, where the store is on it. */
-export function clockOf(engine: Database['engine'], at: number) {
-  return engine === 'sqlite'
-    ? sql<number>`CAST(${at} AS BIGINT)`
-    : sql<number>`CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`;
-}
+/** Written out: for a parameter no engine looks into the index of leases that have something. */
+const NOTHING = sql.lit(0);
 
 const text = (value: string) => sql`CAST(${value} AS TEXT)`;
 const bigint = (value: number) => sql`CAST(${value} AS BIGINT)`;
@@ -85,7 +83,7 @@ function leasesOf(queries: Queries, node: string): Promise<LeaseRow[]> {
     .selectFrom('ledger_leases')
     .select(['budget_id', 'window_start', 'amount'])
     .where('node_id', '=', node)
-    .where('amount', '>', 0)
+    .where('amount', '>', NOTHING)
     .execute();
 }
 
@@ -178,8 +176,17 @@ function writeLeasesQuery(rows: readonly LeaseRest[]) {
   return sql`WITH v (node, b, w, rest) AS (VALUES ${sql.join(values)})
     INSERT INTO ledger_leases (node_id, budget_id, window_start, amount)
     SELECT v.node, v.b, v.w, v.rest + ledger_windows.granted
-    FROM v JOIN ledger_windows ON ledger_windows.budget_id = v.b AND ledger_windows.window_start = v.w WHERE TRUE
+    FROM v JOIN ledger_windows ON ledger_windows.budget_id = v.b AND ledger_windows.window_start = v.w
+    WHERE v.rest + ledger_windows.granted > 0
     ON CONFLICT (node_id, budget_id, window_start) DO UPDATE SET amount = excluded.amount`;
+}
+
+/** Of leases that nothing is left of, those whose window has just given nothing. */
+function endLeasesQuery(rows: readonly { node: string; budget_id: string; window_start: string }[]) {
+  const names = rows.map((row) => sql`(${text(row.node)}, ${text(row.budget_id)}, ${text(row.window_start)})`);
+  return sql`DELETE FROM ledger_leases WHERE (node_id, budget_id, window_start) IN (VALUES ${sql.join(names)})
+    AND NOT EXISTS (SELECT 1 FROM ledger_windows AS w WHERE w.budget_id = ledger_leases.budget_id
+      AND w.window_start = ledger_leases.window_start AND w.granted > 0)`;
 }
 
 /** Two nodes that came to the same windows in different orders would wait for each other. */
@@ -203,6 +210,7 @@ function generationRow(settle: Settle, node_id: string) {
     record: settle.record,
     admitted_at: Date.parse(settle.created_at),
     created_at: settle.created_at,
+    estimated: settle.estimated_nano,
   };
 }
 
@@ -223,6 +231,15 @@ function windowRow(raise: WindowRaise, { divisor, node }: SettleBatch, claimant:
   const { budget_id, window_start, cost, cover, need, want, slack, own } = raise;
   const withdraws = raise.withdraws ? 1 : 0;
   return { budget_id, window_start, cost, cover, need, want, slack, divisor, own, withdraws, claimant, node };
+}
+
+function leaseName({ budget_id, window_start }: WindowRaise, node: string) {
+  return { node, budget_id, window_start };
+}
+
+/** Nothing is left of a lease, unless the batch brings more. */
+function isUsedUp({ own, cover }: WindowRaise): boolean {
+  return own > 0 && own === cover;
 }
 
 function leaseRow({ budget_id, window_start, own, cover }: WindowRaise, node: string): LeaseRest {
@@ -311,6 +328,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
   );
   const lockWindows = new BulkStatement<ReturnType<typeof nameOf>>((tx, rows) => lockWindowsQuery(rows).compile(tx));
   const raiseWindows = new BulkStatement<WindowRow, RaisedWindow>((tx, rows) => raiseWindowsQuery(rows).compile(tx));
+  const endLeases = new BulkStatement<ReturnType<typeof leaseName>>((tx, rows) => endLeasesQuery(rows).compile(tx));
   const writeLeases = new BulkStatement<LeaseRest>((tx, rows) => writeLeasesQuery(rows).compile(tx));
 
   /** One transaction of a batch, which charges these of its settles: nothing of it, where the store has one of them. */
@@ -341,6 +359,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
       ...(engine === 'postgres' ? [lockWindows.step(raises.map(nameOf))] : []),
       raised,
       writeLeases.step(raises.map((raise) => leaseRow(raise, node))),
+      endLeases.step(raises.filter(isUsedUp).map((raise) => leaseName(raise, node))),
     ]);
     if (missed === passed) return { is: 'not_passed' };
     if (missed === inserted) return { is: 'some_known' };
@@ -400,7 +419,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
               AND c.seen_at > ${clock} - ${sql.lit(limits.node_live_ms)})`.as('claimant'),
         )
         .where('l.node_id', '=', node)
-        .where('l.amount', '>', 0)
+        .where('l.amount', '>', NOTHING)
         .where(({ eb, or, ref }) =>
           or([
             eb('w.wanted_by', '<>', ''),
@@ -451,25 +470,28 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
 
     position: async (node) => positionOf(await findNode(queries, node)),
 
-    register: async ({ node, instance, epoch_seen, known, at }) => {
-      await queries
-        .insertInto('ledger_nodes')
-        .values({ id: node, epoch: 0, instance: '', batch: 0, seen_at: 0 })
-        .onConflict((conflict) => conflict.column('id').doNothing())
-        .execute();
-      const found = await findNode(queries, node);
-      if (!isSame(positionOf(found), known)) return undefined;
-      const epoch = Math.max(found.epoch, epoch_seen) + 1;
-      // Compare and set: a late copy of an old registration changes nothing.
-      const won = await queries
-        .updateTable('ledger_nodes')
-        .set({ epoch, instance, batch: 0, seen_at: clockOf(engine, at) })
-        .where('id', '=', node)
-        .where('epoch', '=', found.epoch)
-        .where('batch', '=', found.batch)
-        .returning('seen_at')
-        .executeTakeFirst();
-      return won && { epoch, leases: await leasesOf(queries, node), now: won.seen_at };
-    },
+    register: ({ node, instance, epoch_seen, known, at }) =>
+      queries.transaction().execute(async (tx) => {
+        await tx
+          .insertInto('ledger_nodes')
+          .values({ id: node, epoch: 0, instance: '', batch: 0, seen_at: 0 })
+          .onConflict((conflict) => conflict.column('id').doNothing())
+          .execute();
+        const found = await findNode(tx, node);
+        if (!isSame(positionOf(found), known)) return undefined;
+        const epoch = Math.max(found.epoch, epoch_seen) + 1;
+        // Compare and set: a late copy of an old registration changes nothing.
+        const won = await tx
+          .updateTable('ledger_nodes')
+          .set({ epoch, instance, batch: 0, seen_at: clockOf(engine, at) })
+          .where('id', '=', node)
+          .where('epoch', '=', found.epoch)
+          .where('batch', '=', found.batch)
+          .returning('seen_at')
+          .executeTakeFirst();
+        if (won === undefined) return undefined;
+        await restoreLeases(tx, node);
+        return { epoch, leases: await leasesOf(tx, node), now: won.seen_at };
+      }),
   };
 }

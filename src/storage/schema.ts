@@ -263,6 +263,7 @@ export const tables = {
     free: bigintOrNull,
   },
   ledger_leases: { node_id: text, budget_id: text, window_start: text, amount: bigint },
+  ledger_lost_leases: { node_id: text, budget_id: text, window_start: text, amount: bigint, booked_at: text },
   ledger_adjustments: {
     id: text,
     generation_id: textOrNull,
@@ -315,6 +316,7 @@ export const tables = {
     record: text,
     admitted_at: bigint,
     created_at: text,
+    estimated: bigint,
   },
 } as const satisfies Record<string, Record<string, Column<unknown>>>;
 

@@ -228,7 +228,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     await seen(now - limits.node_lost_ms - 10_000);
     expect(await operations.release('another', now)).toBeUndefined();
     expect(await operations.sumInDoubt(now)).toBe(8);
-    expect(await operations.release('spender', now)).toEqual({ leased_nano: 8, leases: 1 });
+    expect(await operations.release('spender', now)).toEqual({ leased_nano: 8, leases: 1, booked_nano: 0 });
     expect(await nodes()).toEqual([{ id: 'spender', epoch: 2, leased_nano: 0, leases: 0 }]);
     expect(await queries.selectFrom('ledger_windows').select('leased').where('spent', '=', 21).execute()).toEqual([
       { leased: 4 },

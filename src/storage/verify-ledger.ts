@@ -60,6 +60,15 @@ async function windowDifferences(tx: Queries): Promise<Verification> {
         .execute()
     ).map(({ budget_id, window_start, amount }) => [`${budget_id} ${window_start}`, amount]),
   );
+  const booked = await tx
+    .selectFrom('ledger_lost_leases')
+    .select(['budget_id', 'window_start', sql<number>`CAST(SUM(amount) AS BIGINT)`.as('amount')])
+    .groupBy(['budget_id', 'window_start'])
+    .execute();
+  for (const { budget_id, window_start, amount } of booked) {
+    const name = `${budget_id} ${window_start}`;
+    adjusted.set(name, (adjusted.get(name) ?? 0) + amount);
+  }
   const differences: Difference[] = [];
   let windows = 0;
   for (let last = { budget_id: '', window_start: '' }; ; ) {

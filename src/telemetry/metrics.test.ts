@@ -42,10 +42,16 @@ test('what lost nodes have set aside is asked of the store seldom, and stays as 
   let asked = 0;
   metrics.watchDoubt(async () => {
     asked += 1;
-    return 1_500_000_000;
+    return { in_doubt_nano: 1_500_000_000, booked_nano: 2_000_000_000, estimated_nano: 500_000_000 };
   });
   for (let reading = 0; reading < 3; reading += 1) {
-    expect((await metrics.registry.metrics()).split('\n')).toContain('gateway_ledger_in_doubt_usd 1.5');
+    expect((await metrics.registry.metrics()).split('\n')).toEqual(
+      expect.arrayContaining([
+        'gateway_ledger_in_doubt_usd 1.5',
+        'gateway_ledger_booked_usd 2',
+        'gateway_ledger_estimated_usd 0.5',
+      ]),
+    );
   }
   expect(asked).toBe(1);
   const failing = createMetrics();
@@ -55,7 +61,14 @@ test('what lost nodes have set aside is asked of the store seldom, and stays as 
 
 test('the ledger tells what is set aside, in USD', async () => {
   const metrics = createMetrics();
-  const journal = { unflushed: 0, refused: 0, oldest_unflushed_ms: 0, journal_bytes: 0 };
+  const journal = {
+    unflushed: 0,
+    refused: 0,
+    oldest_unflushed_ms: 0,
+    journal_bytes: 0,
+    journal_given_up_bytes: 0,
+    disk_free_bytes: 0,
+  };
   metrics.watchRecorder(() => ({ ...journal, held_nano: 250_000_000, leased_nano: 2_000_000_000, waiting: 3 }));
   const text = (await metrics.registry.metrics()).split('\n');
   expect(text).toContain('gateway_ledger_held_usd 0.25');

@@ -9,6 +9,8 @@ export interface RecorderState {
   refused: number;
   oldest_unflushed_ms: number;
   journal_bytes: number;
+  journal_given_up_bytes: number;
+  disk_free_bytes: number;
   held_nano: number;
   leased_nano: number;
   waiting: number;
@@ -45,8 +47,8 @@ export interface Metrics {
   watchConnections(count: () => number): void;
   /** Where the gauges of the journal read their values. */
   watchRecorder(state: () => RecorderState): void;
-  /** What the gauge of money in doubt asks, seldom: it is the store that knows. A failure leaves the last answer. */
-  watchDoubt(in_doubt_nano: () => Promise<number>): void;
+  /** What the gauges of money that is not known for sure ask, seldom: it is the store that knows. A failure leaves the last answer. */
+  watchDoubt(read: () => Promise<Doubt>): void;
   /** What the gauge of the memory that requests hold reads. */
   watchMemory(held_bytes: () => number): void;
   /** What the gauges of endpoints read: those that had calls of late. */
@@ -55,6 +57,13 @@ export interface Metrics {
 
 /** Why the content of a call is not kept: it could not be built, sealed or written, too many waited, or the process ended. */
 export type ContentLoss = 'build' | 'seal' | 'store' | 'overflow' | 'shutdown';
+
+/** Money of which nobody knows whether it was spent, nano-USD. */
+export interface Doubt {
+  in_doubt_nano: number;
+  booked_nano: number;
+  estimated_nano: number;
+}
 
 /** How one endpoint does. */
 export interface EndpointState {
@@ -281,7 +290,7 @@ export function createMetrics(): Metrics {
         name: string,
         help: string,
         read: (now: RecorderState) => number,
-        aggregator: 'sum' | 'max' = 'sum',
+        aggregator: 'sum' | 'max' | 'min' = 'sum',
       ) =>
         new Gauge({
           name,
@@ -301,6 +310,17 @@ export function createMetrics(): Metrics {
       );
       gauge('gateway_journal_refused_records', 'Of these, what the store refuses.', (now) => now.refused);
       gauge('gateway_journal_bytes', 'Size of the journal on disk.', (now) => now.journal_bytes);
+      gauge(
+        'gateway_journal_given_up_bytes',
+        'Journal deleted before its time because the disk was short of space: a store that is set back cannot be sent it again.',
+        (now) => now.journal_given_up_bytes,
+      );
+      gauge(
+        'gateway_journal_disk_free_bytes',
+        "Free space of the journal's disk.",
+        (now) => now.disk_free_bytes,
+        'min',
+      );
       gauge(
         'gateway_ledger_held_usd',
         'Set aside for requests under way, over all budgets.',
@@ -373,23 +393,45 @@ export function createMetrics(): Metrics {
         ({ status }) => status,
       );
     },
-    watchDoubt(in_doubt_nano) {
+    watchDoubt(read) {
       let asked_at = Number.NEGATIVE_INFINITY;
-      new Gauge({
-        name: 'gateway_ledger_in_doubt_usd',
-        help: 'Set aside for nodes that were not heard of lately, over all budgets; of all nodes on the store.',
-        // Every process is told the same.
-        aggregator: 'max',
-        registers,
-        async collect() {
-          const now = performance.now();
-          if (now - asked_at < limits.doubt_read_ms) return;
-          asked_at = now;
-          const late = sleep(limits.readiness_ms_max, undefined, { ref: false });
-          const nano = await Promise.race([in_doubt_nano().catch(() => undefined), late]);
-          if (nano !== undefined) this.set(nano / 1e9);
-        },
-      });
+      let asking: Promise<Doubt | undefined> = Promise.resolve(undefined);
+      // One question for all gauges, seldom.
+      const ask = () => {
+        const now = performance.now();
+        if (now - asked_at < limits.doubt_read_ms) return asking;
+        asked_at = now;
+        const late = sleep(limits.readiness_ms_max, undefined, { ref: false });
+        asking = Promise.race([read().catch(() => undefined), late]);
+        return asking;
+      };
+      const gauge = (name: string, help: string, value: (doubt: Doubt) => number) =>
+        new Gauge({
+          name,
+          help,
+          // Every process knows the same.
+          aggregator: 'max',
+          registers,
+          async collect() {
+            const doubt = await ask();
+            if (doubt !== undefined) this.set(value(doubt) / 1e9);
+          },
+        });
+      gauge(
+        'gateway_ledger_in_doubt_usd',
+        'Set aside for nodes that were not heard of lately, over all budgets; of all nodes on the store.',
+        (doubt) => doubt.in_doubt_nano,
+      );
+      gauge(
+        'gateway_ledger_booked_usd',
+        'Booked as spent for lost nodes, over all budgets, until they come back or are released.',
+        (doubt) => doubt.booked_nano,
+      );
+      gauge(
+        'gateway_ledger_estimated_usd',
+        'What all generations cost by estimate, because the upstream did not tell the end, and no operator corrected it.',
+        (doubt) => doubt.estimated_nano,
+      );
     },
   };
 }

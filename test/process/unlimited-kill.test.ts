@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { limits } from '../../src/limits.ts';
 import { makeKey, serve, stop, until } from './gateway-process.ts';
 import { COMPLETION_USD, generationOf, PROMPT_USD, silentSite, silentSound } from './silent-site.ts';
 
@@ -10,6 +11,7 @@ interface Generation {
   outcome: string;
   estimated: boolean;
   total_cost: number;
+  estimated_cost: number;
   tokens_prompt: number | null;
   tokens_completion: number | null;
   charges: { class: string; amount: string }[];
@@ -39,7 +41,14 @@ function tokensOf({ path, body }: { path: string; body: string }): [number, numb
   return body.length > 2_000 ? [2_000, 3_000] : [12, 24];
 }
 
-test('of a caller without limits, what a kill cut off costs the prompt at least, and its record makes no zero of what is not known', async () => {
+/** Tokens of the answer that it is charged for. */
+function presumedOf({ path, body }: { path: string; body: string }): number {
+  if (!path.endsWith('/chat/completions')) return 0;
+  const { max_tokens } = JSON.parse(body) as { max_tokens?: number };
+  return max_tokens ?? limits.expected_completion_tokens;
+}
+
+test('of a caller without limits, what a kill cut off costs its prompt and an answer of usual length within its bound, and its record makes no zero of what is not known', async () => {
   const { wire, options } = await silentSite();
   const first = await serve(options);
   const { key, hash } = await makeKey(first);
@@ -60,7 +69,9 @@ test('of a caller without limits, what a kill cut off costs the prompt at least,
     expect(data, told).toMatchObject({ outcome: 'unknown', estimated: true, tokens_completion: null });
     expect(data.tokens_prompt, told).toBeGreaterThanOrEqual(least);
     expect(data.tokens_prompt, told).toBeLessThanOrEqual(most);
-    expect(data.total_cost, told).toBeCloseTo(data.tokens_prompt! * PROMPT_USD, 9);
+    const output = presumedOf(exchange);
+    expect(data.total_cost, told).toBeCloseTo(data.tokens_prompt! * PROMPT_USD + output * COMPLETION_USD, 9);
+    expect(data.estimated_cost, told).toBe(data.total_cost);
     expect(data.charges, told).toMatchObject([{ class: 'unknown_outcome' }]);
     sum += data.total_cost;
   }

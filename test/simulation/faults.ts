@@ -22,6 +22,8 @@ const BOOK = 'ledger/lease-book.ts';
 const NODE = 'ledger/node.ts';
 const PIPE = 'ledger/pipe.ts';
 const SEGMENTS = 'ledger/segments.ts';
+const LOST = 'storage/lost-leases.ts';
+const RETENTION = 'ledger/retention.ts';
 const REPLAY = 'ledger/replay.ts';
 const STORE = 'storage/ledger.ts';
 const FREE = "const FREE = '(b.limit_nano - ledger_windows.spent - v.cost - ledger_windows.leased + v.cover)';";
@@ -53,9 +55,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'unknown outcome of a caller without limits charged nothing',
     paper: 'not in it',
-    edits: [
-      { file: 'ledger/replay.ts', text: 'known.metered : record.least,', replacement: 'known.metered : undefined,' },
-    ],
+    edits: [{ file: 'ledger/replay.ts', text: 'least: record.least,', replacement: 'least: undefined,' }],
   },
   {
     name: 'batch of a lost answer under a new number, no generation key',
@@ -382,8 +382,8 @@ export const FAULTS: Fault[] = [
     options: { small: true, retries: true },
     edits: [
       {
-        file: 'ledger/journal.ts',
-        text: 'const newest = this.#segments.newestAttempt(record.id) ?? segment;',
+        file: 'ledger/carry.ts',
+        text: 'const newest = segments.newestAttempt(record.id) ?? segment;',
         replacement: 'const newest = segment;',
       },
     ],
@@ -424,6 +424,55 @@ export const FAULTS: Fault[] = [
     paper: 'not in it',
     options: { journal_sync: 'os', small: true, aim: LAST_MONEY_STEP, requests: 2_500 },
     edits: [{ file: REPLAY, text: '      lost.add(segment.name);\n      continue;\n', replacement: '' }],
+  },
+  {
+    name: 'what a lost node had set aside is free, not spent',
+    paper: 'not in it',
+    options: { books_lost: true },
+    edits: [
+      {
+        file: LOST,
+        text: '{ spent: lease.amount, leased: -lease.amount }',
+        replacement: '{ spent: 0, leased: -lease.amount }',
+      },
+    ],
+  },
+  {
+    name: 'a node that comes back is charged beside what was booked for it',
+    paper: 'not in it',
+    options: { books_lost: true },
+    edits: [{ file: STORE, text: 'await restoreLeases(tx, node);', replacement: '' }],
+  },
+  {
+    name: 'what was booked is freed when the node comes back',
+    paper: 'not in it',
+    options: { books_lost: true },
+    edits: [
+      {
+        file: LOST,
+        text: '{ spent: -lease.amount, leased: lease.amount }',
+        replacement: '{ spent: -lease.amount, leased: 0 }',
+      },
+    ],
+  },
+  {
+    name: 'what was booked is given back each time the node comes',
+    paper: 'not in it',
+    options: { books_lost: true },
+    edits: [
+      {
+        file: LOST,
+        text: ".deleteFrom('ledger_lost_leases')\n    .where('node_id', '=', node)\n    .returning(['budget_id', 'window_start', 'amount'])",
+        replacement:
+          ".selectFrom('ledger_lost_leases')\n    .where('node_id', '=', node)\n    .select(['budget_id', 'window_start', 'amount'])",
+      },
+    ],
+  },
+  {
+    name: 'a full disk takes a segment that is not settled',
+    paper: 'not in it',
+    options: { full_disks: true, small: true },
+    edits: [{ file: RETENTION, text: 'oldest?.settled && oldest', replacement: 'oldest && oldest' }],
   },
   {
     name: 'batches pass in the epoch of a release',

@@ -20,6 +20,7 @@ type SyncMs = readonly [least: number, typical: number, most: number];
 
 interface MemoryDiskOptions {
   sync_ms: SyncMs;
+  capacity_bytes: number;
   /** A file has just been renamed. */
   onRename: (actor: Actor) => void;
 }
@@ -37,12 +38,23 @@ export class MemoryDisk {
   readonly #random: Random;
   readonly #sync_ms: SyncMs;
   readonly #onRename: (actor: Actor) => void;
+  readonly #capacity: number;
+  /** How often a write found no space. */
+  full = 0;
 
-  constructor(scheduler: Scheduler, random: Random, { sync_ms, onRename }: MemoryDiskOptions) {
+  constructor(scheduler: Scheduler, random: Random, { sync_ms, capacity_bytes, onRename }: MemoryDiskOptions) {
+    this.#capacity = capacity_bytes;
     this.#scheduler = scheduler;
     this.#random = random;
     this.#sync_ms = sync_ms;
     this.#onRename = onRename;
+  }
+
+  #usedBytes(): number {
+    if (this.#capacity === Number.POSITIVE_INFINITY) return 0;
+    let used = 0;
+    for (const file of this.#names.values()) used += file.used;
+    return used;
   }
 
   /** What a power loss could take. */
@@ -127,6 +139,7 @@ export class MemoryDisk {
         if (found === undefined) throw new Error(`There is no ${path}`);
         return { bytes: found.used, modified_at: found.modified_at };
       },
+      space: () => ({ free_bytes: this.#capacity - this.#usedBytes(), total_bytes: this.#capacity }),
       create: (path) => {
         if (this.#names.has(path)) throw new Error(`${path} is there already`);
         const created = { ...made(Buffer.alloc(4096)), used: 0, synced: 0 };
@@ -139,15 +152,20 @@ export class MemoryDisk {
         return files.push(found) - 1;
       },
       write: (open, bytes, from) => {
-        const taken = bytes.length - from;
-        if (actor.dead) return taken;
+        const wanted = bytes.length - from;
+        if (actor.dead) return wanted;
         const target = file(open);
+        const taken = Math.min(wanted, this.#capacity - this.#usedBytes());
+        if (taken <= 0) {
+          this.full += 1;
+          throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
+        }
         if (target.used + taken > target.bytes.length) {
           const larger = Buffer.alloc((target.used + taken) * 2);
           target.bytes.copy(larger, 0, 0, target.used);
           target.bytes = larger;
         }
-        bytes.copy(target.bytes, target.used, from);
+        bytes.copy(target.bytes, target.used, from, from + taken);
         target.used += taken;
         target.modified_at = this.#scheduler.now_ms;
         return taken;

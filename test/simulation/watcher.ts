@@ -384,8 +384,16 @@ export class Watcher {
       recorded.set(row.id, { charges, outcome: row.outcome, cost: row.cost });
       cost += row.cost;
     }
+    const booked = new Map(
+      database
+        .all<Amount>(
+          "SELECT '' AS node_id, budget_id, window_start, SUM(amount) AS amount FROM ledger_lost_leases GROUP BY 2, 3",
+        )
+        .map((row) => [nameOf(row), row.amount]),
+    );
+    for (const [name, amount] of booked) world.fail('Q8', `${name} ends with ${amount} booked for nodes that are back`);
     for (const [name, row] of this.#windows) {
-      const sum = row.opening + (spent.get(name) ?? 0);
+      const sum = row.opening + (spent.get(name) ?? 0) + (booked.get(name) ?? 0);
       if (row.spent !== sum) world.fail('Q3', `${name} has ${row.spent} spent, its generations sum to ${sum}`);
     }
     const [days] = database.all<{ nano: number; requests: number }>(

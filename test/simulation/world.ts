@@ -26,6 +26,8 @@ export interface Plan {
   overruns: boolean;
   /** Some nodes are given up by the operator while they are gone. */
   releases: boolean;
+  /** Who is given up is booked as having spent what it had set aside, as the gateway does by itself. */
+  books_lost: boolean;
   /** Some machines' clocks are set while they run. */
   clock_steps: boolean;
   /** The store is set back to what it was a moment ago, as after a restore or a failover. */
@@ -36,6 +38,8 @@ export interface Plan {
   small: boolean;
   /** Processes pause all the time, so that much ends at once, and tell the store of one outcome at a time. */
   bursts: boolean;
+  /** Disks have room for little more than what must be kept, and are full at times. */
+  full_disks: boolean;
   /** Every first attempt breaks off soon, and what comes after it takes long. */
   retries: boolean;
   /** Processes end at this step more often than anywhere else, and lose their power there. */
@@ -59,6 +63,8 @@ export type RunOptions = Partial<
     | 'small'
     | 'bursts'
     | 'retries'
+    | 'full_disks'
+    | 'books_lost'
     | 'aim'
   >
 >;
@@ -84,6 +90,7 @@ type Row = Record<string, number | string | null>;
 /** Enough to say what is wrong; one fault shows in many places. */
 const VIOLATIONS_MAX = 10;
 const NODES = 4;
+const FULL_DISK_BYTES = 40_000;
 const CHAOS_MS = 24_000;
 const CALM_MS = 8_000;
 const QUIET_MS = 40_000;
@@ -114,24 +121,28 @@ function planOf(seed: number, options: RunOptions): Plan {
   const sync = journal_sync ?? (mode === 'strict' && isOs ? 'os' : 'group');
   const policy = random.chance(0.5) ? 'hold' : 'metered';
   const store_clock = random.chance(0.5) || options.clock_steps === true;
-  return {
+  const plan: Plan = {
     mode,
     journal_sync: sync,
     unknown_outcome: options.unknown_outcome ?? policy,
     store_clock,
     overruns: mode === 'soft',
-    releases: random.chance(0.15),
+    releases: random.chance(0.15) || options.books_lost === true,
+    books_lost: options.books_lost ?? seed % 2 === 0,
     clock_steps: store_clock && (options.clock_steps ?? random.chance(0.3)),
     // What neither journal nor store has is lost in that mode: a store that forgets takes away the other of the two.
     set_backs: sync === 'group' && (options.set_backs ?? random.chance(0.25)),
     lookups: options.lookups ?? random.chance(0.4),
     small: options.small ?? random.chance(0.5),
     bursts: options.bursts ?? false,
+    full_disks: options.full_disks ?? seed % 4 === 1,
     retries: options.retries ?? false,
     aim: options.aim,
     power_loss: 0.35,
     requests,
   };
+  // What went for want of space cannot be sent again.
+  return plan.full_disks ? { ...plan, set_backs: false } : plan;
 }
 
 /** Several nodes on one store, their clients and their provider, and everything that can go wrong between them. */
@@ -174,12 +185,18 @@ export class World {
     clock_steps: 0,
     set_backs: 0,
     probes: 0,
+    disk_full: 0,
+    given_up: 0,
+    booked: 0,
   };
   readonly log: LedgerLog = {
     info() {},
-    warn() {},
+    warn: (_facts, message) => {
+      if (message.startsWith('the disk is short of space')) this.counts.given_up++;
+    },
     error: (facts, message) => {
       this.counts.failed_starts += 0;
+      if (this.plan.full_disks && String((facts as { err?: unknown }).err).includes('ENOSPC')) return;
       if (this.#strictLog) this.fail('log', `${message}: ${String((facts as { err?: unknown }).err ?? '')}`);
     },
   };
@@ -258,13 +275,17 @@ export class World {
       node,
     );
     const at = Math.floor(this.scheduler.now_ms) + 2 * subject.limits.node_lost_ms;
-    const released = await database.queries
-      .transaction()
-      .execute((tx) => subject.ledgerOperations(tx, 'sqlite').release(node, at));
+    const { books_lost } = this.plan;
+    const released = await database.queries.transaction().execute((tx) => {
+      const operations = subject.ledgerOperations(tx, 'sqlite');
+      return books_lost ? operations.book(node, at, subject.limits.node_lost_ms) : operations.release(node, at);
+    });
     const leased_nano = rows.reduce((sum, { amount }) => sum + amount, 0);
     if (released !== undefined && released.leased_nano !== leased_nano)
       this.fail('I4', `${leased_nano} were leased by ${node}, ${released.leased_nano} are released`);
-    if (released !== undefined) this.watcher.released(rows);
+    if (books_lost) this.counts.booked += released?.leases ?? 0;
+    // What is booked is not given to anybody: every rule holds as before.
+    else if (released !== undefined) this.watcher.released(rows);
   }
 
   /** What the store has now, some time after which it is set back to it. */
@@ -322,6 +343,7 @@ export class World {
       const skew_ms = this.plan.store_clock && random.chance(0.5) ? random.between(-5_000, 5_000) : 0;
       const disk = new MemoryDisk(this.scheduler, random, {
         sync_ms: random.chance(0.4) ? [5, 40, 150] : [0.2, 0.8, 20],
+        capacity_bytes: this.plan.full_disks ? FULL_DISK_BYTES : Number.POSITIVE_INFINITY,
         onRename: (actor) => {
           const process = this.machines[index]?.process;
           if (process === actor) void process.enter(undefined, 'segment put away');
@@ -524,6 +546,7 @@ export class World {
     if (this.violations.length === 0) await this.#probe(after);
     this.database.close();
     const { counts, crashed_at, violations, plan } = this;
+    for (const { disk } of this.machines) counts.disk_full += disk.full;
     return { seed: this.#seed, plan, violations, counts, crashed_at, events: scheduler.events, hash: scheduler.hash };
   }
 

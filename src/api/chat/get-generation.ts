@@ -4,6 +4,7 @@ import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
 import { attemptFacts } from '../../inference/attempt-facts.ts';
 import type { GenerationRecord } from '../../ledger/records.ts';
+import { estimatedOf } from '../../ledger/settle.ts';
 import { errors } from '../../schemas/error.ts';
 import { Generation } from '../../schemas/generation.ts';
 import { toUsd } from '../../schemas/money.ts';
@@ -79,6 +80,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     response_cache_source_id: null,
     outcome: record.outcome,
     estimated: usage?.estimated === true || record.attempts.some(({ estimated }) => estimated === true),
+    estimated_cost: cost === null ? null : toUsd(estimatedOf(record)),
     charges: describeCharges(record),
     routing: describeRouting(record),
     provider_responses: record.attempts.map((attempt) => ({

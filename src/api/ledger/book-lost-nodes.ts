@@ -1,0 +1,76 @@
+import type { Clock } from '../../inference/call.ts';
+import { limits } from '../../limits.ts';
+import { toUsd } from '../../schemas/money.ts';
+import type { Actor } from '../../storage/audit.ts';
+import type { Database } from '../../storage/database.ts';
+import { ledgerOperations } from '../../storage/ledger-operations.ts';
+import type { Home } from '../../storage/organizations.ts';
+import type { Change } from '../change.ts';
+
+export interface LostNodesOptions {
+  /** `ledger.lost_node_release_after` in milliseconds; undefined: nothing is ever booked. */
+  after_ms: number | undefined;
+  database: Database;
+  change: Change;
+  home: Pick<Home, 'organization_id'>;
+  clock: Pick<Clock, 'now_ms'>;
+  log: { warn(facts: object, message: string): void };
+}
+
+/**
+ * Books what nodes have set aside that were silent for long as spent, with a word for the audit. A node is booked at the second
+ * look that finds it as silent as the first: after an outage of the store all nodes look lost, and are heard of before the next.
+ */
+export function createLostNodes({ after_ms, database, change, home, clock, log }: LostNodesOptions) {
+  const { engine, queries } = database;
+  const { organization_id } = home;
+  const actor: Actor = { organization_id, actor: 'environment', key_hash: null, user_id: null, request_id: null };
+  let silent = new Map<string, number>();
+  let timer: NodeJS.Timeout | undefined;
+  let looking: Promise<void> | undefined;
+
+  async function book(node: string, silent_ms: number): Promise<void> {
+    const booked = await change(actor, async ({ tx, audit }) => {
+      const moved = await ledgerOperations(tx, engine).book(node, clock.now_ms(), silent_ms);
+      if (moved === undefined || moved.leases === 0) return undefined;
+      const { leased_nano, leases: windows } = moved;
+      await audit({
+        action: 'update',
+        resource_type: 'ledger_node',
+        resource_id: node,
+        before: { leased: toUsd(leased_nano), windows, booked: 0 },
+        after: { leased: 0, windows: 0, booked: toUsd(leased_nano) },
+      });
+      return moved;
+    });
+    if (booked === undefined) return;
+    const facts = { node, usd: toUsd(booked.leased_nano), windows: booked.leases, silent_s: silent_ms / 1000 };
+    log.warn(facts, 'a node is lost: what it had set aside is booked as spent until it comes back');
+  }
+
+  async function look(silent_ms: number): Promise<void> {
+    const found = await ledgerOperations(queries, engine).findSilent(clock.now_ms(), silent_ms);
+    const before = silent;
+    silent = new Map(found.map(({ id, seen_at }) => [id, seen_at]));
+    for (const { id, seen_at } of found) if (before.get(id) === seen_at) await book(id, silent_ms);
+  }
+
+  return {
+    start(): void {
+      if (after_ms === undefined) return;
+      timer = setInterval(() => {
+        looking ??= look(after_ms)
+          .catch((err: unknown) => log.warn({ err }, 'lost nodes could not be looked for; the next look tries again'))
+          .finally(() => {
+            looking = undefined;
+          });
+      }, limits.lost_nodes_look_ms).unref();
+    },
+    async stop(): Promise<void> {
+      clearInterval(timer);
+      await looking;
+    },
+    /** For tests: one look, now. */
+    look: () => (after_ms === undefined ? Promise.resolve() : look(after_ms)),
+  };
+}

@@ -1,0 +1,56 @@
+import Type from 'typebox';
+import { GatewayError } from '../../errors.ts';
+import type { Server } from '../../http/server.ts';
+import type { Clock } from '../../inference/call.ts';
+import { errors } from '../../schemas/error.ts';
+import { LedgerRelease, LedgerReleaseRequest } from '../../schemas/ledger.ts';
+import { toUsd } from '../../schemas/money.ts';
+import type { Database } from '../../storage/database.ts';
+import { actorOf, type Change, principalOf } from '../change.ts';
+import { liveNode, releaseNode } from './release-node.ts';
+
+export interface ReleaseLedgerOptions {
+  database: Database;
+  change: Change;
+  clock: Pick<Clock, 'now_ms'>;
+  /** The organization that runs the gateway. */
+  home: { organization_id: string };
+}
+
+/** Serves `POST /ledger/release`. */
+export function releaseLedger(server: Server, { database, change, clock, home }: ReleaseLedgerOptions): void {
+  server.route({
+    method: 'POST',
+    url: '/ledger/release',
+    config: { access: 'management' },
+    schema: {
+      operationId: 'releaseLedger',
+      tags: ['Ledger'],
+      summary: 'Gives up what a node that is gone for good has set aside.',
+      description:
+        'As the command `ledger release`. What the node did spend of it is then passed over by its limits when it comes back. ' +
+        'For management keys of the organization that runs the gateway.',
+      body: LedgerReleaseRequest,
+      response: {
+        200: Type.Object({ data: LedgerRelease }),
+        ...errors(400, 401, 403, 404, 409, 429, 500),
+      },
+    },
+    handler: async (request) => {
+      if (principalOf(request).organization_id !== home.organization_id) {
+        throw new GatewayError(403, 'Only the organization that runs the gateway may release its nodes');
+      }
+      const { node_id } = request.body;
+      const found = await change(actorOf(request), (work) =>
+        releaseNode(work, { engine: database.engine, node: node_id, at: clock.now_ms() }),
+      );
+      if ('why' in found) {
+        throw found.why === 'live'
+          ? new GatewayError(409, liveNode(node_id))
+          : new GatewayError(404, `There is no node ${node_id}`);
+      }
+      const { leased_nano, leases, booked_nano } = found;
+      return { data: { node_id, released: toUsd(leased_nano), windows: leases, booked: toUsd(booked_nano) } };
+    },
+  });
+}

@@ -1,0 +1,36 @@
+import { limits } from '../../limits.ts';
+import { toUsd } from '../../schemas/money.ts';
+import type { Database } from '../../storage/database.ts';
+import { ledgerOperations } from '../../storage/ledger-operations.ts';
+import type { MovedLeases } from '../../storage/lost-leases.ts';
+import type { Work } from '../change.ts';
+
+/** What a release came to; `why`: there is nothing of that name, or the node may still spend. */
+export type ReleasedNode = (MovedLeases & { booked_nano: number }) | { why: 'unknown' | 'live' };
+
+/** Gives up what a lost node has set aside, with its word for the audit: for the operation and the command. */
+export async function releaseNode(
+  { tx, audit }: Pick<Work, 'tx' | 'audit'>,
+  { engine, node, at }: { engine: Database['engine']; node: string; at: number },
+): Promise<ReleasedNode> {
+  const operations = ledgerOperations(tx, engine);
+  const released = await operations.release(node, at);
+  if (released === undefined) {
+    const is_known = (await operations.listNodes(at)).some(({ id }) => id === node);
+    return { why: is_known ? 'live' : 'unknown' };
+  }
+  const { leased_nano, leases, booked_nano } = released;
+  await audit({
+    action: 'update',
+    resource_type: 'ledger_node',
+    resource_id: node,
+    before: { leased: toUsd(leased_nano), windows: leases, booked: toUsd(booked_nano) },
+    after: { leased: 0, windows: 0, booked: 0 },
+  });
+  return released;
+}
+
+/** Why a live node is not released, and what to do. */
+export function liveNode(node: string): string {
+  return `${node} was heard of within the last ${limits.node_lost_ms / 1_000} seconds: it may still spend what it has set aside. Stop it: it gives back what is idle, and the rest can be released then.`;
+}

@@ -1,0 +1,27 @@
+import Type from 'typebox';
+
+/** What an administrator gives up of a node that is gone for good. */
+export const LedgerReleaseRequest = Type.Object(
+  {
+    node_id: Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: 'The node, as `ledger status` lists it. It must not have been heard of for a minute.',
+    }),
+  },
+  { additionalProperties: false, title: 'LedgerReleaseRequest' },
+);
+
+/** What was given up. */
+export const LedgerRelease = Type.Object(
+  {
+    node_id: Type.String(),
+    released: Type.Number({ description: 'USD that were set aside for the node and are free now.' }),
+    windows: Type.Integer({ description: 'In how many windows of limits.' }),
+    booked: Type.Number({
+      description:
+        'USD that had been booked as spent for the node (`ledger.lost_node_release_after`) and are free now.',
+    }),
+  },
+  { title: 'LedgerRelease' },
+);

@@ -1,0 +1,167 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Recorder } from '../../src/ledger/recorder.ts';
+import { limits } from '../../src/limits.ts';
+import { ledgerStore } from '../../src/storage/ledger.ts';
+import { boundedDisk, mountVolume, unmountable } from '../bounded-disk.ts';
+import { generation, noHold } from '../generation-fixture.ts';
+import { attempt, down, files, recorders, stored } from '../recorder-fixture.ts';
+import { describeStores } from '../store-variants.ts';
+
+const MB = 1024 * 1024;
+/** A call's records are as large as this. */
+const title = 'x'.repeat(20_000);
+const PATIENCE = 4 * limits.journal_retry_ms;
+
+/** One call, from its attempt to its outcome; throws where it is refused. */
+async function call(recorder: Recorder, id: string): Promise<void> {
+  const first = attempt(id);
+  await recorder.attempt({ ...first, record: { ...first.record, title } });
+  await recorder.outcome(generation({ id, cost_nano: 1, title }), noHold(id));
+}
+
+/** So many calls, some at once; how many were refused. */
+async function callAll(recorder: Recorder, count: number, { name = 'g', flushes = true } = {}): Promise<number> {
+  let refused = 0;
+  for (let at = 0; at < count; at += 8) {
+    const ids = Array.from({ length: Math.min(8, count - at) }, (_, index) => `${name}${at + index}`);
+    const ends = await Promise.allSettled(ids.map((id) => call(recorder, id)));
+    refused += ends.filter(({ status }) => status === 'rejected').length;
+    if (flushes) await recorder.flush();
+  }
+  return refused;
+}
+
+describeStores('a disk without space', ({ open }) => {
+  const { asKilled, freshDir, setUp, start, stop } = recorders(open);
+
+  async function onDisk(bytes: number) {
+    const { database, store } = await setUp();
+    const data_dir = freshDir();
+    const disk = boundedDisk(data_dir, bytes);
+    return { database, store, data_dir, disk, recorder: await start(store, data_dir, { disk }) };
+  }
+
+  test('what the store has acknowledged makes room for new calls: three times what the disk holds is served', async () => {
+    const { database, recorder } = await onDisk(4 * MB);
+    expect(await callAll(recorder, 300)).toBe(0);
+    await recorder.flush();
+    expect(await stored(database)).toHaveLength(300);
+    const { problem, journal_given_up_bytes } = recorder.state();
+    expect(problem).toBeUndefined();
+    expect(journal_given_up_bytes).toBeGreaterThan(4 * MB);
+  });
+
+  test.skipIf(unmountable !== undefined)(
+    `the same on a volume of its own${unmountable === undefined ? '' : ` (skipped: ${unmountable})`}`,
+    async () => {
+      const { database, store } = await setUp();
+      const recorder = await start(store, join(mountVolume(4 * MB), 'data'));
+      expect(await callAll(recorder, 300)).toBe(0);
+      await recorder.flush();
+      expect(await stored(database)).toHaveLength(300);
+      expect(recorder.state().journal_given_up_bytes).toBeGreaterThan(4 * MB);
+    },
+  );
+
+  test.skipIf(unmountable !== undefined)(
+    `a volume that something else fills is served on when that goes${unmountable === undefined ? '' : ` (skipped: ${unmountable})`}`,
+    async () => {
+      const { store } = await setUp();
+      const volume = mountVolume(4 * MB);
+      const recorder = await start(store, join(volume, 'data'));
+      const other = join(volume, 'other');
+      expect(() => writeFileSync(other, Buffer.alloc(5 * MB))).toThrow('ENOSPC');
+      await expect.poll(async () => (await callAll(recorder, 8, { name: `${Math.random()}` })) > 0).toBe(true);
+      expect(recorder.state().problem).toMatch(`the disk is full: the journal in ${join(volume, 'data')}`);
+      writeFileSync(other, '');
+      await expect.poll(() => recorder.admits(), { timeout: PATIENCE }).toBe(true);
+      expect(await callAll(recorder, 8)).toBe(0);
+    },
+  );
+
+  test('a journal of one segment leaves it for a new one, so that it can go', async () => {
+    const { recorder, disk } = await onDisk(1_000 * MB);
+    expect(await callAll(recorder, 40)).toBe(0);
+    await recorder.flush();
+    disk.taken_bytes = 1_000 * MB - recorder.state().journal_bytes - 50_000;
+    const isGivenUp = async () => {
+      await callAll(recorder, 1);
+      return recorder.state().journal_given_up_bytes > MB;
+    };
+    await expect.poll(isGivenUp, { timeout: PATIENCE, interval: 100 }).toBe(true);
+    await expect.poll(() => recorder.admits(), { timeout: PATIENCE }).toBe(true);
+    expect(await callAll(recorder, 20, { name: 'later' })).toBe(0);
+  });
+
+  test('what only the journal has stays: calls are refused with the true cause, until the store takes outcomes again', async () => {
+    const { database, store, data_dir, recorder } = await onDisk(4 * MB);
+    const settle = store.settle;
+    store.settle = down;
+    const refused = await callAll(recorder, 200, { flushes: false });
+    expect(refused).toBeGreaterThan(80);
+    expect(recorder.state()).toMatchObject({
+      admitting: false,
+      problem: `the disk is full: the journal in ${join(data_dir, 'slots', '0')} cannot be written; free some space there`,
+      journal_given_up_bytes: 0,
+    });
+    const next = await start(ledgerStore(database.queries, database.engine), asKilled(data_dir));
+    await next.flush();
+    expect(await stored(database)).toHaveLength(200 - refused);
+    await stop(next);
+    store.settle = settle;
+    await expect.poll(() => recorder.admits(), { timeout: PATIENCE + limits.flush_retry_ms_max }).toBe(true);
+    expect(await callAll(recorder, 100, { name: 'again' })).toBe(0);
+    await recorder.flush();
+    expect(await stored(database)).toHaveLength(300 - refused);
+  }, 30_000);
+
+  test('a start on a full disk serves as soon as what it found is in the store', async () => {
+    const { database, store, data_dir, recorder, disk } = await onDisk(4 * MB);
+    const { settle } = store;
+    store.settle = down;
+    for (let index = 0; index < 40; index++) await recorder.attempt(attempt(`open${index}`));
+    await callAll(recorder, 200, { flushes: false });
+    const copy = asKilled(data_dir);
+    const full = boundedDisk(copy, 4 * MB);
+    full.taken_bytes = 4 * MB - 1_000 - (4 * MB - disk.space(data_dir).free_bytes);
+    const next = await start(ledgerStore(database.queries, database.engine), copy, { disk: full });
+    await next.flush();
+    await expect.poll(() => next.admits(), { timeout: PATIENCE }).toBe(true);
+    expect(await callAll(next, 100, { name: 'again' })).toBe(0);
+    store.settle = settle;
+  });
+
+  test('of settled segments no more is kept than the setting says', async () => {
+    const { store } = await setUp();
+    const data_dir = freshDir();
+    const disk = boundedDisk(data_dir, 16 * MB);
+    const recorder = await start(store, data_dir, { disk, journal_keep: { ms: 3_600_000, bytes: 3 * MB } });
+    expect(await callAll(recorder, 200)).toBe(0);
+    await recorder.flush();
+    await expect.poll(() => recorder.state().journal_bytes).toBeLessThanOrEqual(3 * MB);
+    expect(recorder.state().journal_given_up_bytes).toBe(0);
+    expect(files(data_dir).some((name) => name.endsWith('.settled'))).toBe(true);
+  });
+
+  test('nothing goes that a store which was set back must still be sent, and a full disk does not keep it from being sent', async () => {
+    const { database, store, data_dir, recorder, disk } = await onDisk(8 * MB);
+    expect(await callAll(recorder, 100)).toBe(0);
+    await recorder.flush();
+    for (const table of ['ledger_generations', 'usage_days', 'activity_days'] as const)
+      await database.queries.deleteFrom(table).execute();
+    await database.queries.updateTable('ledger_nodes').set({ batch: 0 }).execute();
+    const { settle } = ledgerStore(database.queries, database.engine);
+    store.answers.push(async (batch) => {
+      const answer = await settle(batch);
+      disk.taken_bytes = disk.space(data_dir).free_bytes;
+      return answer;
+    });
+    await recorder.outcome(generation({ id: 'notices', cost_nano: 1 }), noHold('notices'));
+    await expect.poll(async () => (await stored(database)).length, { timeout: PATIENCE }).toBe(101);
+    await expect.poll(() => recorder.admits(), { timeout: PATIENCE }).toBe(true);
+    await expect.poll(() => files(data_dir).includes('owed.json'), { timeout: PATIENCE }).toBe(false);
+    expect(await callAll(recorder, 50, { name: 'later' })).toBe(0);
+  });
+});
