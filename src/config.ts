@@ -35,6 +35,10 @@ export interface Config {
   /** Absolute path. */
   data_dir: string;
   database_url: string | undefined;
+  /** The server itself, where `database_url` leads to a pooler. */
+  listen_url: string | undefined;
+  /** Connections of a process to PostgreSQL, beside the one for notifications. */
+  database_connections: number;
   /** Absolute path of the file that was read. */
   config_file: string | undefined;
   /** Whether the file is read again when it changes. */
@@ -67,6 +71,8 @@ export interface Config {
     hold: 'full' | 'sliced';
     /** What an attempt costs whose end was never told: what was set aside, or (soft only) what was metered. */
     unknown_outcome: 'hold' | 'metered';
+    /** For how long keys seen lately are served while the store does not answer; 0: they are refused. */
+    serve_without_store_ms: number;
     /** The output bound of a request under a budget that names none. */
     default_output_tokens: number;
     /** An output bound is never lowered below it for want of money. */
@@ -157,7 +163,9 @@ export function loadConfig(
     host: variable(environment, 'GATEWAY_HOST') ?? '127.0.0.1',
     port: integer(environment, 'GATEWAY_PORT', { min: 0, max: 65_535 }) ?? 8080,
     data_dir: resolve(variable(environment, 'GATEWAY_DATA_DIR') ?? './data'),
-    database_url: databaseUrl(environment),
+    database_url: databaseUrl(environment, 'DATABASE_URL'),
+    listen_url: listenUrl(environment),
+    database_connections: read?.value.database?.connections ?? limits.database_connections,
     config_file: file?.path,
     config_watch: choice(environment, 'GATEWAY_CONFIG_WATCH', ['on', 'off'] as const) !== 'off',
     management_key: longSecret(environment, 'GATEWAY_MANAGEMENT_KEY'),
@@ -183,6 +191,7 @@ export function loadConfig(
       budgets: read?.value.ledger?.budgets ?? 'strict',
       hold: read?.value.ledger?.hold ?? 'full',
       unknown_outcome: read?.value.ledger?.unknown_outcome ?? 'hold',
+      serve_without_store_ms: (read?.value.ledger?.on_store_outage?.serve_for ?? 0) * 1000,
       default_output_tokens: read?.value.ledger?.default_output_tokens ?? limits.output_tokens_default,
       min_output_tokens: read?.value.ledger?.min_output_tokens ?? limits.output_tokens_min,
     },
@@ -313,12 +322,19 @@ function longSecret(environment: Environment, name: 'GATEWAY_MANAGEMENT_KEY' | '
   return value;
 }
 
-function databaseUrl(environment: Environment): string | undefined {
-  const value = variable(environment, 'DATABASE_URL');
+function databaseUrl(environment: Environment, name: 'DATABASE_URL' | 'DATABASE_LISTEN_URL'): string | undefined {
+  const value = variable(environment, name);
   if (value !== undefined && !/^postgres(ql)?:\/\//.test(value)) {
-    throw new ConfigError(
-      'DATABASE_URL must start with postgres:// or postgresql://; leave it unset for the embedded store',
-    );
+    const otherwise = name === 'DATABASE_URL' ? '; leave it unset for the embedded store' : '';
+    throw new ConfigError(`${name} must start with postgres:// or postgresql://${otherwise}`);
+  }
+  return value;
+}
+
+function listenUrl(environment: Environment): string | undefined {
+  const value = databaseUrl(environment, 'DATABASE_LISTEN_URL');
+  if (value !== undefined && variable(environment, 'DATABASE_URL') === undefined) {
+    throw new ConfigError('DATABASE_LISTEN_URL is set and DATABASE_URL is not: set both, or neither');
   }
   return value;
 }

@@ -8,7 +8,7 @@ import type { Clock } from '../inference/call.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
-import type { ChangeFeed } from '../storage/change-feed.ts';
+import { StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
 
 export interface AuthenticateOptions {
   findByHash(hash: string): Promise<StoredKey | undefined>;
@@ -22,9 +22,11 @@ export interface AuthenticateOptions {
   management_key: string | undefined;
   /** Who the environment's management key acts for. */
   home: { organization_id: string; default_workspace_id: string; owner_user_id: string };
-  clock: Clock;
-  /** Tells of keys that changed, and whether it would have. */
-  changes: Pick<ChangeFeed, 'listen' | 'current'>;
+  /** By which keys expire: the store's. */
+  clock: Pick<Clock, 'now_ms'>;
+  memory: StoreMemoryOptions;
+  /** Whether an operator has revoked a key on this node, whatever the store says of it. */
+  isRevokedHere(key: Pick<StoredKey, 'hash' | 'label'>): boolean;
 }
 
 /** What of a workspace a call needs. */
@@ -42,10 +44,9 @@ interface Remembered {
   /** Null: the management key of the environment, which opens the door as long as it is set. */
   key: StoredKey | null;
   principal: Principal;
-  until_ms: number;
 }
 
-type Caller = Omit<Principal, 'budgets' | 'guardrails' | 'defaults' | 'logging'>;
+type Caller = Omit<Principal, 'budgets' | 'guardrails' | 'defaults' | 'logging' | 'is_served_without_store'>;
 
 /** Who calls with a key. */
 export function callerOf(key: StoredKey): Caller {
@@ -82,19 +83,17 @@ function loggingOf({ key_id }: Caller, workspace: WorkspaceFacts | undefined): P
 /**
  * Makes the check of secrets. A secret is looked up by its SHA-256, so comparing it takes the same time whatever it is.
  * Keys seen in the last seconds are answered from memory, with the budgets that they count against, while the feed is sure
- * to tell of changes; an expiry is checked every time. A key that was disabled, deleted or changed is never accepted as it
- * was once the feed's `heard` has resolved, nor with a limit that was changed.
+ * to tell of changes; an expiry is checked every time, by the store's clock. A key that was disabled, deleted or changed is
+ * never accepted as it was once the feed's `heard` has resolved, nor with a limit that was changed; unless the operator lets
+ * keys be served without the store, on a node that does not reach it.
  */
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
-  const { changes, clock, home } = options;
-  const known = new Map<string, Remembered>();
-  /** Rises with every change: an answer of the store that was asked for before may be older. */
-  let changed = 0;
-  changes.listen((change) => {
-    changed += 1;
+  const { clock, home, memory } = options;
+  const known = new StoreMemory<Remembered>(memory, {
+    size_max: limits.key_cache_entries_max,
+    sizeOf: () => 1,
     // A guardrail or a workspace limits many keys.
-    if (change === 'everything' || change.topic !== 'keys') known.clear();
-    else known.delete(change.id);
+    nameOf: ({ topic, id }) => (topic === 'keys' ? id : 'everything'),
   });
   const management =
     options.management_key === undefined ? undefined : Buffer.from(hash('sha256', options.management_key));
@@ -109,6 +108,9 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   };
 
   const accept = ({ key, principal }: Remembered): Principal => {
+    if (key !== null && options.isRevokedHere(key)) {
+      throw new GatewayError(401, 'This API key is revoked on this node of the gateway');
+    }
     if (key !== null && !isUsable(key, clock.now_ms())) {
       throw new GatewayError(401, key.disabled ? 'This API key is disabled' : 'This API key has expired');
     }
@@ -117,13 +119,9 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 
   const isManagement = (hashed: string) => management !== undefined && timingSafeEqual(Buffer.from(hashed), management);
 
-  const lookUp = async (hashed: string): Promise<Principal> => {
-    const changed_before = changed;
+  const ask = async (hashed: string): Promise<Remembered | undefined> => {
     const key = isManagement(hashed) ? null : await options.findByHash(hashed);
-    if (key === undefined) {
-      known.delete(hashed);
-      throw new GatewayError(401, 'Invalid API key');
-    }
+    if (key === undefined) return undefined;
     const caller = key === null ? environment : callerOf(key);
     const { organization_id, workspace_id: id_or_slug } = caller;
     const [budgets, guardrails, workspace] = await Promise.all([
@@ -132,22 +130,19 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
       options.findWorkspace({ organization_id, id_or_slug }),
     ]);
     const told = { ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
-    const principal: Principal = { ...caller, budgets, guardrails, ...told };
-    const remembered = { key, principal, until_ms: clock.monotonic_ms() + limits.key_cache_ms_max };
-    if (changed !== changed_before) return accept(remembered);
-    // The oldest entry leaves; a Map keeps the order of insertion.
-    known.delete(hashed);
-    if (known.size >= limits.key_cache_entries_max) known.delete(known.keys().next().value ?? '');
-    known.set(hashed, remembered);
-    return accept(remembered);
+    return { key, principal: { ...caller, budgets, guardrails, ...told } };
+  };
+
+  const lookUp = async (hashed: string): Promise<Principal> => {
+    const { value, is_served_without_store } = await known.read(hashed, () => ask(hashed));
+    if (value === undefined) throw new GatewayError(401, 'Invalid API key');
+    const principal = accept(value);
+    return is_served_without_store ? { ...principal, is_served_without_store } : principal;
   };
 
   return (secret) => {
     const hashed = hash('sha256', secret);
-    // First: the feed may notice only now that everything must be forgotten.
-    const current = changes.current();
-    const remembered = known.get(hashed);
-    if (current && remembered !== undefined && remembered.until_ms > clock.monotonic_ms()) return accept(remembered);
-    return lookUp(hashed);
+    const remembered = known.find(hashed);
+    return remembered === undefined ? lookUp(hashed) : accept(remembered);
   };
 }

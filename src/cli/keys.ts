@@ -1,9 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createSecret, keyState, type StoredKey } from '../accounts/key.ts';
-import { type Environment, loadConfig } from '../config.ts';
+import { type Config, type Environment, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { isStorable } from '../schemas/text.ts';
 import { keyStore } from '../storage/keys.ts';
+import { revokeLocally } from '../storage/local-revocations.ts';
+import { prepareDataDir } from './data-dir.ts';
 import { oneLine } from './one-line.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
@@ -11,8 +14,12 @@ const USAGE = `Usage: model-gateway keys create --management [--name NAME] [--co
        model-gateway keys create --name NAME [--config FILE]
        model-gateway keys list [--config FILE]
        model-gateway keys disable KEY [--config FILE]
+       model-gateway keys revoke --on-this-node KEY [--undo] [--config FILE]
 
 KEY is the hash of a key or its label. A key that create makes is shown once, by create alone.
+
+revoke does not need the store: gateways on this data directory refuse the key from then on, whatever the
+store says of it, until --undo.
 `;
 
 /** Makes a key in the default workspace, owned by the organization's owner. Gives its secret. */
@@ -74,7 +81,24 @@ function told(key: StoredKey): string {
   return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${oneLine(key.name)}\n`;
 }
 
-/** `model-gateway keys create|list|disable`: on the configured store, whether the gateway runs or not. */
+/** Returns when the gateways that run have seen it. */
+async function revokeOnThisNode({ data_dir }: Config, name: string, is_revoked: boolean): Promise<number> {
+  prepareDataDir(data_dir);
+  const refusal = revokeLocally(data_dir, name, is_revoked);
+  if (refusal !== undefined) {
+    process.stderr.write(`${refusal}\n`);
+    return 1;
+  }
+  await sleep(2 * limits.local_revocations_look_ms);
+  process.stdout.write(
+    is_revoked
+      ? 'Gateways on this data directory refuse the key from now on. Disable it in the store as well, when that answers.\n'
+      : 'What the store says of the key counts again on this node.\n',
+  );
+  return 0;
+}
+
+/** `model-gateway keys create|list|disable`: on the configured store, whether the gateway runs or not; `revoke`: without it. */
 export async function runKeys(args: string[], environment: Environment): Promise<number> {
   const { positionals, values } = parseArgs({
     args,
@@ -84,6 +108,8 @@ export async function runKeys(args: string[], environment: Environment): Promise
       help: { type: 'boolean', short: 'h', default: false },
       management: { type: 'boolean', default: false },
       name: { type: 'string' },
+      'on-this-node': { type: 'boolean', default: false },
+      undo: { type: 'boolean', default: false },
     },
   });
   if (values.help) {
@@ -104,6 +130,9 @@ export async function runKeys(args: string[], environment: Environment): Promise
   if (command === 'list' && named === undefined) {
     for (const key of await withStore(config, keysOf)) process.stdout.write(told(key));
     return 0;
+  }
+  if (command === 'revoke' && named !== undefined && rest.length === 0 && values['on-this-node']) {
+    return revokeOnThisNode(config, named, !values.undo);
   }
   if (command !== 'disable' || named === undefined || rest.length > 0) {
     process.stderr.write(USAGE);

@@ -23,6 +23,8 @@ export interface Principal {
   logging?: Logging;
   /** Null: as the gateway's settings say. */
   budget_mode: BudgetMode | null;
+  /** The store did not answer: the key is accepted as it was known to this node. Absent: it was known to be true. */
+  is_served_without_store?: boolean;
 }
 
 /** What becomes of a caller's requests beside their answers. */

@@ -18,6 +18,7 @@ import {
 import { limits } from '../limits.ts';
 import { BulkStatement, transact } from './bulk.ts';
 import type { Database, Queries } from './database.ts';
+import type { StoreClock } from './store-clock.ts';
 
 interface NodeRow extends Position {
   instance: string;
@@ -260,6 +261,21 @@ function activityRow(raise: ActivityRaise) {
     prompt_tokens: raise.prompt_tokens,
     completion_tokens: raise.completion_tokens,
     reasoning_tokens: raise.reasoning_tokens,
+  };
+}
+
+/** The same, which tells the clock what time it is at the store. */
+export function withTime(store: LedgerStore, clock: StoreClock): LedgerStore {
+  const timed = async <T extends object>(ask: () => Promise<T>): Promise<T> => {
+    const sent_ms = clock.monotonic_ms();
+    const answer = await ask();
+    if ('now' in answer && typeof answer.now === 'number') clock.told(answer.now, sent_ms);
+    return answer;
+  };
+  return {
+    ...store,
+    settle: (batch) => timed(() => store.settle(batch)),
+    watch: (node, at) => timed(() => store.watch(node, at)),
   };
 }
 
