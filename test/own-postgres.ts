@@ -40,9 +40,6 @@ export function folderForPostgres(): string {
   return folder;
 }
 
-/** Runs a program as PostgreSQL's user. */
-export const asPostgres = run;
-
 /** A PostgreSQL server of a test's own, which it may stop and freeze. */
 export interface OwnPostgres {
   url: string;

@@ -8,7 +8,7 @@ import type { Clock } from '../inference/call.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
-import { StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
+import { type Answer, StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
 
 export interface AuthenticateOptions {
   findByHash(hash: string): Promise<StoredKey | undefined>;
@@ -133,8 +133,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     return { key, principal: { ...caller, budgets, guardrails, ...told } };
   };
 
-  const lookUp = async (hashed: string): Promise<Principal> => {
-    const { value, is_served_without_store } = await known.read(hashed, () => ask(hashed));
+  const admit = ({ value, is_served_without_store }: Answer<Remembered>): Principal => {
     if (value === undefined) throw new GatewayError(401, 'Invalid API key');
     const principal = accept(value);
     return is_served_without_store ? { ...principal, is_served_without_store } : principal;
@@ -142,7 +141,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 
   return (secret) => {
     const hashed = hash('sha256', secret);
-    const remembered = known.find(hashed);
-    return remembered === undefined ? lookUp(hashed) : accept(remembered);
+    const found = known.find(hashed, () => ask(hashed));
+    return found instanceof Promise ? found.then(admit) : accept(found);
   };
 }

@@ -48,13 +48,13 @@ export function createOwnCredentials(options: {
     nameOf: ({ topic, id }) => (topic === 'keys' ? undefined : id),
   });
 
-  const lookUp = async (workspace_id: string): Promise<readonly OwnCredential[]> => {
-    const { value = [] } = await known.read(workspace_id, async () => {
-      const stored = await options.findEnabled(workspace_id);
-      return stored.map((one) => opened(one, options));
-    });
-    return value;
+  const ask = async (workspace_id: string): Promise<readonly OwnCredential[]> => {
+    const stored = await options.findEnabled(workspace_id);
+    return stored.map((one) => opened(one, options));
   };
 
-  return ({ workspace_id }) => known.find(workspace_id) ?? lookUp(workspace_id);
+  return ({ workspace_id }) => {
+    const found = known.find(workspace_id, () => ask(workspace_id));
+    return found instanceof Promise ? found.then(({ value = [] }) => value) : found;
+  };
 }

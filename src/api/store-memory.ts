@@ -14,7 +14,14 @@ export interface StoreMemoryOptions {
   serve_without_store_ms: number;
 }
 
-export interface Remembered<T> {
+/** What the store says; rejected where it does not answer, unless what is remembered may be used all the same. */
+export interface Answer<T> {
+  /** Undefined: there is none. */
+  value: T | undefined;
+  is_served_without_store: boolean;
+}
+
+interface Remembered<T> {
   value: T;
   /** The store was asked for it at this moment of the monotonic clock. */
   read_ms: number;
@@ -30,6 +37,8 @@ export class StoreMemory<T> {
   readonly #size_max: number;
   readonly #sizeOf: (value: T) => number;
   readonly #known = new Map<string, Remembered<T>>();
+  /** Reads that are under way, and how many changes there were when they began. */
+  readonly #reading = new Map<string, { changes: number; answer: Promise<Answer<T>> }>();
   #size = 0;
   /** Rises with every change: an answer of the store that was asked for before may be older. */
   #changes = 0;
@@ -59,24 +68,26 @@ export class StoreMemory<T> {
     });
   }
 
-  /** What is known to be true now. */
-  find(name: string): T | undefined {
+  /** What is known to be true now; a promise where the store is asked, see `Answer`. */
+  find(name: string, ask: () => Promise<T | undefined>): T | Promise<Answer<T>> {
     const { changes, clock } = this.#options;
     // First: the feed may notice only now that everything must be forgotten.
-    const current = changes.current();
+    if (!changes.current()) return this.#read(name, ask);
     const known = this.#known.get(name);
-    if (!current || known === undefined) return undefined;
-    return clock.monotonic_ms() - known.read_ms < limits.key_cache_ms_max ? known.value : undefined;
+    if (known !== undefined && clock.monotonic_ms() - known.read_ms < limits.key_cache_ms_max) return known.value;
+    // Many requests want a record that has just grown old. What was asked for before a change may be older than that; and
+    // whoever cannot be sure to have heard of changes asks for himself.
+    const reading = this.#reading.get(name);
+    if (reading?.changes === this.#changes) return reading.answer;
+    const answer = this.#read(name, ask);
+    const own = { changes: this.#changes, answer };
+    this.#reading.set(name, own);
+    const end = () => this.#reading.get(name) === own && this.#reading.delete(name);
+    answer.then(end, end);
+    return answer;
   }
 
-  /**
-   * What the store says; undefined: there is none. Rejects where the store does not answer, unless what is remembered may
-   * be used all the same: then `is_served_without_store`.
-   */
-  async read(
-    name: string,
-    ask: () => Promise<T | undefined>,
-  ): Promise<{ value: T | undefined; is_served_without_store: boolean }> {
+  async #read(name: string, ask: () => Promise<T | undefined>): Promise<Answer<T>> {
     const { clock, read_ms_max } = this.#options;
     const changes_before = this.#changes;
     const read_ms = clock.monotonic_ms();

@@ -149,6 +149,7 @@ async function build(
     database_url: config.listen_url ?? config.database_url,
     through: config.listen_url === undefined ? undefined : database.queries,
     is_restless: config.ledger.serve_without_store_ms > 0,
+    onRefused: () => database.shedConnection(),
     onTime: (store_ms, sent_ms) => clock.told(store_ms, sent_ms),
     listens: true,
     onSilence: (reason) => log.warn({ reason }, 'changes of others are not heard; the store is asked for every key'),

@@ -43,6 +43,8 @@ export interface Database {
   readonly clock: StoreClock;
   /** False: the store does not answer requests. */
   isReachable(): boolean;
+  /** Gives up a connection to PostgreSQL, where it has more than one: another part of this process needs it. */
+  shedConnection(): void;
   /** Open now, the one for notifications apart; 0 on the embedded store. */
   connections(): number;
   /** Answers when the store answers; for readiness. */
@@ -72,6 +74,14 @@ function serverOf(database_url: string): string {
   }
 }
 
+/** Which database and schema a connection is in. */
+async function placeOf(queries: Queries): Promise<string | undefined> {
+  const { rows } = await sql<{ place: string }>`SELECT current_database() || ' ' || current_schema() AS place`.execute(
+    queries,
+  );
+  return rows[0]?.place;
+}
+
 async function openPostgres(url: string, options: DatabaseOptions): Promise<Database> {
   const { onConnectionLost = () => {}, onReach = () => {}, listen_url } = options;
   const { statement_ms_max = limits.database_statement_ms_max } = options;
@@ -81,7 +91,9 @@ async function openPostgres(url: string, options: DatabaseOptions): Promise<Data
   // A migration, and the wait for another process that migrates, take as long as they take.
   const unbounded = { statement_ms_max: 0, connections_max: 1, is_pooled: false, onConnectionLost, onAnswer: () => {} };
   const patient = new Kysely<Tables>({ dialect: postgresDialect(openPool(listen_url ?? url, unbounded)) });
+  let place: string | undefined;
   try {
+    place = await placeOf(patient);
     await migrate(patient, 'postgres');
   } finally {
     await patient.destroy();
@@ -95,9 +107,7 @@ async function openPostgres(url: string, options: DatabaseOptions): Promise<Data
     try {
       const sent_ms = clock.monotonic_ms();
       const question = { text: POSTGRES_TIME, query_timeout: limits.store_read_ms_max };
-      const { rows } = await (client as { query(question: object): Promise<{ rows: { now: number }[] }> }).query(
-        question,
-      );
+      const { rows } = await client.ask<{ now: number }>(question);
       for (const { now } of rows) clock.told(now, sent_ms);
     } finally {
       client.release();
@@ -124,6 +134,11 @@ async function openPostgres(url: string, options: DatabaseOptions): Promise<Data
   };
   try {
     await tellTime();
+    if (is_pooled && place !== (await placeOf(queries))) {
+      throw new Error(
+        'DATABASE_LISTEN_URL does not lead to the database and schema of DATABASE_URL. Name the same in both.',
+      );
+    }
   } catch (error) {
     await close();
     throw error;
@@ -134,6 +149,7 @@ async function openPostgres(url: string, options: DatabaseOptions): Promise<Data
     prompt,
     clock,
     isReachable: () => !reach.is_away,
+    shedConnection: () => pool.shed(),
     connections: () => pool.connections,
     ping: async () => void (await sql`SELECT 1`.execute(prompt)),
     close,
@@ -176,7 +192,7 @@ async function openSqlite(options: DatabaseOptions): Promise<Database> {
   }
   const ping = async () => void (await sql`SELECT 1`.execute(queries));
   // The store is on this machine: its time is the machine's, and it answers as long as its thread is there.
-  const here = { clock: clockOf(options), isReachable: () => true, connections: () => 0 };
+  const here = { clock: clockOf(options), isReachable: () => true, connections: () => 0, shedConnection() {} };
   return { engine: 'sqlite', queries, prompt: queries, ...here, ping, close };
 }
 

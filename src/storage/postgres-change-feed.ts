@@ -4,6 +4,7 @@ import { Client } from 'pg';
 import { limits } from '../limits.ts';
 import type { Announcement, ChangeFeed } from './change-feed.ts';
 import type { Queries } from './database.ts';
+import { isRefusal } from './postgres-pool.ts';
 import type { MachineClock } from './store-clock.ts';
 
 const machineClock: MachineClock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
@@ -20,6 +21,8 @@ export interface PostgresChangeFeedOptions {
   is_restless?: boolean | undefined;
   /** Told the store's time, and when it was asked for. */
   onTime?: ((store_ms: number, sent_ms: number) => void) | undefined;
+  /** Called when the server has no connection to spare. */
+  onRefused?: (() => void) | undefined;
   /** Told that notifications do not arrive, so that everything is read from the store, and that they do again. */
   onSilence?: ((reason: string) => void) | undefined;
   onReturn?: (() => void) | undefined;
@@ -189,7 +192,8 @@ export class PostgresChangeFeed implements ChangeFeed {
       this.#pooled = rows[0]?.pid !== (client as Client & { processID?: number | null }).processID;
       if (this.#pooled) throw new Error('a pooler');
       await client.query(`LISTEN ${this.#channel}`);
-    } catch {
+    } catch (error) {
+      if (isRefusal(error)) this.#options.onRefused?.();
       client.connection.stream.destroy();
       lost();
       return;

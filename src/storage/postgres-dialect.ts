@@ -1,9 +1,9 @@
 import { type Dialect, PostgresDialect, type PostgresPoolClient } from 'kysely';
 import { types } from 'pg';
 import { limits } from '../limits.ts';
-import { PostgresPool } from './postgres-pool.ts';
+import { type MortalClient, PostgresPool } from './postgres-pool.ts';
 import type { StoreReach } from './store-reach.ts';
-import { isUnavailable, StoreUnavailable } from './unavailable.ts';
+import { inTime, isUnavailable, StoreUnavailable } from './unavailable.ts';
 
 /** Type ids of pg_type.dat in PostgreSQL's sources. */
 const INT8 = 20;
@@ -68,8 +68,8 @@ export function postgresDialect(pool: PostgresPool): Dialect {
 }
 
 /**
- * Kysely on the same pool for what requests wait for: each statement has `store_read_ms_max`, the wait for a connection
- * included, and none is sent while the store does not answer. Its end leaves the pool open.
+ * Kysely on the same pool for what requests wait for: a connection and its statements have `store_read_ms_max` together,
+ * and none is asked for while the store does not answer. Its end leaves the pool open.
  */
 export function promptDialect(pool: PostgresPool, reach: StoreReach): Dialect {
   return new PostgresDialect({
@@ -77,15 +77,12 @@ export function promptDialect(pool: PostgresPool, reach: StoreReach): Dialect {
       async connect() {
         if (reach.is_away) throw new StoreUnavailable('The store does not answer');
         const until_ms = performance.now() + limits.store_read_ms_max;
-        const client = await missing(reach, pool.connect(limits.store_read_ms_max, true));
-        return {
-          query: <Row>(text: string, values: readonly unknown[]) => {
-            const query_timeout = Math.max(1, until_ms - performance.now());
-            const question = { text, values: [...values], query_timeout };
-            return missing(reach, (client as { query(question: object): Promise<QueryResult<Row>> }).query(question));
-          },
-          release: client.release,
-        } as unknown as PostgresPoolClient;
+        try {
+          return new PromptClient(await pool.connect(limits.store_read_ms_max), until_ms, reach);
+        } catch (error) {
+          reach.missed();
+          throw error;
+        }
       },
       end: async () => {},
       options: {},
@@ -93,14 +90,37 @@ export function promptDialect(pool: PostgresPool, reach: StoreReach): Dialect {
   });
 }
 
-type QueryResult<Row> = { command: 'SELECT'; rowCount: number; rows: Row[] };
+/**
+ * A connection lent to a request. The request leaves when its time is over; the connection goes back when its statement is
+ * done, so that a server that is only slow loses none. On one that does not answer at all it is closed at once.
+ */
+class PromptClient implements PostgresPoolClient {
+  readonly #client: MortalClient;
+  readonly #until_ms: number;
+  readonly #reach: StoreReach;
+  #asked: Promise<unknown> = Promise.resolve();
 
-/** A store that does not answer is one that the next requests need not ask. */
-async function missing<T>(reach: StoreReach, work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    if (isUnavailable(error)) reach.missed();
-    throw error;
+  constructor(client: MortalClient, until_ms: number, reach: StoreReach) {
+    this.#client = client;
+    this.#until_ms = until_ms;
+    this.#reach = reach;
   }
+
+  // Kysely's type has a second form, for cursors, which nothing here uses.
+  readonly query = (async (text: string, values: readonly unknown[]) => {
+    const query_timeout = limits.database_connect_ms_max;
+    const asked = this.#client.ask({ text, values: [...values], query_timeout });
+    this.#asked = asked.catch(() => undefined);
+    try {
+      return await inTime(asked, Math.max(1, this.#until_ms - performance.now()));
+    } catch (error) {
+      if (isUnavailable(error)) this.#reach.missed();
+      if (this.#reach.is_away) void this.#client.die();
+      throw error;
+    }
+  }) as PostgresPoolClient['query'];
+
+  readonly release = (): void => {
+    void this.#asked.then(() => this.#client.release());
+  };
 }

@@ -9,7 +9,7 @@ const REFUSED = /^(?:53...|57P03)$/;
 /** What PgBouncer says at its bound, without a code of its own. */
 const REFUSED_TEXT = /no more connections allowed/;
 
-function isRefusal(error: unknown): boolean {
+export function isRefusal(error: unknown): boolean {
   const { code, message } = error as { code?: unknown; message?: unknown };
   return (typeof code === 'string' && REFUSED.test(code)) || REFUSED_TEXT.test(String(message));
 }
@@ -46,6 +46,11 @@ export class MortalClient extends Client {
         throw error;
       },
     ) as never;
+  }
+
+  /** The same with a bound of its own. */
+  ask<Row>(question: { text: string; values?: unknown[]; query_timeout: number }): Promise<{ rows: Row[] }> {
+    return this.query(question);
   }
 
   get is_usable(): boolean {
@@ -97,6 +102,8 @@ export class PostgresPool {
   #refusal: Error | undefined;
   #retry_ms: number = limits.pool_retry_ms_min;
   #retry: NodeJS.Timeout | undefined;
+  /** The next one that comes back is closed. */
+  #sheds = false;
   #reaper: NodeJS.Timeout | undefined;
   #ended: PromiseWithResolvers<void> | undefined;
 
@@ -108,8 +115,8 @@ export class PostgresPool {
     return this.#open.size;
   }
 
-  /** Rejects with `StoreUnavailable` where there is none within `wait_ms`. `is_urgent`: before those that wait already. */
-  connect(wait_ms: number, is_urgent = false): Promise<MortalClient> {
+  /** First come, first served. Rejects with `StoreUnavailable` where there is none within `wait_ms`. */
+  connect(wait_ms: number): Promise<MortalClient> {
     if (this.#ended) return Promise.reject(new StoreUnavailable('The store is closed'));
     const idle = this.#idle.pop();
     if (idle !== undefined) return Promise.resolve(idle);
@@ -119,10 +126,18 @@ export class PostgresPool {
         reject(this.#unavailable(`No connection to the store was free within ${wait_ms} ms`));
       }, wait_ms);
       const waiter: Waiter = { resolve, reject, timer };
-      if (is_urgent) this.#waiters.unshift(waiter);
-      else this.#waiters.push(waiter);
+      this.#waiters.push(waiter);
       this.#openMore();
     });
+  }
+
+  /** Gives one connection up, unless it is the last, and opens none for a while: something else of this process needs one of a full server. */
+  shed(): void {
+    if (this.#open.size < 2) return;
+    this.#pause(limits.pool_retry_ms_max);
+    const idle = this.#idle.pop();
+    if (idle === undefined) this.#sheds = true;
+    else this.#close(idle);
   }
 
   /** Closes connections whose question was sent before this moment and is still not answered. */
@@ -162,7 +177,7 @@ export class PostgresPool {
       this.#waiters.length > this.#opening &&
       this.#open.size + this.#opening < this.#options.connections_max
     ) {
-      if (this.#refusal !== undefined && (this.#opening > 0 || this.#retry !== undefined)) return;
+      if (this.#retry !== undefined || (this.#refusal !== undefined && this.#opening > 0)) return;
       void this.#openOne();
     }
   }
@@ -206,15 +221,21 @@ export class PostgresPool {
     }
     const wait_ms = this.#retry_ms;
     this.#retry_ms = Math.min(wait_ms * 2, limits.pool_retry_ms_max);
+    this.#pause(wait_ms);
+  }
+
+  #pause(ms: number): void {
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
       this.#openMore();
-    }, wait_ms);
+    }, ms);
   }
 
   #takeBack(client: MortalClient, is_broken: boolean): void {
     if (!this.#open.has(client)) return;
-    if (is_broken || !client.is_usable || this.#ended) {
+    const is_shed = this.#sheds && this.#open.size > 1;
+    if (is_broken || is_shed || !client.is_usable || this.#ended) {
+      this.#sheds = false;
       this.#close(client);
       this.#openMore();
       return;

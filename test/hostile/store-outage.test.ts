@@ -1,7 +1,9 @@
 /** What a node does while PostgreSQL is stopped, frozen, cut off or slow, and that nothing is overspent by it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
+import { windowStarts } from '../../src/accounts/key.ts';
 import { openDatabase } from '../../src/storage/database.ts';
+import { keyStore } from '../../src/storage/keys.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
 import { type BreakingWay, breakingWay } from '../breaking-way.ts';
 import { runProgram } from '../command-line.ts';
