@@ -185,6 +185,17 @@ export async function createApp(options: AppOptions): Promise<App> {
     const refused = draining && !request.url.startsWith('/health');
     done(refused ? shuttingDown() : undefined);
   });
+  const { serve_without_store_ms } = config.ledger;
+  if (serve_without_store_ms > 0) {
+    // Whatever was changed or revoked: nodes that do not reach the store may not know of it until then.
+    server.addHook('onRequest', (request, reply, done) => {
+      if (request.principal?.kind === 'management' && request.method !== 'GET') {
+        const until = new Date(clock.now_ms() + serve_without_store_ms).toISOString();
+        reply.header('x-gateway-unreachable-nodes-serve-until', until);
+      }
+      done();
+    });
+  }
   const { running } = server;
   const routes = collectRoutes(server);
 

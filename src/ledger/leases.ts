@@ -123,7 +123,7 @@ export class Leases {
       .filter(({ line }) => line.available_nano < Math.max(1, needed_nano))
       .sort((a, b) => a.line.available_nano + a.elsewhere - b.line.available_nano - b.elsewhere);
     const { budget, spent_nano, resets_at } = short!.line;
-    return { granted_nano: 0, lines, refusal: budgetRefusal({ budget, spent_nano, needed_nano, resets_at }) };
+    return { granted_nano: 0, lines, refusal: budgetRefusal({ budget, spent_nano, needed_nano, resets_at, now }) };
   }
 
   #momentOf({ at }: Ask): number {
@@ -499,11 +499,13 @@ export class Leases {
 
   #refusal(ask: Ask, lines: readonly HoldLine[]): GatewayError {
     const { budget, lease, share } = this.#shortest(lines, ask.least_nano);
+    const now = this.#options.now();
     return budgetRefusal({
       budget,
       spent_nano: lease.spent,
       needed_nano: ask.least_nano + share,
-      resets_at: windowEnd(budget.reset_interval, this.#options.now()),
+      resets_at: windowEnd(budget.reset_interval, now),
+      now,
     });
   }
 

@@ -196,7 +196,7 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
         expect(tally(known)).toEqual({ 200: 60 });
         await sleep(1_500);
         // Sixty, were each of them looked up.
-      expect((await reads()) - before).toBeLessThan(40);
+        expect((await reads()) - before).toBeLessThan(40);
         const authorization = `Bearer ${one.management_key}`;
         const disabled = await one.call('PATCH', `/keys/${hash}`, { disabled: true }, { authorization });
         expect(disabled.status).toBe(200);
