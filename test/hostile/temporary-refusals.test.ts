@@ -14,7 +14,7 @@ const REQUESTS: [string, object][] = [
   ['/responses', { model: 'sandbox/echo', max_output_tokens: 20, input: TEXT, stream: true }],
   ['/completions', { model: 'sandbox/echo', max_tokens: 20, prompt: TEXT }],
   ['/completions', { model: 'sandbox/echo', max_tokens: 20, prompt: [TEXT, TEXT] }],
-  ['/embeddings', { model: 'sandbox/embedding', input: TEXT }],
+  ['/embeddings', { model: 'sandbox/embed', input: TEXT }],
 ];
 
 let gateway: TestGateway;
