@@ -31,7 +31,7 @@ export async function freePort(): Promise<number> {
 }
 
 /** A folder that PostgreSQL's user may write to. */
-export function folderForPostgres(): string {
+function folderForPostgres(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-postgres-'));
   if (!is_root) return folder;
   const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));

@@ -83,7 +83,11 @@ describeStores('a store that does not answer', ({ engine, freshUrl }) => {
       const { way, gateway } = await setUp();
       way.set(state);
       await becomes(() => chat(gateway), REFUSED);
-      await becomes(async () => ({ value: await metric(gateway, 'gateway_store_reachable') }), { value: 0 });
+      const called = async () => {
+        await chat(gateway);
+        return { value: await metric(gateway, 'gateway_store_reachable') };
+      };
+      await becomes(called, { value: 0 });
       // Each of these would wait for the store by itself, were it asked.
       const many = await Promise.all(Array.from({ length: 50 }, () => chat(gateway)));
       for (const one of many) expect(one).toMatchObject(REFUSED);
