@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createVault } from './accounts/vault.ts';
 import { createTranscription } from './api/audio/create-transcription.ts';
 import { authPages } from './api/auth/auth-pages.ts';
-import { createAuthenticate } from './api/authenticate.ts';
+import { type AuthenticateOptions, createAuthenticate } from './api/authenticate.ts';
 import { countModels } from './api/catalog/count-models.ts';
 import { getModel } from './api/catalog/get-model.ts';
 import { listModelEndpoints } from './api/catalog/list-model-endpoints.ts';
@@ -119,6 +119,9 @@ export interface AppOptions {
   /** What stored credentials are encrypted with. */
   secret: string;
   recorder: Recorder;
+  /** Whether an operator has revoked a key on this node alone. */
+  isRevokedHere: AuthenticateOptions['isRevokedHere'];
+  /** The store's time, and this machine's monotonic clock. */
   clock: Clock;
   /** Absent: `Math.random`. */
   chance?: (() => number) | undefined;
@@ -147,7 +150,6 @@ export async function createApp(options: AppOptions): Promise<App> {
   const routers = () => served().config.routing;
   const listingsFor = createListings();
   const listings = () => listingsFor(catalog(), routers());
-  const keys = keyStore(database.queries);
   const generations = generationStore(database.queries);
   const upstream = createUpstream(config.timeouts);
   const services = createServices();
@@ -161,17 +163,25 @@ export async function createApp(options: AppOptions): Promise<App> {
   let starting = true;
   let draining = false;
 
+  const memoryOptions = {
+    clock: database.clock,
+    changes,
+    // The embedded store has bounds of its own, and no network to wait for.
+    read_ms_max: database.engine === 'postgres' ? limits.store_read_ms_max : undefined,
+    serve_without_store_ms: config.ledger.serve_without_store_ms,
+  };
   const authenticate = createAuthenticate({
-    findByHash: keys.findByHash,
-    findAncestors: keys.findAncestors,
-    findOwner: organizationStore(database.queries).findOwner,
-    findBudgets: budgetStore(database.queries).findBySubjects,
-    findGuardrails: guardrailStore(database.queries).listHolding,
-    findWorkspace: workspaceStore(database.queries).find,
+    findByHash: keyStore(database.prompt).findByHash,
+    findAncestors: keyStore(database.prompt).findAncestors,
+    findOwner: organizationStore(database.prompt).findOwner,
+    findBudgets: budgetStore(database.prompt).findBySubjects,
+    findGuardrails: guardrailStore(database.prompt).listHolding,
+    findWorkspace: workspaceStore(database.prompt).find,
     management_key: config.management_key,
     home,
     clock,
-    changes,
+    memory: memoryOptions,
+    isRevokedHere: options.isRevokedHere,
   });
   const server = createServer({
     authenticate,
@@ -188,19 +198,29 @@ export async function createApp(options: AppOptions): Promise<App> {
     const refused = draining && !request.url.startsWith('/health');
     done(refused ? shuttingDown() : undefined);
   });
+  const { serve_without_store_ms } = config.ledger;
+  if (serve_without_store_ms > 0) {
+    // Whatever was changed or revoked: nodes that do not reach the store may not know of it until then.
+    server.addHook('onRequest', (request, reply, done) => {
+      if (request.principal?.kind === 'management' && request.method !== 'GET') {
+        const until = new Date(clock.now_ms() + serve_without_store_ms).toISOString();
+        reply.header('x-gateway-unreachable-nodes-serve-until', until);
+      }
+      done();
+    });
+  }
   const { running } = server;
   metrics.watchConnections(server.connections.count);
   const routes = collectRoutes(server);
 
   const ownCredentials = createOwnCredentials({
-    findEnabled: byokStore(database.queries).findEnabled,
+    findEnabled: byokStore(database.prompt).findEnabled,
     vault: createVault(options.secret),
     takesJson(slug) {
       const dialect = wholeCatalog().provider(slug)?.dialect;
       return dialect !== undefined && dialects.get(dialect)?.json_credentials === true;
     },
-    clock,
-    changes,
+    memory: memoryOptions,
     log,
   });
   const turns = createTurnVault({
@@ -216,7 +236,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const envelopes = createEnvelopes(options.secret);
   const responses = createStoredResponses({
-    store: storedResponseStore(database.queries),
+    // A conversation is read while its request waits; what is written has a bound of its own.
+    store: { ...storedResponseStore(database.queries), find: storedResponseStore(database.prompt).find },
     vault: createVault(options.secret),
     retention_days: config.responses.retention_days,
     now_ms: clock.now_ms,
@@ -225,7 +246,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const stored = config.responses.store ? responses : undefined;
   const rates = createRateLimits({
     rules: () => served().config.rate_limits,
-    store: rateWindowStore(database.queries, database.engine),
+    store: rateWindowStore(database.prompt, database.engine),
     clock,
     log,
     metrics,
@@ -312,6 +333,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       ? undefined
       : createProbes({ ...config.probes, database, change, home, catalog, inference, statistics, health, clock, log });
   metrics.watchRecorder(() => recorder.state());
+  metrics.watchStore(database);
   metrics.watchEndpoints(() => endpointStates({ health, statistics, now_ms: clock.now_ms() }));
   const ledger = ledgerOperations(database.queries, database.engine);
   metrics.watchDoubt(async () => ({

@@ -38,6 +38,10 @@ export interface Config {
   /** Absolute path. */
   data_dir: string;
   database_url: string | undefined;
+  /** The server itself, where `database_url` leads to a pooler. */
+  listen_url: string | undefined;
+  /** Connections of a process to PostgreSQL, beside the one for notifications. */
+  database_connections: number;
   /** Absolute path of the file that was read. */
   config_file: string | undefined;
   /** Whether the file is read again when it changes. */
@@ -154,7 +158,9 @@ export function loadConfig(
     host,
     port: integer(environment, 'GATEWAY_PORT', { min: 0, max: 65_535 }) ?? 8080,
     data_dir: resolve(variable(environment, 'GATEWAY_DATA_DIR') ?? './data'),
-    database_url: databaseUrl(environment),
+    database_url: databaseUrl(environment, 'DATABASE_URL'),
+    listen_url: listenUrl(environment),
+    database_connections: read?.value.database?.connections ?? limits.database_connections,
     config_file: file?.path,
     config_watch: choice(environment, 'GATEWAY_CONFIG_WATCH', ['on', 'off'] as const) !== 'off',
     management_key: longSecret(environment, 'GATEWAY_MANAGEMENT_KEY'),
@@ -306,12 +312,19 @@ function longSecret(environment: Environment, name: 'GATEWAY_MANAGEMENT_KEY' | '
   return value;
 }
 
-function databaseUrl(environment: Environment): string | undefined {
-  const value = variable(environment, 'DATABASE_URL');
+function databaseUrl(environment: Environment, name: 'DATABASE_URL' | 'DATABASE_LISTEN_URL'): string | undefined {
+  const value = variable(environment, name);
   if (value !== undefined && !/^postgres(ql)?:\/\//.test(value)) {
-    throw new ConfigError(
-      'DATABASE_URL must start with postgres:// or postgresql://; leave it unset for the embedded store',
-    );
+    const otherwise = name === 'DATABASE_URL' ? '; leave it unset for the embedded store' : '';
+    throw new ConfigError(`${name} must start with postgres:// or postgresql://${otherwise}`);
+  }
+  return value;
+}
+
+function listenUrl(environment: Environment): string | undefined {
+  const value = databaseUrl(environment, 'DATABASE_LISTEN_URL');
+  if (value !== undefined && variable(environment, 'DATABASE_URL') === undefined) {
+    throw new ConfigError('DATABASE_LISTEN_URL is set and DATABASE_URL is not: set both, or neither');
   }
   return value;
 }

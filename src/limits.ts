@@ -825,8 +825,8 @@ export const limits = {
   /** How long a request waits for money that lies idle at other nodes, and how often its node asks meanwhile. */
   recall_wait_ms: 700,
   recall_ask_ms: 25,
-  /** How much longer it waits where the store has not answered yet whether there is any. */
-  admission_store_ms_max: 2_300,
+  /** How much longer it waits where the store has not answered yet whether there is any: `store_read_ms_max` in all. */
+  admission_store_ms_max: 300,
   /**
    * A call counts in the windows of the moment at which it came, unless that is so far from the store's time; which is asked
    * for where the clocks of this machine moved against each other by as much.
@@ -870,7 +870,29 @@ export const limits = {
   database_turn_ms_max: 30_000,
   /** Prepared statements kept per SQLite connection. */
   database_statements_max: 100,
-  database_connections_max: 10,
+  /** Connections of a process to PostgreSQL, beside the one for notifications; setting `database.connections`. */
+  database_connections: 4,
+  database_connections_min: 2,
+  database_connections_max: 100,
+  /** After a server refused a connection, when the next is tried: doubled from the first to the last. */
+  pool_retry_ms_min: 50,
+  pool_retry_ms_max: 1_000,
+  /** A connection that nobody used for so long is closed, unless it is the last. */
+  pool_idle_ms: 10_000,
+  /** What a request waits for the store in all, before it is refused or goes on without. */
+  store_read_ms_max: 1_000,
+  /** For how long a node may serve without the store, at most; setting `ledger.on_store_outage.serve_for`. */
+  serve_without_store_seconds_max: 300,
+  /** How often the list of keys that are revoked on this node is looked at. */
+  local_revocations_look_ms: 250,
+  local_revocations_max: 10_000,
+  local_revocations_bytes_max: 1024 * 1024,
+  /** How often a store that does not answer is asked whether it does again. */
+  store_probe_ms: 250,
+  /** An answer of the store that was on its way for longer does not tell its time, where that is known. */
+  store_clock_way_ms_max: 500,
+  /** A machine's clock that is further from the store's is warned of. */
+  store_skew_ms: 2_000,
   database_connect_ms_max: 5_000,
   database_statement_ms_max: 30_000,
 

@@ -38,7 +38,22 @@ test('every operation has its own id, a success, and the statuses of the contrac
   expect(new Set(ids).size).toBe(ids.length);
   expect(ids.filter((id) => id === undefined)).toEqual([]);
   const statuses = Object.keys(document.paths['/api/v1/chat/completions']?.['post']?.responses ?? {});
-  expect(statuses).toEqual(['200', '400', '401', '402', '403', '404', '408', '413', '422', '429', '431', '500', '502', '503']);
+  expect(statuses).toEqual([
+    '200',
+    '400',
+    '401',
+    '402',
+    '403',
+    '404',
+    '408',
+    '413',
+    '422',
+    '429',
+    '431',
+    '500',
+    '502',
+    '503',
+  ]);
 });
 
 test('references lead somewhere, and no inner extension is documented', () => {

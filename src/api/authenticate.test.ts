@@ -3,6 +3,7 @@ import { hashSecret, type StoredKey } from '../accounts/key.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import type { Announcement } from '../storage/change-feed.ts';
+import { StoreUnavailable } from '../storage/unavailable.ts';
 import { type AuthenticateOptions, createAuthenticate } from './authenticate.ts';
 
 const NOW = Date.parse('2026-11-21T10:00:00.000Z');
@@ -37,10 +38,11 @@ function setUp(
   find: (hash: string) => Promise<StoredKey | undefined>,
   findBudgets: (subjects: readonly string[]) => Promise<Budget[]> = async () => [],
   findWorkspace: AuthenticateOptions['findWorkspace'] = async () => undefined,
+  serve_without_store_ms = 0,
   findAncestors: AuthenticateOptions['findAncestors'] = async () => [],
 ) {
   let listener: (change: Announcement | 'everything') => void = () => {};
-  const state = { asked: 0, current: true, at_ms: 0 };
+  const state = { asked: 0, current: true, at_ms: 0, heard_ms: 0, is_sure: true, revoked: '' };
   const authenticate = createAuthenticate({
     findByHash: (hash) => {
       state.asked += 1;
@@ -53,12 +55,24 @@ function setUp(
     management_key: 'the management key of the environment',
     home: { organization_id: 'organization', default_workspace_id: 'workspace' },
     findOwner: async () => 'owner',
-    clock: { now_ms: () => NOW + state.at_ms, monotonic_ms: () => state.at_ms },
-    changes: {
-      listen: (added) => {
-        listener = added;
+    clock: { now_ms: () => NOW + state.at_ms },
+    isRevokedHere: ({ hash }) => hash === state.revoked,
+    memory: {
+      clock: {
+        monotonic_ms: () => state.at_ms,
+        get is_sure() {
+          return state.is_sure;
+        },
       },
-      current: () => state.current,
+      changes: {
+        listen: (added) => {
+          listener = added;
+        },
+        current: () => state.current,
+        heardUntil_ms: () => state.heard_ms,
+      },
+      read_ms_max: undefined,
+      serve_without_store_ms,
     },
   });
   const take = async (secret: string) => (await authenticate(secret)).key_id;
@@ -218,6 +232,7 @@ test('a key is read anew when one that it was made with changes, and expires wit
     async (hash) => keys.get(hash),
     undefined,
     undefined,
+    0,
     async () => [keys.get(parent.hash) ?? parent],
   );
   for (const secret of ['parent', 'child', 'child']) await take(secret);
@@ -231,6 +246,9 @@ test('a key is read anew when one that it was made with changes, and expires wit
   await expect(take('child')).rejects.toMatchObject(disabled);
   keys.set(parent.hash, parent);
   tell(aboutKey('parent'));
+  state.revoked = parent.hash;
+  await expect(take('child')).rejects.toMatchObject({ status: 401 });
+  state.revoked = '';
   state.at_ms = 999;
   await take('child');
   const asked = state.asked;
@@ -256,6 +274,7 @@ test('a key counts against the limits of all keys that it was made with, but man
         : [budget('a', 'the limit of the guardrail "this API key" for this API key')];
     },
     undefined,
+    0,
     async () => ancestors,
   );
   const principal = await authenticate('child');
@@ -268,4 +287,67 @@ test('a key counts against the limits of all keys that it was made with, but man
   // A name that an application chose gives no rates.
   const rate_name = undefined;
   expect(principal).toMatchObject({ rate_name, parents: [{ key_hash: hashSecret('parent'), key_id: 6, rate_name }] });
+});
+
+/** A store that holds one key and then goes away; what it was served with is remembered for a minute. */
+async function withoutStore(serve_without_store_ms = 60_000, key = keyOf('a')) {
+  const away = new StoreUnavailable('away');
+  let answer: () => Promise<StoredKey> = async () => key;
+  const made = setUp(() => answer(), undefined, undefined, serve_without_store_ms);
+  await made.take('a');
+  answer = () => Promise.reject(away);
+  made.state.current = false;
+  const comeBack = (found: StoredKey) => {
+    answer = async () => found;
+  };
+  return { ...made, away, comeBack };
+}
+
+test('a store that does not answer refuses all keys, unless the operator lets them be served without it', async () => {
+  const { take, away } = await withoutStore(0);
+  await expect(take('a')).rejects.toBe(away);
+});
+
+test('a key seen lately is served without the store for as long as was set, from when the last change would have been heard', async () => {
+  const { take, state, authenticate, away } = await withoutStore();
+  state.heard_ms = 30_000;
+  state.at_ms = 89_999;
+  expect(await authenticate('a')).toMatchObject({ key_id: 7, is_served_without_store: true });
+  state.at_ms = 90_000;
+  await expect(take('a')).rejects.toBe(away);
+});
+
+test('a key that this node has not seen is not served without the store', async () => {
+  const { take, away } = await withoutStore();
+  await expect(take('b')).rejects.toBe(away);
+});
+
+test('a key that was changed is not served without the store as it was before', async () => {
+  const { take, tell, away } = await withoutStore();
+  tell(aboutKey('a'));
+  await expect(take('a')).rejects.toBe(away);
+});
+
+test('a key that expires meanwhile is refused, and one that is revoked on this node', async () => {
+  const expiring = await withoutStore(60_000, keyOf('a', { expires_at: new Date(NOW + 1_000).toISOString() }));
+  expiring.state.at_ms = 1_000;
+  await expect(expiring.take('a')).rejects.toMatchObject({ status: 401, message: 'This API key has expired' });
+  const revoked = await withoutStore();
+  revoked.state.revoked = hashSecret('a');
+  await expect(revoked.take('a')).rejects.toMatchObject({ status: 401 });
+});
+
+test('nothing is served without the store on a machine that slept since it was heard: how long ago that is, is not known', async () => {
+  const { take, state, away } = await withoutStore();
+  state.is_sure = false;
+  await expect(take('a')).rejects.toBe(away);
+});
+
+test('the store is believed again as soon as it answers', async () => {
+  const { take, authenticate, comeBack } = await withoutStore();
+  expect(await authenticate('a')).toHaveProperty('is_served_without_store');
+  comeBack(keyOf('a'));
+  expect(await authenticate('a')).not.toHaveProperty('is_served_without_store');
+  comeBack(keyOf('a', { disabled: true }));
+  await expect(take('a')).rejects.toMatchObject({ status: 401 });
 });

@@ -9,7 +9,7 @@ import type { Clock } from '../inference/call.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
-import type { ChangeFeed } from '../storage/change-feed.ts';
+import { type Answer, StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
 
 export interface AuthenticateOptions {
   findByHash(hash: string): Promise<StoredKey | undefined>;
@@ -26,9 +26,11 @@ export interface AuthenticateOptions {
   /** Where the environment's management key acts, and for whom: the owner, who may be another one later. */
   home: { organization_id: string; default_workspace_id: string };
   findOwner(organization_id: string): Promise<string | undefined>;
-  clock: Clock;
-  /** Tells of keys that changed, and whether it would have. */
-  changes: Pick<ChangeFeed, 'listen' | 'current'>;
+  /** By which keys expire: the store's. */
+  clock: Pick<Clock, 'now_ms'>;
+  memory: StoreMemoryOptions;
+  /** Whether an operator has revoked a key on this node, whatever the store says of it. */
+  isRevokedHere(key: Pick<StoredKey, 'hash' | 'label'>): boolean;
 }
 
 /** What of a workspace a call needs. */
@@ -46,10 +48,9 @@ interface Remembered {
   /** The key, its parent, and so on; none for the management key of the environment, which is valid as long as it is set. */
   lineage: readonly StoredKey[];
   principal: Principal;
-  until_ms: number;
 }
 
-type Caller = Omit<Principal, 'budgets' | 'guardrails' | 'defaults' | 'logging'>;
+type Caller = Omit<Principal, 'budgets' | 'guardrails' | 'defaults' | 'logging' | 'is_served_without_store'>;
 
 /** The name by which `rate_limits.keys` finds a key: an application could choose that of another key. */
 function rateName({ made_by, name }: StoredKey): string | undefined {
@@ -102,20 +103,19 @@ function loggingOf(
 /**
  * Makes the check of secrets. A secret is looked up by its SHA-256, so comparing it takes the same time whatever it is.
  * Keys seen in the last seconds are answered from memory, with the budgets that they count against, while the feed is sure
- * to tell of changes; an expiry is checked every time. A key that was disabled, deleted or changed is never accepted as it
- * was once the feed's `heard` has resolved, nor with a limit that was changed. The same holds for a change of a key that it
- * was made with.
+ * to tell of changes; an expiry is checked every time, by the store's clock. A key that was disabled, deleted or changed is
+ * never accepted as it was once the feed's `heard` has resolved, nor with a limit that was changed; unless the operator lets
+ * keys be served without the store, on a node that does not reach it. The same holds for a change of a key that it was made
+ * with.
  */
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
-  const { changes, clock, home } = options;
-  const known = new Map<string, Remembered>();
-  /** Rises with every change: an answer of the store that was asked for before may be older. */
-  let changed = 0;
-  changes.listen((change) => {
-    changed += 1;
+  const { clock, home, memory } = options;
+  const known = new StoreMemory<Remembered>(memory, {
+    size_max: limits.key_cache_entries_max,
+    sizeOf: () => 1,
     // A guardrail or a workspace limits many keys.
-    if (change === 'everything' || change.topic !== 'keys') known.clear();
-    else forgetKey(change.id);
+    nameOf: ({ topic, id }) => (topic === 'keys' ? id : 'everything'),
+    dependsOn: ({ lineage }, name) => lineage.length > 1 && lineage.some((key) => key.hash === name),
   });
   const management =
     options.management_key === undefined ? undefined : Buffer.from(hash('sha256', options.management_key));
@@ -129,14 +129,10 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     budget_mode: null,
   });
 
-  const forgetKey = (hash: string) => {
-    known.delete(hash);
-    for (const [descendant, { lineage }] of known) {
-      if (lineage.length > 1 && lineage.some((key) => key.hash === hash)) known.delete(descendant);
-    }
-  };
-
   const accept = ({ lineage, principal }: Remembered): Principal => {
+    if (lineage.some(options.isRevokedHere)) {
+      throw new GatewayError(401, 'This API key is revoked on this node of the gateway');
+    }
     const refusal = keyRefusal(lineage, clock.now_ms());
     if (refusal !== undefined) throw new GatewayError(401, refusal);
     return principal;
@@ -154,13 +150,9 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 
   const isManagement = (hashed: string) => management !== undefined && timingSafeEqual(Buffer.from(hashed), management);
 
-  const lookUp = async (hashed: string): Promise<Principal> => {
-    const changed_before = changed;
+  const ask = async (hashed: string): Promise<Remembered | undefined> => {
     const key = isManagement(hashed) ? null : await options.findByHash(hashed);
-    if (key === undefined) {
-      known.delete(hashed);
-      throw new GatewayError(401, 'Invalid API key');
-    }
+    if (key === undefined) return undefined;
     const ancestors = key === null || key.parent_hash === null ? [] : await options.findAncestors(hashed);
     const caller = key === null ? await environmentCaller() : callerOf(key, ancestors);
     const { organization_id, workspace_id: id_or_slug } = caller;
@@ -170,23 +162,19 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
       options.findWorkspace({ organization_id, id_or_slug }),
     ]);
     const told = { ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
-    const principal: Principal = { ...caller, budgets, guardrails, ...told };
     const lineage = key === null ? [] : [key, ...ancestors];
-    const remembered = { lineage, principal, until_ms: clock.monotonic_ms() + limits.key_cache_ms_max };
-    if (changed !== changed_before) return accept(remembered);
-    // The oldest entry leaves; a Map keeps the order of insertion.
-    known.delete(hashed);
-    if (known.size >= limits.key_cache_entries_max) known.delete(known.keys().next().value ?? '');
-    known.set(hashed, remembered);
-    return accept(remembered);
+    return { lineage, principal: { ...caller, budgets, guardrails, ...told } };
+  };
+
+  const admit = ({ value, is_served_without_store }: Answer<Remembered>): Principal => {
+    if (value === undefined) throw new GatewayError(401, 'Invalid API key');
+    const principal = accept(value);
+    return is_served_without_store ? { ...principal, is_served_without_store } : principal;
   };
 
   return (secret) => {
     const hashed = hash('sha256', secret);
-    // First: the feed may notice only now that everything must be forgotten.
-    const current = changes.current();
-    const remembered = known.get(hashed);
-    if (current && remembered !== undefined && remembered.until_ms > clock.monotonic_ms()) return accept(remembered);
-    return lookUp(hashed);
+    const found = known.find(hashed, () => ask(hashed));
+    return found instanceof Promise ? found.then(admit) : accept(found);
   };
 }

@@ -1,9 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createSecret, keyState, type StoredKey } from '../accounts/key.ts';
-import { type Environment, loadConfig } from '../config.ts';
+import { type Config, type Environment, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { isStorable } from '../schemas/text.ts';
 import { keyStore } from '../storage/keys.ts';
+import { revokeLocally } from '../storage/local-revocations.ts';
+import { prepareDataDir } from './data-dir.ts';
 import { oneLine } from './one-line.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
@@ -11,10 +14,14 @@ const USAGE = `Usage: model-gateway keys create --management [--name NAME] [--co
        model-gateway keys create --name NAME [--config FILE]
        model-gateway keys list [--made-by-applications] [--config FILE]
        model-gateway keys disable KEY [--config FILE]
+       model-gateway keys revoke --on-this-node KEY [--undo] [--config FILE]
 
 KEY is the hash of a key or its label. A key that create makes is shown once, by create alone. With --made-by-applications,
 list shows the keys that applications got by authorization codes, and by whom: the hash of the parent key, session, or
 unknown, for keys made before parents were recorded, which are bound to no parent.
+
+revoke does not need the store: gateways on this data directory refuse the key from then on, whatever the
+store says of it, until --undo.
 `;
 
 /** Makes a key in the default workspace, owned by the organization's owner. Gives its secret. */
@@ -84,7 +91,24 @@ function lineOf(key: StoredKey, columns: { granted_by: boolean }): string {
   return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${granted_by}${oneLine(key.name)}\n`;
 }
 
-/** `model-gateway keys create|list|disable`: on the configured store, whether the gateway runs or not. */
+/** Returns when the gateways that run have seen it. */
+async function revokeOnThisNode({ data_dir }: Config, name: string, is_revoked: boolean): Promise<number> {
+  prepareDataDir(data_dir);
+  const refusal = revokeLocally(data_dir, name, is_revoked);
+  if (refusal !== undefined) {
+    process.stderr.write(`${refusal}\n`);
+    return 1;
+  }
+  await sleep(2 * limits.local_revocations_look_ms);
+  process.stdout.write(
+    is_revoked
+      ? 'Gateways on this data directory refuse the key from now on. Disable it in the store as well, when that answers.\n'
+      : 'What the store says of the key counts again on this node.\n',
+  );
+  return 0;
+}
+
+/** `model-gateway keys create|list|disable`: on the configured store, whether the gateway runs or not; `revoke`: without it. */
 export async function runKeys(args: string[], environment: Environment): Promise<number> {
   const { positionals, values } = parseArgs({
     args,
@@ -95,6 +119,8 @@ export async function runKeys(args: string[], environment: Environment): Promise
       'made-by-applications': { type: 'boolean', default: false },
       management: { type: 'boolean', default: false },
       name: { type: 'string' },
+      'on-this-node': { type: 'boolean', default: false },
+      undo: { type: 'boolean', default: false },
     },
   });
   if (values.help) {
@@ -117,6 +143,9 @@ export async function runKeys(args: string[], environment: Environment): Promise
     const keys = (await withStore(config, keysOf)).filter((key) => !granted_by || key.made_by !== null);
     for (const key of keys) process.stdout.write(lineOf(key, { granted_by }));
     return 0;
+  }
+  if (command === 'revoke' && named !== undefined && rest.length === 0 && values['on-this-node']) {
+    return revokeOnThisNode(config, named, !values.undo);
   }
   if (command !== 'disable' || named === undefined || rest.length > 0) {
     process.stderr.write(USAGE);

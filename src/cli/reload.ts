@@ -38,6 +38,8 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   port: 'fixed',
   data_dir: 'fixed',
   database_url: 'fixed',
+  listen_url: 'fixed',
+  database_connections: { needs_restart: 'database.connections' },
   config_file: 'fixed',
   config_watch: 'fixed',
   management_key: 'fixed',

@@ -11,7 +11,8 @@ import { realClock } from '../ledger/ledger-clock.ts';
 import { startRecorder } from '../ledger/recorder.ts';
 import { modelQuirks } from '../providers/model-quirks.ts';
 import { openDatabase } from '../storage/database.ts';
-import { ledgerStore } from '../storage/ledger.ts';
+import { ledgerStore, withTime } from '../storage/ledger.ts';
+import { followRevocations } from '../storage/local-revocations.ts';
 import { openChangeFeed } from '../storage/open-change-feed.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
@@ -21,6 +22,7 @@ import { firstHome, firstKey } from './first-start.ts';
 import { type Reloaded, takeOver } from './reload.ts';
 import { systemClock } from './system-clock.ts';
 import { addSandbox, withSandbox } from './with-sandbox.ts';
+import { databaseOf } from './with-store.ts';
 
 /** A gateway that serves. */
 export interface Gateway {
@@ -91,6 +93,13 @@ function servedOf(config: Config): Served {
   };
 }
 
+function tellReach(log: Logger, { ledger }: Config, away_ms: number | undefined): void {
+  const serve_for_s = ledger.serve_without_store_ms / 1000;
+  if (away_ms !== undefined) log.info({ away_ms: Math.round(away_ms) }, 'the store answers again');
+  else if (serve_for_s === 0) log.error('the store does not answer; requests are refused with 503 until it does');
+  else log.error({ serve_for_s }, 'the store does not answer; keys that were seen lately are served for so long');
+}
+
 /** Opens the store, replays the journal, builds the service and listens. A start that fails closes what it opened. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const opened = new AsyncDisposableStack();
@@ -117,7 +126,7 @@ async function build(
   options: GatewayOptions,
   opened: AsyncDisposableStack,
 ): Promise<Pick<Gateway, 'app' | 'replace'> & { config: Config; makeFirstKey(): Promise<string | undefined> }> {
-  const { log, clock = systemClock } = options;
+  const { log, clock: machine = systemClock } = options;
   const sandbox = options.config.sandbox ? await withSandbox(options.config) : undefined;
   if (sandbox) opened.defer(() => sandbox.stop());
   const config = sandbox?.config ?? options.config;
@@ -125,32 +134,51 @@ async function build(
   closeDataDir(config.data_dir, log);
   const database = await openDatabase({
     data_dir: config.data_dir,
-    database_url: config.database_url,
+    ...databaseOf(config),
+    clock: machine,
     onConnectionLost: (error) => log.warn({ err: error }, 'a connection to the store broke'),
+    onReach: (away_ms) => tellReach(log, config, away_ms),
+    onSkew: (skew_ms) =>
+      log.warn(
+        { skew_ms: Math.round(skew_ms) },
+        "this machine's clock is more than two seconds from the store's, which counts; set it by NTP",
+      ),
     onLost: options.onStoreLost,
   });
   opened.defer(() => database.close());
+  const { clock } = database;
   const home = await firstHome(database, clock);
   const changes = await openChangeFeed({
     data_dir: config.data_dir,
-    database_url: config.database_url,
+    database_url: config.listen_url ?? config.database_url,
+    through: config.listen_url === undefined ? undefined : database.queries,
+    is_restless: config.ledger.serve_without_store_ms > 0,
+    onRefused: () => database.shedConnection(),
+    onTime: (store_ms, sent_ms) => clock.adjust(store_ms, sent_ms),
     listens: true,
     onSilence: (reason) => log.warn({ reason }, 'changes of others are not heard; the store is asked for every key'),
     onReturn: () => log.info('changes of others are heard again'),
   });
   opened.defer(() => changes.stop());
   let served = servedOf(config);
+  const store = ledgerStore(database.queries, database.engine);
   const recorder = await startRecorder({
     data_dir: config.data_dir,
-    store: ledgerStore(database.queries, database.engine),
+    store: database.engine === 'postgres' ? withTime(store, clock) : store,
     journal_sync: config.ledger.journal_sync,
     journal_keep: { ms: config.ledger.journal_keep_hours * 3_600_000, bytes: config.ledger.journal_keep_bytes },
     unknown_outcome: config.ledger.unknown_outcome,
+    isStoreAway: () => !database.isReachable(),
     lookup: createLookup({ catalog: served.catalog, providers: config.providers }),
-    clock: realClock(clock.now_ms),
+    // It knows the store's time by itself, and watches for where the machine's own jumps.
+    clock: realClock(machine.now_ms),
     log,
   });
   opened.defer(() => recorder.stop());
+  const revocations = followRevocations(config.data_dir, (err) =>
+    log.error({ err }, 'the keys that are revoked on this node cannot be read; those read before stay revoked'),
+  );
+  opened.defer(() => revocations.stop());
   const metrics = createMetrics();
   const own: MetricsSource = { content_type: metrics.registry.contentType, text: () => metrics.registry.metrics() };
   options.onMetrics?.(metrics.registry);
@@ -161,6 +189,7 @@ async function build(
     home,
     secret: config.secret ?? secretOf(config.data_dir),
     recorder,
+    isRevokedHere: revocations.has,
     clock,
     chance: options.chance,
     log,

@@ -9,6 +9,12 @@ import { prepareDataDir } from './data-dir.ts';
 import { firstHome, firstKey } from './first-start.ts';
 import { systemClock } from './system-clock.ts';
 
+/** How a process of this configuration reaches its store. */
+export function databaseOf(config: Config): Pick<DatabaseOptions, 'database_url' | 'listen_url' | 'connections_max'> {
+  const { database_url, listen_url, database_connections: connections_max } = config;
+  return { database_url, listen_url, connections_max };
+}
+
 /** What a command works with: the store of the configured gateway, and its one way to change things. */
 export interface OpenStore {
   database: Database;
@@ -25,14 +31,14 @@ export async function withStore<T>(
   options: Pick<DatabaseOptions, 'statement_ms_max'> = {},
 ): Promise<T> {
   prepareDataDir(config.data_dir);
-  const { data_dir, database_url } = config;
-  const database = await openDatabase({ data_dir, database_url, ...options });
+  const { data_dir } = config;
+  const database = await openDatabase({ data_dir, ...databaseOf(config), ...options });
   try {
     const home = await firstHome(database, systemClock);
     const management_key = await firstKey(config, database, { home, clock: systemClock });
     // What a command answers is on the other stream, for scripts.
     if (management_key !== undefined) announceKey(management_key, process.stderr);
-    const changes = await openChangeFeed({ data_dir, database_url, listens: false });
+    const changes = await openChangeFeed({ data_dir, database_url: config.database_url, listens: false });
     try {
       const change = createChange({ database, changes, now: systemClock.now_ms });
       const { organization_id, owner_user_id: user_id } = home;

@@ -18,6 +18,7 @@ import { giveBackMemory } from './give-back-memory.ts';
 import { createReloader, type Reloaded, tellReload } from './reload.ts';
 import { systemClock } from './system-clock.ts';
 import { addSandbox, withSandbox } from './with-sandbox.ts';
+import { databaseOf } from './with-store.ts';
 import { addUpMetrics, type CountedMetrics, type WorkersMetrics } from './workers-metrics.ts';
 
 /** What the parent settles for all its workers. */
@@ -186,7 +187,7 @@ async function freePort({ host, port }: Config): Promise<number> {
 
 /** Migrates and makes the first organization before any worker runs, so that they find everything ready. */
 async function prepareStore(config: Config): Promise<void> {
-  const database = await openDatabase({ data_dir: config.data_dir, database_url: config.database_url });
+  const database = await openDatabase({ data_dir: config.data_dir, ...databaseOf(config) });
   try {
     await firstHome(database, systemClock);
   } finally {

@@ -499,12 +499,38 @@ export const ConfigFile = Type.Object(
           unknown_outcome: Type.Optional(oneOf(['hold', 'metered'])),
           default_output_tokens: Type.Optional(count),
           min_output_tokens: Type.Optional(count),
+          on_store_outage: Type.Optional(
+            Type.Object(
+              {
+                serve_for: Type.Integer({
+                  minimum: 1,
+                  maximum: limits.serve_without_store_seconds_max,
+                  description: `a whole number of seconds from 1 to ${limits.serve_without_store_seconds_max}`,
+                }),
+              },
+              { ...strict, description: 'an object with serve_for' },
+            ),
+          ),
         },
         {
           ...strict,
           description:
-            'an object with journal_sync, journal_keep_hours, journal_keep_bytes, lost_node_release_after, unknown_price, budgets, hold, unknown_outcome, default_output_tokens and min_output_tokens',
+            'an object with journal_sync, journal_keep_hours, journal_keep_bytes, lost_node_release_after, unknown_price, budgets, hold, unknown_outcome, default_output_tokens, min_output_tokens and on_store_outage',
         },
+      ),
+    ),
+    database: Type.Optional(
+      Type.Object(
+        {
+          connections: Type.Optional(
+            Type.Integer({
+              minimum: limits.database_connections_min,
+              maximum: limits.database_connections_max,
+              description: `a whole number from ${limits.database_connections_min} to ${limits.database_connections_max}`,
+            }),
+          ),
+        },
+        { ...strict, description: 'an object with connections' },
       ),
     ),
     http: Type.Optional(

@@ -17,23 +17,20 @@ export interface LedgerConfig {
   hold: 'full' | 'sliced';
   /** What an attempt costs whose end nobody knows: what was set aside or is expected, or (soft only) what was metered. */
   unknown_outcome: 'hold' | 'metered';
+  /** For how long keys seen lately are served while the store does not answer; 0: they are refused. */
+  serve_without_store_ms: number;
   /** The output bound of a request under a budget that names none. */
   default_output_tokens: number;
   /** An output bound is never lowered below it for want of money. */
   min_output_tokens: number;
 }
 
-/** For how long a node may serve without the store, in seconds. */
-function serveFor_s(section: object | undefined): number {
-  const { on_store_outage } = (section ?? {}) as { on_store_outage?: { serve_for?: number } };
-  return on_store_outage?.serve_for ?? 0;
-}
-
 /** Reads the section `ledger`. `call_ms_max`: how long the longest call may take. */
 export function readLedger(file: ReadFile | undefined, call_ms_max: number): LedgerConfig {
   const section = file?.value.ledger;
   const release_s = section?.lost_node_release_after;
-  const least_s = Math.max(limits.node_lost_ms / 1000, serveFor_s(section) + call_ms_max / 1000);
+  const serve_for_s = section?.on_store_outage?.serve_for ?? 0;
+  const least_s = Math.max(limits.node_lost_ms / 1000, serve_for_s + call_ms_max / 1000);
   if (file !== undefined && release_s !== undefined && release_s <= least_s) {
     throw file.wrong(
       ['ledger', 'lost_node_release_after'],
@@ -49,6 +46,7 @@ export function readLedger(file: ReadFile | undefined, call_ms_max: number): Led
     budgets: section?.budgets ?? 'strict',
     hold: section?.hold ?? 'full',
     unknown_outcome: section?.unknown_outcome ?? 'hold',
+    serve_without_store_ms: serve_for_s * 1000,
     default_output_tokens: section?.default_output_tokens ?? limits.output_tokens_default,
     min_output_tokens: section?.min_output_tokens ?? limits.output_tokens_min,
   };

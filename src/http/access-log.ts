@@ -13,6 +13,8 @@ export function requestLog(log: Logger, metrics: Metrics) {
     const { schema, url } = request.route;
     const status = reply.raw.statusCode;
     metrics.request({ operation: schema?.operationId ?? 'none', status, seconds: ms / 1000 });
+    const is_without_store = request.principal?.is_served_without_store === true;
+    if (is_without_store) metrics.servedWithoutStore();
     if (QUIET.test(request.url)) return;
     log.request({
       request_id: request.id,
@@ -22,6 +24,7 @@ export function requestLog(log: Logger, metrics: Metrics) {
       ms: Math.round(ms),
       key_id: request.principal?.key_id ?? null,
       ...(request.is_stopped ? { gateway_stopped: true } : reply.raw.writableFinished ? {} : { client_left: true }),
+      ...(is_without_store ? { served_without_store: true } : {}),
       ...request.log_facts,
     });
   };

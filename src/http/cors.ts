@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 const EXPOSED =
-  'etag, x-generation-id, x-provider-name, x-request-id, request-id, x-should-retry, retry-after, retry-after-ms, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset';
+  'etag, x-generation-id, x-provider-name, x-request-id, request-id, x-should-retry, retry-after, retry-after-ms, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-gateway-served-without-store';
 const METHODS = 'GET, OPTIONS, PATCH, DELETE, POST, PUT';
 const PREFLIGHT_S = '86400';
 

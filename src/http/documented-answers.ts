@@ -15,7 +15,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   201: 'What was made.',
   400: 'The request is wrong: the message names the field, and what is expected there.',
   401: 'No valid credential came with the request.',
-  402: 'A limit or the credits do not pay for the request; with `Retry-After`: only because of requests under way.',
+  402: 'A limit or the credits do not pay for the request; with `Retry-After`: requests under way hold what is left, or the limit starts anew then.',
   403: 'The credential may not do this, or a guardrail or content filter stands against it.',
   404: 'There is nothing of this name. Of a call: no endpoint may serve it; `error.metadata` has the `routing_funnel`, the `failed_routing_step` and the `constraint` to change.',
   408: 'The request did not come, or the provider did not answer, in time.',
@@ -37,6 +37,7 @@ export const documented_headers: Readonly<Record<string, Json>> = {
     'What `GET /generation` knows the call by; also of calls that fail after they were taken up.',
   ),
   'Retry-After': header('Seconds after which it is worth trying again, where that is known.', 'integer'),
+  'X-Should-Retry': header('`true`: the same request may pass later; official SDKs then try again.'),
   'X-RateLimit-Limit': header("Of a limit of the gateway's own: what it allows.", 'integer'),
   'X-RateLimit-Remaining': header('What is left of it.', 'integer'),
   'X-RateLimit-Reset': header('When it starts anew, in milliseconds since 1970.', 'integer'),
@@ -76,6 +77,7 @@ export function documentAnswers(method: string, operation: Operation): void {
       ...(runs_models && status === '200' ? ['X-Generation-Id'] : []),
       ...(is_cached && (status === '200' || status === '304') ? ['ETag', 'Cache-Control'] : []),
       ...(status === '402' || status === '429' || status === '503' ? ['Retry-After'] : []),
+      ...(status === '402' ? ['X-Should-Retry'] : []),
       ...(status === '429' ? ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] : []),
     ];
     if (names.length > 0) response.headers = refs(...names);

@@ -27,6 +27,8 @@ export interface Principal {
   budget_mode: BudgetMode | null;
   /** The ordinary keys that its key was made with, the nearest first; absent: none, as for most. What limits them limits its requests. */
   parents?: readonly ParentKey[];
+  /** The store did not answer: the key is accepted as it was known to this node. Absent: it was known to be true. */
+  is_served_without_store?: boolean;
 }
 
 /** A key that another one was made with. */

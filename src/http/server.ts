@@ -154,6 +154,7 @@ function requireAccess(route: RouteOptions): void {
 function identify(
   { authenticate, limitManagement }: ServerOptions,
   request: FastifyRequest,
+  reply: FastifyReply,
   done: (error?: Error) => void,
 ): void {
   const access = accessOf(request.route.config) ?? 'open';
@@ -168,6 +169,7 @@ function identify(
   };
   const accept = (principal: Principal) => {
     request.principal = principal;
+    if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
     if (access === 'key' || access === 'management') allow(access, principal);
     if (access === 'management') limitManagement?.(principal.key_hash ?? 'environment');
     done();
@@ -310,7 +312,7 @@ export function createServer(options: ServerOptions): Server {
   server.addHook('onRequest', (request, reply, done) => {
     // A body that nobody wants is not read.
     if (request.is404 || known.isShadowed(request)) sendNotFound(request, reply);
-    else identify(options, request, done);
+    else identify(options, request, reply, done);
   });
   boundBodies(server, options.memory);
   continueLate(server);

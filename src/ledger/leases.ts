@@ -26,6 +26,8 @@ export interface LeasesOptions {
   monotonic(): number;
   /** Told that something must be asked of the store, now. */
   onNeed(): void;
+  /** The store is known not to answer: nobody waits for it. */
+  isStoreAway(): boolean;
 }
 
 /** More than any limit, so asking for more changes nothing; the store's integers end not far above. */
@@ -121,7 +123,7 @@ export class Leases {
       .filter(({ line }) => line.available_nano < Math.max(1, needed_nano))
       .sort((a, b) => a.line.available_nano + a.elsewhere - b.line.available_nano - b.elsewhere);
     const { budget, spent_nano, resets_at } = short!.line;
-    return { granted_nano: 0, lines, refusal: budgetRefusal({ budget, spent_nano, needed_nano, resets_at }) };
+    return { granted_nano: 0, lines, refusal: budgetRefusal({ budget, spent_nano, needed_nano, resets_at, now }) };
   }
 
   #momentOf({ at }: Ask): number {
@@ -139,7 +141,15 @@ export class Leases {
     }
     const refused = this.#remembered(ask, lines);
     if (refused) throw refused;
-    if (this.#draining || this.#waiters.length >= limits.admissions_waiting_max) throw storeRefusal();
+    if (this.#options.isStoreAway()) {
+      // Nobody can be asked for the rest: what there is does, or nothing will.
+      const granted = Math.min(ask.full_nano, this.#available(lines));
+      if (this.#draining || granted < ask.least_nano || granted <= 0) throw storeRefusal();
+      this.#take(hold, lines, ask, granted);
+      return hold;
+    }
+    if (this.#draining) throw storeRefusal();
+    if (this.#waiters.length >= limits.admissions_waiting_max) throw storeRefusal();
     const { promise, resolve, reject } = Promise.withResolvers<Hold>();
     const deadline = this.#options.monotonic() + limits.recall_wait_ms;
     this.#waiters.push({ ask, hold, lines, deadline, asked_in: 0, is_heard: false, resolve, reject });
@@ -489,11 +499,13 @@ export class Leases {
 
   #refusal(ask: Ask, lines: readonly HoldLine[]): GatewayError {
     const { budget, lease, share } = this.#shortest(lines, ask.least_nano);
+    const now = this.#options.now();
     return budgetRefusal({
       budget,
       spent_nano: lease.spent,
       needed_nano: ask.least_nano + share,
-      resets_at: windowEnd(budget.reset_interval, this.#options.now()),
+      resets_at: windowEnd(budget.reset_interval, now),
+      now,
     });
   }
 

@@ -104,6 +104,7 @@ class Node implements Recorder {
       now: () => clock.monotonic() + this.#store_ahead_ms,
       monotonic: clock.monotonic,
       onNeed: () => this.#pipe.ask(),
+      isStoreAway: options.isStoreAway ?? (() => false),
     });
     this.#pipe = new Pipe({
       store,
@@ -187,7 +188,7 @@ class Node implements Recorder {
     if (wanted.length === 0) return this.#leases.preview(ask, []);
     for (let tries = 1; ; tries += 1) {
       const before = this.#pipe.settled();
-      const sums = await this.#store.look(wanted).catch(() => Promise.reject(storeRefusal()));
+      const sums = await this.#inTime(this.#store.look(wanted));
       // While a batch is on its way, its money is counted at both ends or at none.
       const is_still = before !== undefined && before === this.#pipe.settled();
       if (is_still || tries >= limits.preview_tries_max) return this.#leases.preview(ask, sums);
@@ -208,16 +209,23 @@ class Node implements Recorder {
 
   /** Asks the store for its time, once for all who need it. Rejects with a 503 where it does not answer. */
   #learnTime(): Promise<void> {
-    this.#learning ??= this.#store
-      .watch(this.#slot.node, this.#clock.now())
-      .then(
-        ({ now }) => this.#tellTime(now),
-        () => Promise.reject(storeRefusal()),
-      )
+    this.#learning ??= this.#inTime(this.#store.watch(this.#slot.node, this.#clock.now()))
+      .then(({ now }) => this.#tellTime(now))
       .finally(() => {
         this.#learning = undefined;
       });
     return this.#learning;
+  }
+
+  /** What a request waits for the store. Rejects with a 503 where it does not answer within a bound. */
+  async #inTime<T>(work: Promise<T>): Promise<T> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = this.#clock.setTimeout(() => reject(storeRefusal()), limits.store_read_ms_max);
+    try {
+      return await Promise.race([work.catch(() => Promise.reject(storeRefusal())), late]);
+    } finally {
+      this.#clock.clearTimeout(timer);
+    }
   }
 
   extend: Recorder['extend'] = async (hold, granted_nano) => {

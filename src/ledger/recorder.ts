@@ -30,6 +30,8 @@ export interface RecorderOptions {
   unknown_outcome: UnknownOutcome;
   /** Asked about such an attempt first. */
   lookup?: Lookup | undefined;
+  /** Whether the store is known not to answer; absent: that is not known. */
+  isStoreAway?: (() => boolean) | undefined;
 }
 
 interface RecorderState {

@@ -12,7 +12,7 @@ let leases: Leases;
 beforeEach(() => {
   now = 0;
   asked = 0;
-  leases = new Leases({ now: () => now, monotonic: () => now, onNeed: () => asked++ });
+  leases = new Leases({ now: () => now, monotonic: () => now, onNeed: () => asked++, isStoreAway: () => false });
   leases.open();
 });
 

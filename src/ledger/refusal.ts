@@ -20,8 +20,9 @@ export function budgetRefusal(facts: {
   needed_nano: number;
   /** Milliseconds since 1970; undefined: never. */
   resets_at: number | undefined;
+  now: number;
 }): GatewayError {
-  const { budget, spent_nano, needed_nano, resets_at } = facts;
+  const { budget, spent_nano, needed_nano, resets_at, now } = facts;
   const left_nano = Math.max(0, budget.limit_nano - spent_nano);
   const reset = resets_at === undefined ? null : new Date(resets_at).toISOString();
   const limit = `${budget.label} (${usd(budget.limit_nano)} ${WINDOW[budget.reset_interval]})`;
@@ -39,8 +40,15 @@ export function budgetRefusal(facts: {
       resets_at: reset,
       in_flight,
     },
-    ...(in_flight ? { headers: { 'retry-after': '1' } } : {}),
+    ...retryHeaders(in_flight ? now : budget.limit_nano >= needed_nano ? resets_at : undefined, now),
   });
+}
+
+/** What tells a client that the same request may pass later, and when; nothing where it will not by itself. */
+function retryHeaders(passes_at: number | undefined, now: number): { headers?: Record<string, string> } {
+  if (passes_at === undefined) return {};
+  const wait_s = Math.max(1, Math.ceil((passes_at - now) / 1000));
+  return { headers: { 'retry-after': String(wait_s), 'x-should-retry': 'true' } };
 }
 
 /** The 503 of a request for which money could not be asked: never a 402. */

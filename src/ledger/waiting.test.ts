@@ -13,7 +13,7 @@ const budget = (id: string): Budget => ({
 });
 function make() {
   const time = { ms: 0 };
-  const leases = new Leases({ now: () => time.ms, monotonic: () => time.ms, onNeed() {} });
+  const leases = new Leases({ now: () => time.ms, monotonic: () => time.ms, onNeed() {}, isStoreAway: () => false });
   leases.open();
   return { leases, time };
 }

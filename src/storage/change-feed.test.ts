@@ -10,7 +10,7 @@ import { limits } from '../limits.ts';
 import type { Announcement, ChangeFeed } from './change-feed.ts';
 import { type Database, openDatabase } from './database.ts';
 import { openChangeFeed } from './open-change-feed.ts';
-import type { FeedClock } from './postgres-change-feed.ts';
+import type { MachineClock } from './store-clock.ts';
 
 const cleanups: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {
@@ -23,7 +23,7 @@ async function openFeed(
   data_dir: string,
   database_url: string | undefined,
   onSilence = (_reason: string) => {},
-  clock?: FeedClock,
+  clock?: MachineClock,
 ) {
   const feed = await openChangeFeed({ data_dir, database_url, listens: true, onSilence, clock });
   cleanups.push(() => feed.stop());

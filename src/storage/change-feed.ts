@@ -25,6 +25,11 @@ export interface ChangeFeed {
    * memory is looked into, since listeners may be called by it.
    */
   current(): boolean;
+  /**
+   * Up to which moment of the monotonic clock this node has heard of every change: what it remembers was true then. Stays
+   * as it is while nothing is heard.
+   */
+  heardUntil_ms(): number;
   stop(): Promise<void>;
 }
 
@@ -38,6 +43,7 @@ export function localChangeFeed(): ChangeFeed {
     },
     listen: (listener) => void listeners.push(listener),
     current: () => true,
+    heardUntil_ms: () => performance.now(),
     stop: async () => {},
   };
 }

@@ -4,6 +4,8 @@ import { limits } from '../limits.ts';
 import { migrate } from './migrations.ts';
 import type { Tables } from './schema.ts';
 import { SqliteThread, sqliteDialect } from './sqlite-driver.ts';
+import { type MachineClock, StoreClock } from './store-clock.ts';
+import { StoreReach } from './store-reach.ts';
 
 /** What stores ask: the database itself, or a transaction on it. */
 export type Queries = Kysely<Tables>;
@@ -13,8 +15,18 @@ export interface DatabaseOptions {
   data_dir?: string | undefined;
   /** A PostgreSQL server in place of the embedded store. */
   database_url?: string | undefined;
+  /** Where `database_url` leads to a pooler that hands servers out by the transaction: the server itself. */
+  listen_url?: string | undefined;
+  /** How many connections a process opens to PostgreSQL, beside the one for notifications. */
+  connections_max?: number | undefined;
   /** Told about idle connections that broke; they are replaced. */
   onConnectionLost?: ((error: Error) => void) | undefined;
+  /** Called when the store stops answering requests, and with how long it was away when it answers again. */
+  onReach?: ((away_ms: number | undefined) => void) | undefined;
+  /** Called when this machine's clock is further from the store's than `limits.store_skew_ms`. */
+  onSkew?: ((skew_ms: number) => void) | undefined;
+  /** Default: the machine's. */
+  clock?: MachineClock | undefined;
   /** Told that the embedded store's thread has ended by itself: nothing can be asked of it any more. */
   onLost?: ((error: Error) => void) | undefined;
   /** What a statement may take on PostgreSQL, migrations apart. */
@@ -25,6 +37,16 @@ export interface DatabaseOptions {
 export interface Database {
   readonly engine: 'sqlite' | 'postgres';
   readonly queries: Queries;
+  /** The same for what requests wait for: bounded by `limits.store_read_ms_max`, and refused while the store does not answer. */
+  readonly prompt: Queries;
+  /** The store's time. */
+  readonly clock: StoreClock;
+  /** False: the store does not answer requests. */
+  isReachable(): boolean;
+  /** Gives up a connection to PostgreSQL, where it has more than one: another part of this process needs it. */
+  shedConnection(): void;
+  /** Open now, the one for notifications apart; 0 on the embedded store. */
+  connections(): number;
   /** Answers when the store answers; for readiness. */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -32,6 +54,15 @@ export interface Database {
 
 /** The embedded store's file name inside the data directory. */
 export const DATABASE_FILE = 'gateway.db';
+
+/** Milliseconds since 1970. */
+const POSTGRES_TIME = 'SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now';
+
+const machineClock: MachineClock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
+
+function clockOf({ clock = machineClock, onSkew = () => {} }: DatabaseOptions): StoreClock {
+  return new StoreClock(clock, onSkew);
+}
 
 /** The server a URL names, without user and password, for messages. */
 function serverOf(database_url: string): string {
@@ -43,23 +74,85 @@ function serverOf(database_url: string): string {
   }
 }
 
+/** Which database and schema a connection is in. */
+async function placeOf(queries: Queries): Promise<string | undefined> {
+  const { rows } = await sql<{ place: string }>`SELECT current_database() || ' ' || current_schema() AS place`.execute(
+    queries,
+  );
+  return rows[0]?.place;
+}
+
 async function openPostgres(url: string, options: DatabaseOptions): Promise<Database> {
-  const { onConnectionLost = () => {}, statement_ms_max = limits.database_statement_ms_max } = options;
+  const { onConnectionLost = () => {}, onReach = () => {}, listen_url } = options;
+  const { statement_ms_max = limits.database_statement_ms_max } = options;
   // Its driver is memory that the embedded store does not need.
-  const { postgresDialect } = await import('./postgres-dialect.ts');
+  const { openPool, postgresDialect, promptDialect } = await import('./postgres-dialect.ts');
+  const is_pooled = listen_url !== undefined && listen_url !== url;
   // A migration, and the wait for another process that migrates, take as long as they take.
-  const patient = new Kysely<Tables>({ dialect: postgresDialect(url, onConnectionLost, 0) });
+  const unbounded = { statement_ms_max: 0, connections_max: 1, is_pooled: false, onConnectionLost, onAnswer: () => {} };
+  const patient = new Kysely<Tables>({ dialect: postgresDialect(openPool(listen_url ?? url, unbounded)) });
+  let place: string | undefined;
   try {
+    place = await placeOf(patient);
     await migrate(patient, 'postgres');
   } finally {
     await patient.destroy();
   }
-  const queries = new Kysely<Tables>({ dialect: postgresDialect(url, onConnectionLost, statement_ms_max) });
+  const { connections_max = limits.database_connections } = options;
+  const onAnswer = () => reach.heard();
+  const pool = openPool(url, { statement_ms_max, connections_max, is_pooled, onConnectionLost, onAnswer });
+  const clock = clockOf(options);
+  const tellTime = async () => {
+    const client = await pool.connect(limits.store_read_ms_max);
+    try {
+      const sent_ms = clock.monotonic_ms();
+      const question = { text: POSTGRES_TIME, query_timeout: limits.store_read_ms_max };
+      const { rows } = await client.ask<{ now: number }>(question);
+      for (const { now } of rows) clock.adjust(now, sent_ms);
+    } finally {
+      client.release();
+    }
+  };
+  const reach = new StoreReach({
+    probe: tellTime,
+    onChange(away_ms) {
+      onReach(away_ms);
+      if (away_ms === undefined) return;
+      // Questions of before that are still not answered then are on connections that lead nowhere any more.
+      const before_ms = performance.now();
+      setTimeout(() => pool.closeHanging(before_ms), limits.store_read_ms_max).unref();
+    },
+  });
+  const queries = new Kysely<Tables>({ dialect: postgresDialect(pool) });
+  const prompt = new Kysely<Tables>({ dialect: promptDialect(pool, reach) });
+  const close = async () => {
+    reach.stop();
+    await prompt.destroy();
+    await queries.destroy();
+    // Kysely's destroy does nothing when no query was ever run.
+    await pool.end();
+  };
+  try {
+    await tellTime();
+    if (is_pooled && place !== (await placeOf(queries))) {
+      throw new Error(
+        'DATABASE_LISTEN_URL does not lead to the database and schema of DATABASE_URL. Name the same in both.',
+      );
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return {
     engine: 'postgres',
     queries,
-    ping: async () => void (await sql`SELECT 1`.execute(queries)),
-    close: () => queries.destroy(),
+    prompt,
+    clock,
+    isReachable: () => !reach.is_away,
+    shedConnection: () => pool.shed(),
+    connections: () => pool.connections,
+    ping: async () => void (await sql`SELECT 1`.execute(prompt)),
+    close,
   };
 }
 
@@ -78,7 +171,8 @@ export function unopened(file: string, cause: unknown): Error {
   return cause instanceof Error ? cause : new Error(String(cause));
 }
 
-async function openSqlite({ data_dir, onLost = () => {} }: DatabaseOptions): Promise<Database> {
+async function openSqlite(options: DatabaseOptions): Promise<Database> {
+  const { data_dir, onLost = () => {} } = options;
   const file = data_dir === undefined ? undefined : join(data_dir, DATABASE_FILE);
   const fault = (error: unknown) => (file === undefined ? error : unopened(file, error));
   const thread = await SqliteThread.start(file, onLost).catch((error: unknown) => {
@@ -96,7 +190,10 @@ async function openSqlite({ data_dir, onLost = () => {} }: DatabaseOptions): Pro
     await close().catch(() => {});
     throw fault(error);
   }
-  return { engine: 'sqlite', queries, ping: async () => void (await sql`SELECT 1`.execute(queries)), close };
+  const ping = async () => void (await sql`SELECT 1`.execute(queries));
+  // The store is on this machine: its time is the machine's, and it answers as long as its thread is there.
+  const here = { clock: clockOf(options), isReachable: () => true, connections: () => 0, shedConnection() {} };
+  return { engine: 'sqlite', queries, prompt: queries, ...here, ping, close };
 }
 
 /** Opens the store and brings it to this version. Fails with a plain sentence where it cannot. */

@@ -1,12 +1,12 @@
 import type { Database, Queries } from './database.ts';
-import { clockOf } from './store-clock.ts';
+import { storeNow } from './store-now.ts';
 
 /** Who of all processes probes an endpoint, and when. */
 export function endpointProbeStore(queries: Queries, engine: Database['engine']) {
   return {
     /** Whether the caller is the one that probes it now; nobody is again before so long. `at`: as for statistics. */
     claim: async (endpoint_id: string, every_ms: number, at: number): Promise<boolean> => {
-      const { now } = await queries.selectNoFrom(clockOf(engine, at).as('now')).executeTakeFirstOrThrow();
+      const { now } = await queries.selectNoFrom(storeNow(engine, at).as('now')).executeTakeFirstOrThrow();
       const claimed = await queries
         .insertInto('endpoint_probes')
         .values({ endpoint_id, probed_at: now })

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { limits } from '../limits.ts';
 import { BulkStatement } from './bulk.ts';
 import type { Database, Queries } from './database.ts';
-import { clockOf } from './store-clock.ts';
+import { storeNow } from './store-now.ts';
 
 /** What one process counted of one endpoint in a stretch of time; times in minutes since 1970. */
 export interface StatisticsRow {
@@ -59,7 +59,7 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
   );
 
   const now = async (at: number): Promise<number> => {
-    const { now } = await queries.selectNoFrom(clockOf(engine, at).as('now')).executeTakeFirstOrThrow();
+    const { now } = await queries.selectNoFrom(storeNow(engine, at).as('now')).executeTakeFirstOrThrow();
     return now;
   };
 

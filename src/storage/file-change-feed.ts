@@ -65,6 +65,7 @@ export function fileChangeFeed(data_dir: string): ChangeFeed {
       // Without a mark this process cannot tell; the next change makes it anew.
       return seen !== undefined;
     },
+    heardUntil_ms: () => performance.now(),
     stop: async () => {},
   };
 }

@@ -4,7 +4,7 @@ import type { GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Database, Queries } from './database.ts';
 import { bookLeases, findSilent, type MovedLeases, releaseLeases } from './lost-leases.ts';
-import { clockOf } from './store-clock.ts';
+import { storeNow } from './store-now.ts';
 import { USAGE_OF_KEY } from './verify-ledger.ts';
 
 /** A node that ever settled anything here, and what is set aside for it. */
@@ -48,7 +48,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
       const rows = await queries
         .selectFrom('ledger_nodes as n')
         .leftJoin('ledger_leases as l', (join) => join.onRef('l.node_id', '=', 'n.id').on('l.amount', '>', sql.lit(0)))
-        .select(['n.id', 'n.epoch', 'n.seen_at', clockOf(engine, at).as('now')])
+        .select(['n.id', 'n.epoch', 'n.seen_at', storeNow(engine, at).as('now')])
         .select(({ fn }) => fn.count<number>('l.amount').as('leases'))
         .select(sql<number>`CAST(COALESCE(SUM(l.amount), 0) AS BIGINT)`.as('leased_nano'))
         .groupBy(['n.id', 'n.epoch', 'n.seen_at'])
@@ -67,7 +67,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
         .selectFrom('ledger_leases as l')
         .innerJoin('ledger_nodes as n', 'n.id', 'l.node_id')
         .select(sql<number>`CAST(COALESCE(SUM(l.amount), 0) AS BIGINT)`.as('in_doubt'))
-        .where('n.seen_at', '<', sql<number>`${clockOf(engine, at)} - ${sql.lit(limits.node_lost_ms)}`)
+        .where('n.seen_at', '<', sql<number>`${storeNow(engine, at)} - ${sql.lit(limits.node_lost_ms)}`)
         .executeTakeFirstOrThrow();
       return in_doubt;
     },

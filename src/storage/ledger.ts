@@ -19,7 +19,8 @@ import { limits } from '../limits.ts';
 import { BulkStatement, transact } from './bulk.ts';
 import type { Database, Queries } from './database.ts';
 import { restoreLeases } from './lost-leases.ts';
-import { clockOf } from './store-clock.ts';
+import type { StoreClock } from './store-clock.ts';
+import { storeNow } from './store-now.ts';
 
 interface NodeRow extends Position {
   instance: string;
@@ -50,7 +51,7 @@ const bigint = (value: number) => sql`CAST(${value} AS BIGINT)`;
  * of a release: in a store that was set back before, a node may have registered that one.
  */
 function passQuery(engine: Database['engine']) {
-  return sql`UPDATE ledger_nodes SET batch = ${bigint(0)}, seen_at = ${clockOf(engine, 0)}
+  return sql`UPDATE ledger_nodes SET batch = ${bigint(0)}, seen_at = ${storeNow(engine, 0)}
     WHERE id = ${text('')} AND epoch = ${bigint(0)} AND batch = ${bigint(0)} AND instance <> '' RETURNING seen_at`;
 }
 
@@ -68,7 +69,7 @@ async function refusalOf(
 ): Promise<Exclude<SettleAnswer, { is: 'applied' }> | undefined> {
   const node = await tx
     .selectFrom('ledger_nodes')
-    .select(['epoch', 'batch', 'instance', clockOf(engine, batch.at).as('now')])
+    .select(['epoch', 'batch', 'instance', storeNow(engine, batch.at).as('now')])
     .where('id', '=', batch.node)
     .executeTakeFirst();
   const { epoch, batch: number, instance, now } = node ?? { epoch: 0, batch: 0, instance: '', now: batch.at };
@@ -280,6 +281,21 @@ function activityRow(raise: ActivityRaise) {
   };
 }
 
+/** The same, which tells the clock what time it is at the store. */
+export function withTime(store: LedgerStore, clock: StoreClock): LedgerStore {
+  const timed = async <T extends object>(ask: () => Promise<T>): Promise<T> => {
+    const sent_ms = clock.monotonic_ms();
+    const answer = await ask();
+    if ('now' in answer && typeof answer.now === 'number') clock.adjust(answer.now, sent_ms);
+    return answer;
+  };
+  return {
+    ...store,
+    settle: (batch) => timed(() => store.settle(batch)),
+    watch: (node, at) => timed(() => store.watch(node, at)),
+  };
+}
+
 /** The ledger at rest: nodes, generations and the usage they add up to. One batch is one transaction. */
 export function ledgerStore(queries: Queries, engine: Database['engine']): LedgerStore {
   const pass = new BulkStatement<object, { seen_at: number }>((tx) => passQuery(engine).compile(tx));
@@ -405,7 +421,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
     },
 
     watch: async (node, at) => {
-      const clock = clockOf(engine, at);
+      const clock = storeNow(engine, at);
       const found = await queries
         .selectFrom('ledger_leases as l')
         .innerJoin('ledger_windows as w', (join) =>
@@ -483,7 +499,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         // Compare and set: a late copy of an old registration changes nothing.
         const won = await tx
           .updateTable('ledger_nodes')
-          .set({ epoch, instance, batch: 0, seen_at: clockOf(engine, at) })
+          .set({ epoch, instance, batch: 0, seen_at: storeNow(engine, at) })
           .where('id', '=', node)
           .where('epoch', '=', found.epoch)
           .where('batch', '=', found.batch)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { LeaseRow } from '../ledger/settle.ts';
 import type { Database, Queries } from './database.ts';
-import { clockOf } from './store-clock.ts';
+import { storeNow } from './store-now.ts';
 
 /** In the order in which batches take windows, whatever the engine sorts by: two writers do not wait for each other. */
 function inOrder(rows: LeaseRow[]): LeaseRow[] {
@@ -42,7 +42,7 @@ async function takeLeases(
     .updateTable('ledger_nodes')
     .set({ epoch: sql<number>`CASE WHEN instance = '' THEN epoch ELSE epoch + 1 END`, instance: '' })
     .where('id', '=', node)
-    .where('seen_at', '<', sql<number>`${clockOf(engine, at)} - ${sql.lit(silent_ms)}`)
+    .where('seen_at', '<', sql<number>`${storeNow(engine, at)} - ${sql.lit(silent_ms)}`)
     .returning('epoch')
     .executeTakeFirst();
   if (fenced === undefined) return undefined;
@@ -133,7 +133,7 @@ export function findSilent(
   return queries
     .selectFrom('ledger_nodes as n')
     .select(['n.id', 'n.seen_at'])
-    .where('n.seen_at', '<', sql<number>`${clockOf(engine, at)} - ${sql.lit(silent_ms)}`)
+    .where('n.seen_at', '<', sql<number>`${storeNow(engine, at)} - ${sql.lit(silent_ms)}`)
     .where(({ exists, selectFrom }) =>
       exists(
         selectFrom('ledger_leases as l')

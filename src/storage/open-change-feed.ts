@@ -4,7 +4,11 @@ import type { PostgresChangeFeedOptions } from './postgres-change-feed.ts';
 
 /** Opens the feed that belongs to a store. */
 export async function openChangeFeed(
-  options: Omit<PostgresChangeFeedOptions, 'url'> & { data_dir: string; database_url: string | undefined },
+  options: Omit<PostgresChangeFeedOptions, 'url'> & {
+    data_dir: string;
+    /** The server itself, no pooler. */
+    database_url: string | undefined;
+  },
 ): Promise<ChangeFeed> {
   const { data_dir, database_url: url, ...rest } = options;
   if (url === undefined) return fileChangeFeed(data_dir);

@@ -4,21 +4,25 @@ import { Client } from 'pg';
 import { limits } from '../limits.ts';
 import type { Announcement, ChangeFeed } from './change-feed.ts';
 import type { Queries } from './database.ts';
+import { isRefusal } from './postgres-pool.ts';
+import type { MachineClock } from './store-clock.ts';
 
-/** The two clocks of a machine: only one of them goes on while it is suspended. */
-export interface FeedClock {
-  now_ms(): number;
-  monotonic_ms(): number;
-}
-
-const machineClock: FeedClock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
+const machineClock: MachineClock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
 
 export interface PostgresChangeFeedOptions {
   url: string;
   /** Default: the machine's. */
-  clock?: FeedClock | undefined;
+  clock?: MachineClock | undefined;
   /** False: this process remembers nothing, it only makes changes. */
   listens: boolean;
+  /** Where changes are noted through a pooler: a word that goes the same way must be heard before anything remembered is used. */
+  through?: Queries | undefined;
+  /** True: what is remembered is to be as new as can be at any time, so that this node goes on hearing when it serves nobody. */
+  is_restless?: boolean | undefined;
+  /** Told the store's time, and when it was asked for. */
+  onTime?: ((store_ms: number, sent_ms: number) => void) | undefined;
+  /** Called when the server has no connection to spare. */
+  onRefused?: (() => void) | undefined;
   /** Told that notifications do not arrive, so that everything is read from the store, and that they do again. */
   onSilence?: ((reason: string) => void) | undefined;
   onReturn?: (() => void) | undefined;
@@ -30,6 +34,8 @@ type Message =
   | { is: 'change'; topic: Announcement['topic']; id: string }
   /** Who hears this has heard every change that was committed before. */
   | { is: 'ask'; from: string; number: number }
+  /** Sent the way that changes go. */
+  | { is: 'proof'; from: string }
   | { is: 'answer'; from: string; to: string; number: number };
 
 type Listener = (change: Announcement | 'everything') => void;
@@ -42,6 +48,9 @@ interface Question {
 
 /** Notifications are told to a whole database; nodes on one schema of it share a channel. Not md5, which some servers refuse. */
 const CHANNEL = `'gateway_' || substr(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 1, 32)`;
+
+/** The time that the server has when it takes a message. */
+const NOTIFY = 'SELECT pg_notify($1, $2), CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now';
 
 /**
  * The feed of nodes that share a PostgreSQL server, by its notifications. These reach every listener in the order of the
@@ -57,7 +66,7 @@ const CHANNEL = `'gateway_' || substr(encode(sha256(convert_to(current_schema(),
  */
 export class PostgresChangeFeed implements ChangeFeed {
   readonly #options: PostgresChangeFeedOptions;
-  readonly #clock: FeedClock;
+  readonly #clock: MachineClock;
   readonly #instance = randomUUID();
   readonly #listeners: Listener[] = [];
   /** When the last beat of each node came, this one's included. */
@@ -69,6 +78,10 @@ export class PostgresChangeFeed implements ChangeFeed {
   #listening_since_ms = Number.POSITIVE_INFINITY;
   /** When the latest own beat that came back was sent. */
   #current_at_ms = Number.NEGATIVE_INFINITY;
+  /** The same, kept when the connection is lost. */
+  #heard_until_ms = Number.NEGATIVE_INFINITY;
+  /** What is noted through the pooler arrives here. */
+  #is_proven = false;
   /** How far the wall clock was ahead of the monotonic one then. */
   #current_offset_ms = 0;
   #needed_at_ms = Number.NEGATIVE_INFINITY;
@@ -136,6 +149,10 @@ export class PostgresChangeFeed implements ChangeFeed {
     return Math.abs(this.#offset_ms() - this.#current_offset_ms) <= limits.feed_clocks_ms_max;
   }
 
+  heardUntil_ms(): number {
+    return this.#heard_until_ms;
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
@@ -175,7 +192,8 @@ export class PostgresChangeFeed implements ChangeFeed {
       this.#pooled = rows[0]?.pid !== (client as Client & { processID?: number | null }).processID;
       if (this.#pooled) throw new Error('a pooler');
       await client.query(`LISTEN ${this.#channel}`);
-    } catch {
+    } catch (error) {
+      if (isRefusal(error)) this.#options.onRefused?.();
       client.connection.stream.destroy();
       lost();
       return;
@@ -190,7 +208,17 @@ export class PostgresChangeFeed implements ChangeFeed {
     this.#listening_since_ms = this.#clock.monotonic_ms();
     // What was committed before this moment was told to nobody here.
     this.#tell('everything');
+    this.#is_proven = this.#options.through === undefined;
+    this.#prove();
     this.#beat();
+  }
+
+  /** Two addresses may lead to two databases, or schemas: then nothing of what is noted would be heard. */
+  #prove(): void {
+    const { through } = this.#options;
+    if (through === undefined || this.#is_proven) return;
+    const text = JSON.stringify({ is: 'proof', from: this.#instance } satisfies Message);
+    void sql`SELECT pg_notify(${sql.raw(CHANNEL)}, ${text})`.execute(through).catch(() => undefined);
   }
 
   #connectLater(): void {
@@ -214,20 +242,23 @@ export class PostgresChangeFeed implements ChangeFeed {
 
   #tick(): void {
     const now_ms = this.#clock.monotonic_ms();
-    if (now_ms - this.#needed_at_ms > limits.feed_rest_ms) {
+    if (this.#options.is_restless !== true && now_ms - this.#needed_at_ms > limits.feed_rest_ms) {
       this.#silent_since_ms = undefined;
       return;
     }
     this.#beat();
+    this.#prove();
     this.#silent_since_ms ??= now_ms;
     if (this.#warned || now_ms - this.#silent_since_ms < limits.feed_warn_ms) return;
     this.#warned = true;
     this.#options.onSilence?.(
       this.#pooled
-        ? 'DATABASE_URL leads through a pooler, which may not pass notifications on; name the server itself'
+        ? 'it leads through a pooler, which may not pass notifications on; set DATABASE_LISTEN_URL to the server itself'
         : this.#client === undefined
           ? 'the connection for notifications cannot be made'
-          : 'notifications do not come back',
+          : this.#is_proven
+            ? 'notifications do not come back'
+            : 'DATABASE_LISTEN_URL does not lead to the database and schema of DATABASE_URL',
     );
   }
 
@@ -236,21 +267,27 @@ export class PostgresChangeFeed implements ChangeFeed {
     if (this.#beating) return;
     this.#beating = true;
     const sent_ms = this.#clock.monotonic_ms();
-    this.#send({ is: 'beat', from: this.#instance, sent_ms, offset_ms: this.#offset_ms() }, () => {
+    this.#send({ is: 'beat', from: this.#instance, sent_ms, offset_ms: this.#offset_ms() }, (store_ms) => {
       this.#beating = false;
+      if (store_ms !== undefined) this.#options.onTime?.(store_ms, sent_ms);
     });
   }
 
-  #send(message: Message, done = () => {}): void {
+  #send(message: Message, done: (store_ms?: number) => void = () => {}): void {
     const client = this.#client;
     if (client === undefined) {
       done();
       return;
     }
     this.#line = this.#line
-      .then(() => client.query('SELECT pg_notify($1, $2)', [this.#channel, JSON.stringify(message)]))
-      .catch(() => void client.connection.stream.destroy())
-      .finally(done);
+      .then(() => client.query<{ now: string }>(NOTIFY, [this.#channel, JSON.stringify(message)]))
+      .then(
+        ({ rows }) => done(Number(rows[0]?.now)),
+        () => {
+          client.connection.stream.destroy();
+          done();
+        },
+      );
   }
 
   #hear(text: string): void {
@@ -266,6 +303,9 @@ export class PostgresChangeFeed implements ChangeFeed {
         break;
       case 'change':
         this.#tell({ topic: message.topic, id: message.id });
+        break;
+      case 'proof':
+        if (message.from === this.#instance) this.#is_proven = true;
         break;
       case 'ask':
         if (message.from === this.#instance) this.#hearOwnQuestion(message.number);
@@ -286,8 +326,9 @@ export class PostgresChangeFeed implements ChangeFeed {
 
   #hearBeat({ from, sent_ms, offset_ms = 0 }: { from: string; sent_ms: number; offset_ms?: number }): void {
     this.#beaten.set(from, this.#clock.monotonic_ms());
-    if (from !== this.#instance) return;
+    if (from !== this.#instance || !this.#is_proven) return;
     this.#current_at_ms = sent_ms;
+    this.#heard_until_ms = sent_ms;
     this.#current_offset_ms = offset_ms;
     this.#silent_since_ms = undefined;
     if (this.#warned) this.#options.onReturn?.();

@@ -1,7 +1,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { Kysely, sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { parseInteger, postgresDialect } from './postgres-dialect.ts';
+import { openPool, parseInteger, postgresDialect } from './postgres-dialect.ts';
 import { isUnavailable } from './unavailable.ts';
 
 const TEST_DATABASE_URL = process.env['TEST_DATABASE_URL'];
@@ -36,7 +36,9 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a way to the server that break
     const url = new URL(TEST_DATABASE_URL ?? '');
     url.hostname = '127.0.0.1';
     url.port = String(address !== null && typeof address === 'object' ? address.port : 0);
-    queries = new Kysely({ dialect: postgresDialect(url.href, () => {}, 200) });
+    const told = { onConnectionLost: () => {}, onAnswer: () => {} };
+    const pool = openPool(url.href, { statement_ms_max: 200, connections_max: 10, is_pooled: false, ...told });
+    queries = new Kysely({ dialect: postgresDialect(pool) });
   });
   afterEach(async () => {
     await queries.destroy();

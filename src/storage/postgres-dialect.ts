@@ -1,7 +1,9 @@
-import { type Dialect, PostgresDialect } from 'kysely';
-import { Client, Pool, types } from 'pg';
+import { type Dialect, PostgresDialect, type PostgresPoolClient } from 'kysely';
+import { types } from 'pg';
 import { limits } from '../limits.ts';
-import { StoreUnavailable } from './unavailable.ts';
+import { type MortalClient, PostgresPool } from './postgres-pool.ts';
+import type { StoreReach } from './store-reach.ts';
+import { inTime, isUnavailable, StoreUnavailable } from './unavailable.ts';
 
 /** Type ids of pg_type.dat in PostgreSQL's sources. */
 const INT8 = 20;
@@ -27,68 +29,98 @@ const parsers = {
   },
 };
 
-/** PostgreSQL, appendix A: read_only_sql_transaction. */
-const READ_ONLY = '25006';
-
-/**
- * A connection that does not answer in time is closed: it may be dead without either end having been told, and would be
- * handed out again and again, each time for the whole timeout.
- */
-class MortalClient extends Client {
-  /** The server only reads, as a standby does that was reached after a failover: another connection may lead to the one that writes. */
-  only_reads = false;
-
-  // The driver asks in one way only: by configuration, for a promise.
-  override query(...question: unknown[]): never {
-    const ask = super.query as (...question: unknown[]) => Promise<unknown>;
-    return ask.apply(this, question).catch(async (error: unknown) => {
-      // The text of pg's client.js, which has no code for it.
-      if (error instanceof Error && error.message === 'Query read timeout') await this.#die();
-      if ((error as { code?: unknown }).code === READ_ONLY) this.only_reads = true;
-      throw error;
-    }) as never;
-  }
-
-  /** Resolves when the pool would see that this connection is gone. */
-  #die(): Promise<void> {
-    const { stream } = this.connection;
-    return new Promise((resolve) => {
-      if (stream.closed) resolve();
-      else stream.once('close', () => resolve()).destroy();
-    });
-  }
+export interface PostgresOptions {
+  /** 0: no bound. */
+  statement_ms_max: number;
+  connections_max: number;
+  /** A pooler stands between, which hands servers out by the transaction: it refuses what is said of a session at its start. */
+  is_pooled: boolean;
+  onConnectionLost(error: Error): void;
+  onAnswer(): void;
 }
 
-/** Kysely on a PostgreSQL pool. `statement_ms_max` 0: no bound. Idle connections that break are replaced without a word to anybody but `onError`. */
-export function postgresDialect(url: string, onError: (error: Error) => void, statement_ms_max: number): Dialect {
-  const pool = new Pool({
-    Client: MortalClient,
-    connectionString: url,
-    max: limits.database_connections_max,
-    connectionTimeoutMillis: limits.database_connect_ms_max,
-    statement_timeout: statement_ms_max,
-    idle_in_transaction_session_timeout: statement_ms_max,
-    // Later than the server's own, which tells more.
-    query_timeout: statement_ms_max + Math.min(statement_ms_max, limits.database_connect_ms_max),
-    keepAlive: true,
-    application_name: 'model-gateway',
-    types: parsers,
+/** The connections of one process to a PostgreSQL server. Idle ones that break are replaced without a word to anybody but `onConnectionLost`. */
+export function openPool(url: string, options: PostgresOptions): PostgresPool {
+  const { statement_ms_max, is_pooled, connections_max, onConnectionLost, onAnswer } = options;
+  const session = { statement_timeout: statement_ms_max, idle_in_transaction_session_timeout: statement_ms_max };
+  return new PostgresPool({
+    client: {
+      connectionString: url,
+      connectionTimeoutMillis: limits.database_connect_ms_max,
+      ...(is_pooled ? {} : session),
+      // Later than the server's own, which tells more.
+      query_timeout: statement_ms_max + Math.min(statement_ms_max, limits.database_connect_ms_max),
+      keepAlive: true,
+      application_name: 'model-gateway',
+      types: parsers,
+    },
+    connections_max,
+    onConnectionLost,
+    onAnswer,
   });
-  pool.on('error', onError);
-  // One that breaks while it is in use tells its query; without a listener its event would end the process.
-  pool.on('connect', (client) => client.on('error', () => {}));
-  // Before the pool looks whether it can be handed out again, and after the end of its transaction.
-  pool.on('release', (_error, client) => {
-    if (client instanceof MortalClient && client.only_reads) void client.end();
+}
+
+/** Kysely on a pool, for everything that may take its time. */
+export function postgresDialect(pool: PostgresPool): Dialect {
+  return new PostgresDialect({
+    pool: { connect: () => pool.connect(limits.database_connect_ms_max), end: () => pool.end(), options: {} },
   });
+}
+
+/**
+ * Kysely on the same pool for what requests wait for: a connection and its statements have `store_read_ms_max` together,
+ * and none is asked for while the store does not answer. Its end leaves the pool open.
+ */
+export function promptDialect(pool: PostgresPool, reach: StoreReach): Dialect {
   return new PostgresDialect({
     pool: {
-      connect: () =>
-        pool.connect().catch((error: Error) => {
-          throw new StoreUnavailable(error.message, { cause: error });
-        }),
-      end: () => pool.end(),
-      options: pool.options,
+      async connect() {
+        if (reach.is_away) throw new StoreUnavailable('The store does not answer');
+        const until_ms = performance.now() + limits.store_read_ms_max;
+        try {
+          return new PromptClient(await pool.connect(limits.store_read_ms_max), until_ms, reach);
+        } catch (error) {
+          reach.missed();
+          throw error;
+        }
+      },
+      end: async () => {},
+      options: {},
     },
   });
+}
+
+/**
+ * A connection lent to a request. The request leaves when its time is over; the connection goes back when its statement is
+ * done, so that a server that is only slow loses none. On one that does not answer at all it is closed at once.
+ */
+class PromptClient implements PostgresPoolClient {
+  readonly #client: MortalClient;
+  readonly #until_ms: number;
+  readonly #reach: StoreReach;
+  #asked: Promise<unknown> = Promise.resolve();
+
+  constructor(client: MortalClient, until_ms: number, reach: StoreReach) {
+    this.#client = client;
+    this.#until_ms = until_ms;
+    this.#reach = reach;
+  }
+
+  // Kysely's type has a second form, for cursors, which nothing here uses.
+  readonly query = (async (text: string, values: readonly unknown[]) => {
+    const query_timeout = limits.database_connect_ms_max;
+    const asked = this.#client.ask({ text, values: [...values], query_timeout });
+    this.#asked = asked.catch(() => undefined);
+    try {
+      return await inTime(asked, Math.max(1, this.#until_ms - performance.now()));
+    } catch (error) {
+      if (isUnavailable(error)) this.#reach.missed();
+      if (this.#reach.is_away) void this.#client.die();
+      throw error;
+    }
+  }) as PostgresPoolClient['query'];
+
+  readonly release = (): void => {
+    void this.#asked.then(() => this.#client.release());
+  };
 }

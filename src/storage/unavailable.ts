@@ -3,6 +3,17 @@ export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
 }
 
+/** The work's result; rejects with `StoreUnavailable` where it takes longer. */
+export async function inTime<T>(work: Promise<T>, ms_max: number): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new StoreUnavailable(`The store did not answer within ${ms_max} ms`)), ms_max);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 // Primary result codes BUSY, LOCKED, IOERR and FULL (https://www.sqlite.org/rescode.html).
 const SQLITE: ReadonlySet<number> = new Set([5, 6, 10, 13]);
 // Connection exceptions, a server that only reads, insufficient resources, a statement that timed out, a server that shuts

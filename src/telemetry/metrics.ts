@@ -47,6 +47,10 @@ export interface Metrics {
   watchConnections(count: () => number): void;
   /** Where the gauges of the journal read their values. */
   watchRecorder(state: () => RecorderState): void;
+  /** Where the gauges of the way to the store read their values. */
+  watchStore(store: StoreState): void;
+  /** A request was served while the store did not answer. */
+  servedWithoutStore(): void;
   /** What the gauges of money that is not known for sure ask, seldom: it is the store that knows. A failure leaves the last answer. */
   watchDoubt(read: () => Promise<Doubt>): void;
   /** What the gauge of the memory that requests hold reads. */
@@ -63,6 +67,19 @@ export interface Doubt {
   in_doubt_nano: number;
   booked_nano: number;
   estimated_nano: number;
+}
+
+/** What is known of the way to the store when metrics are read. */
+export interface StoreState {
+  isReachable(): boolean;
+  /** Connections that are open. */
+  connections(): number;
+  clock: {
+    /** How far the machine's clock is ahead of the store's. */
+    readonly skew_ms: number;
+    /** How often it was found to be too far away. */
+    readonly skews: number;
+  };
 }
 
 /** How one endpoint does. */
@@ -244,6 +261,11 @@ export function createMetrics(): Metrics {
     labelNames: ['filter', 'action'],
     registers,
   });
+  const withoutStore = new Counter({
+    name: 'gateway_served_without_store_total',
+    help: 'Requests that were accepted while the store did not answer.',
+    registers,
+  });
   const streams = new Gauge({ name: 'gateway_open_streams', help: 'Streams open to clients.', registers });
   streams.set(0);
   new Gauge({ name: 'gateway_processes', help: 'Processes that serve.', registers }).set(1);
@@ -283,6 +305,7 @@ export function createMetrics(): Metrics {
     },
     contentsLost: (count, reason, kept) => contentsLost.inc({ reason, kept }, count),
     broadcast: (destination, outcome, count) => broadcast.inc({ destination, outcome }, count),
+    servedWithoutStore: () => withoutStore.inc(),
     streamOpened: () => streams.inc(),
     streamClosed: () => streams.dec(),
     watchRecorder(state) {
@@ -391,6 +414,39 @@ export function createMetrics(): Metrics {
         'How an endpoint does, as it is listed: 0 well, below it how bad; the worst that any process sees.',
         'min',
         ({ status }) => status,
+      );
+    },
+    watchStore({ isReachable, connections, clock }) {
+      const gauge = (name: string, help: string, aggregator: 'sum' | 'min' | 'max', read: () => number) =>
+        new Gauge({
+          name,
+          help,
+          aggregator,
+          registers,
+          collect() {
+            this.set(read());
+          },
+        });
+      gauge('gateway_store_reachable', 'Whether the store answers requests: 1, or 0.', 'min', () =>
+        Number(isReachable()),
+      );
+      gauge(
+        'gateway_store_connections',
+        'Connections to PostgreSQL, the one for notifications apart.',
+        'sum',
+        connections,
+      );
+      gauge(
+        'gateway_store_clock_skew_seconds',
+        "How far this machine's clock is from the store's.",
+        'max',
+        () => Math.abs(clock.skew_ms) / 1000,
+      );
+      gauge(
+        'gateway_store_clock_skews_total',
+        "How often this machine's clock was found to be more than two seconds from the store's.",
+        'sum',
+        () => clock.skews,
       );
     },
     watchDoubt(read) {

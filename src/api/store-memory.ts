@@ -1,0 +1,137 @@
+import { limits } from '../limits.ts';
+import type { Announcement, ChangeFeed } from '../storage/change-feed.ts';
+import type { Database } from '../storage/database.ts';
+import { inTime, isUnavailable } from '../storage/unavailable.ts';
+
+/** What of the process every memory of the store's records is made with. */
+export interface StoreMemoryOptions {
+  clock: Pick<Database['clock'], 'monotonic_ms' | 'is_sure'>;
+  /** Tells of changes, and whether it would have. */
+  changes: Pick<ChangeFeed, 'listen' | 'current' | 'heardUntil_ms'>;
+  /** What a read may take; undefined: as long as the store's own bounds allow. */
+  read_ms_max: number | undefined;
+  /** For how long records are used that cannot be read again, from the moment as of which they were known to be true. */
+  serve_without_store_ms: number;
+}
+
+/** What the store says; rejected where it does not answer, unless what is remembered may be used all the same. */
+export interface Answer<T> {
+  /** Undefined: there is none. */
+  value: T | undefined;
+  is_served_without_store: boolean;
+}
+
+interface Remembered<T> {
+  value: T;
+  /** The store was asked for it at this moment of the monotonic clock. */
+  read_ms: number;
+}
+
+/**
+ * Records of the store that requests need, read lately. They are used while the feed is sure to tell of changes: once its
+ * `heard` has resolved, no request begins with what was changed. Where the store does not answer they go on being used for
+ * `serve_without_store_ms`, and not a moment longer, counted from when the last change would have been heard.
+ */
+export class StoreMemory<T> {
+  readonly #options: StoreMemoryOptions;
+  readonly #size_max: number;
+  readonly #sizeOf: (value: T) => number;
+  readonly #known = new Map<string, Remembered<T>>();
+  /** Reads that are under way, and how many changes there were when they began. */
+  readonly #reading = new Map<string, { changes: number; answer: Promise<Answer<T>> }>();
+  #size = 0;
+  /** Rises with every change: an answer of the store that was asked for before may be older. */
+  #changes = 0;
+
+  /** `nameOf`: the name that a change makes untrue; undefined: it concerns none of them. */
+  constructor(
+    options: StoreMemoryOptions,
+    kind: {
+      size_max: number;
+      sizeOf(value: T): number;
+      nameOf(change: Announcement): string | 'everything' | undefined;
+      /** Whether a change of another name makes a value untrue as well; absent: no change does. */
+      dependsOn?(value: T, name: string): boolean;
+    },
+  ) {
+    this.#options = options;
+    this.#size_max = kind.size_max;
+    this.#sizeOf = kind.sizeOf;
+    options.changes.listen((change) => {
+      const name = change === 'everything' ? change : kind.nameOf(change);
+      if (name === undefined) return;
+      this.#changes += 1;
+      if (name !== 'everything') {
+        this.forget(name);
+        const { dependsOn } = kind;
+        if (dependsOn === undefined) return;
+        for (const [other, { value }] of this.#known) if (dependsOn(value, name)) this.forget(other);
+        return;
+      }
+      this.#known.clear();
+      this.#size = 0;
+    });
+  }
+
+  /** What is known to be true now; a promise where the store is asked, see `Answer`. */
+  find(name: string, ask: () => Promise<T | undefined>): T | Promise<Answer<T>> {
+    const { changes, clock } = this.#options;
+    // First: the feed may notice only now that everything must be forgotten.
+    if (!changes.current()) return this.#read(name, ask);
+    const known = this.#known.get(name);
+    if (known !== undefined && clock.monotonic_ms() - known.read_ms < limits.key_cache_ms_max) return known.value;
+    // Many requests want a record that has just grown old. What was asked for before a change may be older than that; and
+    // whoever cannot be sure to have heard of changes asks for himself.
+    const reading = this.#reading.get(name);
+    if (reading?.changes === this.#changes) return reading.answer;
+    const answer = this.#read(name, ask);
+    const own = { changes: this.#changes, answer };
+    this.#reading.set(name, own);
+    const end = () => this.#reading.get(name) === own && this.#reading.delete(name);
+    answer.then(end, end);
+    return answer;
+  }
+
+  async #read(name: string, ask: () => Promise<T | undefined>): Promise<Answer<T>> {
+    const { clock, read_ms_max } = this.#options;
+    const changes_before = this.#changes;
+    const read_ms = clock.monotonic_ms();
+    let value: T | undefined;
+    try {
+      value = await (read_ms_max === undefined ? ask() : inTime(ask(), read_ms_max));
+    } catch (error) {
+      const known = this.#known.get(name);
+      if (known === undefined || !isUnavailable(error) || !this.#holds(known)) throw error;
+      return { value: known.value, is_served_without_store: true };
+    }
+    if (value === undefined) this.forget(name);
+    else if (this.#changes === changes_before) this.#remember(name, { value, read_ms });
+    return { value, is_served_without_store: false };
+  }
+
+  forget(name: string): void {
+    const known = this.#known.get(name);
+    if (known === undefined) return;
+    this.#size -= this.#sizeOf(known.value);
+    this.#known.delete(name);
+  }
+
+  #holds({ read_ms }: Remembered<T>): boolean {
+    const { clock, changes, serve_without_store_ms } = this.#options;
+    if (serve_without_store_ms === 0 || !clock.is_sure) return false;
+    const true_at_ms = Math.max(read_ms, changes.heardUntil_ms());
+    return clock.monotonic_ms() - true_at_ms < serve_without_store_ms;
+  }
+
+  /** The oldest entries leave; a Map keeps the order of insertion. */
+  #remember(name: string, remembered: Remembered<T>): void {
+    this.forget(name);
+    const size = this.#sizeOf(remembered.value);
+    for (const oldest of this.#known.keys()) {
+      if (this.#size + size <= this.#size_max) break;
+      this.forget(oldest);
+    }
+    this.#known.set(name, remembered);
+    this.#size += size;
+  }
+}

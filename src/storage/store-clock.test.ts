@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest';
+import { limits } from '../limits.ts';
+import { StoreClock } from './store-clock.ts';
+
+const NOON = Date.parse('2026-11-21T12:00:00.000Z');
+
+/** A machine whose clock is behind by so much, and the store's time beside it. */
+function setUp(behind_ms = 0) {
+  const machine = { wall_ms: NOON - behind_ms, monotonic_ms: 5_000 };
+  const skews: number[] = [];
+  const clock = new StoreClock(
+    { now_ms: () => machine.wall_ms, monotonic_ms: () => machine.monotonic_ms },
+    (skew_ms) => void skews.push(skew_ms),
+  );
+  const pass = (ms: number) => {
+    machine.wall_ms += ms;
+    machine.monotonic_ms += ms;
+  };
+  return { machine, clock, skews, pass };
+}
+
+test('before the store has told its time it is the machine’s', () => {
+  const { clock } = setUp(7_200_000);
+  expect(clock.now_ms()).toBe(NOON - 7_200_000);
+  expect(clock.is_sure).toBe(true);
+});
+
+test('the store’s time goes on by the monotonic clock, whatever the machine’s says', () => {
+  const { clock, pass } = setUp(7_200_000);
+  clock.adjust(NOON, 5_000);
+  pass(60_000);
+  expect(clock.now_ms()).toBe(NOON + 60_000);
+});
+
+test('a question was answered in the middle of its way', () => {
+  const { clock, pass } = setUp();
+  pass(100);
+  clock.adjust(NOON, 5_000);
+  expect(clock.now_ms()).toBe(NOON + 50);
+});
+
+test('an answer that was long on its way does not replace one that was not', () => {
+  const { clock, pass } = setUp();
+  clock.adjust(NOON, 5_000);
+  pass(2_000);
+  clock.adjust(NOON, 5_000);
+  expect(clock.now_ms()).toBe(NOON + 2_000);
+});
+
+test('a skew above two seconds is warned of once, counted, and again when it comes back', () => {
+  const { clock, skews, machine } = setUp(limits.store_skew_ms + 1);
+  clock.adjust(NOON, 5_000);
+  clock.adjust(NOON, 5_000);
+  expect(skews).toEqual([-(limits.store_skew_ms + 1)]);
+  machine.wall_ms = NOON;
+  clock.adjust(NOON, 5_000);
+  machine.wall_ms = NOON + 10_000;
+  clock.adjust(NOON, 5_000);
+  expect(skews).toEqual([-(limits.store_skew_ms + 1), 10_000]);
+  expect(clock.skews).toBe(2);
+});
+
+test('on a machine that slept the later of both clocks counts until the store is heard, and nothing is sure', () => {
+  const { clock, machine } = setUp();
+  clock.adjust(NOON, 5_000);
+  machine.wall_ms += 3_600_000;
+  expect(clock.is_sure).toBe(false);
+  expect(clock.now_ms()).toBe(NOON + 3_600_000);
+  clock.adjust(NOON + 3_600_000, 5_000);
+  expect(clock.is_sure).toBe(true);
+});
+
+test('a machine’s clock that is set back takes no time back', () => {
+  const { clock, machine } = setUp();
+  clock.adjust(NOON, 5_000);
+  machine.wall_ms -= 3_600_000;
+  expect(clock.now_ms()).toBe(NOON);
+  expect(clock.is_sure).toBe(false);
+});

@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/**
+ * A way to a server that can be broken. `open`: bytes pass. `closed`: what is open is cut, and new connections are refused
+ * at once. `silent`: connections stay, new ones are taken, and nothing passes, as where packets are dropped or the server is
+ * frozen; what was sent meanwhile is lost.
+ */
+export interface BreakingWay {
+  port: number;
+  /** The same address as the server's, by this way. */
+  url(of: string): string;
+  set(state: 'open' | 'closed' | 'silent'): void;
+  /** How late every answer comes. */
+  delay(ms: number): void;
+  /** Connections of clients that are open now. */
+  connections(): number;
+  stop(): Promise<void>;
+}
+
+export async function breakingWay(target: string): Promise<BreakingWay> {
+  const { hostname, port: to } = new URL(target);
+  const pairs = new Map<Socket, Socket>();
+  let state: 'open' | 'closed' | 'silent' = 'open';
+  let late_ms = 0;
+  const server = createServer((client) => {
+    if (state === 'closed') {
+      client.resetAndDestroy();
+      return;
+    }
+    const upstream = connect(Number(to || 5432), hostname);
+    pairs.set(client, upstream);
+    // A way that fell silent stays so for the connections that were on it.
+    let is_dead = false;
+    const pass = (bytes: Buffer, onward: Socket, wait_ms: number) => {
+      is_dead ||= state === 'silent';
+      if (is_dead) return;
+      if (wait_ms === 0) onward.write(bytes);
+      else setTimeout(() => onward.destroyed || onward.write(bytes), wait_ms);
+    };
+    client.on('data', (bytes) => pass(bytes, upstream, 0));
+    upstream.on('data', (bytes) => pass(bytes, client, late_ms));
+    for (const socket of [client, upstream]) socket.on('error', () => {});
+    client.on('close', () => {
+      pairs.delete(client);
+      upstream.destroy();
+    });
+    upstream.on('close', () => client.destroy());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    url: (of) => Object.assign(new URL(of), { hostname: '127.0.0.1', port: String(port) }).href,
+    set(next) {
+      state = next;
+      if (next === 'closed') for (const client of pairs.keys()) client.resetAndDestroy();
+    },
+    delay(ms) {
+      late_ms = ms;
+    },
+    connections: () => pairs.size,
+    async stop() {
+      server.close();
+      for (const client of pairs.keys()) client.destroy();
+      await once(server, 'close');
+    },
+  };
+}
