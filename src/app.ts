@@ -464,8 +464,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     server,
     async listen({ host, port, reusePort }, finish) {
       const shared = reusePort ? { reusePort } : {};
-      await server.listen({ host, port, ...shared });
-      await metricsServer?.listen({ ...config.metrics.listen, ...shared });
+      await server.listenOn({ host, port, ...shared });
+      await metricsServer?.listenOn({ ...config.metrics.listen, ...shared });
       await finish();
       starting = false;
     },
