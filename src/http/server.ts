@@ -30,6 +30,7 @@ import type { Authenticate, Principal } from './principal.ts';
 import { ambiguityOf, pathOf } from './request-head.ts';
 import { type Running, trackRunning } from './running.ts';
 import { schema_compilers } from './schema-compilers.ts';
+import type { StoreWait } from './store-wait.ts';
 import { trustedProxies } from './trusted-proxies.ts';
 import { boundUnreadSoon } from './unread.ts';
 
@@ -79,6 +80,8 @@ declare module 'fastify' {
     /** Called when the gateway does not wait for its answer any longer. The same holds for it. */
     on_stop: (() => void) | undefined;
     principal: Principal | undefined;
+    /** Undefined: its waits for the store have no common bound. */
+    store_wait: StoreWait | undefined;
     /** Facts that an operation adds to the request's one log line. */
     log_facts: Record<string, unknown> | undefined;
   }
@@ -86,6 +89,8 @@ declare module 'fastify' {
 
 export interface ServerOptions {
   authenticate: Authenticate;
+  /** The time that a request may wait for the store. Absent: each read has its own bound. */
+  storeWait?: (() => StoreWait) | undefined;
   logger: FastifyBaseLogger | false;
   body_bytes_max: number;
   /** Absent: connections are not counted. */
@@ -156,7 +161,7 @@ function requireAccess(route: RouteOptions): void {
 
 /** Sets the principal, or ends the request with 401 or 403. Synchronous when the key is known, which is the common case. */
 function identify(
-  { authenticate, limitManagement }: ServerOptions,
+  { authenticate, storeWait, limitManagement }: ServerOptions,
   request: FastifyRequest,
   reply: FastifyReply,
   done: (error?: Error) => void,
@@ -183,7 +188,8 @@ function identify(
     return;
   }
   try {
-    const found = authenticate(secret);
+    request.store_wait = storeWait?.();
+    const found = authenticate(secret, request.store_wait);
     if (found instanceof Promise) found.then(accept).catch(refuse);
     else accept(found);
   } catch (error) {
@@ -281,6 +287,7 @@ export function createServer(options: ServerOptions): Server {
     request.on_leave = undefined;
     request.on_stop = undefined;
     request.principal = undefined;
+    request.store_wait = undefined;
     request.log_facts = undefined;
     request.is_handled = false;
     request.is_stopped = false;
