@@ -45,6 +45,7 @@ import { collectRoutes, serveDocumentation } from './http/openapi.ts';
 import type { Principal } from './http/principal.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { createServer, type Server } from './http/server.ts';
+import { StoreWait } from './http/store-wait.ts';
 import { trustedProxies } from './http/trusted-proxies.ts';
 import { createAnalyzer } from './inference/analyzer-in-use.ts';
 import { createInference } from './inference/answer.ts';
@@ -166,10 +167,11 @@ export async function createApp(options: AppOptions): Promise<App> {
   const memoryOptions = {
     clock: database.clock,
     changes,
-    // The embedded store has bounds of its own, and no network to wait for.
-    read_ms_max: database.engine === 'postgres' ? limits.store_read_ms_max : undefined,
     serve_without_store_ms: config.ledger.serve_without_store_ms,
   };
+  // The embedded store has bounds of its own, and no network to wait for.
+  const store_ms_max = database.engine === 'postgres' ? limits.store_read_ms_max : Number.POSITIVE_INFINITY;
+  const storeWait = () => new StoreWait(store_ms_max, clock.monotonic_ms);
   const authenticate = createAuthenticate({
     findByHash: keyStore(database.prompt).findByHash,
     findAncestors: keyStore(database.prompt).findAncestors,
@@ -185,6 +187,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const server = createServer({
     authenticate,
+    storeWait,
     logger: log,
     body_bytes_max: config.body_bytes_max,
     connections,
@@ -442,6 +445,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     config.metrics.listen &&
     createServer({
       authenticate,
+      storeWait,
       logger: log,
       body_bytes_max: limits.form_bytes_max,
       connections,
@@ -464,8 +468,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     server,
     async listen({ host, port, reusePort }, finish) {
       const shared = reusePort ? { reusePort } : {};
-      await server.listen({ host, port, ...shared });
-      await metricsServer?.listen({ ...config.metrics.listen, ...shared });
+      await server.listenOn({ host, port, ...shared });
+      await metricsServer?.listenOn({ ...config.metrics.listen, ...shared });
       await finish();
       starting = false;
     },

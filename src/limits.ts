@@ -825,8 +825,6 @@ export const limits = {
   /** How long a request waits for money that lies idle at other nodes, and how often its node asks meanwhile. */
   recall_wait_ms: 700,
   recall_ask_ms: 25,
-  /** How much longer it waits where the store has not answered yet whether there is any: `store_read_ms_max` in all. */
-  admission_store_ms_max: 300,
   /**
    * A call counts in the windows of the moment at which it came, unless that is so far from the store's time; which is asked
    * for where the clocks of this machine moved against each other by as much.
@@ -879,7 +877,7 @@ export const limits = {
   pool_retry_ms_max: 1_000,
   /** A connection that nobody used for so long is closed, unless it is the last. */
   pool_idle_ms: 10_000,
-  /** What a request waits for the store in all, before it is refused or goes on without. */
+  /** How long a request waits for the store, all its reads together and anew once something was sent for it, before it is refused or goes on without. */
   store_read_ms_max: 1_000,
   /** For how long a node may serve without the store, at most; setting `ledger.on_store_outage.serve_for`. */
   serve_without_store_seconds_max: 300,

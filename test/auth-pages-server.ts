@@ -36,7 +36,7 @@ export async function authPagesServer(
       management_key,
       home,
       clock,
-      memory: { clock: { ...clock, is_sure: true }, changes, read_ms_max: undefined, serve_without_store_ms: 0 },
+      memory: { clock: { ...clock, is_sure: true }, changes, serve_without_store_ms: 0 },
       isRevokedHere: () => false,
     }),
     secret: options.secret ?? 'secret-of-the-gateway-0123456789abcdef',

@@ -13,6 +13,8 @@ export interface BreakingWay {
   set(state: 'open' | 'closed' | 'silent'): void;
   /** How late every answer comes. */
   delay(ms: number): void;
+  /** Calls this for each piece of an answer, before it is passed on. */
+  onAnswer(listener: () => void): void;
   /** Connections of clients that are open now. */
   connections(): number;
   stop(): Promise<void>;
@@ -23,6 +25,7 @@ export async function breakingWay(target: string): Promise<BreakingWay> {
   const pairs = new Map<Socket, Socket>();
   let state: 'open' | 'closed' | 'silent' = 'open';
   let late_ms = 0;
+  let answered: (() => void) | undefined;
   const server = createServer((client) => {
     if (state === 'closed') {
       client.resetAndDestroy();
@@ -39,7 +42,10 @@ export async function breakingWay(target: string): Promise<BreakingWay> {
       else setTimeout(() => onward.destroyed || onward.write(bytes), wait_ms);
     };
     client.on('data', (bytes) => pass(bytes, upstream, 0));
-    upstream.on('data', (bytes) => pass(bytes, client, late_ms));
+    upstream.on('data', (bytes) => {
+      answered?.();
+      pass(bytes, client, late_ms);
+    });
     for (const socket of [client, upstream]) socket.on('error', () => {});
     client.on('close', () => {
       pairs.delete(client);
@@ -58,6 +64,9 @@ export async function breakingWay(target: string): Promise<BreakingWay> {
     },
     delay(ms) {
       late_ms = ms;
+    },
+    onAnswer(listener) {
+      answered = listener;
     },
     connections: () => pairs.size,
     async stop() {

@@ -71,7 +71,6 @@ function setUp(
         current: () => state.current,
         heardUntil_ms: () => state.heard_ms,
       },
-      read_ms_max: undefined,
       serve_without_store_ms,
     },
   });

@@ -172,9 +172,9 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     return is_served_without_store ? { ...principal, is_served_without_store } : principal;
   };
 
-  return (secret) => {
+  return (secret, store_wait) => {
     const hashed = hash('sha256', secret);
-    const found = known.find(hashed, () => ask(hashed));
+    const found = known.find(hashed, () => ask(hashed), store_wait);
     return found instanceof Promise ? found.then(admit) : accept(found);
   };
 }

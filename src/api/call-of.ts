@@ -84,6 +84,7 @@ export function callOf(
     accepted_ms,
     accepted_monotonic_ms: clock.monotonic_ms(),
     cancellation: createCancellation(),
+    store_wait: request.store_wait,
     room: claimOf(request),
     wants_metadata: shown?.trim().toLowerCase() === 'enabled',
     stages: [],

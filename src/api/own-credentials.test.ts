@@ -50,7 +50,6 @@ function memory(rows: (workspace_id: string) => StoredByok[]) {
     memory: {
       clock: { monotonic_ms: () => state.now_ms, is_sure: true },
       changes: { listen: changes.listen, current: () => state.is_current, heardUntil_ms: () => state.now_ms },
-      read_ms_max: undefined,
       serve_without_store_ms: 0,
     },
     log: { warn: (facts, message) => void logged.push(JSON.stringify(facts), message) },

@@ -53,8 +53,8 @@ export function createOwnCredentials(options: {
     return stored.map((one) => opened(one, options));
   };
 
-  return ({ workspace_id }) => {
-    const found = known.find(workspace_id, () => ask(workspace_id));
+  return ({ workspace_id }, store_wait) => {
+    const found = known.find(workspace_id, () => ask(workspace_id), store_wait);
     return found instanceof Promise ? found.then(({ value = [] }) => value) : found;
   };
 }

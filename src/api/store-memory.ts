@@ -1,15 +1,14 @@
+import { type StoreWait, StoreWaitExceeded } from '../http/store-wait.ts';
 import { limits } from '../limits.ts';
 import type { Announcement, ChangeFeed } from '../storage/change-feed.ts';
 import type { Database } from '../storage/database.ts';
-import { inTime, isUnavailable } from '../storage/unavailable.ts';
+import { isUnavailable } from '../storage/unavailable.ts';
 
 /** What of the process every memory of the store's records is made with. */
 export interface StoreMemoryOptions {
   clock: Pick<Database['clock'], 'monotonic_ms' | 'is_sure'>;
   /** Tells of changes, and whether it would have. */
   changes: Pick<ChangeFeed, 'listen' | 'current' | 'heardUntil_ms'>;
-  /** What a read may take; undefined: as long as the store's own bounds allow. */
-  read_ms_max: number | undefined;
   /** For how long records are used that cannot be read again, from the moment as of which they were known to be true. */
   serve_without_store_ms: number;
 }
@@ -38,7 +37,7 @@ export class StoreMemory<T> {
   readonly #sizeOf: (value: T) => number;
   readonly #known = new Map<string, Remembered<T>>();
   /** Reads that are under way, and how many changes there were when they began. */
-  readonly #reading = new Map<string, { changes: number; answer: Promise<Answer<T>> }>();
+  readonly #reading = new Map<string, { changes: number; answer: Promise<T | undefined> }>();
   #size = 0;
   /** Rises with every change: an answer of the store that was asked for before may be older. */
   #changes = 0;
@@ -73,40 +72,44 @@ export class StoreMemory<T> {
     });
   }
 
-  /** What is known to be true now; a promise where the store is asked, see `Answer`. */
-  find(name: string, ask: () => Promise<T | undefined>): T | Promise<Answer<T>> {
+  /** What is known to be true now; a promise where the store is asked, see `Answer`. Absent `store_wait`: the read has the store's own bounds. */
+  find(name: string, ask: () => Promise<T | undefined>, store_wait?: StoreWait): T | Promise<Answer<T>> {
     const { changes, clock } = this.#options;
     // First: the feed may notice only now that everything must be forgotten.
-    if (!changes.current()) return this.#read(name, ask);
+    if (!changes.current()) return this.#answer(name, this.#read(name, ask), store_wait);
     const known = this.#known.get(name);
     if (known !== undefined && clock.monotonic_ms() - known.read_ms < limits.key_cache_ms_max) return known.value;
     // Many requests want a record that has just grown old. What was asked for before a change may be older than that; and
     // whoever cannot be sure to have heard of changes asks for himself.
     const reading = this.#reading.get(name);
-    if (reading?.changes === this.#changes) return reading.answer;
+    if (reading?.changes === this.#changes) return this.#answer(name, reading.answer, store_wait);
     const answer = this.#read(name, ask);
     const own = { changes: this.#changes, answer };
     this.#reading.set(name, own);
     const end = () => this.#reading.get(name) === own && this.#reading.delete(name);
     answer.then(end, end);
-    return answer;
+    return this.#answer(name, answer, store_wait);
   }
 
-  async #read(name: string, ask: () => Promise<T | undefined>): Promise<Answer<T>> {
-    const { clock, read_ms_max } = this.#options;
-    const changes_before = this.#changes;
-    const read_ms = clock.monotonic_ms();
-    let value: T | undefined;
+  async #answer(name: string, reading: Promise<T | undefined>, store_wait: StoreWait | undefined): Promise<Answer<T>> {
     try {
-      value = await (read_ms_max === undefined ? ask() : inTime(ask(), read_ms_max));
+      const value = await (store_wait === undefined ? reading : store_wait.within(reading));
+      return { value, is_served_without_store: false };
     } catch (error) {
       const known = this.#known.get(name);
-      if (known === undefined || !isUnavailable(error) || !this.#holds(known)) throw error;
+      const isAway = error instanceof StoreWaitExceeded || isUnavailable(error);
+      if (known === undefined || !isAway || !this.#holds(known)) throw error;
       return { value: known.value, is_served_without_store: true };
     }
+  }
+
+  async #read(name: string, ask: () => Promise<T | undefined>): Promise<T | undefined> {
+    const changes_before = this.#changes;
+    const read_ms = this.#options.clock.monotonic_ms();
+    const value = await ask();
     if (value === undefined) this.forget(name);
     else if (this.#changes === changes_before) this.#remember(name, { value, read_ms });
-    return { value, is_served_without_store: false };
+    return value;
   }
 
   forget(name: string): void {

@@ -1,5 +1,6 @@
 import type { Budget, BudgetMode } from '../schemas/budget.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
+import type { StoreWait } from './store-wait.ts';
 
 /** Who is calling: what the credential of a request stands for. */
 export interface Principal {
@@ -49,4 +50,4 @@ export interface Logging {
 }
 
 /** Finds who a secret belongs to. Answers without a store round trip for keys seen lately. Throws `GatewayError` 401 when there is nobody. */
-export type Authenticate = (secret: string) => Principal | Promise<Principal>;
+export type Authenticate = (secret: string, store_wait?: StoreWait) => Principal | Promise<Principal>;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIPv6, type ListenOptions } from 'node:net';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyContextConfig,
@@ -20,6 +21,7 @@ import { answerClientError, continueLate, isBodyWithheld } from './connection.ts
 import { boundConnections, type ConnectionBounds, type ConnectionExcess, type Connections } from './connections.ts';
 import { answerBrowsers } from './cors.ts';
 import { type ErrorSkin, sendError } from './error-envelope.ts';
+import { HttpServer } from './http-server.ts';
 import { createKnownRoutes } from './known-routes.ts';
 import type { Memory } from './memory.ts';
 import { type Metered, unmeteredReason } from './metered.ts';
@@ -28,6 +30,7 @@ import type { Authenticate, Principal } from './principal.ts';
 import { ambiguityOf, pathOf } from './request-head.ts';
 import { type Running, trackRunning } from './running.ts';
 import { schema_compilers } from './schema-compilers.ts';
+import type { StoreWait } from './store-wait.ts';
 import { trustedProxies } from './trusted-proxies.ts';
 import { boundUnreadSoon } from './unread.ts';
 
@@ -66,6 +69,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     running: Running;
     connections: Connections;
+    /** Like `listen`; on both addresses of `localhost`. */
+    listenOn(options: Pick<ListenOptions, 'host' | 'port' | 'reusePort'>): Promise<void>;
   }
   interface FastifyRequest {
     /** What its route says. Fastify makes `routeOptions` anew each time it is asked for them. */
@@ -75,6 +80,8 @@ declare module 'fastify' {
     /** Called when the gateway does not wait for its answer any longer. The same holds for it. */
     on_stop: (() => void) | undefined;
     principal: Principal | undefined;
+    /** Undefined: its waits for the store have no common bound. */
+    store_wait: StoreWait | undefined;
     /** Facts that an operation adds to the request's one log line. */
     log_facts: Record<string, unknown> | undefined;
   }
@@ -82,6 +89,8 @@ declare module 'fastify' {
 
 export interface ServerOptions {
   authenticate: Authenticate;
+  /** The time that a request may wait for the store. Absent: each read has its own bound. */
+  storeWait?: (() => StoreWait) | undefined;
   logger: FastifyBaseLogger | false;
   body_bytes_max: number;
   /** Absent: connections are not counted. */
@@ -152,7 +161,7 @@ function requireAccess(route: RouteOptions): void {
 
 /** Sets the principal, or ends the request with 401 or 403. Synchronous when the key is known, which is the common case. */
 function identify(
-  { authenticate, limitManagement }: ServerOptions,
+  { authenticate, storeWait, limitManagement }: ServerOptions,
   request: FastifyRequest,
   reply: FastifyReply,
   done: (error?: Error) => void,
@@ -179,7 +188,8 @@ function identify(
     return;
   }
   try {
-    const found = authenticate(secret);
+    request.store_wait = storeWait?.();
+    const found = authenticate(secret, request.store_wait);
     if (found instanceof Promise) found.then(accept).catch(refuse);
     else accept(found);
   } catch (error) {
@@ -208,6 +218,13 @@ function forgetEmptyBody(headers: IncomingMessage['headers']): void {
 export function createServer(options: ServerOptions): Server {
   const { logger } = options;
   const known = createKnownRoutes();
+  const http = new HttpServer({
+    maxHeaderSize: limits.header_bytes_max,
+    requestTimeout: limits.client_request_ms_max,
+    keepAliveTimeout: limits.client_idle_ms_max,
+    // Node's own answer would not wait for its turn; `ambiguityOf` refuses a request without a host.
+    requireHostHeader: false,
+  });
   const server = fastify({
     // With a logger of its own Fastify would listen to the end of each answer, though it is to log none, and with a factory of
     // loggers it would look over what that makes for each request. Lines name their request themselves.
@@ -219,13 +236,6 @@ export function createServer(options: ServerOptions): Server {
     return503OnClosing: false,
     routerOptions: { maxParamLength: 300, ignoreTrailingSlash: true },
     serverFactory(handle) {
-      const http = createHttpServer({
-        maxHeaderSize: limits.header_bytes_max,
-        requestTimeout: limits.client_request_ms_max,
-        keepAliveTimeout: limits.client_idle_ms_max,
-        // Node's own answer would not wait for its turn; `ambiguityOf` refuses a request without a host.
-        requireHostHeader: false,
-      });
       inTurn(http, handle, () => options.onExcess?.('pipelined_requests_max'));
       return http;
     },
@@ -254,8 +264,17 @@ export function createServer(options: ServerOptions): Server {
   const bounds = options.connections ?? UNBOUNDED;
   server.decorate(
     'connections',
-    boundConnections(server.server, bounds, (reason) => options.onExcess?.(reason)),
+    boundConnections(http, bounds, (reason) => options.onExcess?.(reason)),
   );
+  server.decorate('listenOn', async (address: ListenOptions) => {
+    await server.listen(address);
+    // Fastify has a second server for that, but not where it is handed the first.
+    const other = address.host === 'localhost' && (await http.listenOnOtherLoopback(address));
+    if (other)
+      server.log.info(
+        `Server listening at http://${isIPv6(other.address) ? `[${other.address}]` : other.address}:${other.port}`,
+      );
+  });
 
   server.addHook('onRequest', (request, reply, done) => {
     const begun_ms = performance.now();
@@ -268,6 +287,7 @@ export function createServer(options: ServerOptions): Server {
     request.on_leave = undefined;
     request.on_stop = undefined;
     request.principal = undefined;
+    request.store_wait = undefined;
     request.log_facts = undefined;
     request.is_handled = false;
     request.is_stopped = false;

@@ -124,8 +124,8 @@ export function createAdmission({
     const { mode, full_tokens, least_tokens } = terms;
     const full_nano = costOf(exposure, full_tokens);
     const least_nano = costOf(exposure, least_tokens);
-    const { budgets } = call.principal;
-    return { id: call.generation_id, at: call.accepted_ms, budgets, is_byok, mode, full_nano, least_nano };
+    const { generation_id: id, accepted_ms: at, store_wait } = call;
+    return { id, at, budgets: call.principal.budgets, is_byok, mode, full_nano, least_nano, store_wait };
   }
 
   function tryReserve(ask: Ask, held: Hold): Hold | Promise<Hold> {
@@ -197,7 +197,8 @@ export function createAdmission({
   async function admitUncounted<P extends Prepared>({ call, hold, is_byok, prepare }: Asking<P>): Promise<Admitted<P>> {
     const { budgets } = call.principal;
     const prepared = prepare();
-    const ask = { id: call.generation_id, at: call.accepted_ms, budgets, is_byok, full_nano: 0, least_nano: 0 };
+    const { generation_id: id, accepted_ms: at, store_wait } = call;
+    const ask = { id, at, budgets, is_byok, full_nano: 0, least_nano: 0, store_wait };
     return { prepared, hold: await recorder.reserve(ask, hold), grant: undefined };
   }
 

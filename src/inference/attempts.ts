@@ -223,6 +223,7 @@ export function createAttempts(
     session.sent_ms = clock.monotonic_ms();
     session.waited_ms = session.sent_ms - begun_ms;
     session.is_sent = true;
+    call.store_wait?.renew();
     if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
     const silence = call.request.stream === true ? listen(session, candidate) : undefined;
     try {

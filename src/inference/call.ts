@@ -1,4 +1,5 @@
 import type { Principal } from '../http/principal.ts';
+import type { StoreWait } from '../http/store-wait.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import type { Room } from '../providers/room.ts';
 import type { Candidate } from '../routing/candidate.ts';
@@ -111,6 +112,8 @@ export interface Call {
   accepted_ms: number;
   accepted_monotonic_ms: number;
   cancellation: Cancellation;
+  /** The time that it may wait for the store. Absent: each read has its own bound. */
+  store_wait?: StoreWait | undefined;
   /** Where what is read for it is counted. Absent: nowhere. */
   room?: Room | undefined;
   /** Why an endpoint is not what this call is for. Absent: all are. */

@@ -44,7 +44,8 @@ export function createPay({
     if (candidate === undefined) throw new Error('a call without an endpoint has nothing to pay for');
     if (budgets.length > 0) {
       const mode = budget_mode ?? rules.budgets;
-      const ask = { id: call.generation_id, at: call.accepted_ms, budgets, is_byok: false, mode };
+      const { generation_id: id, accepted_ms: at, store_wait } = call;
+      const ask = { id, at, budgets, is_byok: false, mode, store_wait };
       session.hold = await recorder.reserve({ ...ask, full_nano: most_nano, least_nano: most_nano }, session.hold);
     }
     // Kept in the session: what was paid for is settled though no attempt follows.

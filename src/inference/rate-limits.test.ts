@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { createRateModel } from '../../test/rate-store.ts';
+import { StoreWait } from '../http/store-wait.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/candidate.ts';
 import type { RateAmounts, RateAnswer, RateAsk, RateRules } from '../schemas/rate-limit.ts';
@@ -44,9 +45,10 @@ function setUp(rules: Partial<RateRules>) {
     metrics: { rateLimited: () => {} },
   });
   running.push(rates);
-  const call = ({ key_hash = 'one', ...more }: { key_hash?: string } = {}) => {
+  const call = ({ key_hash = 'one', store_wait, ...more }: { key_hash?: string; store_wait?: StoreWait } = {}) => {
     const principal = { key_hash, organization_id: 'org', budgets: [] };
-    return { principal, request: { messages: [{ role: 'user', content: 'hello there' }], ...more } } as unknown as Call;
+    const request = { messages: [{ role: 'user', content: 'hello there' }], ...more };
+    return { principal, store_wait, request } as unknown as Call;
   };
   const open = async (more: object = {}) => rates.open(call(more), () => false);
   const outcome = (more: object = {}) =>
@@ -97,6 +99,18 @@ test('a store that hangs holds nobody up for long, and what it says later is goo
   held.resolve();
   await sleep(5);
   expect(typeof (await outcome())).toBe('object');
+  expect(asked).toHaveLength(1);
+});
+
+test('a call that has waited for the store as long as one may is refused, and the next one is counted', async () => {
+  const { asked, warnings, outcome, hold } = setUp({ per_key: amounts(10) });
+  const held = Promise.withResolvers<void>();
+  hold(() => held.promise);
+  expect(await outcome({ store_wait: new StoreWait(0, () => 0) })).toBe(503);
+  expect([asked.length, warnings.length]).toEqual([1, 0]);
+  const next = outcome({ store_wait: new StoreWait(60_000, () => 0) });
+  held.resolve();
+  expect(typeof (await next)).toBe('object');
   expect(asked).toHaveLength(1);
 });
 

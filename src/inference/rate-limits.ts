@@ -1,5 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import { rateLimited } from '../http/rate-limit.ts';
+import { StoreWaitExceeded } from '../http/store-wait.ts';
 import { createRateBook } from '../ledger/rate-book.ts';
 import { type Moment, RateCounter } from '../ledger/rate-counter.ts';
 import { limits } from '../limits.ts';
@@ -95,7 +96,7 @@ class NodeCounters implements RateCounting {
     return this.#permit(entry, units);
   }
 
-  async acquire(limit: RateLimit, units: number): Promise<Permit | undefined> {
+  async acquire(limit: RateLimit, units: number, store_wait: Call['store_wait']): Promise<Permit | undefined> {
     const entry = this.#entryOf(limit);
     this.#entries.delete(limit.id);
     this.#entries.set(limit.id, entry);
@@ -108,14 +109,25 @@ class NodeCounters implements RateCounting {
         const now = this.#asker.now();
         if (counter.take(units, now)) return this.#permit(entry, units);
         if (counter.isRefused(units, now)) throw this.#refusal(counter, now);
-        if (await this.#asker.ask(entry, (at) => counter.ask(units, entry.waiting, at))) continue;
-        break;
+        if (!(await this.#isAnswered(entry, units, store_wait))) break;
       }
       if (this.#read.rules.uncounted === 'allow') return undefined;
       throw uncountable('The gateway cannot count requests against their rate limits at the moment');
     } finally {
       this.#waiting -= 1;
       entry.waiting -= units;
+    }
+  }
+
+  /** Whether the store has answered while the request could wait for it. */
+  async #isAnswered(entry: RateEntry, units: number, store_wait: Call['store_wait']): Promise<boolean> {
+    const answered = this.#asker.ask(entry, (at) => entry.counter.ask(units, entry.waiting, at));
+    if (store_wait === undefined) return answered;
+    try {
+      return await store_wait.within(answered);
+    } catch (error) {
+      if (error instanceof StoreWaitExceeded) return false;
+      throw error;
     }
   }
 

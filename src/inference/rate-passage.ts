@@ -42,7 +42,7 @@ export interface RateCounting {
   /** At once, or not: then `acquire` must be asked. */
   take(limit: RateLimit, units: number): Permit | undefined;
   /** Undefined: nobody can count, and the operator wants such calls let through. Throws `GatewayError` 429 or 503. */
-  acquire(limit: RateLimit, units: number): Promise<Permit | undefined>;
+  acquire(limit: RateLimit, units: number, store_wait: Call['store_wait']): Promise<Permit | undefined>;
   /** The refusal of a request whose prompt alone is above the limit. */
   neverFits(limit: RateLimit, units: number): GatewayError;
 }
@@ -156,7 +156,7 @@ export class CallPassage implements Passage {
     try {
       for (const limit of list) {
         if (this.#holds(limit) || taken.some((held) => held.limit === limit)) continue;
-        const permit = await this.#counting.acquire(limit, this.#unitsFor(limit));
+        const permit = await this.#counting.acquire(limit, this.#unitsFor(limit), this.#call.store_wait);
         if (permit !== undefined) taken.push({ limit, permit, model_id });
       }
     } catch (error) {

@@ -29,7 +29,10 @@ export interface StepsOptions {
   /** The same with the providers that are on for those alone who bring a credential. */
   wholeCatalog(): ModelSource;
   /** The credentials of the caller's workspace that are not disabled: at once for a workspace seen lately. */
-  ownCredentials(caller: Call['principal']): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
+  ownCredentials(
+    caller: Call['principal'],
+    store_wait?: Call['store_wait'],
+  ): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
   recorder: Recorder;
   health: Health;
   /** Told what calls show of the endpoints that they went to. */
@@ -159,7 +162,7 @@ export function createSteps(
         headers: { 'retry-after': '1' },
       });
     }
-    const asked = options.ownCredentials(came.principal);
+    const asked = options.ownCredentials(came.principal, came.store_wait);
     return asked instanceof Promise
       ? asked.then((own) => plannedWith(came, wanted, own))
       : plannedWith(came, wanted, asked);

@@ -3,6 +3,13 @@ import type { Budget, BudgetMode } from '../schemas/budget.ts';
 import type { Lease } from './lease-book.ts';
 import type { Metered, OpenRecord } from './records.ts';
 
+/** The time that a request may wait for the store, counted between `begin` and `end`. */
+export interface StoreWaiting {
+  left_ms(): number;
+  begin(): void;
+  end(): void;
+}
+
 /** What the next attempt of a request may cost at most, and what it counts against. Nano-USD. */
 export interface Ask {
   /** The generation. */
@@ -21,6 +28,8 @@ export interface Ask {
   full_nano: number;
   /** With the smallest output bound worth sending; below it the request is refused. Equal to `full_nano`: all or nothing. */
   least_nano: number;
+  /** Absent: the store may take `limits.store_read_ms_max`. */
+  store_wait?: StoreWaiting | undefined;
 }
 
 /** What `reserve` would come to now, by the store's own sums. */

@@ -11,7 +11,9 @@ interface Waiter {
   ask: Ask;
   hold: Hold;
   lines: HoldLine[];
+  /** Until when it waits for money of other nodes, and until when for the store's first answer. */
   deadline: number;
+  store_deadline: number;
   /** The batch that asked for it; 0: none yet. */
   asked_in: number;
   /** A batch that asked for it was answered. */
@@ -141,7 +143,8 @@ export class Leases {
     }
     const refused = this.#remembered(ask, lines);
     if (refused) throw refused;
-    if (this.#options.isStoreAway()) {
+    const store_ms_max = Math.min(limits.store_read_ms_max, ask.store_wait?.left_ms() ?? Number.POSITIVE_INFINITY);
+    if (store_ms_max === 0 || this.#options.isStoreAway()) {
       // Nobody can be asked for the rest: what there is does, or nothing will.
       const granted = Math.min(ask.full_nano, this.#available(lines));
       if (this.#draining || granted < ask.least_nano || granted <= 0) throw storeRefusal();
@@ -151,8 +154,14 @@ export class Leases {
     if (this.#draining) throw storeRefusal();
     if (this.#waiters.length >= limits.admissions_waiting_max) throw storeRefusal();
     const { promise, resolve, reject } = Promise.withResolvers<Hold>();
-    const deadline = this.#options.monotonic() + limits.recall_wait_ms;
-    this.#waiters.push({ ask, hold, lines, deadline, asked_in: 0, is_heard: false, resolve, reject });
+    const now = this.#options.monotonic();
+    const deadline = now + limits.recall_wait_ms;
+    const store_deadline = now + store_ms_max;
+    const waiter = { ask, hold, lines, deadline, store_deadline, asked_in: 0, is_heard: false, resolve, reject };
+    this.#waiters.push(waiter);
+    ask.store_wait?.begin();
+    const heard = () => this.#heard(waiter);
+    promise.then(heard, heard);
     this.#options.onNeed();
     return promise;
   }
@@ -302,7 +311,7 @@ export class Leases {
   expire(): void {
     const now = this.#options.monotonic();
     // A store that is slow to answer has not said no.
-    const isLate = ({ deadline, is_heard }: Waiter) => deadline + (is_heard ? 0 : limits.admission_store_ms_max) <= now;
+    const isLate = ({ deadline, store_deadline, is_heard }: Waiter) => (is_heard ? deadline : store_deadline) <= now;
     const late = this.#waiters.filter(isLate);
     if (late.length === 0) return;
     this.#waiters = this.#waiters.filter((waiter) => !isLate(waiter));
@@ -450,7 +459,7 @@ export class Leases {
     for (const waiter of this.#waiters) {
       const { ask, lines } = waiter;
       const was_asked = waiter.asked_in !== 0 && waiter.asked_in === number;
-      if (was_asked) waiter.is_heard = true;
+      if (was_asked) this.#heard(waiter);
       if (this.#available(lines) >= ask.full_nano) {
         this.#take(waiter.hold, lines, ask, ask.full_nano);
         waiter.resolve(waiter.hold);
@@ -463,6 +472,13 @@ export class Leases {
       }
     }
     this.#waiters = waiting;
+  }
+
+  /** From here on it waits for other nodes alone, or not any longer. */
+  #heard(waiter: Waiter): void {
+    if (waiter.is_heard) return;
+    waiter.is_heard = true;
+    waiter.ask.store_wait?.end();
   }
 
   /** Whether waiting cannot help: what a budget lacks is not at other nodes, or is more than they have. */

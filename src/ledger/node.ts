@@ -168,7 +168,7 @@ class Node implements Recorder {
   }
 
   reserve: Recorder['reserve'] = (ask, hold) => {
-    if (hasTurns(ask) && !this.#isTimeKnown()) return this.#learnTime().then(() => this.#reserve(ask, hold));
+    if (hasTurns(ask) && !this.#isTimeKnown()) return this.#learnTimeFor(ask).then(() => this.#reserve(ask, hold));
     return this.#reserve(ask, hold);
   };
 
@@ -217,10 +217,19 @@ class Node implements Recorder {
     return this.#learning;
   }
 
+  async #learnTimeFor({ store_wait }: Ask): Promise<void> {
+    store_wait?.begin();
+    try {
+      await this.#inTime(this.#learnTime(), store_wait?.left_ms());
+    } finally {
+      store_wait?.end();
+    }
+  }
+
   /** What a request waits for the store. Rejects with a 503 where it does not answer within a bound. */
-  async #inTime<T>(work: Promise<T>): Promise<T> {
+  async #inTime<T>(work: Promise<T>, ms_max: number = limits.store_read_ms_max): Promise<T> {
     const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = this.#clock.setTimeout(() => reject(storeRefusal()), limits.store_read_ms_max);
+    const timer = this.#clock.setTimeout(() => reject(storeRefusal()), Math.min(ms_max, limits.store_read_ms_max));
     try {
       return await Promise.race([work.catch(() => Promise.reject(storeRefusal())), late]);
     } finally {

@@ -81,7 +81,7 @@ test('for a moment who needs as much of that budget is refused without asking, a
 test('whom the store has not answered gets a 503, and no 402', async () => {
   const outcome = outcomeOf(() => leases.reserve(ask(50, budget('empty')), undefined));
   leases.freeze([], 1, true);
-  now += limits.recall_wait_ms + limits.admission_store_ms_max;
+  now += limits.store_read_ms_max;
   leases.expire();
   expect(await outcome).toMatchObject({ status: 503 });
 });
@@ -89,13 +89,59 @@ test('whom the store has not answered gets a 503, and no 402', async () => {
 test('a store that takes longer than others may take to give back is waited for', async () => {
   const outcome = outcomeOf(() => leases.reserve(ask(50, budget('plenty')), undefined));
   leases.freeze([], 1, true);
-  now += limits.recall_wait_ms + limits.admission_store_ms_max - 1;
+  now += limits.store_read_ms_max - 1;
   leases.expire();
   expect(leases.waiting).toBe(1);
   now += 1;
   leases.expire();
   expect(leases.waiting).toBe(0);
   await outcome;
+});
+
+/** What is left of a request's time for the store, by the ledger's clock. */
+function storeWait(left_ms: number) {
+  let begun: number | undefined;
+  const counted: number[] = [];
+  return {
+    counted,
+    left_ms: () => left_ms,
+    begin: () => void (begun = now),
+    end: () => void counted.push(now - (begun ?? Number.NaN)),
+  };
+}
+
+test('who has waited for the store before waits only for what is left', async () => {
+  const store_wait = storeWait(300);
+  const outcome = outcomeOf(() => leases.reserve({ ...ask(50, budget('plenty')), store_wait }, undefined));
+  leases.freeze([], 1, true);
+  now += 299;
+  leases.expire();
+  expect(leases.waiting).toBe(1);
+  now += 1;
+  leases.expire();
+  expect(await outcome).toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
+  expect(store_wait.counted).toEqual([300]);
+});
+
+test('who has waited for the store as long as one may is refused without asking', async () => {
+  const store_wait = storeWait(0);
+  const reserve = () => leases.reserve({ ...ask(50, budget('plenty')), store_wait }, undefined);
+  expect(await outcomeOf(reserve)).toMatchObject({ status: 503 });
+  expect([asked, leases.waiting, store_wait.counted]).toEqual([0, 0, []]);
+});
+
+test('the wait for other nodes is none for the store', async () => {
+  const store_wait = storeWait(300);
+  const outcome = outcomeOf(() => leases.reserve({ ...ask(50, budget('plenty')), store_wait }, undefined));
+  now += 200;
+  answer(1, STANDING);
+  now += limits.recall_wait_ms - 201;
+  leases.expire();
+  expect([leases.waiting, store_wait.counted]).toEqual([1, [200]]);
+  now += 1;
+  leases.expire();
+  expect(await outcome).toMatchObject({ status: 402 });
+  expect(store_wait.counted).toEqual([200]);
 });
 
 test('whom the store has answered, and others did not give back enough, gets a 402', async () => {

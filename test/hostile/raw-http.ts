@@ -39,7 +39,7 @@ export interface RawClient {
 
 export async function rawClient(url: string): Promise<RawClient> {
   const { port, hostname } = new URL(url);
-  const socket = connect(Number(port), hostname);
+  const socket = connect(Number(port), hostname.replace(/^\[|\]$/g, ''));
   let text = '';
   socket.on('error', () => {});
   socket.on('data', (bytes: Buffer) => {

@@ -4,6 +4,7 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import { describeModel } from '../../catalog/describe.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
+import type { StoreWait } from '../../http/store-wait.ts';
 import { limits } from '../../limits.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { errors } from '../../schemas/error.ts';
@@ -32,7 +33,10 @@ const ExcludedModel = Type.Object(
 
 export interface UsableModelsDependencies {
   wholeCatalog: () => Catalog;
-  ownCredentials(principal: Principal): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
+  ownCredentials(
+    principal: Principal,
+    store_wait: StoreWait | undefined,
+  ): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
   allow_unpriced: boolean;
 }
 
@@ -66,7 +70,7 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
       const catalog = wholeCatalog();
       const caller = {
         guardrails: principal.guardrails,
-        own: await ownCredentials(principal),
+        own: await ownCredentials(principal, request.store_wait),
         user: principal,
         allow_unpriced,
       };

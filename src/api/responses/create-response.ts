@@ -74,7 +74,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       const { body } = request;
       const principal = request.principal as Principal;
       const envelope = envelopes(principal.organization_id);
-      const input = await stored?.inputOf(body, principal, claimOf(request));
+      const input = await stored?.inputOf(body, principal, claimOf(request), request.store_wait);
       const given = input === undefined ? body : { ...body, input: input as unknown as typeof body.input };
       const inner = responsesRequest(given, { envelope, stored: stored !== undefined });
       const fieldName = responsesFieldNames(given, itemsOf(given) - itemsOf(body));

@@ -24,7 +24,12 @@ export function getResponse(server: Server, { stored }: { stored: StoredResponse
       response: { 200: ResponseAnswer, ...responsesErrors(400, 401, 404, 429, 500, 503) },
     },
     handler: async (request, reply) => {
-      const found = await stored?.find(request.params.id, request.principal as Principal, claimOf(request));
+      const found = await stored?.find(
+        request.params.id,
+        request.principal as Principal,
+        claimOf(request),
+        request.store_wait,
+      );
       if (found === undefined) throw notStored();
       return sendJson(reply, JSON.stringify(found.response));
     },

@@ -61,7 +61,7 @@ export function listInputItems(server: Server, { stored }: { stored: StoredRespo
     handler: async (request) => {
       const { id } = request.params;
       const { limit = 20, order = 'desc', after } = request.query;
-      const found = await stored?.find(id, request.principal as Principal, claimOf(request));
+      const found = await stored?.find(id, request.principal as Principal, claimOf(request), request.store_wait);
       if (found === undefined) throw notStored();
       const items = listed(id, found.input);
       if (order === 'desc') items.reverse();

@@ -7,6 +7,7 @@ import { GatewayError, invalidField } from '../../errors.ts';
 import { zeroRetention } from '../../guardrails/restrictions.ts';
 import { structureBytes } from '../../http/memory.ts';
 import type { Principal } from '../../http/principal.ts';
+import type { StoreWait } from '../../http/store-wait.ts';
 import type { Call } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import type { Room } from '../../providers/room.ts';
@@ -46,10 +47,15 @@ export interface StoredResponses {
    * The input of a request that stores its response or goes on from another, with all that was before it; undefined of others.
    * Throws `GatewayError` 400 where what it asks to keep must not be, or what it goes on from is not known.
    */
-  inputOf(body: ResponsesRequestBody, principal: Principal, room: Room | undefined): Promise<JsonObject[] | undefined>;
+  inputOf(
+    body: ResponsesRequestBody,
+    principal: Principal,
+    room: Room | undefined,
+    store_wait?: StoreWait,
+  ): Promise<JsonObject[] | undefined>;
   /** Whether it is kept. An answer never fails for it. */
   keep(call: KeptCall, input: readonly JsonObject[], finished: FinishedResponse): Promise<boolean>;
-  find(id: string, principal: Principal, room?: Room): Promise<StoredResponse | undefined>;
+  find(id: string, principal: Principal, room?: Room, store_wait?: StoreWait): Promise<StoredResponse | undefined>;
   /** Whether there was one. */
   delete(id: string, principal: Principal): Promise<boolean>;
   /** From now on what has expired is deleted, whether or not anything is stored any more. */
@@ -134,9 +140,15 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     throw new Error(`the store did not answer within ${write_ms_max} ms`);
   }
 
-  async function find(id: string, principal: Principal, room?: Room): Promise<StoredResponse | undefined> {
+  async function find(
+    id: string,
+    principal: Principal,
+    room?: Room,
+    store_wait?: StoreWait,
+  ): Promise<StoredResponse | undefined> {
     if (!isStorable(id)) return undefined;
-    const sealed = await store.find(id, principal.workspace_id, at(now_ms()));
+    const reading = store.find(id, principal.workspace_id, at(now_ms()));
+    const sealed = await (store_wait === undefined ? reading : store_wait.within(reading));
     if (sealed === undefined) return undefined;
     await room?.take(sealed.length * limits.body_copies);
     const unreadable = (err: unknown) => {
@@ -168,12 +180,12 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
   }
 
   return {
-    async inputOf(body, principal, room) {
+    async inputOf(body, principal, room, store_wait) {
       const { previous_response_id, input } = body;
       if (body.store === true) admit(body, principal);
       const items = inputItems(input);
       if (previous_response_id == null) return body.store === true ? items : undefined;
-      const former = await find(previous_response_id, principal, room);
+      const former = await find(previous_response_id, principal, room, store_wait);
       if (former === undefined) {
         throw invalidField('previous_response_id', 'must be the id of a response that is stored in this workspace');
       }

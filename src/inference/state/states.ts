@@ -262,7 +262,7 @@ export function createTurnStates({
         }
         return finish(call, messages, report);
       };
-      const found = vault.recall([...lost.keys()].slice(-limits.turn_lookups_max));
+      const found = vault.recall([...lost.keys()].slice(-limits.turn_lookups_max), call.store_wait);
       return found instanceof Promise ? found.then(restore) : restore(found);
     },
 

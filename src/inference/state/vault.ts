@@ -1,5 +1,6 @@
 import { createHmac, createSecretKey, hash, hkdfSync, type KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { StoreWait } from '../../http/store-wait.ts';
 import { limits } from '../../limits.ts';
 import type { Message, ToolCall } from '../../schemas/inner.ts';
 
@@ -30,7 +31,10 @@ export interface TurnVault {
   /** At once in this process; written to the store soon. `undefined`: the turn is known to have nothing. */
   keep(place: string, text: string | undefined): void;
   /** At once where this process knows of every place. */
-  recall(places: readonly string[]): ReadonlyMap<string, string> | Promise<ReadonlyMap<string, string>>;
+  recall(
+    places: readonly string[],
+    store_wait?: StoreWait | undefined,
+  ): ReadonlyMap<string, string> | Promise<ReadonlyMap<string, string>>;
   /** The same of what this process remembers. */
   remembered(place: string): string | undefined;
   /** Remembers in this process whose account made a piece of opaque state. */
@@ -219,24 +223,28 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   }
 
   /** A store that hangs holds nobody up for long. */
-  async function inTime<T>(work: Promise<T>): Promise<T> {
+  async function inTime<T>(work: Promise<T>, store_wait: StoreWait | undefined): Promise<T> {
     const waiting = new AbortController();
     const late = sleep(limits.turn_read_ms_max, undefined, { signal: waiting.signal }).then(() => {
       throw new Error(`the store did not answer within ${limits.turn_read_ms_max} ms`);
     });
     try {
-      return await Promise.race([work, late]);
+      return await Promise.race([store_wait === undefined ? work : store_wait.within(work), late]);
     } finally {
       late.catch(() => undefined);
       waiting.abort();
     }
   }
 
-  async function readStored(places: readonly string[], from: TurnStore): Promise<[string, string][]> {
+  async function readStored(
+    places: readonly string[],
+    from: TurnStore,
+    store_wait: StoreWait | undefined,
+  ): Promise<[string, string][]> {
     const now = now_ms();
     const found = new Map<string, string>();
     try {
-      for (const { id, sealed } of await inTime(from.findMany(places, new Date(now).toISOString()))) {
+      for (const { id, sealed } of await inTime(from.findMany(places, new Date(now).toISOString()), store_wait)) {
         found.set(id, crypt.open(sealed, id));
       }
     } catch (err) {
@@ -272,7 +280,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
       writeSoon();
     },
 
-    recall(places) {
+    recall(places, store_wait) {
       const found = new Map<string, string>();
       const missing: string[] = [];
       for (const place of places) {
@@ -281,7 +289,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
         else if (entry.text !== undefined) found.set(place, entry.text);
       }
       if (missing.length === 0 || store === undefined) return found;
-      return readStored(missing, store).then((read) => {
+      return readStored(missing, store, store_wait).then((read) => {
         for (const [place, text] of read) found.set(place, text);
         return found;
       });

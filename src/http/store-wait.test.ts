@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { StoreWait, StoreWaitExceeded } from './store-wait.ts';
+
+/** A clock that only reads move. */
+function setUp(max_ms: number) {
+  let now_ms = 0;
+  const wait = new StoreWait(max_ms, () => now_ms);
+  const read = async (ms: number) => {
+    await Promise.resolve();
+    now_ms += ms;
+    return 'read';
+  };
+  return { wait, read };
+}
+
+test('all reads of a request have one bound together', async () => {
+  const { wait, read } = setUp(1_000);
+  expect(await wait.within(read(400))).toBe('read');
+  expect(await wait.within(read(400))).toBe('read');
+  expect(wait.left_ms()).toBe(200);
+  expect(await wait.within(read(400))).toBe('read');
+  expect(wait.left_ms()).toBe(0);
+  await expect(wait.within(read(0))).rejects.toThrow(StoreWaitExceeded);
+});
+
+test('a read that takes longer than what is left is not waited for', async () => {
+  const { wait, read } = setUp(1_000);
+  await wait.within(read(990));
+  await expect(wait.within(new Promise(() => {}))).rejects.toMatchObject({
+    status: 503,
+    headers: { 'retry-after': '1' },
+  });
+});
+
+test('what a request does beside waiting for the store does not count', async () => {
+  const { wait, read } = setUp(1_000);
+  await read(5_000);
+  expect(wait.left_ms()).toBe(1_000);
+});
+
+test('reads at the same time count once', async () => {
+  const { wait, read } = setUp(1_000);
+  await Promise.all([wait.within(read(300)), wait.within(read(0)), wait.within(read(0))]);
+  expect(wait.left_ms()).toBe(700);
+});
+
+test('once something was sent for the request it may wait as long again', async () => {
+  const { wait, read } = setUp(1_000);
+  await wait.within(read(1_000));
+  wait.renew();
+  expect(await wait.within(read(400))).toBe('read');
+  expect(wait.left_ms()).toBe(600);
+});
+
+test('a read that fails after nobody waits for it any more harms nobody', async () => {
+  const { wait, read } = setUp(1_000);
+  await wait.within(read(1_000));
+  const { promise, reject } = Promise.withResolvers<never>();
+  await expect(wait.within(promise)).rejects.toThrow(StoreWaitExceeded);
+  reject(new Error('late'));
+  await new Promise((resolve) => setImmediate(resolve));
+});
