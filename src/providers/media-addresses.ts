@@ -14,7 +14,7 @@ const URL_FIELDS: ReadonlySet<string> = new Set(
 
 /** Names of fields that no wire is known to have, which their readers may fetch from all the same: `image`, `fallback_url`, `webhook`. */
 const LIKE_ADDRESS =
-  /(?:^|_)(?:ur[il]s?|links?|endpoint|webhooks?|callbacks?|(?:image|video|audio|file|document|media)s?)$/i;
+  /(?:^|_)(?:ur[il]s?|links?|endpoint|webhooks?|callbacks?|(?:image|video|audio|file|document|media|file_id)s?)$/i;
 /** What such a field must begin with to be an address. */
 const LIKE_URL = /^[\s\p{Cc}]{0,64}(?:[a-z][a-z0-9+.-]{0,20}:)?\/\//iu;
 

@@ -89,6 +89,7 @@ describe('fields that no wire is known to have', () => {
       'chat/completions',
       user({ type: 'image_url', url, image_url: { url: 'data:image/png;base64,AA' } }),
     ],
+    ['messages[0].content[0].file.file_id', 'chat/completions', user({ type: 'file', file: { file_id: url } })],
     ['webhook.url', 'responses', { input: 'x', webhook: { url } }],
     [
       'tools[0].tunnel_url',
