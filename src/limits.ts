@@ -513,6 +513,9 @@ export const limits = {
   /** What one request may have fetched for it: how many addresses, how long each, how much of each and in all. */
   media_urls_max: 64,
   media_url_chars_max: 8_192,
+  /** Of what a request points at, whoever fetches it. */
+  address_chars_max: 65_536,
+  addresses_max: 10_000,
   media_ms_max: 20_000,
   media_connect_ms_max: 5_000,
   media_bytes_max: 32 * 1024 * 1024,

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { invalidField } from '../errors.ts';
+import { limits } from '../limits.ts';
 import { isPublicAddress } from '../providers/addresses.ts';
 import { listedAs } from '../providers/fetch-media.ts';
 import { type AddressKind, eachAddress, type FieldPath, fieldName } from '../providers/media-addresses.ts';
@@ -12,8 +13,26 @@ export interface AddressRules {
   buckets: readonly string[];
 }
 
-/** Names that resolve inside a network alone (RFC 6761, RFC 6762, RFC 8375, and ICANN's reservation of `internal`). */
-const INSIDE = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/;
+/**
+ * Names that resolve inside a network alone (RFC 6761, RFC 6762 with its appendix G, RFC 8375, ICANN's reservation of `internal`),
+ * and those of services of Kubernetes.
+ */
+const INSIDE = /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|home|lan|svc|home\.arpa)$/;
+
+/**
+ * Fields of model servers by which whoever sends them has the server connect to other machines, read a path of its own, or run code. They
+ * are between the servers of one operator.
+ */
+const OF_SERVERS = new Set([
+  'kv_transfer_params', // vLLM
+  'ec_transfer_params',
+  'logits_processors',
+  'bootstrap_host', // SGLang
+  'bootstrap_port',
+  'lora_path',
+  'custom_logit_processor',
+  'disaggregated_params', // TensorRT-LLM
+]);
 
 /** Readers of addresses differ on these: some drop them, some end the host there. */
 const CONTROL = /\p{Cc}/u;
@@ -35,6 +54,8 @@ function isInside({ hostname }: URL): boolean {
 
 /** What is wrong with an address of the web; undefined: nothing that its text shows. */
 function webFault(address: string, rules: AddressRules): string | undefined {
+  if (address.length > limits.address_chars_max)
+    return `must be a URL of at most ${limits.address_chars_max} characters`;
   const head = address.slice(0, HEAD_CHARS);
   const [, authority = ''] = AUTHORITY.exec(head) ?? [];
   if (CONTROL.test(head) || AMBIGUOUS_HOST.test(authority)) {
@@ -64,15 +85,41 @@ function faultOf(address: string, kind: AddressKind, rules: AddressRules): strin
   return 'must be an https, http or data URL';
 }
 
+/** Whether a value has members by name. */
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Looks through what a body hands on to its endpoint: its own fields, and the options of providers. */
+function checkOptions(body: unknown, prefix: string): void {
+  if (!isRecord(body)) return;
+  for (const name of OF_SERVERS) {
+    if (body[name] === undefined || body[name] === null) continue;
+    throw invalidField(`${prefix}${name}`, 'must not be sent: it is between the servers of a provider');
+  }
+  if (prefix !== '' || !isRecord(body['provider'])) return;
+  const { options } = body['provider'];
+  if (!isRecord(options)) return;
+  for (const [slug, fields] of Object.entries(options)) checkOptions(fields, `provider.options.${slug}.`);
+}
+
 /**
  * Refuses a body that points at what nobody is to fetch for a client, in any field of any client API: other schemes than https,
- * http and data, and hosts that can only be inside a network. Throws a 400 that names the field. What names resolve to is checked
+ * http and data, hosts that can only be inside a network, and fields that servers of one operator send each other. Throws a 400 that names the field. What names resolve to is checked
  * by who fetches: see `createMediaFetcher`.
  */
 export function checkAddresses(body: unknown, rules: AddressRules): void {
+  checkOptions(body, '');
+  let count = 0;
   eachAddress(body, (address, path: FieldPath, kind) => {
     // Clients write nothing for what they leave out.
     if (address === '') return;
+    count += 1;
+    if (count > limits.addresses_max) {
+      throw invalidField(
+        fieldName(path),
+        `must not be there: a request has at most ${limits.addresses_max} addresses and files`,
+      );
+    }
     const fault = faultOf(address, kind, rules);
     if (fault !== undefined) throw invalidField(fieldName(path), fault);
   });

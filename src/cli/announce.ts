@@ -3,8 +3,8 @@ import { limits } from '../limits.ts';
 import type { Logger } from '../telemetry/log.ts';
 
 /** Shows the management key, once in its life, as soon as there is one: nobody can read it again, whatever comes next. */
-export function announceKey(management_key: string, out: NodeJS.WritableStream = process.stdout): void {
-  out.write(`\n  Management key (shown only this once):\n\n    ${management_key}\n\n`);
+export function announceKey(management_key: string): void {
+  process.stdout.write(`\n  Management key (shown only this once):\n\n    ${management_key}\n\n`);
 }
 
 /** Says where the gateway is, and what its configuration lacks. */

@@ -4,9 +4,8 @@ import type { Actor } from '../storage/audit.ts';
 import { type Database, type DatabaseOptions, openDatabase } from '../storage/database.ts';
 import { openChangeFeed } from '../storage/open-change-feed.ts';
 import type { Home } from '../storage/organizations.ts';
-import { announceKey } from './announce.ts';
 import { prepareDataDir } from './data-dir.ts';
-import { firstHome, firstKey } from './first-start.ts';
+import { firstHome } from './first-start.ts';
 import { systemClock } from './system-clock.ts';
 
 /** How a process of this configuration reaches its store. */
@@ -35,9 +34,6 @@ export async function withStore<T>(
   const database = await openDatabase({ data_dir, ...databaseOf(config), ...options });
   try {
     const home = await firstHome(database, systemClock);
-    const management_key = await firstKey(config, database, { home, clock: systemClock });
-    // What a command answers is on the other stream, for scripts.
-    if (management_key !== undefined) announceKey(management_key, process.stderr);
     const changes = await openChangeFeed({ data_dir, database_url: config.database_url, listens: false });
     try {
       const change = createChange({ database, changes, now: systemClock.now_ms });

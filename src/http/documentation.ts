@@ -61,7 +61,7 @@ function pagePaths(): Set<string> {
 export async function makeDocumentation(routes: readonly RouteOptions[]): Promise<Documentation> {
   const server = await describe(routes);
   const paths = pagePaths();
-  const pages = new Map<string, Page>();
+  const pages = new Map<string, Promise<Page | undefined>>();
   let bytes: Buffer | undefined;
 
   async function render(path: string): Promise<Page | undefined> {
@@ -82,9 +82,15 @@ export async function makeDocumentation(routes: readonly RouteOptions[]): Promis
     },
     async page(path) {
       if (!paths.has(path)) return undefined;
-      const page = pages.get(path) ?? (await render(path));
-      if (page !== undefined) pages.set(path, page);
-      return page;
+      // Kept before it is rendered: many who ask first, at the same time, share one rendering and its bytes.
+      const page = pages.get(path) ?? render(path);
+      pages.set(path, page);
+      try {
+        return await page;
+      } catch (error) {
+        pages.delete(path);
+        throw error;
+      }
     },
   };
 }

@@ -12,9 +12,17 @@ const URL_FIELDS: ReadonlySet<string> = new Set(
   'image_url video_url audio_url document_url file_url server_url'.split(' '),
 );
 
+/** Names of fields that no wire is known to have, which their readers may fetch from all the same: `image`, `fallback_url`, `webhook`. */
+const LIKE_ADDRESS =
+  /(?:^|_)(?:ur[il]s?|links?|endpoint|webhooks?|callbacks?|(?:image|video|audio|file|document|media|file_id)s?)$/i;
+/** What such a field must begin with to be an address. */
+const LIKE_URL = /^[\s\p{Cc}]{0,64}(?:[a-z][a-z0-9+.-]{0,20}:)?\/\//iu;
+
 /** What nobody fetches from: schemas, arguments of calls, sources that an answer cites, a client's own notes. */
 const NOT_FETCHED: ReadonlySet<string> = new Set(
-  'parameters input_schema schema json_schema arguments metadata trace annotations citations logit_bias'.split(' '),
+  'parameters input_schema schema json_schema arguments metadata trace annotations citations logit_bias action search_results sources'.split(
+    ' ',
+  ),
 );
 
 /** Wires on which any address may go upstream. The others take bytes, or addresses of their own platform. */
@@ -30,6 +38,9 @@ export function inlinesMedia(wire: Wire, { quirks }: Pick<DialectEndpoint, 'quir
   return quirks.inline_media === true && TAKES_ADDRESSES.has(wire);
 }
 
+/** Where a part of this type has an address, it says where something was read, and nobody reads it again. */
+const isHistory = (type: unknown): boolean => typeof type === 'string' && /_(?:result|call|citation)$/.test(type);
+
 /** Deeper than any wire has a field. */
 const DEPTH_MAX = 48;
 
@@ -40,9 +51,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
 /** Visits every address in a body of JSON, of whichever client API or wire. Looks at each value once. */
 export function eachAddress(body: unknown, visit: Visit): void {
   const path: (string | number)[] = [];
-  const into = (step: string | number, value: object) => {
+  const into = (step: string | number, value: object, but?: string) => {
     path.push(step);
-    walk(value);
+    walk(value, but);
     path.pop();
   };
   const found = (address: string, kind: AddressKind, ...steps: string[]) => visit(address, [...path, ...steps], kind);
@@ -51,24 +62,37 @@ export function eachAddress(body: unknown, visit: Visit): void {
     if (typeof value === 'string') {
       if (URL_FIELDS.has(name) || (name === 'url' && of['type'] === 'url')) found(value, 'url', name);
       else if (name === 'file_data') found(value, 'data', name);
+      else if (LIKE_URL.test(value) && LIKE_ADDRESS.test(name) && !isHistory(of['type'])) found(value, 'url', name);
       return;
     }
     if (!isObject(value) || NOT_FETCHED.has(name)) return;
     // Arguments of a call, in the words of the Messages API.
     if (name === 'input' && typeof of['type'] === 'string' && of['type'].endsWith('tool_use')) return;
     const { url, data } = value;
-    if (URL_FIELDS.has(name) && typeof url === 'string') found(url, 'url', name, 'url');
-    else if (name === 'input_audio' && typeof data === 'string') found(data, 'data', name, 'data');
-    else into(name, value);
+    if (URL_FIELDS.has(name) && typeof url === 'string') {
+      found(url, 'url', name, 'url');
+      into(name, value, 'url');
+    } else if (name === 'input_audio' && typeof data === 'string') {
+      found(data, 'data', name, 'data');
+      into(name, value, 'data');
+    } else if (Array.isArray(value) && LIKE_ADDRESS.test(name)) {
+      path.push(name);
+      for (const [at, one] of value.entries()) {
+        if (typeof one === 'string' && LIKE_URL.test(one)) visit(one, [...path, at], 'url');
+      }
+      walk(value);
+      path.pop();
+    } else into(name, value);
   }
 
-  function walk(value: object): void {
+  function walk(value: object, but?: string): void {
     if (path.length > DEPTH_MAX || ArrayBuffer.isView(value)) return;
     if (Array.isArray(value)) {
       for (let at = 0; at < value.length; at += 1) if (isObject(value[at])) into(at, value[at] as object);
       return;
     }
     for (const name in value) {
+      if (name === but) continue;
       const one = (value as Record<string, unknown>)[name];
       if (typeof one === 'string' || typeof one === 'object') member(value as Record<string, unknown>, name, one);
     }

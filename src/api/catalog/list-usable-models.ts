@@ -2,6 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { describeModel } from '../../catalog/describe.ts';
+import { claimOf } from '../../http/bounded-bodies.ts';
+import { sendBytes } from '../../http/cached-answer.ts';
+import { oneAtATime } from '../../http/one-at-a-time.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
 import type { StoreWait } from '../../http/store-wait.ts';
@@ -9,8 +12,8 @@ import { limits } from '../../limits.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { errors } from '../../schemas/error.ts';
 import { ModelList } from './list-models.ts';
-import { onePage } from './listings.ts';
-import { isWanted, modelFilters, modelQuery } from './model-query.ts';
+import { jsonContentType, onePage } from './listings.ts';
+import { isWanted, type ModelQuery, modelFilters, modelQuery, queryKey } from './model-query.ts';
 import { retrieved } from './retrieve-model.ts';
 import { exclusionReasons, usable } from './usable-models.ts';
 
@@ -31,6 +34,11 @@ const ExcludedModel = Type.Object(
   { title: 'ExcludedModel' },
 );
 
+/** Who asks what: those who are shown the same, at one moment. */
+function nameOf({ organization_id, workspace_id, user_id, key_hash }: Principal, query: ModelQuery): string {
+  return [organization_id, workspace_id, user_id, key_hash, queryKey(query)].join(' ');
+}
+
 export interface UsableModelsDependencies {
   wholeCatalog: () => Catalog;
   ownCredentials(
@@ -46,6 +54,34 @@ export interface UsableModelsDependencies {
  */
 export function listUsableModels(server: Server, dependencies: UsableModelsDependencies): void {
   const { wholeCatalog, ownCredentials, allow_unpriced } = dependencies;
+  // It takes tens of milliseconds: however many ask, one is made at a time.
+  const inTurn = oneAtATime<Buffer>();
+
+  async function listFor(principal: Principal, query: ModelQuery, store_wait: StoreWait | undefined): Promise<Buffer> {
+    const catalog = wholeCatalog();
+    const caller = {
+      guardrails: principal.guardrails,
+      own: await ownCredentials(principal, store_wait),
+      user: principal,
+      allow_unpriced,
+    };
+    const usable_models: { id: string; json: string }[] = [];
+    const left_out: string[] = [];
+    for (const [at, model] of catalog.models().entries()) {
+      if (at % limits.usable_models_at_once === 0) await turn();
+      const { endpoints, excluded: reasons } = usable(model, catalog, caller);
+      const may = endpoints.length > 0;
+      const shown = describeModel(may ? { ...model, endpoints } : model);
+      if (!isWanted(model, shown.supported_parameters, query)) continue;
+      const { id, canonical_slug, name } = model;
+      if (may) usable_models.push({ id, json: JSON.stringify(retrieved(shown)) });
+      else left_out.push(JSON.stringify({ id, canonical_slug, name, reasons }));
+    }
+    const rest = JSON.stringify(onePage(usable_models)).slice(1, -1);
+    const data = usable_models.map(({ json }) => json).join(',');
+    return Buffer.from(`{"data":[${data}],${rest},"excluded":[${left_out.join(',')}]}`);
+  }
+
   server.route({
     method: 'GET',
     url: '/models/user',
@@ -67,31 +103,10 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
       // Whoever asks what a key may do wants all of it, not what writes text alone.
       const query = modelQuery({ output_modalities: 'all', ...request.query });
       const principal = request.principal as Principal;
-      const catalog = wholeCatalog();
-      const caller = {
-        guardrails: principal.guardrails,
-        own: await ownCredentials(principal, request.store_wait),
-        user: principal,
-        allow_unpriced,
-      };
-      const wanted = [];
-      for (const [at, model] of catalog.models().entries()) {
-        // A large catalog takes tens of milliseconds, in which streams must go on.
-        if (at % limits.usable_models_at_once === 0) await turn();
-        const { endpoints, excluded } = usable(model, catalog, caller);
-        const shown = describeModel(endpoints.length === 0 ? model : { ...model, endpoints });
-        if (!isWanted(model, shown.supported_parameters, query)) continue;
-        wanted.push({ model, shown, reasons: [...excluded], may: endpoints.length > 0 });
-      }
+      const body = await inTurn(nameOf(principal, query), () => listFor(principal, query, request.store_wait));
       reply.header('cache-control', 'private, no-cache').header('vary', 'authorization, x-api-key');
-      const data = wanted.flatMap(({ may, shown }) => (may ? retrieved(shown) : []));
-      return {
-        data,
-        ...onePage(data),
-        excluded: wanted.flatMap(({ may, model: { id, canonical_slug, name }, reasons }) =>
-          may ? [] : { id, canonical_slug, name, reasons },
-        ),
-      };
+      await claimOf(request)?.take(body.byteLength);
+      return sendBytes(reply, body, jsonContentType);
     },
   });
 }

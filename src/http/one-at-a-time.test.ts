@@ -1,0 +1,32 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { oneAtATime } from './one-at-a-time.ts';
+
+test('one is under way at a time, and those who wait under one name share what the last of them asked for', async () => {
+  const inTurn = oneAtATime<string>();
+  let under_way = 0;
+  const begun: string[] = [];
+  const make = (text: string) => async () => {
+    under_way += 1;
+    expect(under_way).toBe(1);
+    begun.push(text);
+    await turn();
+    under_way -= 1;
+    return text;
+  };
+  const first = inTurn('a', make('a1'));
+  await turn();
+  const others = [inTurn('a', make('a2')), inTurn('b', make('b1')), inTurn('a', make('a3'))];
+  expect(await first).toBe('a1');
+  expect(await Promise.all(others)).toEqual(['a3', 'b1', 'a3']);
+  expect(begun).toEqual(['a1', 'a3', 'b1']);
+});
+
+test('one that fails fails for those who waited for it, and no others', async () => {
+  const inTurn = oneAtATime<number>();
+  const failing = inTurn('a', () => Promise.reject(new Error('broken')));
+  const next = inTurn('b', () => Promise.resolve(1));
+  await expect(failing).rejects.toThrow('broken');
+  expect(await next).toBe(1);
+  expect(await inTurn('a', () => Promise.resolve(2))).toBe(2);
+});

@@ -1,0 +1,29 @@
+interface Waiting<T> {
+  make: () => Promise<T>;
+  result: Promise<T>;
+}
+
+/**
+ * Runs what it is given one after another, so that what takes long is under way once, however many ask. Those who ask for the
+ * same name while it waits get one result together, made as the last of them asked.
+ */
+export function oneAtATime<T>(): (name: string, make: () => Promise<T>) => Promise<T> {
+  const waiting = new Map<string, Waiting<T>>();
+  let last: Promise<unknown> = Promise.resolve();
+  return (name, make) => {
+    const same = waiting.get(name);
+    if (same !== undefined) {
+      same.make = make;
+      return same.result;
+    }
+    const begin = () => {
+      const { make: asked_last } = waiting.get(name)!;
+      waiting.delete(name);
+      return asked_last();
+    };
+    const result = last.then(begin);
+    waiting.set(name, { make, result });
+    last = result.catch(() => undefined);
+    return result;
+  };
+}

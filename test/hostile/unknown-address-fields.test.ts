@@ -1,0 +1,159 @@
+/** Addresses in fields that the gateway does not know, and fields of model servers that name other machines. See docs/threat-model.md, "Addresses in requests". */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from '../harness.ts';
+
+/** A server of the operator's, which remembers what reached it, and answers that it is ill. */
+let upstream: Server;
+let gateway: TestGateway;
+let bodies: string[] = [];
+
+beforeAll(async () => {
+  upstream = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (piece: string) => {
+      body += piece;
+    });
+    request.on('end', () => {
+      bodies.push(body);
+      response.writeHead(400, { 'content-type': 'application/json' }).end('{"error":{"message":"seen"}}');
+    });
+  });
+  await new Promise<void>((resolve) => {
+    upstream.listen(0, '127.0.0.1', resolve);
+  });
+  const base_url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
+  const model = (provider: string) => ({
+    context_length: 1_000_000,
+    input_modalities: ['text', 'image', 'file'],
+    endpoints: [{ provider, upstream_model: 'm', pricing: { prompt: 1, completion: 1 } }],
+  });
+  const provider = { dialect: 'openai-chat', base_url };
+  gateway = await startGateway({
+    yaml: JSON.stringify({
+      bundled_catalog: false,
+      providers: {
+        'openai-chat': provider,
+        open: { ...provider, quirks: { inline_media: false } },
+        vllm: { base_url },
+      },
+      models: { 'test/openai-chat': model('openai-chat'), 'test/openai-chat-open': model('open') },
+    }),
+  });
+});
+afterAll(async () => {
+  await gateway.stop();
+  upstream.closeAllConnections();
+  await new Promise((resolve) => {
+    upstream.close(resolve);
+  });
+});
+beforeEach(() => {
+  bodies = [];
+});
+
+const user = (...content: object[]) => ({ messages: [{ role: 'user', content }] });
+
+async function ask(path: string, model: string, body: object): Promise<{ status: number; message: string }> {
+  const response = await gateway.call('POST', `/${path}`, {
+    model,
+    ...(path === 'messages' ? { max_tokens: 10 } : {}),
+    ...body,
+  });
+  const { error } = (await response.json()) as { error?: { message?: string } };
+  return { status: response.status, message: error?.message ?? '' };
+}
+
+describe('fields that no wire is known to have', () => {
+  const url = 'http://10.0.0.1/x';
+  const text = { messages: [{ role: 'user', content: 'x' }] };
+  const cases: [field: string, path: string, body: object][] = [
+    ['image', 'chat/completions', { ...text, image: url }],
+    ['images[1]', 'chat/completions', { ...text, images: ['x', url] }],
+    ['webhook_url', 'chat/completions', { ...text, webhook_url: url }],
+    ['documents[0].url', 'chat/completions', { ...text, documents: [{ url }] }],
+    ['documents[0]', 'chat/completions', { ...text, documents: [url] }],
+    [
+      'messages[0].attachments[0].url',
+      'chat/completions',
+      { messages: [{ role: 'user', content: 'x', attachments: [{ url }] }] },
+    ],
+    [
+      'messages[0].content[0].image_url.fallback_url',
+      'chat/completions',
+      user({ type: 'image_url', image_url: { url: 'https://example.com/', fallback_url: url } }),
+    ],
+    [
+      'messages[0].content[0].url',
+      'chat/completions',
+      user({ type: 'image_url', url, image_url: { url: 'data:image/png;base64,AA' } }),
+    ],
+    ['messages[0].content[0].file.file_id', 'chat/completions', user({ type: 'file', file: { file_id: url } })],
+    ['webhook.url', 'responses', { input: 'x', webhook: { url } }],
+    [
+      'tools[0].tunnel_url',
+      'responses',
+      { input: 'x', tools: [{ type: 'mcp', server_label: 'm', server_url: 'https://example.com/', tunnel_url: url }] },
+    ],
+    ['messages[0].content[0].url', 'messages', user({ type: 'document', source: { type: 'text', data: 'x' }, url })],
+    [
+      'provider.options.openai-chat.image',
+      'chat/completions',
+      { ...text, provider: { options: { 'openai-chat': { image: url } } } },
+    ],
+  ];
+  test.each(cases)(
+    '%s of %s is refused where it is named and written like an address inside a network',
+    async (field, path, body) => {
+      const { status, message } = await ask(path, 'test/openai-chat', body);
+      expect({ status, message }).toEqual({ status: 400, message: expect.stringContaining(field) });
+      expect(bodies).toEqual([]);
+    },
+  );
+
+  test('are not handed to servers of the operator where they are written like any address', async () => {
+    const { status, message } = await ask('chat/completions', 'test/openai-chat', {
+      ...text,
+      image: 'https://example.com/a.png',
+    });
+    expect({ status, message }).toEqual({ status: 400, message: expect.stringContaining('image') });
+    expect(bodies).toEqual([]);
+    await ask('chat/completions', 'test/openai-chat', {
+      ...text,
+      image: 'low',
+      search_results: [{ url: 'https://example.com/' }],
+    });
+    expect(bodies).toHaveLength(1);
+  });
+});
+
+test('fields by which servers of one operator name other machines, paths and code are refused from clients', async () => {
+  const sent = {
+    kv_transfer_params: { do_remote_prefill: true, remote_host: '10.0.0.1', remote_port: 5600 },
+    bootstrap_host: '10.0.0.1',
+    disaggregated_params: { ctx_info_endpoint: '10.0.0.1:80' },
+    lora_path: '/srv/adapter',
+    custom_logit_processor: '{"callable":"00"}',
+  };
+  for (const [name, value] of Object.entries(sent)) {
+    for (const body of [{ [name]: value }, { provider: { options: { 'openai-chat': { [name]: value } } } }]) {
+      const { status, message } = await ask('chat/completions', 'vllm/m', {
+        messages: [{ role: 'user', content: 'x' }],
+        ...body,
+      });
+      expect({ name, status, message }).toEqual({ name, status: 400, message: expect.stringContaining(name) });
+    }
+  }
+  expect(bodies).toEqual([]);
+});
+
+test('a request points at a bounded number of places', async () => {
+  const many = Array.from({ length: 10_001 }, (_, at) => ({
+    type: 'image_url',
+    image_url: { url: `https://a${at}.example/` },
+  }));
+  const { status, message } = await ask('chat/completions', 'test/openai-chat-open', user(...many));
+  expect({ status, message }).toEqual({ status: 400, message: expect.stringContaining('at most 10000') });
+  expect(bodies).toEqual([]);
+});

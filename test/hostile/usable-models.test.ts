@@ -1,0 +1,37 @@
+/** One key that asks for what it may use, on many connections. See docs/threat-model.md, "Connections and slow clients". */
+import { Session } from 'node:inspector/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from '../harness.ts';
+
+const session = new Session();
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startGateway({});
+  session.connect();
+  await session.post('Profiler.enable');
+  await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+});
+afterAll(async () => {
+  session.disconnect();
+  await gateway.stop();
+});
+
+/** How often a function ran since this was last asked. */
+async function callsOf(file: string, name: string): Promise<number> {
+  const { result } = await session.post('Profiler.takePreciseCoverage');
+  const functions = result.filter(({ url }) => url.endsWith(file)).flatMap((script) => script.functions);
+  return functions.reduce((sum, { functionName, ranges }) => sum + (functionName === name ? ranges[0]!.count : 0), 0);
+}
+
+test('many who ask at once for what one key may use share the work', async () => {
+  const asked = 60;
+  const one = async () => (await gateway.call('GET', '/models/user')).text();
+  await one();
+  await callsOf('/usable-models.ts', 'usable');
+  const whole = await one();
+  const models = await callsOf('/usable-models.ts', 'usable');
+  expect(models).toBeGreaterThan(10);
+  const answers = await Promise.all(Array.from({ length: asked }, one));
+  expect(new Set([whole, ...answers]).size).toBe(1);
+  expect(await callsOf('/usable-models.ts', 'usable')).toBeLessThan((models * asked) / 3);
+});
