@@ -303,6 +303,9 @@ export const limits = {
   answer_details_max: 10_000,
   answer_images_max: 1_000,
   answer_blocks_max: 20_000,
+  /** Places of our code that are logged because a decoder failed there, and the calls that each is logged with. */
+  decoder_faults_logged_max: 100,
+  decoder_fault_frames_max: 8,
   /** Steps of other models that the usage of one answer counts. */
   usage_iterations_max: 200,
   /** Events of a stream, and what they are read as, that are handed on before others are served. */

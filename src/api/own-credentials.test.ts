@@ -53,7 +53,7 @@ function memory(rows: (workspace_id: string) => StoredByok[]) {
       read_ms_max: undefined,
       serve_without_store_ms: 0,
     },
-    log: { warn: (facts, message) => void logged.push(JSON.stringify(facts), message) },
+    log: { warn: (facts, message) => void logged.push(JSON.stringify(facts), message), error: () => undefined },
   });
   const of = (workspace_id: string) => credentials({ workspace_id } as Principal);
   const wait = (until: Promise<unknown>) => {
