@@ -297,6 +297,9 @@ export const limits = {
   answer_levels_max: 500,
   answer_values_max: 100_000,
   answer_logprob_values_max: 6_000_000,
+  /** More values than that in an answer for each input that is made a vector; and in a transcript, which has some for each word. */
+  embedding_answer_values_max: 16_384,
+  transcript_values_max: 2_000_000,
   /** Parts of one answer. Beyond one of these it ends as a failure, which is charged for what came. */
   answer_calls_max: 2_000,
   answer_annotations_max: 10_000,
@@ -823,6 +826,8 @@ export const limits = {
   flush_stop_ms_max: 10_000,
   /** How long a start asks providers about attempts that were under way, how many at once, and how often where one still runs. */
   lookups_ms_max: 5_000,
+  /** What a provider answers to the question of one lost attempt. */
+  lookup_answer_bytes_max: 64 * 1024,
   lookups_at_once_max: 16,
   lookup_again_ms: 100,
   /** How long a request waits for money that lies idle at other nodes, and how often its node asks meanwhile. */

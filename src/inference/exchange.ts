@@ -4,7 +4,7 @@ import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
 import { type Exchange, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { type JsonValue, parseJson } from '../schemas/json.ts';
-import { answerLevels, JsonStructure, structureBreach } from '../schemas/json-structure.ts';
+import { answerLevels, JsonStructure, type StructureBounds, structureBreach } from '../schemas/json-structure.ts';
 import { requireBounded, requireUnbroken } from './answer-bounds.ts';
 import type { Call } from './call.ts';
 import { deferExchange } from './deferred-exchange.ts';
@@ -245,12 +245,15 @@ export async function headersOf(dialect: WireManners, { exchange }: Grip): Promi
   throw dialect.decodeError(response.status, response.headers, shown);
 }
 
+/** Where no more was asked for: a number of values that no ordinary answer has. */
+const ANSWER_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
+
 /** Reads a whole answer that must be JSON, within bounds that are looked at before it is parsed. */
 export async function readJson(
   dialect: WireManners,
   response: UpstreamResponse,
   { room }: Pick<Call, 'room'>,
-  bounds = answerLevels,
+  bounds = ANSWER_BOUNDS,
 ): Promise<JsonValue> {
   const text = await readText(response, { bytes_max: limits.upstream_body_bytes_max, cut: false, room });
   if (room === undefined || text.length <= limits.counted_bytes_min) requireBounded(text, bounds);

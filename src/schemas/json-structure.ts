@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import type { JsonValue } from './json.ts';
 
 /** Whether a value of parsed JSON has more than so many levels of lists and objects inside each other; a text or a number has none. */
 export function isDeeperThan(value: unknown, levels_max: number): boolean {
@@ -190,4 +191,11 @@ export function structureBreach(text: string, bounds: StructureBounds = bodyBoun
   const structure = new JsonStructure(bounds);
   structure.write(text);
   return structure.breach;
+}
+
+/** What a service that is no model says, within the bounds of requests. Throws `SyntaxError` for what is beyond them or no JSON. */
+export function parseServiceJson(text: string): JsonValue {
+  const breach = structureBreach(text);
+  if (breach !== undefined) throw new SyntaxError(`JSON ${breach}`);
+  return JSON.parse(text) as JsonValue;
 }
