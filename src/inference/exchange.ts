@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { wideBytes } from '../http/memory.ts';
 import { limits } from '../limits.ts';
 import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
@@ -263,8 +264,12 @@ export async function readJson(
     requireUnbroken(structure.breach);
     await room.take(structure.memory_bytes + wideBytes(text), limits.memory_answer_wait_ms_max);
   }
+  const is_long = text.length > limits.answer_turn_chars_min;
+  if (is_long) await nextTurn();
   try {
-    return parseJson(text);
+    const body = parseJson(text);
+    if (is_long) await nextTurn();
+    return body;
   } catch {
     const type = String(response.headers['content-type'] ?? 'no content type');
     const told = dialect.decodeError(502, response.headers, text.slice(0, limits.upstream_error_bytes_max));
