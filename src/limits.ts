@@ -293,16 +293,24 @@ export const limits = {
   upstream_body_bytes_max: 128 * 1024 * 1024,
   /** An upstream's error body is read up to here, the rest is dropped. */
   upstream_error_bytes_max: 64 * 1024,
+  /** From there on others are served between reading a whole answer, parsing it, and what follows. */
+  answer_turn_chars_min: 1024 * 1024,
   /** Levels of an answer's JSON, and its values, whole or in one event; where probabilities of tokens were asked for they are far more. */
   answer_levels_max: 500,
   answer_values_max: 100_000,
   answer_logprob_values_max: 6_000_000,
+  /** More values than that in an answer for each input that is made a vector; and in a transcript, which has some for each word. */
+  embedding_answer_values_max: 16_384,
+  transcript_values_max: 2_000_000,
   /** Parts of one answer. Beyond one of these it ends as a failure, which is charged for what came. */
   answer_calls_max: 2_000,
   answer_annotations_max: 10_000,
   answer_details_max: 10_000,
   answer_images_max: 1_000,
   answer_blocks_max: 20_000,
+  /** Places of our code that are logged because a decoder failed there, and the calls that each is logged with. */
+  decoder_faults_logged_max: 100,
+  decoder_fault_frames_max: 8,
   /** Steps of other models that the usage of one answer counts. */
   usage_iterations_max: 200,
   /** Events of a stream, and what they are read as, that are handed on before others are served. */
@@ -823,6 +831,8 @@ export const limits = {
   flush_stop_ms_max: 10_000,
   /** How long a start asks providers about attempts that were under way, how many at once, and how often where one still runs. */
   lookups_ms_max: 5_000,
+  /** What a provider answers to the question of one lost attempt. */
+  lookup_answer_bytes_max: 64 * 1024,
   lookups_at_once_max: 16,
   lookup_again_ms: 100,
   /** How long a request waits for money that lies idle at other nodes, and how often its node asks meanwhile. */

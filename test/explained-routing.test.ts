@@ -384,7 +384,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     states: stateless,
     tokenizer: { count: async (text) => Math.ceil(text.length / 2), stop: async () => {} },
     metrics: createMetrics(),
-    log: { warn() {} },
+    log: { warn() {}, error() {} },
     continuation: () => false,
     hedging: () => ({ hedge: false, hedge_share_max: 0 }),
     rules: {

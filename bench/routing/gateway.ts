@@ -295,7 +295,7 @@ function createRouter(world: World, asked: Asked): Router {
     states: stateless,
     tokenizer: { count: async () => undefined, stop: async () => {} },
     metrics: createMetrics(),
-    log: { warn() {} },
+    log: { warn() {}, error() {} },
     rules: {
       budgets: 'strict',
       hold: 'full',

@@ -52,7 +52,7 @@ function memory(rows: (workspace_id: string) => StoredByok[]) {
       changes: { listen: changes.listen, current: () => state.is_current, heardUntil_ms: () => state.now_ms },
       serve_without_store_ms: 0,
     },
-    log: { warn: (facts, message) => void logged.push(JSON.stringify(facts), message) },
+    log: { warn: (facts, message) => void logged.push(JSON.stringify(facts), message), error: () => undefined },
   });
   const of = (workspace_id: string) => credentials({ workspace_id } as Principal);
   const wait = (until: Promise<unknown>) => {

@@ -209,8 +209,12 @@ const unbounded = { values_max: Infinity, levels_max: Infinity, keys_max: Infini
 export function structureBytes(json: string): number {
   const structure = new JsonStructure(unbounded);
   structure.write(json);
-  const bytes = structure.memory_bytes;
-  return isWide(json) ? bytes + json.length * limits.body_copies : bytes;
+  return structure.memory_bytes + wideBytes(json);
+}
+
+/** What a text takes beyond `limits.body_copies` of its length where it has wide characters. */
+export function wideBytes(text: string): number {
+  return isWide(text) ? text.length * limits.body_copies : 0;
 }
 
 /** Whether a text has characters above U+00FF, which take two bytes each, and make all of it do so. */

@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
-import { type JsonBounds, jsonExcess } from '../schemas/json-bounds.ts';
+import { answerLevels, type StructureBounds, structureBreach } from '../schemas/json-structure.ts';
 
 /** What of an answer is counted, in the words of its failure. */
 const PARTS_MAX = {
@@ -25,20 +25,24 @@ function excess(text: string): UpstreamError {
 }
 
 /** What the JSON of one answer, or of one event of it, may hold. Probabilities of tokens are many values. */
-export function jsonBoundsOf({ logprobs, top_logprobs }: Pick<ChatRequest, 'logprobs' | 'top_logprobs'>): JsonBounds {
+export function jsonBoundsOf({
+  logprobs,
+  top_logprobs,
+}: Pick<ChatRequest, 'logprobs' | 'top_logprobs'>): StructureBounds {
   const has_logprobs = logprobs === true || top_logprobs != null;
-  return {
-    levels_max: limits.answer_levels_max,
-    values_max: has_logprobs ? limits.answer_logprob_values_max : limits.answer_values_max,
-  };
+  return { ...answerLevels, values_max: has_logprobs ? limits.answer_logprob_values_max : limits.answer_values_max };
+}
+
+/** Throws `UpstreamError` for a text of JSON that breaks a rule of its structure. */
+export function requireUnbroken(breach: string | undefined): void {
+  if (breach === undefined) return;
+  const message = `The provider's answer is beyond what the gateway reads: its JSON ${breach}`;
+  throw new UpstreamError('invalid_response', message, { status: 200 });
 }
 
 /** Throws `UpstreamError` for a text of JSON that is beyond its bounds. */
-export function requireBounded(text: string, bounds: JsonBounds): void {
-  const beyond = jsonExcess(text, bounds);
-  if (beyond === undefined) return;
-  const most = beyond === 'levels' ? bounds.levels_max : bounds.values_max;
-  throw excess(`JSON of more than ${most} ${beyond}`);
+export function requireBounded(text: string, bounds: StructureBounds): void {
+  requireUnbroken(structureBreach(text, bounds));
 }
 
 /** Counts the parts of one streamed answer. A class and not closures: there is one for every stream. */

@@ -8,6 +8,7 @@ import type { Call } from './call.ts';
 import { type ChatAttemptsOptions, createChatAttempts } from './chat-attempts.ts';
 import { type ChatWorkOptions, createChatWork } from './chat-work.ts';
 import { type CountedTokens, createTokenCount } from './count-tokens.ts';
+import { createDecoderFaultLog, type DecoderFaultLog } from './decoder-faults.ts';
 import { createExplain, type Explanation } from './explain.ts';
 import { createPay, feesOf } from './fees.ts';
 import { createMeasure } from './measure.ts';
@@ -25,7 +26,7 @@ import { createWholeAnswers } from './whole-answer.ts';
 export interface InferenceOptions extends StepsOptions, ChatWorkOptions, ChatAttemptsOptions {
   tokenizer: Tokenizer;
   metrics: Metrics;
-  log: SettlementLog;
+  log: SettlementLog & DecoderFaultLog;
   rules: SpendingRules;
   /** Whether broken streams are continued where the request does not say. */
   continuation(): boolean;
@@ -65,7 +66,7 @@ export interface Inference extends Metered {
 }
 
 export function createInference(shared: InferenceOptions): Inference {
-  const options = { ...shared, usual: new UsualOutput() };
+  const options = { ...shared, usual: new UsualOutput(), logDecoderFault: createDecoderFaultLog(shared.log) };
   const { clock } = options;
   const settlement = createSettlement(options);
   const { note, settle } = settlement;

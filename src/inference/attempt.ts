@@ -19,8 +19,7 @@ import { append } from '../schemas/append.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
-import type { JsonBounds } from '../schemas/json-bounds.ts';
-import { isDeeperThan } from '../schemas/json-structure.ts';
+import { isDeeperThan, type StructureBounds } from '../schemas/json-structure.ts';
 import {
   AnswerBounds,
   asUpstreamFailure,
@@ -293,7 +292,7 @@ class AnswerReader implements Source<ChatChunk[]> {
   /** What is decoded, and waits for the next turn. */
   #rest: ChatChunk[] | undefined = undefined;
   readonly #bounds = new AnswerBounds();
-  readonly #json_bounds: JsonBounds;
+  readonly #json_bounds: StructureBounds;
 
   constructor(prepared: PreparedAttempt, response: UpstreamResponse, context: AttemptContext) {
     const { dialect } = prepared;

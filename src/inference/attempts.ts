@@ -8,6 +8,7 @@ import { type Candidate, healthId, type Plan } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import type { Admission, Admitted, Measure, Prepared, SpendingRules } from './admission.ts';
 import type { Call, Cancellation } from './call.ts';
+import type { LogDecoderFault } from './decoder-faults.ts';
 import { abortStopsBilling, ClientGone, goneAs } from './exchange.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import type { SpendBound } from './fit-request.ts';
@@ -123,11 +124,16 @@ function refusesState(error: unknown): boolean {
 }
 
 export function createAttempts(
-  options: { traffic: Traffic; rules: SpendingRules; usual: UsualOutput } & HedgesOptions,
+  options: {
+    traffic: Traffic;
+    rules: SpendingRules;
+    usual: UsualOutput;
+    logDecoderFault: LogDecoderFault;
+  } & HedgesOptions,
   admission: Pick<Admission, 'admit' | 'admitBeside'>,
   settlement: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
 ): Attempts {
-  const { clock, health, recorder, traffic, rules, usual } = options;
+  const { clock, health, recorder, traffic, rules, usual, logDecoderFault } = options;
   const { admit } = admission;
   const { note } = settlement;
 
@@ -310,6 +316,7 @@ export function createAttempts(
   }
 
   function blame(session: Session, candidate: Candidate, error: UpstreamError): void {
+    logDecoderFault(error, candidate);
     if (!isOfEndpoint(error, session.call.request)) return;
     health.failed(healthId(candidate), error.failure, error.retry_after_ms, clock.now_ms(), sentAt(session));
     traffic.failed(candidate, error);

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.ts';
 import { type ServiceAnswer, ServiceFailed, type Services } from '../providers/services.ts';
 import type { Destination } from '../schemas/destination.ts';
+import { parseServiceJson } from '../schemas/json-structure.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { exportJson, type Span, spanJson } from '../telemetry/otlp.ts';
 import type { Call, Clock } from './call.ts';
@@ -68,7 +69,9 @@ function retryAfterMs({ headers }: ServiceAnswer): number {
 /** What a collector did not take of a batch (OTLP specification, "Partial Success"). */
 function rejectedOf({ body }: ServiceAnswer): string | undefined {
   try {
-    const { partialSuccess } = JSON.parse(body.toString('utf8')) as { partialSuccess?: { rejectedSpans?: unknown } };
+    const { partialSuccess } = parseServiceJson(body.toString('utf8')) as {
+      partialSuccess?: { rejectedSpans?: unknown };
+    };
     const count = Number(partialSuccess?.rejectedSpans ?? 0);
     return count > 0 ? `it did not take ${count} spans` : undefined;
   } catch {

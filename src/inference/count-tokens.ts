@@ -9,6 +9,7 @@ import { readable } from './answer-bounds.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { ChatWork, ChatWorkOptions } from './chat-work.ts';
+import type { LogDecoderFault } from './decoder-faults.ts';
 import { headersOf, readJson, start } from './exchange.ts';
 import { clientError } from './failure.ts';
 import { NO_MEDIA } from './media.ts';
@@ -28,6 +29,7 @@ export interface CountedTokens {
 export interface CountOptions extends Pick<ChatWorkOptions, 'dialect'> {
   upstream: Upstream;
   tokenizer: Tokenizer;
+  logDecoderFault: LogDecoderFault;
 }
 
 /**
@@ -36,7 +38,7 @@ export interface CountOptions extends Pick<ChatWorkOptions, 'dialect'> {
  * not charged, holds no money and leaves no generation. Throws `GatewayError`, `ClientGone` when the client left first.
  */
 export function createTokenCount(
-  { dialect, upstream, tokenizer }: CountOptions,
+  { dialect, upstream, tokenizer, logDecoderFault }: CountOptions,
   { open }: Pick<Steps, 'open'>,
   chat: ChatWork,
 ): (call: Call) => Promise<CountedTokens> {
@@ -57,6 +59,7 @@ export function createTokenCount(
     } catch (error) {
       // What the provider finds wrong with the prompt it would find wrong with the call; else it is no matter of the client's.
       if (!(error instanceof UpstreamError)) throw error;
+      logDecoderFault(error, candidate);
       if (error.failure === 'invalid_request' && error.status === 400) {
         const { provider, own } = candidate;
         throw clientError([{ provider, own, error }]);

@@ -210,7 +210,8 @@ function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokeniz
 
 async function askBatch({ dialect }: PreparedEmbeddings, batch: Batch, line: Line): Promise<Vector[]> {
   const { path, headers, payload, inputs } = batch;
-  const answer = await line.ask({ path, headers, payload });
+  const values_max = limits.answer_values_max + inputs.length * limits.embedding_answer_values_max;
+  const answer = await line.ask({ path, headers, payload, values_max });
   const { vectors, usage, upstream_id } = readable(() => dialect.decodeResponse(answer.body, answer.headers));
   if (usage === undefined || !line.bill(usage, upstream_id)) line.bill(estimateInputs(inputs), upstream_id);
   if (vectors.length !== inputs.length) {

@@ -1,11 +1,12 @@
-import { structureBytes } from '../http/memory.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { wideBytes } from '../http/memory.ts';
 import { limits } from '../limits.ts';
 import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
 import { type Exchange, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { type JsonValue, parseJson } from '../schemas/json.ts';
-import { type JsonBounds, jsonExcess } from '../schemas/json-bounds.ts';
-import { requireBounded } from './answer-bounds.ts';
+import { answerLevels, JsonStructure, type StructureBounds, structureBreach } from '../schemas/json-structure.ts';
+import { requireBounded, requireUnbroken } from './answer-bounds.ts';
 import type { Call } from './call.ts';
 import { deferExchange } from './deferred-exchange.ts';
 
@@ -230,8 +231,6 @@ function headersFor(
   };
 }
 
-const JSON_LEVELS: JsonBounds = { levels_max: limits.answer_levels_max };
-
 /** Waits for the headers; an answer that is a refusal is read and thrown. */
 export async function headersOf(dialect: WireManners, { exchange }: Grip): Promise<UpstreamResponse> {
   const response = await exchange.response;
@@ -243,24 +242,34 @@ export async function headersOf(dialect: WireManners, { exchange }: Grip): Promi
     });
   }
   // Of an error that is nested too deeply to be looked at its status is left.
-  const shown = jsonExcess(text, JSON_LEVELS) === undefined ? text : '';
+  const shown = structureBreach(text, answerLevels) === undefined ? text : '';
   throw dialect.decodeError(response.status, response.headers, shown);
 }
+
+/** Where no more was asked for: a number of values that no ordinary answer has. */
+const ANSWER_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
 
 /** Reads a whole answer that must be JSON, within bounds that are looked at before it is parsed. */
 export async function readJson(
   dialect: WireManners,
   response: UpstreamResponse,
   { room }: Pick<Call, 'room'>,
-  bounds = JSON_LEVELS,
+  bounds = ANSWER_BOUNDS,
 ): Promise<JsonValue> {
   const text = await readText(response, { bytes_max: limits.upstream_body_bytes_max, cut: false, room });
-  requireBounded(text, bounds);
-  if (text.length > limits.counted_bytes_min) {
-    await room?.take(structureBytes(text), limits.memory_answer_wait_ms_max);
+  if (room === undefined || text.length <= limits.counted_bytes_min) requireBounded(text, bounds);
+  else {
+    const structure = new JsonStructure(bounds);
+    structure.write(text);
+    requireUnbroken(structure.breach);
+    await room.take(structure.memory_bytes + wideBytes(text), limits.memory_answer_wait_ms_max);
   }
+  const is_long = text.length > limits.answer_turn_chars_min;
+  if (is_long) await nextTurn();
   try {
-    return parseJson(text);
+    const body = parseJson(text);
+    if (is_long) await nextTurn();
+    return body;
   } catch {
     const type = String(response.headers['content-type'] ?? 'no content type');
     const told = dialect.decodeError(502, response.headers, text.slice(0, limits.upstream_error_bytes_max));

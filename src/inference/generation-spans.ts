@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { AttemptRecord, GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
-import { jsonExcess } from '../schemas/json-bounds.ts';
+import { answerLevels, structureBreach } from '../schemas/json-structure.ts';
 import type { LoggedContent } from '../schemas/logged-content.ts';
 import { toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
@@ -113,7 +113,7 @@ function textOf(value: unknown): string {
 }
 
 function argumentsOf(text: string): JsonValue {
-  if (jsonExcess(text, { levels_max: limits.answer_levels_max }) !== undefined) return text;
+  if (structureBreach(text, answerLevels) !== undefined) return text;
   try {
     return JSON.parse(text) as JsonValue;
   } catch {

@@ -6,6 +6,7 @@ import type { FoundAttempt, Lookup, LostAttempt } from '../ledger/lookup.ts';
 import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
+import { parseServiceJson } from '../schemas/json-structure.ts';
 import { inputTokens } from '../schemas/usage.ts';
 import { clientRequestId } from './exchange.ts';
 
@@ -60,7 +61,13 @@ async function ask(attempts_url: string, name: string): Promise<Answer> {
     signal: AbortSignal.timeout(limits.lookups_ms_max),
   });
   if (!response.ok) throw new Error(`The provider answered with ${response.status}`);
-  return (await response.json()) as Answer;
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const part of response.body ?? []) {
+    text += decoder.decode(part, { stream: true });
+    if (text.length > limits.lookup_answer_bytes_max) throw new Error('The provider answered with more than it may');
+  }
+  return parseServiceJson(text) as unknown as Answer;
 }
 
 /**

@@ -3,6 +3,7 @@ import { type Analyzer, AnalyzerFailed, type Entity } from '../guardrails/analyz
 import { canHoldEntity, merged } from '../guardrails/entities.ts';
 import { limits } from '../limits.ts';
 import { ServiceFailed, type Services } from '../providers/services.ts';
+import { parseServiceJson } from '../schemas/json-structure.ts';
 import type { PresidioSettings } from '../schemas/presidio.ts';
 
 /** Names of entities, of Presidio and of the models that it runs (https://microsoft.github.io/presidio/supported_entities/). */
@@ -90,7 +91,7 @@ function entitiesOf(text: string, body: Buffer, score_min: number): Entity[] {
   const WRONG = 'it answered with something else than entities';
   let answer: unknown;
   try {
-    answer = JSON.parse(body.toString('utf8'));
+    answer = parseServiceJson(body.toString('utf8'));
   } catch {
     throw new AnalyzerFailed(WRONG);
   }

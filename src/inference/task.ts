@@ -1,9 +1,11 @@
+import { limits } from '../limits.ts';
 import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
 import type { MediaFetcher } from '../providers/fetch-media.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses, Wire } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import { answerLevels } from '../schemas/json-structure.ts';
 import type { Measure, Prepared } from './admission.ts';
 import type { Attempts } from './attempts.ts';
 import type { Call, Clock } from './call.ts';
@@ -20,6 +22,8 @@ export interface Request extends Pick<Outgoing, 'path' | 'headers' | 'payload'> 
   manners?: WireManners;
   /** Default: POST. */
   method?: 'GET';
+  /** Values of its answer at most. Absent: those of a chat. */
+  values_max?: number;
 }
 
 /** The way of one attempt to its provider. */
@@ -157,7 +161,7 @@ function lineOf(session: Session, candidate: Candidate, tally: Tally, flow: Surr
   const context = { upstream, call, attempt: attempts.length + 1, first_token_ms_max, total_ms_max };
   const theirs = flow.dialect(wireOf(candidate));
   return {
-    async ask({ manners = theirs, ...request }) {
+    async ask({ manners = theirs, values_max = limits.answer_values_max, ...request }) {
       if (manners === undefined) throw new Error(`no dialect ${wireOf(candidate)} is registered`);
       if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
       const held = start(
@@ -166,7 +170,10 @@ function lineOf(session: Session, candidate: Candidate, tally: Tally, flow: Surr
       );
       try {
         const response = await headersOf(manners, held);
-        return { body: await readJson(manners, response, call), headers: response.headers };
+        return {
+          body: await readJson(manners, response, call, { ...answerLevels, values_max }),
+          headers: response.headers,
+        };
       } finally {
         held.release();
       }

@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../schemas/json.ts';
-import { jsonExcess } from '../schemas/json-bounds.ts';
+import { answerLevels, structureBreach } from '../schemas/json-structure.ts';
 import type { Call, Clock } from './call.ts';
 import { ClientGone } from './exchange.ts';
 import type { Pay } from './fees.ts';
@@ -35,7 +35,7 @@ function failed(content: string, cost_nano = 0): ToolOutcome {
 /** The arguments of a call; undefined: they are no JSON object. */
 export function argumentsOf(text: string): JsonObject | undefined {
   if (text.trim() === '') return {};
-  if (jsonExcess(text, { levels_max: limits.answer_levels_max }) !== undefined) return undefined;
+  if (structureBreach(text, answerLevels) !== undefined) return undefined;
   let value: JsonValue;
   try {
     value = parseJson(text);

@@ -166,8 +166,16 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
   for (let failures = 0; ; ) {
     if (ask.wait_ms !== undefined) await sleep(ask.wait_ms);
     const { path, headers, payload, method } = ask;
+    const values_max = limits.transcript_values_max;
     try {
-      const reply = await line.ask({ path, headers, payload, ...(method === undefined ? {} : { method }), ...manners });
+      const reply = await line.ask({
+        path,
+        headers,
+        payload,
+        values_max,
+        ...(method === undefined ? {} : { method }),
+        ...manners,
+      });
       const { read } = ask;
       const next = readable(() => read(reply.body, reply.headers));
       if ('answer' in next) return next.answer;

@@ -1,6 +1,5 @@
-import { limits } from '../limits.ts';
 import { type JsonObject, type JsonValue, jsonWithSource } from '../schemas/json.ts';
-import { jsonExcess } from '../schemas/json-bounds.ts';
+import { answerLevels, structureBreach } from '../schemas/json-structure.ts';
 import { asObject } from './json-shape.ts';
 
 /** The long digits, fractions, exponents and negative zeros that a JavaScript number may not give back as they were. */
@@ -12,7 +11,7 @@ const RISKY_NUMBER = /\d{16}|\d[.eE]|-0/;
  */
 export function parseArguments(text: string): { input: JsonObject; isObject: boolean } {
   if (text.trim() === '') return { input: {}, isObject: true };
-  if (jsonExcess(text, { levels_max: limits.answer_levels_max }) !== undefined) {
+  if (structureBreach(text, answerLevels) !== undefined) {
     return { input: { _raw: text }, isObject: false };
   }
   let value: JsonValue;

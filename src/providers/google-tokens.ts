@@ -1,6 +1,7 @@
 import { createPrivateKey, sign } from 'node:crypto';
 import { limits } from '../limits.ts';
 import type { JsonValue } from '../schemas/json.ts';
+import { parseServiceJson } from '../schemas/json-structure.ts';
 import { UpstreamError } from './dialect.ts';
 import { bearer, type GoogleAccount, readGoogleAccount } from './google-account.ts';
 import { asObject, asText } from './json-shape.ts';
@@ -179,7 +180,7 @@ function refusal(message: string, status = 401, code = ''): UpstreamError {
 
 function parse(text: string): JsonValue {
   try {
-    return JSON.parse(text);
+    return parseServiceJson(text);
   } catch {
     return null;
   }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
-import { isDeeperThan, JsonStructure, structureBreach } from './json-structure.ts';
+import { answerLevels, isDeeperThan, JsonStructure, structureBreach } from './json-structure.ts';
 
+const times = <T>(n: number, make: (i: number) => T): T[] => Array.from({ length: n }, (_, i) => make(i));
 const bounds = { values_max: 10, levels_max: 3, keys_max: 2 };
 
 describe('the levels of a value', () => {
@@ -56,6 +57,39 @@ describe('the structure of a text', () => {
       expect(structure.values).toBeGreaterThanOrEqual(count(value));
       expect(structure.values).toBeLessThanOrEqual(2 * count(value));
     }
+  });
+
+  test('of an answer has a rule for its levels alone', () => {
+    const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+    const { answer_levels_max } = limits;
+    expect(structureBreach(deep(answer_levels_max), answerLevels)).toBeUndefined();
+    for (const text of [deep(answer_levels_max + 1), '{"a":'.repeat(answer_levels_max + 1), '['.repeat(5_000)])
+      expect(structureBreach(text, answerLevels)).toBe(`must not be nested deeper than ${answer_levels_max} levels`);
+    expect(structureBreach(`[${'1,'.repeat(1_000_000)}${'[],'.repeat(5_000)}1]`, answerLevels)).toBeUndefined();
+    expect(structureBreach(`{${times(20_000, (i) => `"k${i}":{}`).join()}}`, answerLevels)).toBeUndefined();
+  });
+
+  const few = { values_max: 51, levels_max: 10, keys_max: 100 };
+
+  test('counts values by commas and brackets', () => {
+    expect(structureBreach(`[${'1,'.repeat(49)}1]`, few)).toBeUndefined();
+    expect(structureBreach(`[${'1,'.repeat(50)}1]`, few)).toMatch(/values$/);
+    expect(structureBreach(`[${'[]'.repeat(60)}]`, few)).toMatch(/values$/);
+  });
+
+  test('is not what stands in strings, wherever they end', () => {
+    const inside = '['.repeat(100) + ','.repeat(100);
+    const text = JSON.stringify({ a: inside, b: `"${inside}\\`, c: `\\\\"${inside}` });
+    expect(structureBreach(text, few)).toBeUndefined();
+    expect(structureBreach(`["${inside}\\\\",${'['.repeat(11)}${']'.repeat(11)}]`, few)).toMatch(/levels$/);
+    expect(structureBreach(`["${inside}`, few)).toBeUndefined();
+  });
+
+  test('has its rule broken by a short text of many levels, and by none of few', () => {
+    const roomy = { values_max: 1_000, levels_max: 10, keys_max: 1_000 };
+    expect(structureBreach('[{"a":'.repeat(5), roomy)).toBeUndefined();
+    expect(structureBreach('[{"a":'.repeat(6), roomy)).toMatch(/levels$/);
+    expect(structureBreach(`[${'{},[],'.repeat(20)}0]`, roomy)).toBeUndefined();
   });
 
   test('of what is no JSON is bounded as well', () => {

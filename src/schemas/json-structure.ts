@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import type { JsonValue } from './json.ts';
 
 /** Whether a value of parsed JSON has more than so many levels of lists and objects inside each other; a text or a number has none. */
 export function isDeeperThan(value: unknown, levels_max: number): boolean {
@@ -19,11 +20,18 @@ export interface StructureBounds {
   keys_max: number;
 }
 
-/** The bounds of a body, and of each text in it that is read as JSON. */
+/** The bounds of a request's body, and of each text in it that is read as JSON. */
 const bodyBounds: StructureBounds = {
   values_max: limits.json_values_max,
   levels_max: limits.json_levels_max,
   keys_max: limits.json_keys_max,
+};
+
+/** The bounds of what an upstream sends, where its values are bounded by nothing but their bytes. */
+export const answerLevels: StructureBounds = {
+  values_max: Number.POSITIVE_INFINITY,
+  levels_max: limits.answer_levels_max,
+  keys_max: Number.POSITIVE_INFINITY,
 };
 
 const BACKSLASH = 0x5c;
@@ -119,8 +127,10 @@ export class JsonStructure {
         at = (endOfString(text, at + 1) ?? this.#endString(text, at + 1)) - 1;
       } else if (kind <= COLON) {
         memory_bytes += ENTRY_BYTES;
-        if (kind === COMMA) entries += 1;
-        else {
+        if (kind === COMMA) {
+          entries += 1;
+          if (entries > values_max) break;
+        } else {
           const count = keys[level]! + 1;
           keys[level] = count;
           if (count > most_keys) most_keys = count;
@@ -132,6 +142,7 @@ export class JsonStructure {
         }
       } else {
         entries += 1;
+        if (entries > values_max) break;
         memory_bytes += kind === OBJECT ? OBJECT_BYTES : LIST_BYTES;
         keys.push(0);
         level += 1;
@@ -156,22 +167,35 @@ export class JsonStructure {
   }
 }
 
-function hasMore(text: string, sign: string, count: number): boolean {
-  let found = 0;
-  for (let at = text.indexOf(sign); at !== -1; at = text.indexOf(sign, at + 1)) {
-    found += 1;
-    if (found > count) return true;
+/** Whether a text has more opening brackets than this, wherever they stand: fewer are no more levels. */
+function hasOpenings(text: string, count: number): boolean {
+  let openings = 0;
+  for (const bracket of ['{', '[']) {
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) {
+      openings += 1;
+      if (openings > count) return true;
+    }
   }
   return false;
 }
 
-/** The rule that a text breaks which is to be read as JSON, as the end of a sentence; undefined: none. */
+/**
+ * The rule that a text breaks which is to be read as JSON, as the end of a sentence; undefined: none. A text of a few levels that is too short
+ * for too many values and keys is not scanned.
+ */
 export function structureBreach(text: string, bounds: StructureBounds = bodyBounds): string | undefined {
   const { levels_max, keys_max, values_max } = bounds;
-  // A key takes four characters at least, and a level one of two signs.
+  // A key takes four characters at least, and a level two.
   const is_short = text.length <= 4 * keys_max && text.length <= values_max;
-  if (is_short && !hasMore(text, '{', levels_max / 2) && !hasMore(text, '[', levels_max / 2)) return undefined;
+  if (is_short && (text.length <= 2 * levels_max || !hasOpenings(text, levels_max))) return undefined;
   const structure = new JsonStructure(bounds);
   structure.write(text);
   return structure.breach;
+}
+
+/** What a service that is no model says, within the bounds of requests. Throws `SyntaxError` for what is beyond them or no JSON. */
+export function parseServiceJson(text: string): JsonValue {
+  const breach = structureBreach(text);
+  if (breach !== undefined) throw new SyntaxError(`JSON ${breach}`);
+  return JSON.parse(text) as JsonValue;
 }

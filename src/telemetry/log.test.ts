@@ -26,6 +26,21 @@ test('a failure of the connection to a provider is written with its code', () =>
   expect(JSON.parse(line)).toMatchObject({ err: { failure: 'unavailable', transport_code: 'UND_ERR_SOCKET' } });
 });
 
+test('of an answer that could not be read, what was thrown is not written, since it quotes the answer', () => {
+  for (const read of [() => JSON.parse('a secret text'), () => 'x' in ('a secret text' as unknown as object)]) {
+    let cause: unknown;
+    try {
+      read();
+    } catch (error) {
+      cause = error;
+    }
+    const err = new UpstreamError('invalid_response', 'It cannot be read', { status: 200, cause });
+    const [line = ''] = logged('info', (log) => log.error({ err: new Error('outer', { cause: err }) }, 'failed'));
+    expect(JSON.parse(line)).toMatchObject({ err: { cause: { failure: 'invalid_response' } } });
+    expect(line).not.toContain('secret');
+  }
+});
+
 test('a level above info leaves requests out', () => {
   expect(logged('warn', (log) => log.request(FACTS))).toEqual([]);
 });

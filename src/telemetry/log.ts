@@ -12,7 +12,9 @@ const CODE = /^[\w.:-]{1,100}$/;
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
   const { code, failure, status, native_code, transport_code } = error as Error & Record<string, unknown>;
-  const cause = error.cause === undefined ? {} : { cause: describeError(error.cause) };
+  // What failed while an answer was read quotes it, as `JSON.parse` does.
+  const is_quoting = failure === 'invalid_response';
+  const cause = error.cause === undefined || is_quoting ? {} : { cause: describeError(error.cause) };
   if (typeof failure === 'string') {
     const told = typeof native_code === 'string' && CODE.test(native_code) ? { native_code } : {};
     const transport = typeof transport_code === 'string' && CODE.test(transport_code) ? { transport_code } : {};

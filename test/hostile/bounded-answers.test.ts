@@ -182,7 +182,7 @@ describe('after the answer has begun', () => {
       const text = await response.text();
       expect(response.status).toBe(200);
       expect(text).toContain('Hello');
-      expect(text).toContain(`more than ${limits.answer_levels_max} levels`);
+      expect(text).toContain(`deeper than ${limits.answer_levels_max} levels`);
     },
   );
 });

@@ -1,9 +1,10 @@
 /** Counts what a piece of code does, as V8 itself counts it: no clock, and nothing of it is in the code that serves. */
 import { Session } from 'node:inspector/promises';
+import { setFlagsFromString } from 'node:v8';
 
 export interface WorkCounter {
-  /** Blocks of `src` that ran. */
-  steps(run: () => void): Promise<number>;
+  /** How many blocks of each function of `src` ran. */
+  steps(run: () => void): Promise<Map<string, number>>;
   /** Bytes that were allocated, by sampling: copies made inside of V8 (spreads, slices, joined strings) run no block. */
   bytes(run: () => void): Promise<number>;
   stop(): Promise<void>;
@@ -18,18 +19,25 @@ const sizeOf = ({ selfSize, children }: SampledNode): number =>
   children.reduce((sum, child) => sum + sizeOf(child), selfSize);
 
 export async function startWorkCounter(): Promise<WorkCounter> {
+  // A call that the optimizer inlines is no longer counted: without this, counts depend on when it compiles.
+  setFlagsFromString('--no-opt');
+  setFlagsFromString('--no-maglev');
   const session = new Session();
   session.connect();
   await session.post('Profiler.enable');
   await session.post('HeapProfiler.enable');
   await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
-  /** Steps since it was last asked. */
-  async function stepsSince(): Promise<number> {
+  /** Steps since the last call. */
+  async function stepsSince(): Promise<Map<string, number>> {
     const { result } = await session.post('Profiler.takePreciseCoverage');
-    let steps = 0;
+    const steps = new Map<string, number>();
     for (const { url, functions } of result) {
-      if (!url.includes('/src/')) continue;
-      for (const { ranges } of functions) for (const { count } of ranges) steps += count;
+      const file = url.split('/src/')[1];
+      if (file === undefined) continue;
+      for (const { functionName, ranges } of functions) {
+        const count = ranges.reduce((sum, range) => sum + range.count, 0);
+        if (count > 0) steps.set(`${file} ${functionName || 'closure'} at ${ranges[0]!.startOffset}`, count);
+      }
     }
     return steps;
   }

@@ -4,6 +4,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { limits } from '../../src/limits.ts';
@@ -139,6 +140,49 @@ describeStores('keys made with a key', ({ freshUrl }) => {
       pretended.push((await chat(one, pretender.secret)).status);
     }
     expect(pretended).toContain(429);
+  }, 120_000);
+
+  test('are logged where the workspace logs an ancestor of theirs, and not where it logs another key', async () => {
+    const { one, makeKey, makeChild, ask, chat, keyOf, manage } = await setUp();
+    const [named, unnamed] = [await makeKey(), await makeKey()];
+    const family = [named, await makeChild(named.secret)];
+    family.push(await makeChild(family[1]!.secret));
+    const stranger = await makeChild(unnamed.secret);
+    const { id } = await keyOf(named.hash);
+    const [workspace] = (await manage('GET', '/workspaces')) as unknown as { id: string }[];
+    await manage('PATCH', `/workspaces/${workspace!.id}`, {
+      is_observability_io_logging_enabled: true,
+      io_logging_api_key_ids: [id],
+    });
+    const isLogged = async ({ secret }: { secret: string }) => {
+      const { body } = await chat(one, secret);
+      const path = `/generation/content?id=${(body as unknown as { id: string }).id}`;
+      const content = async () => (await ask(one, one.management_key, 'GET', path)).status;
+      const deadline_ms = Date.now() + 3_000;
+      while (Date.now() < deadline_ms && (await content()) !== 200) await sleep(50);
+      return (await content()) === 200;
+    };
+    expect(await Promise.all([...family, stranger].map(isLogged))).toEqual([true, true, true, false]);
+  }, 120_000);
+
+  test('pay with the provider credentials that an ancestor of theirs may use, and not with those of another key', async () => {
+    const { one, makeKey, makeChild, ask, chat, manage } = await setUp();
+    const [named, unnamed] = [await makeKey(), await makeKey()];
+    const family = [named, await makeChild(named.secret)];
+    family.push(await makeChild(family[1]!.secret));
+    const stranger = await makeChild(unnamed.secret);
+    await manage('POST', '/byok', {
+      provider: 'sandbox',
+      key: 'sk-0123456789abcdef',
+      allowed_api_key_hashes: [named.hash],
+    });
+    const paysItself = async ({ secret }: { secret: string }) => {
+      const { body } = await chat(one, secret);
+      const path = `/generation?id=${(body as unknown as { id: string }).id}`;
+      const found = await ask(one, secret, 'GET', path);
+      return found.body.data?.['is_byok'];
+    };
+    expect(await Promise.all([...family, stranger].map(paysItself))).toEqual([true, true, true, false]);
   }, 120_000);
 
   test('are not made where the operator switched it off, by codes that wait neither', async () => {

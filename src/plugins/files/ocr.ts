@@ -2,6 +2,7 @@ import { GatewayError } from '../../errors.ts';
 import type { Fees } from '../../inference/server-tools.ts';
 import { limits } from '../../limits.ts';
 import { ServiceFailed, type Services } from '../../providers/services.ts';
+import { parseServiceJson } from '../../schemas/json-structure.ts';
 import type { OcrSettings } from '../../schemas/ocr.ts';
 import type { PdfText } from './pdf-reader.ts';
 
@@ -29,7 +30,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 function answerOf(body: Buffer): OcrAnswer | undefined {
   let answer: unknown;
   try {
-    answer = JSON.parse(body.toString('utf8'));
+    answer = parseServiceJson(body.toString('utf8'));
   } catch {
     return undefined;
   }

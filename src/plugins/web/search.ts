@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { ServiceFailed, type Services } from '../../providers/services.ts';
-import type { JsonValue } from '../../schemas/json.ts';
+import { parseServiceJson } from '../../schemas/json-structure.ts';
 import type { EngineSettings, SearchEngine, SearchPrice, WebSettings } from '../../schemas/web-search.ts';
 import { isAllowed } from './domains.ts';
 import type { EngineWire, SearchOptions, SearchResult } from './engine.ts';
@@ -97,7 +97,7 @@ function refusalOf(status: number): string {
 function resultsOf(wire: EngineWire, body: Buffer, options: SearchOptions): SearchResult[] | undefined {
   let found: unknown[] | undefined;
   try {
-    found = wire.read(JSON.parse(body.toString('utf8')) as JsonValue);
+    found = wire.read(parseServiceJson(body.toString('utf8')));
   } catch {
     return undefined;
   }

@@ -1,8 +1,7 @@
-import { limits } from '../../limits.ts';
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
-import { jsonExcess } from '../../schemas/json-bounds.ts';
+import { answerLevels, structureBreach } from '../../schemas/json-structure.ts';
 import { asArray, asText, remainder } from '../json-shape.ts';
 import { countCodePoints, createSlot } from '../slot.ts';
 import { annotationsOf } from './citations.ts';
@@ -265,7 +264,7 @@ function createNativeReader(content: WireBlock, counts: Counts): BlockReader {
 }
 
 function parseInput(text: string): JsonValue {
-  if (jsonExcess(text, { levels_max: limits.answer_levels_max }) !== undefined) return { _raw: text };
+  if (structureBreach(text, answerLevels) !== undefined) return { _raw: text };
   try {
     return parseJson(text);
   } catch {

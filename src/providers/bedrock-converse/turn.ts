@@ -1,8 +1,7 @@
-import { limits } from '../../limits.ts';
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
-import { jsonExcess } from '../../schemas/json-bounds.ts';
+import { answerLevels, structureBreach } from '../../schemas/json-structure.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { type BlockSlot, countCodePoints, createSlot } from '../slot.ts';
 import { mintCallId } from '../tool-ids.ts';
@@ -289,7 +288,7 @@ function whole(start: JsonObject, input: string, content: JsonValue[]): WireBloc
 }
 
 function parse(text: string): JsonValue {
-  if (jsonExcess(text, { levels_max: limits.answer_levels_max }) !== undefined) return { _raw: text };
+  if (structureBreach(text, answerLevels) !== undefined) return { _raw: text };
   try {
     return parseJson(text);
   } catch {

@@ -1,0 +1,127 @@
+/**
+ * Answers beyond what the gateway reads, of operations that are not chat, and of services that are no models: another endpoint is asked,
+ * or the failure is the provider's, and none is a fault of the gateway.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.ts';
+import { parseServiceJson } from '../../src/schemas/json-structure.ts';
+import { startGateway, type TestGateway } from '../harness.ts';
+import { silentSound } from '../process/silent-site.ts';
+import { responseHead, startWireServer, type WireServer } from '../wire-server.ts';
+
+const DEEP = 10_000;
+/** A model for each test: an endpoint that failed gets no calls for a while. */
+const TESTS = 10;
+const many = (name: string, model: object) =>
+  Object.fromEntries(Array.from({ length: TESTS }, (_, nth) => [`wire/${name}-${nth}`, model]));
+let nth = 0;
+const modelOf = (name: string) => `wire/${name}-${nth++ % TESTS}`;
+const deep = '['.repeat(DEEP) + ']'.repeat(DEEP);
+const zeros = (count: number) => `[${'0,'.repeat(count)}0]`;
+
+let bad: WireServer;
+let good: WireServer;
+let gateway: TestGateway;
+/** What the first endpoint answers. */
+let answer = '';
+
+beforeAll(async () => {
+  const json = (body: string) => [responseHead(200, 'application/json'), body, 'END' as const];
+  bad = await startWireServer(() => json(answer));
+  good = await startWireServer(({ path }) =>
+    json(path.includes('embeddings') ? vectors('[0.6,0.8]') : transcript('[]')),
+  );
+  const endpoints = ['bad', 'good'].map((provider, at) => ({
+    provider,
+    upstream_model: 'x',
+    pricing: { prompt: 1 + at, completion: 1 + at },
+  }));
+  gateway = await startGateway({
+    yaml: JSON.stringify({
+      bundled_catalog: false,
+      providers: {
+        bad: { dialect: 'openai-chat', base_url: bad.url },
+        good: { dialect: 'openai-chat', base_url: good.url },
+        counter: { dialect: 'anthropic-messages', base_url: bad.url },
+      },
+      models: {
+        ...many('vectors', { output_modalities: ['embeddings'], endpoints }),
+        ...many('speech', { input_modalities: ['audio'], output_modalities: ['transcription'], endpoints }),
+        'wire/text': { endpoints: [{ ...endpoints[0], provider: 'counter' }] },
+      },
+    }),
+  });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await Promise.all([bad.stop(), good.stop()]);
+});
+
+const vectors = (embedding: string, more = '') =>
+  `{"data":[{"index":0,"embedding":${embedding}}],"usage":{"prompt_tokens":3,"total_tokens":3}${more}}`;
+const transcript = (words: string, more = '') =>
+  `{"text":"hello","words":${words},"usage":{"type":"duration","seconds":1}${more}}`;
+
+const CALLS = {
+  '/embeddings': () => ({ model: modelOf('vectors'), input: 'hello' }),
+  '/audio/transcriptions': () => ({ model: modelOf('speech'), input_audio: { data: silentSound(), format: 'wav' } }),
+};
+
+test.each<[keyof typeof CALLS, string, string]>([
+  ['/embeddings', 'thousands of levels', vectors('[0.6,0.8]', `,"x":${deep}`)],
+  ['/embeddings', 'nothing but levels', deep],
+  ['/embeddings', 'levels that never close', '['.repeat(DEEP)],
+  [
+    '/embeddings',
+    'more values than its inputs can have',
+    vectors(zeros(limits.answer_values_max + limits.embedding_answer_values_max)),
+  ],
+  ['/audio/transcriptions', 'thousands of levels', transcript('[]', `,"x":${deep}`)],
+  ['/audio/transcriptions', 'nothing but levels', deep],
+  ['/audio/transcriptions', 'more values than a transcript has', transcript(zeros(limits.transcript_values_max))],
+])('an answer of %s of %s goes to the next endpoint', async (path, _what, body) => {
+  answer = body;
+  const [before, after] = [bad.exchanges.length, good.exchanges.length];
+  const response = await gateway.call('POST', path, CALLS[path]());
+  expect([response.status, await response.json()]).toEqual([
+    200,
+    expect.objectContaining({ usage: expect.anything() }),
+  ]);
+  expect([bad.exchanges.length - before, good.exchanges.length - after]).toEqual([1, 1]);
+});
+
+test('an answer of many vectors may have as many values as they have', async () => {
+  const inputs = Array.from({ length: 40 }, () => 'hello');
+  const data = inputs.map((_, index) => `{"index":${index},"embedding":${zeros(4_095)}}`);
+  answer = `{"data":[${data}],"usage":{"prompt_tokens":3,"total_tokens":3}}`;
+  const [before, after] = [bad.exchanges.length, good.exchanges.length];
+  const response = await gateway.call('POST', '/embeddings', { model: modelOf('vectors'), input: inputs });
+  expect([response.status, ((await response.json()) as { data: unknown[] }).data.length]).toEqual([200, 40]);
+  expect([bad.exchanges.length - before, good.exchanges.length - after]).toEqual([1, 0]);
+});
+
+test.each([
+  ['thousands of levels', `{"input_tokens":7,"x":${deep}}`],
+  ['nothing but levels', deep],
+  ['more values than are read', `{"input_tokens":7,"x":${zeros(limits.answer_values_max)}}`],
+])('a count of tokens of %s is not believed: the gateway counts', async (_what, body) => {
+  answer = body;
+  const count = async () => {
+    const response = await gateway.call('POST', '/messages/count_tokens', {
+      model: 'wire/text',
+      messages: [{ role: 'user', content: 'Hello' }],
+    });
+    return [response.status, ((await response.json()) as { input_tokens: number }).input_tokens];
+  };
+  const [status, tokens] = await count();
+  expect([status, tokens === 7]).toEqual([200, false]);
+  answer = '{"input_tokens":7}';
+  expect(await count()).toEqual([200, 7]);
+});
+
+test('what a service says is no JSON where it has more levels, values or keys than a request may', () => {
+  const keys = Array.from({ length: limits.json_keys_max + 1 }, (_, i) => `"k${i}":0`);
+  for (const text of [deep, zeros(limits.json_values_max), `{${keys}}`, '['.repeat(DEEP)])
+    expect(() => parseServiceJson(text)).toThrow(SyntaxError);
+  expect(parseServiceJson('{"a":[1]}')).toEqual({ a: [1] });
+});
