@@ -10,7 +10,7 @@ export const limits = {
   /** Longer JSON is written piece by piece, with others served in between; and how long a piece is. */
   json_long_chars_min: 1024 * 1024,
   json_piece_chars: 128 * 1024,
-  /** What of a large body is copied, signed or sent before others are served. */
+  /** What of a large body is copied or sent before others are served. */
   joined_slice_bytes: 1024 * 1024,
   /** Arguments of all tool calls of one request together: some wires want them as objects, and read them for that. */
   arguments_chars_max: 16 * 1024 * 1024,

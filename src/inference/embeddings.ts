@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Model } from '../catalog/model.ts';
 import { pricesInReach } from '../catalog/price-list.ts';
 import { makesVectors } from '../catalog/vectors.ts';
 import { GatewayError } from '../errors.ts';
+import { oneATurn } from '../http/in-turns.ts';
 import { estimateTokens } from '../ledger/token-estimate.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
@@ -164,15 +164,6 @@ function prepare(
   return batches.every((batch): batch is Batch => !(batch instanceof Promise))
     ? made(batches)
     : Promise.all(batches).then(made);
-}
-
-async function oneATurn<T, R>(list: readonly T[], work: (one: T, index: number) => R | Promise<R>): Promise<R[]> {
-  const done: R[] = [];
-  for (const [index, one] of list.entries()) {
-    done.push(await work(one, index));
-    await nextTurn();
-  }
-  return done;
 }
 
 /** Text that is sent, in bytes, without the base64 of images; and how many images there are. */
