@@ -7,6 +7,11 @@ export const limits = {
   json_values_max: 500_000,
   json_levels_max: 256,
   json_keys_max: 10_000,
+  /** Longer JSON is written piece by piece, with others served in between; and how long a piece is. */
+  json_long_chars_min: 1024 * 1024,
+  json_piece_chars: 128 * 1024,
+  /** What of a large body is copied or sent before others are served. */
+  joined_slice_bytes: 1024 * 1024,
   /** Arguments of all tool calls of one request together: some wires want them as objects, and read them for that. */
   arguments_chars_max: 16 * 1024 * 1024,
   arguments_values_max: 100_000,

@@ -12,3 +12,16 @@ export async function inTurns<T>(
     if (isUnwanted?.() === true) return undefined;
   }
 }
+
+/** Works on each of a list, in order and one a turn of the loop. */
+export async function oneATurn<T, R>(
+  list: readonly T[],
+  work: (one: T, index: number) => R | Promise<R>,
+): Promise<R[]> {
+  const done: R[] = [];
+  for (const [index, one] of list.entries()) {
+    done.push(await work(one, index));
+    await nextTurn();
+  }
+  return done;
+}

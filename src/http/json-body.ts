@@ -6,6 +6,7 @@ import { limits } from '../limits.ts';
 import { hasLongIntegers, type JsonValue, parseJson } from '../schemas/json.ts';
 import { JsonStructure } from '../schemas/json-structure.ts';
 import { inTurns } from './in-turns.ts';
+import { joined } from './joined.ts';
 import { isWide } from './memory.ts';
 import { type ParseText, readSlices, SLICE_BYTES, UnreadableJson } from './sliced-json.ts';
 
@@ -110,11 +111,10 @@ class JsonBody {
     }
     if (this.#length === 0) throw new GatewayError(400, 'The request body is empty; a JSON object is expected');
     checkCharset(content_type);
-    const [first] = this.#chunks;
-    const bytes = this.#chunks.length === 1 ? first! : Buffer.concat(this.#chunks);
+    const chunks = this.#chunks;
     this.#chunks = [];
-    if (this.#length > SLICE_BYTES) this.#readLong(bytes).then((body) => done(null, body), done);
-    else this.#readShort(bytes, done);
+    if (this.#length > SLICE_BYTES) this.#readLong(chunks).then((body) => done(null, body), done);
+    else this.#readShort(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), done);
   }
 
   #memoryBytes(is_wide: boolean): number {
@@ -142,9 +142,11 @@ class JsonBody {
     else waiting.then(parse).catch(done);
   }
 
-  async #readLong(bytes: Buffer): Promise<unknown> {
+  async #readLong(chunks: Buffer[]): Promise<unknown> {
     const memory_bytes = this.#memoryBytes(this.#is_wide);
     await this.#reading.take(memory_bytes);
+    const bytes = await inTurns(joined(chunks), () => this.#reading.isLeft());
+    if (bytes === undefined) return undefined;
     const { regain } = this.#request.route.config;
     let has_long_integers = false;
     const body = await this.#slices(bytes, (text) => {

@@ -72,8 +72,8 @@ interface Asking<P extends Prepared> {
   call: Call;
   hold: Hold;
   is_byok: boolean;
-  /** Encodes the attempt under an output bound. */
-  prepare(spend?: SpendBound): P;
+  /** Encodes the attempt under an output bound; a promise where that takes long. */
+  prepare(spend?: SpendBound): P | Promise<P>;
   measure: Measure<P>;
 }
 
@@ -94,10 +94,10 @@ export interface Admission {
    */
   admit<P extends Prepared>(asking: Asking<P>): Admitted<P> | Promise<Admitted<P>>;
   /**
-   * The same for an attempt that is sent beside another: with all that was asked, and at once; undefined: not so. Whole answers at
+   * The same for an attempt that is sent beside another: with all that was asked, and without asking the store; undefined: not so. Whole answers at
    * the organization's own accounts are not for this.
    */
-  admitBeside<P extends Prepared>(asking: Omit<Asking<P>, 'is_byok'>): Admitted<P> | undefined;
+  admitBeside<P extends Prepared>(asking: Omit<Asking<P>, 'is_byok'>): Promise<Admitted<P> | undefined>;
   /**
    * Why a stream must end here; undefined while it may go on. A slice that runs out is followed by the next one, which is
    * durable before it is relied on.
@@ -136,13 +136,23 @@ export function createAdmission({
     }
   }
 
+  /** Where nothing is counted. */
+  function admitFree<P extends Prepared>(prepared: P | Promise<P>, hold: Hold): Admitted<P> | Promise<Admitted<P>> {
+    if (prepared instanceof Promise) return prepared.then((one) => ({ prepared: one, hold, grant: undefined }));
+    return { prepared, hold, grant: undefined };
+  }
+
   /** At once where this node has all that is asked for. */
   function admitLimited<P extends Prepared>(asking: Asking<P>): Admitted<P> | Promise<Admitted<P>> {
-    const { call, hold: held, prepare, measure } = asking;
+    const prepared = asking.prepare({ default_tokens: rules.default_output_tokens });
+    if (prepared instanceof Promise) return prepared.then((one) => admitPrepared(asking, one));
+    return admitPrepared(asking, prepared);
+  }
+
+  function admitPrepared<P extends Prepared>(asking: Asking<P>, prepared: P): Admitted<P> | Promise<Admitted<P>> {
+    const { call, hold: held, measure } = asking;
     const mode = call.principal.budget_mode ?? rules.budgets;
-    const default_tokens = rules.default_output_tokens;
-    const prepared = prepare({ default_tokens });
-    const output_tokens = prepared.output_tokens ?? default_tokens;
+    const output_tokens = prepared.output_tokens ?? rules.default_output_tokens;
     const measured = measure(prepared, output_tokens, mode);
     // What is not streamed cannot be cut, so that it is paid for in one piece.
     const is_sliced = mode === 'soft' && rules.hold === 'sliced' && call.request.stream === true;
@@ -189,14 +199,14 @@ export function createAdmission({
     const paid_tokens = is_full ? full_tokens : outputFor(exposure, hold.granted_nano);
     const grant = { exposure, output_tokens, paid_tokens, mode };
     if (is_full || is_sliced) return { prepared: asked.prepared, hold, grant };
-    const lowered = asking.prepare({ default_tokens: rules.default_output_tokens, paid_tokens });
+    const lowered = await asking.prepare({ default_tokens: rules.default_output_tokens, paid_tokens });
     return { prepared: lowered, hold, grant: { ...grant, output_tokens: paid_tokens } };
   }
 
   /** An attempt at the organization's own account that no limit counts: what was set aside for an earlier one is told of. */
   async function admitUncounted<P extends Prepared>({ call, hold, is_byok, prepare }: Asking<P>): Promise<Admitted<P>> {
     const { budgets } = call.principal;
-    const prepared = prepare();
+    const prepared = await prepare();
     const { generation_id: id, accepted_ms: at, store_wait } = call;
     const ask = { id, at, budgets, is_byok, full_nano: 0, least_nano: 0, store_wait };
     return { prepared, hold: await recorder.reserve(ask, hold), grant: undefined };
@@ -229,16 +239,16 @@ export function createAdmission({
     admit(facts) {
       const { call, hold, is_byok, prepare } = facts;
       const { budgets } = call.principal;
-      if (budgets.length === 0) return { prepared: prepare(), hold, grant: undefined };
+      if (budgets.length === 0) return admitFree(prepare(), hold);
       if (!is_byok || budgets.some(({ include_byok }) => include_byok)) return admitLimited(facts);
       return admitUncounted(facts);
     },
 
-    admitBeside({ call, hold, prepare, measure }) {
+    async admitBeside({ call, hold, prepare, measure }) {
       const { budgets } = call.principal;
-      if (budgets.length === 0) return { prepared: prepare(), hold, grant: undefined };
+      if (budgets.length === 0) return admitFree(prepare(), hold);
       const mode = call.principal.budget_mode ?? rules.budgets;
-      const prepared = prepare({ default_tokens: rules.default_output_tokens });
+      const prepared = await prepare({ default_tokens: rules.default_output_tokens });
       const output_tokens = prepared.output_tokens ?? rules.default_output_tokens;
       const { exposure } = measure(prepared, output_tokens, mode);
       const full_nano = costOf(exposure, output_tokens);

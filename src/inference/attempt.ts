@@ -1,6 +1,7 @@
 import { offersTier } from '../catalog/price-list.ts';
 import { GatewayError } from '../errors.ts';
 import type { Source } from '../http/sources.ts';
+import { writeInTurns } from '../http/written-json.ts';
 import { limits } from '../limits.ts';
 import {
   type AttemptState,
@@ -19,6 +20,7 @@ import { append } from '../schemas/append.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import { isLongJson } from '../schemas/json-pieces.ts';
 import { isDeeperThan, type StructureBounds } from '../schemas/json-structure.ts';
 import {
   AnswerBounds,
@@ -43,7 +45,7 @@ export interface PreparedAttempt {
   request: ChatRequest;
   encoded: EncodedRequest;
   /** The body as it will be sent. */
-  payload: string;
+  payload: string | Buffer;
   /** The output bound in it. */
   output_tokens: number | undefined;
   /** The service tier it asks for; undefined: none. */
@@ -111,7 +113,7 @@ export function withOptions(
   });
 }
 
-/** Encodes a request for one endpoint. Pure but for the request it is given. */
+/** Encodes a request for one endpoint; a long one with others served in between. Pure but for the request it is given. */
 export function prepareAttempt(
   request: ChatRequest,
   candidate: Candidate,
@@ -119,23 +121,36 @@ export function prepareAttempt(
   strip_state: boolean,
   spend?: SpendBound,
   media = NO_MEDIA,
-): PreparedAttempt {
+): PreparedAttempt | Promise<PreparedAttempt> {
   const fitted = fitRequest(request, candidate.endpoint, spend);
   const encoded = dialect.encodeRequest(fitted.request, candidate.endpoint, { media, strip_state });
   const { report } = fitted;
   append(report, encoded.report);
   encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
   if (spend !== undefined && dialect.wire === 'anthropic-messages') encoded.body = boundBody(encoded.body, report);
-  const payload = serialize(encoded.body);
+  const written = writeBody(encoded.body);
   const output_tokens = dialect.outputBound(encoded.body);
   const service_tier = dialect.serviceTier(encoded.body);
-  return { candidate, dialect, request: fitted.request, encoded, payload, output_tokens, service_tier, report, media };
+  const { request: asked } = fitted;
+  const made = (payload: string | Buffer): PreparedAttempt => {
+    return { candidate, dialect, request: asked, encoded, payload, output_tokens, service_tier, report, media };
+  };
+  return written instanceof Promise ? written.then(made) : made(written);
 }
 
 /** The text of a body. Throws `GatewayError` 400 for one that is nested too deeply. */
 export function serialize(body: JsonObject): string {
+  return unlessTooDeep(() => JSON.stringify(body));
+}
+
+/** The text of a body as it is sent; of a long one its bytes, written with others served in between. Throws as `serialize` does. */
+export function writeBody(body: JsonObject): string | Promise<Buffer> {
+  return unlessTooDeep(() => (isLongJson(body) ? writeInTurns(body) : JSON.stringify(body)));
+}
+
+function unlessTooDeep<T>(work: () => T): T {
   try {
-    return JSON.stringify(body);
+    return work();
   } catch (error) {
     if (error instanceof RangeError) throw new GatewayError(400, 'The request is nested too deeply');
     throw error;

@@ -24,8 +24,8 @@ import { TryOrder } from './try-order.ts';
 export interface Work<P extends Prepared, T> {
   /** Gets ready what encoding for this endpoint needs. Throws `GatewayError` as `prepare` does, or `ClientGone`. `is_beside`: for a second attempt, which is not sent where there is something to wait for. Absent: nothing is needed. */
   ready?(candidate: Candidate, is_beside?: boolean): Promise<void> | undefined;
-  /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
-  prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): P;
+  /** Encodes for one endpoint; a promise where that takes long. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
+  prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): P | Promise<P>;
   /** What it may cost. */
   measure: Measure<P>;
   /** Sends what is durable now, and waits until it is sure that this endpoint answers. Throws `UpstreamError` or `ClientGone`. */

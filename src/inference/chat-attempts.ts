@@ -123,7 +123,7 @@ abstract class ChatTries {
     });
   }
 
-  prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): PreparedAttempt {
+  prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): PreparedAttempt | Promise<PreparedAttempt> {
     const { chat } = this.parts;
     const { adapter, tools } = this.#fitting;
     const encoding = { strip_state, spend, media: this.#media };
@@ -132,7 +132,8 @@ abstract class ChatTries {
     const request = fitted?.request ?? adapted;
     const prepared = chat.prepare(tools?.declare(request) ?? request, candidate, encoding);
     if (fitted === undefined || fitted.report.length === 0) return prepared;
-    return { ...prepared, report: [...fitted.report, ...prepared.report] };
+    const finish = (one: PreparedAttempt) => ({ ...one, report: [...fitted.report, ...one.report] });
+    return prepared instanceof Promise ? prepared.then(finish) : finish(prepared);
   }
 
   /** What the endpoint's last attempt told that it made, though it failed with nothing to show. */

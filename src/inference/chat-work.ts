@@ -43,7 +43,7 @@ export interface ChatWork {
   /** What must be fetched before it can be encoded for an endpoint. */
   needs(request: ChatRequest, candidate: Candidate): MediaNeed[];
   /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry. */
-  prepare(request: ChatRequest, candidate: Candidate, encoding: Encoding): PreparedAttempt;
+  prepare(request: ChatRequest, candidate: Candidate, encoding: Encoding): PreparedAttempt | Promise<PreparedAttempt>;
 }
 
 type Known = Parameters<NonNullable<Wanted['recall']>>[1];
@@ -152,10 +152,12 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
       const is_inline = inlinesMedia(wireOf(candidate), candidate.endpoint);
       const filled = is_inline ? withInlineMedia(fit.request, media) : fit.request;
       const prepared = prepareAttempt(filled, candidate, dialectOf(candidate), strip_state, spend, media);
-      if (is_inline) refuseAddress(prepared);
-      const left = leftOut(request, wireOf(candidate));
-      if (fit.report.length === 0 && left.length === 0) return prepared;
-      return { ...prepared, report: [...fit.report, ...left, ...prepared.report] };
+      const told = [...fit.report, ...leftOut(request, wireOf(candidate))];
+      const finish = (one: PreparedAttempt) => {
+        if (is_inline) refuseAddress(one);
+        return told.length === 0 ? one : { ...one, report: [...told, ...one.report] };
+      };
+      return prepared instanceof Promise ? prepared.then(finish) : finish(prepared);
     },
   };
 }

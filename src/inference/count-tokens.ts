@@ -6,7 +6,7 @@ import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { readable } from './answer-bounds.ts';
-import type { PreparedAttempt } from './attempt.ts';
+import { type PreparedAttempt, writeBody } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { ChatWork, ChatWorkOptions } from './chat-work.ts';
 import type { LogDecoderFault } from './decoder-faults.ts';
@@ -45,13 +45,13 @@ export function createTokenCount(
   async function asked(call: Call, candidate: Candidate): Promise<CountedTokens | undefined> {
     const counter = counterOf(wireOf(candidate));
     if (counter === undefined || chat.needs(call.request, candidate).length > 0) return undefined;
-    const prepared = preparedFor(call, candidate);
+    const prepared = await preparedFor(call, candidate);
     if (prepared === undefined) return undefined;
     const { method, path, headers, body } = counter.request(prepared.encoded, candidate.endpoint);
     const outgoing = { candidate, dialect: prepared.dialect, method, path, headers, accept: 'application/json' };
     const limit_ms = limits.token_count_ms_max;
     const context = { upstream, call, attempt: 1, first_token_ms_max: limit_ms, total_ms_max: limit_ms };
-    const held = start({ ...outgoing, payload: JSON.stringify(body) }, context);
+    const held = start({ ...outgoing, payload: await writeBody(body) }, context);
     try {
       const told = await readJson(prepared.dialect, await headersOf(prepared.dialect, held), call);
       const { input_tokens, ...rest } = readable(() => counter.read(told));
@@ -71,9 +71,9 @@ export function createTokenCount(
   }
 
   /** Undefined where the wire cannot carry the request: the call would go to the next endpoint. */
-  function preparedFor(call: Call, candidate: Candidate): PreparedAttempt | undefined {
+  async function preparedFor(call: Call, candidate: Candidate): Promise<PreparedAttempt | undefined> {
     try {
-      return chat.prepare(call.request, candidate, { strip_state: false, spend: undefined, media: NO_MEDIA });
+      return await chat.prepare(call.request, candidate, { strip_state: false, spend: undefined, media: NO_MEDIA });
     } catch (error) {
       if (error instanceof GatewayError && error.status === 400) return undefined;
       throw error;

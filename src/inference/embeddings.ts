@@ -2,6 +2,7 @@ import type { Model } from '../catalog/model.ts';
 import { pricesInReach } from '../catalog/price-list.ts';
 import { makesVectors } from '../catalog/vectors.ts';
 import { GatewayError } from '../errors.ts';
+import { oneATurn } from '../http/in-turns.ts';
 import { estimateTokens } from '../ledger/token-estimate.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
@@ -13,12 +14,13 @@ import { normalised } from '../providers/embeddings/vector.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
+import { isLongJson } from '../schemas/json-pieces.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { Measured, Prepared } from './admission.ts';
 import { readable } from './answer-bounds.ts';
-import { serialize, withOptions } from './attempt.ts';
+import { withOptions, writeBody } from './attempt.ts';
 import { ClientGone } from './exchange.ts';
-import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX } from './measure.ts';
+import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX, UTF8_BYTES_MAX } from './measure.ts';
 import type { ModelSource } from './requested-models.ts';
 import { sentDataOf, writtenChars } from './sent-data.ts';
 import type { Line, Task, Words } from './task.ts';
@@ -30,13 +32,13 @@ interface Batch {
   inputs: EmbeddingInput[];
   path: string;
   headers: Record<string, string>;
-  payload: string;
+  payload: string | Buffer;
   /** Characters of it that are base64 of images. */
   data_chars: number;
   is_unnormalised: boolean;
 }
 
-interface PreparedEmbeddings extends Prepared {
+export interface PreparedEmbeddings extends Prepared {
   dialect: EmbeddingDialect;
   batches: Batch[];
 }
@@ -123,7 +125,12 @@ function dataChars(body: JsonObject, inputs: readonly EmbeddingInput[], media: M
   return data.reduce((sum, one) => sum + (sent.take(one) ? writtenChars(one) : 0), 0);
 }
 
-function prepare(given: EmbeddingRequest, asked: ChatRequest, candidate: Candidate, media: Media): PreparedEmbeddings {
+function prepare(
+  given: EmbeddingRequest,
+  asked: ChatRequest,
+  candidate: Candidate,
+  media: Media,
+): PreparedEmbeddings | Promise<PreparedEmbeddings> {
   const is_inline = candidate.endpoint.quirks.inline_media === true && media.size > 0;
   const request = is_inline ? { ...given, inputs: inlineImages(given.inputs, media) } : given;
   const dialect = embeddingDialectOf(candidate.provider);
@@ -135,7 +142,7 @@ function prepare(given: EmbeddingRequest, asked: ChatRequest, candidate: Candida
     const least = `${divided.length} requests, more than ${limits.embedding_requests_max}`;
     throw new GatewayError(400, `At this endpoint so many inputs take ${least}`);
   }
-  const batches = divided.map((inputs, index): Batch => {
+  const encode = (inputs: EmbeddingInput[], index: number): Batch | Promise<Batch> => {
     const encoded = dialect.encodeRequest({ ...request, inputs }, candidate.endpoint, media);
     // Each request of an attempt has the same to tell.
     const told = [...encoded.report, ...leftOut(request, dialect)];
@@ -144,16 +151,26 @@ function prepare(given: EmbeddingRequest, asked: ChatRequest, candidate: Candida
     if (index === 0) report = told;
     const { path, headers, is_unnormalised = false } = encoded;
     const data_chars = dataChars(body, inputs, media);
-    return { inputs, path, headers, payload: serialize(body), data_chars, is_unnormalised };
-  });
-  return { candidate, request: asked, output_tokens: 0, service_tier: undefined, report, dialect, batches };
+    const made = (payload: string | Buffer): Batch => ({ inputs, path, headers, payload, data_chars, is_unnormalised });
+    const written = writeBody(body);
+    return written instanceof Promise ? written.then(made) : made(written);
+  };
+  const made = (batches: Batch[]): PreparedEmbeddings => {
+    return { candidate, request: asked, output_tokens: 0, service_tier: undefined, report, dialect, batches };
+  };
+  // Many short ones take as long as a long one.
+  if (isLongJson(request.inputs)) return oneATurn(divided, encode).then(made);
+  const batches = divided.map(encode);
+  return batches.every((batch): batch is Batch => !(batch instanceof Promise))
+    ? made(batches)
+    : Promise.all(batches).then(made);
 }
 
 /** Text that is sent, in bytes, without the base64 of images; and how many images there are. */
 function sizeOf({ batches }: PreparedEmbeddings): { bytes: number; inputs: number; images: number } {
   const size = { bytes: 0, inputs: 0, images: 0 };
   for (const { payload, data_chars, inputs } of batches) {
-    size.bytes += Buffer.byteLength(payload) - data_chars;
+    size.bytes += (typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length) - data_chars;
     size.inputs += inputs.length;
     for (const input of inputs) {
       if (typeof input === 'string' || isTokens(input)) continue;
@@ -202,6 +219,8 @@ function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokeniz
       // Digits of tokens, and base64, are no text of the model's.
       if (images > 0 || batches.some((batch) => batch.inputs.some((input) => typeof input !== 'string')))
         return undefined;
+      // More than is counted, whatever its characters are.
+      if (bytes > limits.tokenized_chars_max * UTF8_BYTES_MAX) return undefined;
       const tokens = await tokenizer.count(batches.map(({ payload }) => payload).join('\n'), candidate);
       return tokens === undefined || tokens >= bytes ? undefined : of(tokens);
     },

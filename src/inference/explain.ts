@@ -148,8 +148,8 @@ export function createExplain(
     const media = standIns(needs);
     const { admit, asked } = trial();
     let chars = 0;
-    const prepare = (spend?: Parameters<ChatWork['prepare']>[2]['spend']) => {
-      const prepared = chat.prepare(request, candidate, { strip_state: false, spend, media });
+    const prepare = async (spend?: Parameters<ChatWork['prepare']>[2]['spend']) => {
+      const prepared = await chat.prepare(request, candidate, { strip_state: false, spend, media });
       chars += prepared.payload.length;
       return prepared;
     };
@@ -157,7 +157,7 @@ export function createExplain(
     try {
       // What a picture may cost does not depend on which it is; of everything else it does.
       if (needs.some(({ kind }) => kind !== 'image')) {
-        const { output_tokens, report } = prepare();
+        const { output_tokens, report } = await prepare();
         return { ...untold, output_tokens, report, chars };
       }
       const hold = { id: call.generation_id, lines: [], granted_nano: 0 };

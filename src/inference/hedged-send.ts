@@ -183,7 +183,7 @@ export function createHedges(
     const at = assume(session, one.candidate);
     const prepare = (spend?: SpendBound) => work.prepare(next, false, spend);
     try {
-      const admitted = admitBeside({ call, hold, prepare, measure: work.measure });
+      const admitted = await admitBeside({ call, hold, prepare, measure: work.measure });
       if (admitted !== undefined) {
         one.under_way.granted_nano ??= granted_nano;
         one.under_way.assumed_at = at;

@@ -3,7 +3,7 @@ import { dialects } from '../providers/dialects.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
-import { prepareAttempt } from './attempt.ts';
+import { type PreparedAttempt, prepareAttempt } from './attempt.ts';
 import { createMeasure } from './measure.ts';
 
 const measure = createMeasure({ count: async () => undefined, stop: async () => undefined });
@@ -32,12 +32,18 @@ describe.each([...dialects.keys()])('%s', (wire) => {
       const dialect = dialects.get(wire)!;
       for (const reasoning of REASONING) {
         const request = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 5_000, reasoning } as ChatRequest;
-        const whole = prepareAttempt(request, candidateOf(wire, upstream_model), dialect, false);
+        const whole = prepareAttempt(request, candidateOf(wire, upstream_model), dialect, false) as PreparedAttempt;
         const { least_tokens } = measure(whole, 5_000, 'strict');
         for (const wanted of [1, 10, 100, 1_500]) {
           const paid_tokens = Math.max(wanted, least_tokens);
           const spend = { default_tokens: 4_096, paid_tokens };
-          const lowered = prepareAttempt(request, candidateOf(wire, upstream_model), dialect, false, spend);
+          const lowered = prepareAttempt(
+            request,
+            candidateOf(wire, upstream_model),
+            dialect,
+            false,
+            spend,
+          ) as PreparedAttempt;
           expect(lowered.output_tokens).toBeLessThanOrEqual(paid_tokens);
         }
       }

@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import type { Measure } from './admission.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { estimatePrompt } from './meter.ts';
@@ -9,6 +10,9 @@ export const ESTIMATE_MARGIN = 1.25;
 
 /** The longest token of the vocabularies that we count with is so many spaces. */
 export const TOKEN_BYTES_MAX = 128;
+
+/** A UTF-16 unit in UTF-8. */
+export const UTF8_BYTES_MAX = 3;
 
 /** The thinking budget that the client itself wrote for the upstream: the output bound must stay above it. */
 function toldThinking({ dialect, encoded, request }: PreparedAttempt): number {
@@ -41,6 +45,8 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
       least_tokens,
       floor: () => exposureFor(Math.floor(bytes / TOKEN_BYTES_MAX)),
       async count(): Promise<Exposure | undefined> {
+        // More than is counted, whatever its characters are.
+        if (bytes > limits.tokenized_chars_max * UTF8_BYTES_MAX) return undefined;
         const tokens = await tokenizer.count(textOf(prepared, media), prepared.candidate);
         return tokens === undefined || tokens >= bytes ? undefined : exposureFor(tokens);
       },

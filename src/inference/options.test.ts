@@ -5,7 +5,7 @@ import { transcriptionDialects } from '../providers/transcription/dialects.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
-import { prepareAttempt } from './attempt.ts';
+import { type PreparedAttempt, prepareAttempt } from './attempt.ts';
 
 function candidateOf(wire: Wire): Candidate {
   const endpoint = {
@@ -27,7 +27,12 @@ function sent(wire: Wire, options: JsonObject, fields: JsonObject = {}) {
     ...fields,
     provider: { options: { a: options } },
   };
-  return prepareAttempt(request as unknown as ChatRequest, candidateOf(wire), dialects.get(wire)!, false);
+  return prepareAttempt(
+    request as unknown as ChatRequest,
+    candidateOf(wire),
+    dialects.get(wire)!,
+    false,
+  ) as PreparedAttempt;
 }
 
 /** Options by which a request would cost what nobody counts, come out several times, or go elsewhere. */
@@ -102,14 +107,11 @@ test("Anthropic's own tools by options are bounded as those of the request, wher
     max_tokens: 64,
     provider: { options: { a: { tools } } },
   };
-  const prepare = (spend?: { default_tokens: number }) =>
-    prepareAttempt(
-      request as unknown as ChatRequest,
-      candidateOf('anthropic-messages'),
-      dialects.get('anthropic-messages')!,
-      false,
-      spend,
-    ).encoded.body['tools'];
+  const prepare = (spend?: { default_tokens: number }) => {
+    const [candidate, dialect] = [candidateOf('anthropic-messages'), dialects.get('anthropic-messages')!];
+    const asked = request as unknown as ChatRequest;
+    return (prepareAttempt(asked, candidate, dialect, false, spend) as PreparedAttempt).encoded.body['tools'];
+  };
   expect(prepare({ default_tokens: 9 })).toEqual([{ ...search, max_uses: 10 }, { name: 'f' }]);
   expect(prepare()).toEqual(tools);
 });

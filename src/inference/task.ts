@@ -55,8 +55,8 @@ export interface Task<P extends Prepared, A> extends Wanted {
   words(): Words<P, A>;
   /** What must be fetched before it can be encoded for an endpoint, and the field of the body that names it. Absent: nothing. */
   media?: { place: string; needs(candidate: Candidate): MediaNeed[] };
-  /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
-  prepare(candidate: Candidate, media: Media): P;
+  /** Encodes for one endpoint; a promise where that takes long. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
+  prepare(candidate: Candidate, media: Media): P | Promise<P>;
   /** What it may cost. */
   measure: Measure<P>;
   /**

@@ -39,9 +39,14 @@ function candidateOf(wire: Wire, { tokenizer = 'Other', makes = ['text'], ...fac
   return { model, endpoint, provider: { slug: 'a', name: 'A', dialect: wire } as Provider, excluded: undefined };
 }
 
-function prepared(request: Partial<ChatRequest>, facts: Facts = {}, wire: Wire = 'openai-chat'): PreparedAttempt {
+function preparing(request: Partial<ChatRequest>, facts: Facts = {}, wire: Wire = 'openai-chat') {
   const whole = { messages: [{ role: 'user', content: 'Hello' }], ...request } as ChatRequest;
   return prepareAttempt(whole, candidateOf(wire, facts), dialects.get(wire)!, false);
+}
+
+/** Of a request that is not long. */
+function prepared(...of: Parameters<typeof preparing>): PreparedAttempt {
+  return preparing(...of) as PreparedAttempt;
 }
 
 function promptOf(attempt: PreparedAttempt) {
@@ -65,18 +70,18 @@ describe('data that is made to be searched for', () => {
   });
   const long = 'A'.repeat(4_000_000);
 
-  test('in data that is nearly the same takes no square of its length', () => {
+  test('in data that is nearly the same takes no square of its length', async () => {
     const near = `${'A'.repeat(1_000_000)}B${'A'.repeat(1_000_000)}`;
-    const attempt = prepared(parts(text, bare(long), bare(near)));
+    const attempt = await preparing(parts(text, bare(long), bare(near)));
     const media = mediaOf(attempt);
     expect(media.data).toEqual([long, near]);
     expect(textOf(attempt, media).length).toBeLessThan(500);
     expect(textBytes(attempt, media)).toBe(Buffer.byteLength(textOf(attempt, media)));
   });
 
-  test('a hundred thousand times is looked for once', () => {
+  test('a hundred thousand times is looked for once', async () => {
     const many = Array.from({ length: 100_000 }, (_, at) => bare(String(at).padStart(120, 'A')));
-    const attempt = prepared(parts(text, ...many));
+    const attempt = await preparing(parts(text, ...many));
     const media = mediaOf(attempt);
     expect(media.data.length).toBe(many.length);
     expect(textBytes(attempt, media)).toBe(Buffer.byteLength(textOf(attempt, media)));
@@ -90,6 +95,24 @@ describe('data that is made to be searched for', () => {
     expect(textOf(attempt, media).length).toBe(attempt.payload.length - data.length);
   });
 });
+
+test.each<[Wire, InnerPart, boolean]>([
+  ['gemini-generate-content', { type: 'text', text: '"fileUri":"https://a' }, false],
+  ['gemini-generate-content', { type: 'video_url', video_url: { url: 'https://youtu.be/a' } }, true],
+])(
+  'what %s only points at is found in a body that was written in pieces as in a short one',
+  async (wire, part, is_open) => {
+    for (const chars of [10, limits.json_long_chars_min - 5, 3 * limits.json_long_chars_min]) {
+      const attempt = await preparing(parts({ type: 'text', text: 'x'.repeat(chars) }, part), {}, wire);
+      expect([chars, typeof attempt.payload === 'string', mediaOf(attempt).is_open]).toEqual([
+        chars,
+        chars < 1e6,
+        is_open,
+      ]);
+      expect(JSON.parse(attempt.payload.toString())).toEqual(attempt.encoded.body);
+    }
+  },
+);
 
 test('a file that is told by its id, with null for its data, is one that is not seen', () => {
   const file = (more: object): Partial<ChatRequest> =>
@@ -108,7 +131,14 @@ describe('what was fetched', () => {
 
   test('is an image where its bytes are sent, and not the text that they are written in', () => {
     const candidate = candidateOf('openai-chat', { quirks: { inline_images: true } });
-    const attempt = prepareAttempt(asked, candidate, dialects.get('openai-chat')!, false, undefined, media);
+    const attempt = prepareAttempt(
+      asked,
+      candidate,
+      dialects.get('openai-chat')!,
+      false,
+      undefined,
+      media,
+    ) as PreparedAttempt;
     expect(attempt.payload).toContain(base64);
     expect(promptOf(attempt)).toMatchObject({ image: 16_384 });
     expect(promptOf(attempt).text).toBeLessThan(1_000);
@@ -116,14 +146,9 @@ describe('what was fetched', () => {
   });
 
   test('is counted as what the address shows where the address is sent all the same', () => {
-    const attempt = prepareAttempt(
-      asked,
-      candidateOf('openai-chat', {}),
-      dialects.get('openai-chat')!,
-      false,
-      undefined,
-      media,
-    );
+    const candidate = candidateOf('openai-chat', {});
+    const dialect = dialects.get('openai-chat')!;
+    const attempt = prepareAttempt(asked, candidate, dialect, false, undefined, media) as PreparedAttempt;
     expect(attempt.payload).toContain(url);
     expect(promptOf(attempt)).toMatchObject({ image: 16_384 });
   });

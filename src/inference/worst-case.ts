@@ -213,14 +213,27 @@ function mostTokens(endpoint: Endpoint): number {
   return Number.isFinite(context) ? context : limits.prompt_tokens_unknown;
 }
 
+/** How much of a payload is looked at in one piece, and how long what is looked for may be. */
+const LOOKED_AT_BYTES = 1024 * 1024;
+const PATTERN_BYTES_MAX = 1024;
+
+function matches(pattern: RegExp, payload: string | Buffer): boolean {
+  if (typeof payload === 'string') return pattern.test(payload);
+  for (let at = 0; at < payload.length; at += LOOKED_AT_BYTES) {
+    if (pattern.test(payload.toString('latin1', at, at + LOOKED_AT_BYTES + PATTERN_BYTES_MAX))) return true;
+  }
+  return false;
+}
+
 /** Looks at the request's parts once; the body tells which of them were sent. */
 export function mediaOf(prepared: PreparedAttempt): Media {
   const { request, payload, candidate, dialect } = prepared;
   const media: Media = { image: 0, audio: 0, data: [], is_open: false };
   if (contentsOf(request).has_more) countParts(prepared, media);
-  if (OPEN[dialect.wire]?.test(payload)) {
+  const open = OPEN[dialect.wire];
+  if (open !== undefined && matches(open, payload)) {
     media.is_open = true;
-    const share = MAY_BE_SOUND.test(payload) ? 1 : SOUND_SHARE;
+    const share = matches(MAY_BE_SOUND, payload) ? 1 : SOUND_SHARE;
     media.audio = Math.max(media.audio, Math.ceil(mostTokens(candidate.endpoint) * share));
   }
   return media;
@@ -350,14 +363,14 @@ export function promptTokens(prepared: PreparedAttempt, text_tokens: number, med
 
 /** The text of a payload in bytes: more than the tokens that any tokenizer makes of it. */
 export function textBytes({ payload }: PreparedAttempt, media: Media): number {
-  let bytes = Buffer.byteLength(payload);
+  let bytes = typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length;
   for (const data of media.data) bytes -= writtenChars(data);
   return Math.max(0, bytes);
 }
 
 /** The text of a payload, for a tokenizer. */
 export function textOf({ payload, encoded }: PreparedAttempt, media: Media): string {
-  return media.data.length === 0 ? payload : jsonWithout(encoded.body, media.data);
+  return media.data.length === 0 ? payload.toString() : jsonWithout(encoded.body, media.data);
 }
 
 /** The dearest that a text token may be on its way in. */

@@ -1,7 +1,8 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer as createPlainServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { limits } from '../limits.ts';
 import { UpstreamError } from './dialect.ts';
 import { createUpstream, readText } from './upstream.ts';
 
@@ -78,4 +79,79 @@ test('an answer, or the failure, is there for whoever asks for it late, and a fa
     server.closeAllConnections();
     server.close();
   }
+});
+
+/** A server that looks at the head of each request and answers as it is told. */
+async function serverThat(answer: Parameters<typeof createServer>[1]) {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/a`, close: () => server.close() };
+}
+
+const long = Buffer.alloc(20 * limits.joined_slice_bytes + 1, 'abc');
+
+test('a long body goes out whole, with its length, and others are served in between', async () => {
+  const server = await serverThat(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const { 'content-length': length, 'transfer-encoding': coding = null } = request.headers;
+    response.end(JSON.stringify({ length, coding, is_whole: Buffer.concat(chunks).equals(long) }));
+  });
+  const upstream = createUpstream(ms);
+  let turns = 0;
+  const count = setInterval(() => {
+    turns += 1;
+  }, 0);
+  for (let nth = 0; nth < 2; nth += 1) {
+    const response = await upstream.send({ url: server.url, headers: {}, payload: long }).response;
+    const text = await readText(response, { bytes_max: 1_000, cut: false });
+    expect(JSON.parse(text)).toEqual({ length: String(long.length), coding: null, is_whole: true });
+  }
+  clearInterval(count);
+  expect(turns).toBeGreaterThan(5);
+  await upstream.close();
+  server.close();
+});
+
+test('an answer that comes before a long body was read is taken, and the next request is served', async () => {
+  const server = await serverThat((request, response) => {
+    if (request.headers['content-length'] === '1') response.end('next');
+    else response.writeHead(413).end('too large');
+  });
+  const upstream = createUpstream(ms);
+  const response = await upstream.send({ url: server.url, headers: {}, payload: long }).response;
+  expect([response.status, await readText(response, { bytes_max: 100, cut: false })]).toEqual([413, 'too large']);
+  const next = await upstream.send({ url: server.url, headers: {}, payload: 'x' }).response;
+  expect(await readText(next, { bytes_max: 100, cut: false })).toBe('next');
+  await upstream.close();
+  server.close();
+});
+
+test('a long body that nobody takes is ended by whoever gives it up', async () => {
+  const { promise: coming, resolve: come } = Promise.withResolvers<IncomingMessage>();
+  const server = await serverThat(come);
+  const upstream = createUpstream({ ...ms, upstream_headers_ms_max: 60_000 });
+  const exchange = upstream.send({ url: server.url, headers: {}, payload: long });
+  const request = await coming;
+  const reason = new Error('given up');
+  const failure = exchange.response.catch((error: unknown) => error);
+  exchange.abort(reason);
+  expect(await failure).toBe(reason);
+  let bytes = 0;
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+  });
+  await new Promise((resolve) => request.once('error', resolve));
+  expect(bytes).toBeLessThan(long.length);
+  await upstream.close();
+  server.close();
+});
+
+test('a long body to where nothing listens was never sent', async () => {
+  const upstream = createUpstream(ms);
+  const failure = await upstream
+    .send({ url: 'http://127.0.0.1:1/a', headers: {}, payload: long })
+    .response.catch((error: unknown) => error);
+  await upstream.close();
+  expect(failure).toMatchObject({ failure: 'unavailable', never_sent: true });
 });

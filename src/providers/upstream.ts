@@ -1,3 +1,5 @@
+import type { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { limits } from '../limits.ts';
 import { UpstreamError } from './dialect.ts';
@@ -76,6 +78,21 @@ function transportError(error: unknown, never_sent: boolean): UpstreamError {
   return new UpstreamError('unavailable', message, details);
 }
 
+/** Headers and body as they are sent: a long body a slice at a time, since the kernel, or TLS, works on each write as a whole. */
+function sent({ method, headers, payload }: UpstreamRequest): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
+  if (method === 'GET') return { headers, body: null };
+  if (typeof payload === 'string' || payload.length <= limits.joined_slice_bytes) return { headers, body: payload };
+  return { headers: { ...headers, 'content-length': String(payload.length) }, body: slicesOf(payload) as unknown as Readable };
+}
+
+/** With others served in between. */
+async function* slicesOf(bytes: Buffer): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += limits.joined_slice_bytes) {
+    yield bytes.subarray(at, at + limits.joined_slice_bytes);
+    await nextTurn();
+  }
+}
+
 /** Opens the pools. Idle connections are kept; their number an origin is bounded. */
 export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
   const agent = new Agent({
@@ -96,8 +113,7 @@ export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
           origin: slash === -1 ? request.url : request.url.slice(0, slash),
           path: slash === -1 ? '/' : request.url.slice(slash),
           method: request.method ?? 'POST',
-          headers: request.headers,
-          body: request.method === 'GET' ? null : request.payload,
+          ...sent(request),
         },
         exchange,
       );

@@ -113,6 +113,16 @@ function places({ path, fields }: Operation): string[] {
   return made;
 }
 
+/** Bodies that each break a bound, a short one and a long one first. */
+const BEYOND: readonly [string, string][] = [
+  ['levels', nested(limits.json_levels_max + 2)],
+  ['levels', `{"padding":"${'x'.repeat(150_000)}","a":${nested(3_000)}}`],
+  ['levels', `${'['.repeat(1_000_000)}`],
+  ['keys', `{${Array.from({ length: limits.json_keys_max + 1 }, (_, i) => `"k${i}":1`).join()}}`],
+  ['values', `[${'1,'.repeat(limits.json_values_max)}1]`],
+  ['values', `{"metadata":{${`[${'{},'.repeat(limits.json_values_max / 2)}{}]`}}`],
+];
+
 let gateway: TestGateway;
 beforeAll(async () => {
   gateway = await startGateway();
@@ -136,15 +146,9 @@ async function send({ method, path }: Operation, body: string): Promise<{ status
 describe.each(operations.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))(
   '%s',
   (_name, operation) => {
-    const padded = (inner: string) => `{"padding":"${'x'.repeat(150_000)}","a":${inner}}`;
-    test.each([
-      ['levels', nested(limits.json_levels_max + 2)],
-      ['levels', padded(nested(3_000))],
-      ['levels', `${'['.repeat(1_000_000)}`],
-      ['keys', `{${Array.from({ length: limits.json_keys_max + 1 }, (_, i) => `"k${i}":1`).join()}}`],
-      ['values', `[${'1,'.repeat(limits.json_values_max)}1]`],
-      ['values', `{"metadata":${`[${'{},'.repeat(limits.json_values_max / 2)}{}]`}}`],
-    ])('a body of too many %s is a 400 that names the rule', async (rule, body) => {
+    // One parser reads all bodies: what it refuses is seen whole at one operation, and of the others that they go through it.
+    const shapes = /chat\/completions$|auth\/keys$/.test(operation.path) ? BEYOND : BEYOND.slice(0, 2);
+    test.each(shapes)('a body of too many %s is a 400 that names the rule', async (rule, body) => {
       const { status, text } = await send(operation, body);
       // Who needs no key may send little.
       const is_long = operation.path.endsWith('/auth/keys') && body.length > limits.form_bytes_max;
@@ -160,6 +164,8 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
         for (const model of runs ? MODELS : MODELS.slice(0, 1)) {
           const { status, text } = await send(operation, body.replace('"model":"sandbox/echo"', model));
           expect([place, model, status, status >= 500 ? text : '']).toEqual([place, model, expect.any(Number), '']);
+          // What a schema refuses reaches no wire.
+          if (status === 400) break;
         }
       }
     });

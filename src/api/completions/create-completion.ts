@@ -3,7 +3,7 @@ import { toGatewayError } from '../../http/error-envelope.ts';
 import { sendEventStream } from '../../http/event-stream.ts';
 import type { Server } from '../../http/server.ts';
 import { withSources } from '../../http/sources.ts';
-import { serialize } from '../../inference/attempt.ts';
+import { writeBody } from '../../inference/attempt.ts';
 import type { Call, Cancellation, Clock } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/exchange.ts';
 import { limits } from '../../limits.ts';
@@ -43,7 +43,7 @@ async function takeRoom(
   { prompt: _, ...shared }: CompletionRequest,
   [lead, ...others]: readonly Call[],
 ): Promise<void> {
-  const chars = others.length === 0 ? 0 : serialize(shared as JsonObject).length;
+  const chars = others.length === 0 ? 0 : (await writeBody(shared as JsonObject)).length;
   if (chars <= limits.counted_bytes_min) return;
   const at_once = Math.min(others.length, limits.completion_prompts_at_once - 1);
   await lead?.room?.take(chars * at_once * limits.body_copies);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { prepareAttempt } from '../../inference/attempt.ts';
+import { type PreparedAttempt, prepareAttempt } from '../../inference/attempt.ts';
 import { mediaOf, promptTokens, textBytes } from '../../inference/worst-case.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { checkCohereChat } from '../../sandbox/cohere-chat-checks.ts';
@@ -17,7 +17,7 @@ function worstPrompt(request: ChatRequest) {
     endpoint: { upstream_model: 'a', model: 'cohere/a', quirks: {}, pricing: {}, input_modalities: ['text', 'image'] },
     provider: { slug: 'cohere', name: 'Cohere', dialect: 'cohere-chat' },
   } as unknown as Candidate;
-  const attempt = prepareAttempt(request, candidate, cohereChat, false);
+  const attempt = prepareAttempt(request, candidate, cohereChat, false) as PreparedAttempt;
   const media = mediaOf(attempt);
   return promptTokens(attempt, textBytes(attempt, media), media);
 }
