@@ -62,7 +62,8 @@ beforeAll(async () => {
   const endpoint = { provider: 'plain', upstream_model: 'plain-1', pricing: { prompt: 1, completion: 1 } };
   const file = {
     bundled_catalog: false,
-    providers: { plain: { dialect: 'openai-chat', base_url: upstream.url } },
+    // Nothing is fetched: what a server of the operator's is sent is compared with what the client sent.
+    providers: { plain: { dialect: 'openai-chat', base_url: upstream.url, quirks: { inline_media: false } } },
     models: { 'plain/model': { input_modalities: MODALITIES, endpoints: [endpoint] } },
     ledger: { journal_sync: 'os' },
   };

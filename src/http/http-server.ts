@@ -1,6 +1,8 @@
 import { once } from 'node:events';
-import { Server as NodeServer } from 'node:http';
 import { type AddressInfo, createServer, type ListenOptions, type Server as TcpServer } from 'node:net';
+
+// An import would load Node's fetch and web sockets as well: some 10 MB.
+const { Server: NodeServer } = process.getBuiltinModule('node:http');
 
 /** What a machine without an address says when somebody is to listen on it. */
 const NO_SUCH_ADDRESS: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);

@@ -110,11 +110,11 @@ describe('the feed of models', () => {
     const answer = await server.inject({
       method: 'GET',
       url: '/models?use_rss=true&output_modalities=embeddings&use_rss_chat_links=true',
-      headers: { host: 'a"><x>.example' },
+      headers: { host: "a&lt;x&gt;'.example" },
     });
     expect(answer.statusCode).toBe(200);
     expect(texts(answer.body, '//x')).toEqual([]);
     expect(texts(answer.body, '/rss/channel/item/guid').every((slug) => /embed|bge/.test(slug))).toBe(true);
-    expect(texts(answer.body, '/rss/channel/item/link')[0]).toContain('/?model=');
+    expect(texts(answer.body, '/rss/channel/item/link')[0]).toContain("http://a&lt;x&gt;'.example/?model=");
   });
 });

@@ -50,7 +50,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     exchangeAuthorizationCode(made.server, {
       queries,
       change: made.change,
-      limitExchanges: () => {},
+      limitExchanges: (_request, _reply, done) => done(),
       mayKeysMakeCodes: () => true,
     });
     const keys = async () =>
