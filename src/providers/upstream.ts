@@ -82,7 +82,10 @@ function transportError(error: unknown, never_sent: boolean): UpstreamError {
 function sent({ method, headers, payload }: UpstreamRequest): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
   if (method === 'GET') return { headers, body: null };
   if (typeof payload === 'string' || payload.length <= limits.joined_slice_bytes) return { headers, body: payload };
-  return { headers: { ...headers, 'content-length': String(payload.length) }, body: slicesOf(payload) as unknown as Readable };
+  return {
+    headers: { ...headers, 'content-length': String(payload.length) },
+    body: slicesOf(payload) as unknown as Readable,
+  };
 }
 
 /** With others served in between. */

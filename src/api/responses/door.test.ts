@@ -150,8 +150,14 @@ describe('what breaks a rule is refused in words that name the field', () => {
     ],
     [{ input: 'Hi', tool_choice: { type: 'custom' } }, 'tool_choice.name is required'],
     [{ input: 'Hi', tool_choice: { type: 'allowed_tools' } }, 'tool_choice.tools is required'],
-    [{ input: 'Hi', plugins: [{ id: 'web', max_results: 26 }] }, 'plugins[0].max_results must be an integer from 1 to 25'],
-    [{ input: 'Hi', plugins: [{ id: 'web', max_results: 0 }] }, 'plugins[0].max_results must be an integer from 1 to 25'],
+    [
+      { input: 'Hi', plugins: [{ id: 'web', max_results: 26 }] },
+      'plugins[0].max_results must be an integer from 1 to 25',
+    ],
+    [
+      { input: 'Hi', plugins: [{ id: 'web', max_results: 0 }] },
+      'plugins[0].max_results must be an integer from 1 to 25',
+    ],
     [
       { input: 'Hi', plugins: [{ id: 'web', include_domains: 'a.example' }] },
       'plugins[0].include_domains must be an array of domains',
