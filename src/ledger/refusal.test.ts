@@ -105,7 +105,9 @@ function storeWait(left_ms: number) {
   return {
     counted,
     left_ms: () => left_ms,
-    begin: () => void (begun = now),
+    begin: () => {
+      begun = now;
+    },
     end: () => void counted.push(now - (begun ?? Number.NaN)),
   };
 }
