@@ -41,6 +41,15 @@ export function isBodyWithheld({ headers, httpVersion }: IncomingMessage): boole
   return headers.expect !== undefined && httpVersion === '1.1' && /^100-continue$/i.test(headers.expect);
 }
 
+/** Continues at once where no body was announced: nothing is withheld, and Node would end the connection of a refused request. */
+export function continueWithoutBody(request: IncomingMessage, response: ServerResponse): void {
+  const { headers } = request;
+  if (headers.expect === undefined || !isBodyWithheld(request)) return;
+  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0) return;
+  delete headers.expect;
+  response.writeContinue();
+}
+
 /**
  * Tells clients to send a body they announced once all is known that needs no body: the key, the path, the method, the length.
  * Who is refused before is not told to, and the connection ends, since nobody knows whether the body still comes. Must be

@@ -17,7 +17,7 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { boundBodies, releaseClaim } from './bounded-bodies.ts';
-import { answerClientError, continueLate, isBodyWithheld } from './connection.ts';
+import { answerClientError, continueLate, continueWithoutBody, isBodyWithheld } from './connection.ts';
 import { boundConnections, type ConnectionBounds, type ConnectionExcess, type Connections } from './connections.ts';
 import { answerBrowsers } from './cors.ts';
 import { type ErrorSkin, sendError } from './error-envelope.ts';
@@ -236,7 +236,11 @@ export function createServer(options: ServerOptions): Server {
     return503OnClosing: false,
     routerOptions: { maxParamLength: 300, ignoreTrailingSlash: true },
     serverFactory(handle) {
-      inTurn(http, handle, () => options.onExcess?.('pipelined_requests_max'));
+      const begin: typeof handle = (request, response) => {
+        continueWithoutBody(request, response);
+        handle(request, response);
+      };
+      inTurn(http, begin, () => options.onExcess?.('pipelined_requests_max'));
       return http;
     },
     rewriteUrl: pathOf,

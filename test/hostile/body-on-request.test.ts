@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { limits } from '../../src/limits.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { answersIn, rawClient } from './raw-http.ts';
@@ -99,3 +99,22 @@ test('who may send a body is told to, once, and is then answered on a connection
   expect(client.received().split(CONTINUE)).toHaveLength(3);
   client.socket.destroy();
 });
+
+test.each([
+  ['no length', 'GET', ''],
+  ['a length of nothing', 'POST', 'Content-Length: 0\r\n'],
+])(
+  'a refused request that announces no body is answered on a connection that goes on: %s',
+  async (_name, method, more) => {
+    const client = await rawClient(gateway.url);
+    const bytes = `${method} /api/v1/keys HTTP/1.1\r\nHost: gateway.example\r\nExpect: 100-continue\r\n${more}\r\n`;
+    client.send(bytes.repeat(2));
+    await vi.waitFor(() => expect(client.received().split('HTTP/1.1 401')).toHaveLength(3));
+    const { answers } = answersIn(client.received().replaceAll(CONTINUE, ''));
+    expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
+      [401, 'keep-alive'],
+      [401, 'keep-alive'],
+    ]);
+    client.socket.destroy();
+  },
+);
