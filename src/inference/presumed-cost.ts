@@ -35,7 +35,7 @@ export function isMetered({ principal }: Call, rules: Pick<SpendingRules, 'budge
   return rules.unknown_outcome === 'metered' && (principal.budget_mode ?? rules.budgets) === 'soft';
 }
 
-/** The output that an attempt is charged for where nobody knows its end and nothing was set aside: the usual answer, within its bound. */
+/** The output that an attempt is charged for where nobody saw its end and nothing was set aside: the usual answer, within its bound. */
 export function presumedOutput(
   call: Call,
   { endpoint }: Candidate,

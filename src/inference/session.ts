@@ -64,7 +64,7 @@ export interface Session {
   granted_nano: number | undefined;
   /** Where among `attempts` it stands already; undefined: nowhere yet. */
   assumed_at: number | undefined;
-  /** The output that it is charged for where nobody knows its end and nothing was set aside for it. */
+  /** The output that it is charged for where nobody saw its end and nothing was set aside for it. */
   presumed_output: number;
   /** It was sent beside another. */
   is_hedge: boolean;

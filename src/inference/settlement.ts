@@ -186,14 +186,17 @@ export function createSettlement(options: {
     };
   }
 
-  /** What an attempt may have been billed whose end nobody knows: all that was set aside, or what is presumed, or what was seen of it. */
-  function unknownCost(session: Session, candidate: Candidate): Partial<AttemptRecord> {
-    const { call, grant, hold } = session;
+  /**
+   * What an attempt may have been billed whose end nobody knows: all that was set aside; where nothing was, the prompt and the
+   * usual answer if it is still under way, the prompt alone if this process saw it fail.
+   */
+  function unknownCost(session: Session, candidate: Candidate, is_under_way = false): Partial<AttemptRecord> {
+    const { call, grant, hold, presumed_output } = session;
     if (grant !== undefined && !(grant.mode === 'soft' && rules.unknown_outcome === 'metered'))
       return { cost_nano: session.granted_nano ?? hold.granted_nano };
     const usage = call.estimate?.() ?? { in_uncached: estimatePrompt(call.request) };
-    const { presumed_output } = session;
-    return usedCost(session, candidate, presumed_output === 0 ? usage : { ...usage, out_text: presumed_output });
+    const is_whole = is_under_way && presumed_output > 0;
+    return usedCost(session, candidate, is_whole ? { ...usage, out_text: presumed_output } : usage);
   }
 
   function usedCost(session: Session, candidate: Candidate, usage: TokenClasses): Partial<AttemptRecord> {
@@ -212,11 +215,11 @@ export function createSettlement(options: {
   function endCost(
     session: Session,
     candidate: Candidate,
-    { is_unknown = false, used }: AttemptEnd,
+    { failure, is_unknown = false, used }: AttemptEnd,
   ): Partial<AttemptRecord> | undefined {
     const billed = used ? usedCost(session, candidate, used) : undefined;
     if (!is_unknown) return billed;
-    const unknown = unknownCost(session, candidate);
+    const unknown = unknownCost(session, candidate, failure === ASSUMED);
     const most = billed !== undefined && (billed.cost_nano ?? 0) > (unknown.cost_nano ?? 0) ? billed : unknown;
     return { ...most, estimated: true };
   }

@@ -306,7 +306,7 @@ export const FAULTS: Fault[] = [
     name: 'metered also where budgets are strict',
     paper: 'not in it',
     options: { unknown_outcome: 'metered' },
-    edits: [{ file: REPLAY, text: "(policy === 'metered' && is_soft)", replacement: "policy === 'metered'" }],
+    edits: [{ file: REPLAY, text: "policy === 'metered' && is_soft", replacement: "policy === 'metered'" }],
   },
   {
     name: 'what was metered is not heeded',
@@ -488,7 +488,7 @@ export const FAULTS: Fault[] = [
     paper: 'not in it',
     options: { set_backs: true },
     edits: [
-      { file: SEGMENTS, text: 'this.disk.replace(join(this.dir, OWED), JSON.stringify(position));', replacement: '' },
+      { file: SEGMENTS, text: 'this.disk.replace(join(this.dir, OWED), JSON.stringify(position))', replacement: '{}' },
     ],
   },
 ];

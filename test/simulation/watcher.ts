@@ -416,11 +416,7 @@ export class Watcher {
         continue;
       }
       if (known.outcome === 'unknown') world.counts.unknown++;
-      if (known.outcome === 'unknown' && known.cost < request.least_nano)
-        world.fail(
-          'Q6',
-          `request ${request.number} costs ${request.least_nano} at the least, and ${known.cost} is recorded`,
-        );
+      if (known.outcome === 'unknown') this.#checkLeast(request, known.cost);
       const exact = known.outcome !== 'unknown' && !request.has_unknown && !(isLost && request.process.dead);
       const isMetered = known.outcome === 'unknown' && request.mode === 'soft' && plan.unknown_outcome === 'metered';
       if (isMetered) this.#checkMetered(request, known.charges);
@@ -441,20 +437,36 @@ export class Watcher {
     }
   }
 
-  /** What a soft budget is charged of a first attempt whose end nobody told: what was metered last, or what was set aside. */
-  #checkMetered({ number, attempts, metered, sent, process }: Request, charges: ReadonlyMap<string, number>): void {
-    const [first] = sent;
-    if (attempts !== 1 || first === undefined) return;
+  /** What may have been metered last of a first attempt: what was certainly written, if anything was, and what followed it. */
+  #lastMetered({ metered, process }: Request): { isWritten: boolean; possible: number[] } {
     const { killed_at, paused_until } = process;
     // What it told of in its last moment, or while it was paused, may not have been written.
     const isThere = ({ at }: { at: number }) =>
       killed_at !== undefined && at + 1 < killed_at && paused_until + 1 < killed_at;
     const last = metered.findLastIndex(isThere);
-    const possible = metered.slice(Math.max(0, last)).map(({ nano }) => nano);
-    for (const [window, nano] of charges) {
+    return { isWritten: last !== -1, possible: metered.slice(Math.max(0, last)).map(({ nano }) => nano) };
+  }
+
+  /** What a request costs at the least whose end nobody told: without a budget also what was metered of it. */
+  #checkLeast(request: Request, cost: number): void {
+    const { number, budgets, attempts, least_nano } = request;
+    const { isWritten, possible } = this.#lastMetered(request);
+    const isSeen = isWritten && attempts === 1 && budgets.length === 0;
+    const least = isSeen ? Math.max(least_nano, Math.min(...possible)) : least_nano;
+    if (cost < least) this.#world.fail('Q6', `request ${number} costs ${least} at the least, and ${cost} is recorded`);
+  }
+
+  /** What a soft budget is charged of a first attempt whose end nobody told: what was metered last, or what was set aside. */
+  #checkMetered(request: Request, charges: ReadonlyMap<string, number>): void {
+    const { number, attempts, sent } = request;
+    const [first] = sent;
+    if (attempts !== 1 || first === undefined) return;
+    const { isWritten, possible } = this.#lastMetered(request);
+    for (const window of new Set([...first.windows, ...charges.keys()])) {
+      const nano = charges.get(window) ?? 0;
       if (possible.includes(nano)) continue;
       // What a provider bills above what was set aside nobody can know.
-      if (last === -1 && nano >= first.bound_nano) continue;
+      if (!isWritten && nano >= first.bound_nano) continue;
       this.#world.fail('Q7', `request ${number} is charged ${nano} in ${window}, metered were ${possible.join(', ')}`);
     }
   }
