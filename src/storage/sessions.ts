@@ -63,15 +63,15 @@ export function sessionStore(queries: Queries) {
       return numUpdatedRows === 1n;
     },
 
-    /** Whether a session is there and not over. */
-    isOpen: async ({ id, at }: { id: string; at: string }): Promise<boolean> => {
-      const found = await queries
-        .selectFrom('sessions')
-        .select('id')
+    /** Whether a session is there and not over; one that is there is held until the transaction ends, so that it ends after it. */
+    holdOpen: async ({ id, at }: { id: string; at: string }): Promise<boolean> => {
+      const { numUpdatedRows } = await queries
+        .updateTable('sessions')
+        .set(({ ref }) => ({ user_id: ref('user_id') }))
         .where('id', '=', id)
         .where('expires_at', '>', at)
         .executeTakeFirst();
-      return found !== undefined;
+      return numUpdatedRows === 1n;
     },
 
     /** Ends all sessions of a user; gives their ids. */

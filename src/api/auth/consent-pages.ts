@@ -111,8 +111,11 @@ export function consentPages(server: Server, { sessions, queries, change }: Cons
       }
       if (decision !== 'approve') throw new GatewayError(400, 'Approve or deny.');
       const { code } = await issueCode(change, pageActor(request, session), async ({ tx, at }) => {
-        // As it is now: the member may have been removed, or have signed out elsewhere, since the page was asked for.
-        if (!(await sessionStore(tx).isOpen({ id: session.id, at }))) {
+        // As it is now: the member may have been removed, or have signed out elsewhere, since the page was loaded. Member before
+        // session, as removals hold them.
+        const { organization_id, user_id } = session;
+        const isMember = (await organizationStore(tx).lockMember({ organization_id, user_id })) !== undefined;
+        if (!isMember || !(await sessionStore(tx).holdOpen({ id: session.id, at }))) {
           throw new GatewayError(403, 'You are not signed in any more. Go back, and reload the page.');
         }
         return {
