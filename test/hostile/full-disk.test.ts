@@ -140,9 +140,10 @@ describeStores('a disk without space', ({ open }) => {
     const recorder = await start(store, data_dir, { disk, journal_keep: { ms: 3_600_000, bytes: 3 * MB } });
     expect(await callAll(recorder, 200)).toBe(0);
     await recorder.flush();
-    await expect.poll(() => recorder.state().journal_bytes).toBeLessThanOrEqual(3 * MB);
+    const isSettled = () => files(data_dir).some((name) => name.endsWith('.settled'));
+    await expect.poll(isSettled, { timeout: PATIENCE }).toBe(true);
+    await expect.poll(() => recorder.state().journal_bytes, { timeout: PATIENCE }).toBeLessThanOrEqual(3 * MB);
     expect(recorder.state().journal_given_up_bytes).toBe(0);
-    expect(files(data_dir).some((name) => name.endsWith('.settled'))).toBe(true);
   });
 
   test('nothing goes that a store which was set back must still be sent, and a full disk does not keep it from being sent', async () => {
