@@ -8,5 +8,6 @@ export default defineConfig({
     // Far beyond what a test takes: how fast something is is measured, and a busy machine fails no test.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });
