@@ -105,9 +105,9 @@ class JsonBody {
   /** Everything came. */
   end(done: Done): void {
     if (this.#refusal !== undefined) throw this.#refusal;
-    const { 'content-length': told, 'content-type': content_type } = this.#request.headers;
-    if (told !== undefined && Number(told) !== this.#length) {
-      throw new GatewayError(400, 'The request body does not have the length that content-length tells');
+    const { 'content-length': announced_length, 'content-type': content_type } = this.#request.headers;
+    if (announced_length !== undefined && Number(announced_length) !== this.#length) {
+      throw new GatewayError(400, 'The request body has another length than its content-length header says');
     }
     if (this.#length === 0) throw new GatewayError(400, 'The request body is empty; a JSON object is expected');
     checkCharset(content_type);

@@ -17,9 +17,9 @@ export function oneAtATime<T>(): (name: string, make: () => Promise<T>) => Promi
       return same.result;
     }
     const begin = () => {
-      const { make: asked_last } = waiting.get(name)!;
+      const { make: makeLatest } = waiting.get(name)!;
       waiting.delete(name);
-      return asked_last();
+      return makeLatest();
     };
     const result = last.then(begin);
     waiting.set(name, { make, result });
