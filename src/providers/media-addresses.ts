@@ -15,6 +15,8 @@ const URL_FIELDS: ReadonlySet<string> = new Set(
 /** Names of fields that no wire is known to have, which their readers may fetch from all the same: `image`, `fallback_url`, `webhook`. */
 const LIKE_ADDRESS =
   /(?:^|_)(?:ur[il]s?|links?|endpoint|webhooks?|callbacks?|(?:image|video|audio|file|document|media|file_id)s?)$/i;
+/** The most frequent fields, whose text is no address by the rules below: they are passed over first. */
+const PLAIN_TEXT: ReadonlySet<string> = new Set('role content text type model id name effort'.split(' '));
 /** What such a field must begin with to be an address. */
 const LIKE_URL = /^[\s\p{Cc}]{0,64}(?:[a-z][a-z0-9+.-]{0,20}:)?\/\//iu;
 
@@ -60,6 +62,7 @@ export function eachAddress(body: unknown, visit: Visit): void {
 
   function member(of: Record<string, unknown>, name: string, value: unknown): void {
     if (typeof value === 'string') {
+      if (PLAIN_TEXT.has(name)) return;
       if (URL_FIELDS.has(name) || (name === 'url' && of['type'] === 'url')) found(value, 'url', name);
       else if (name === 'file_data') found(value, 'data', name);
       else if (LIKE_URL.test(value) && LIKE_ADDRESS.test(name) && !isHistory(of['type'])) found(value, 'url', name);

@@ -57,8 +57,9 @@ export class StoreClock implements MachineClock {
   readonly now_ms = (): number => {
     const machine_ms = this.#machine.now_ms();
     if (this.#ahead_ms === undefined) return machine_ms;
-    const counted_ms = this.#ahead_ms + this.#machine.monotonic_ms();
-    const moved_ms = this.#movedBy();
+    const monotonic_ms = this.#machine.monotonic_ms();
+    const counted_ms = this.#ahead_ms + monotonic_ms;
+    const moved_ms = machine_ms - monotonic_ms - this.#machine_ahead_ms;
     // The machine slept, or its clock was set: the later of both, until the store is heard, accepts nothing that has expired.
     return Math.floor(moved_ms > limits.feed_clocks_ms_max ? counted_ms + moved_ms : counted_ms);
   };
