@@ -497,3 +497,83 @@ test.each([
 ])('a wrong budget of probes is refused: %s', (yaml, told) => {
   expect(refusal(yaml)).toContain(told);
 });
+
+describe('a file with several faults', () => {
+  test('is refused with one line for each, whatever finds them', () => {
+    const lines = refusal(
+      acme
+        .replace('dialect: openai-chat', 'dialect: openai-chatt')
+        .replace('context_length: 128000', 'context_length: none\n    colour: red')
+        .replace('upstream_model: fast-1-2026-01', 'upstream: x'),
+    ).split('\n');
+    expect(lines).toHaveLength(5);
+    for (const path of [
+      /line 5: providers\.acme\.dialect must be one of/,
+      /line 12: models\.acme\/fast-1\.context_length must be a whole number of 1 or more, not "none"/,
+      /line 13: models\.acme\/fast-1\.colour is not a known setting/,
+      /line 17: models\.acme\/fast-1\.endpoints\[0\]\.upstream is not a known setting/,
+      /line 16: models\.acme\/fast-1\.endpoints\[0\] must have upstream_model/,
+    ])
+      expect(lines.filter((line) => path.test(line))).toHaveLength(1);
+  });
+
+  test('is refused with those of all its sections that fit the schema', () => {
+    const lines = refusal(`
+providers:
+  acme: { dialect: openai-chat, base_url: nowhere }
+  other: { base_url: "https://api.other.example/v1" }
+models:
+  nameless: { endpoints: [{ provider: acme, upstream_model: a }] }
+  acme/two:
+    endpoints:
+      - { provider: akme, upstream_model: a }
+      - { provider: acme, upstream_model: a, pricing: { prompt: 0.0000001, completion: 1 } }
+http: { trusted_proxies: [not-an-address] }
+`).split('\n');
+    expect(lines.map((line) => /line \d+: (\S+)/.exec(line)?.[1])).toEqual([
+      'providers.acme.base_url',
+      'providers.other',
+      'models.nameless',
+      'models.acme/two.endpoints[0].provider',
+      'models.acme/two.endpoints[1].pricing.prompt',
+      'http.trusted_proxies[0]',
+    ]);
+  });
+
+  test('is refused with one line for a value that fits none of several forms', () => {
+    expect(refusal(acme.replace('prompt: 0.25', 'prompt: cheap')).split('\n')).toEqual([
+      'gateway.yaml, line 17: models.acme/fast-1.endpoints[0].pricing.prompt must be a price in USD per million tokens, 0 or more, not "cheap"',
+    ]);
+  });
+
+  test('shows at most twenty of them and counts the others', () => {
+    const unknown = Array.from({ length: 25 }, (_, index) => `colour${index}: red`).join('\n');
+    const lines = refusal(unknown).split('\n');
+    expect(lines).toHaveLength(21);
+    expect(lines.at(-1)).toBe('… and 5 more faults');
+  });
+});
+
+describe('prices of tokens', () => {
+  const priced = (pricing: string) => load(acme.replace(/pricing: \{.*\}/, `pricing: { ${pricing} }`));
+  const warnings = (pricing: string) => priced(pricing).warnings.filter((text) => text.includes('per million tokens'));
+
+  test('may be written for one token, in every list of an endpoint', () => {
+    const lists = (prompt: number, completion: number, request: number, over: number) =>
+      `prompt: ${prompt}, completion: ${completion}, request: ${request}, tiers: [{ over: 10, prompt: ${over}, completion: ${completion} }]`;
+    const [one] = priced(`per: token, ${lists(0.00000025, 0.000002, 0.01, 0.0000005)}`).models;
+    const [million] = priced(lists(0.25, 2, 0.01, 0.5)).models;
+    expect(one).toEqual(million);
+  });
+
+  test('that look as if they were for one token are warned of', () => {
+    expect(warnings('prompt: 0.000003, completion: 0.000015')).toEqual([
+      'Model acme/fast-1 at acme: the prompt price is $0.000003 per million tokens. If it is the price of one token, add "per: token" to its pricing',
+      'Model acme/fast-1 at acme: the completion price is $0.000015 per million tokens. If it is the price of one token, add "per: token" to its pricing',
+    ]);
+    expect(warnings('per: token, prompt: 2.5, completion: 0')).toEqual([
+      'Model acme/fast-1 at acme: the prompt price is $2500000 per million tokens. If it is the price of a million tokens, remove "per: token" from its pricing',
+    ]);
+    expect(warnings('prompt: 0, completion: 0.001')).toEqual([]);
+  });
+});

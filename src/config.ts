@@ -6,23 +6,24 @@ import type { DeclaredModel } from './catalog/catalog.ts';
 import { withSpeechModels } from './catalog/speech-models.ts';
 import { withVectorModels } from './catalog/vector-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
-import { ConfigError, didYouMean } from './config/config-error.ts';
+import { ConfigError, didYouMean, readEach } from './config/config-error.ts';
 import { logLevels, type ProbesSection, type TimeoutsSection } from './config/file-schema.ts';
 import { type GuardrailsConfig, readGuardrails } from './config/guardrails.ts';
 import { type HttpConfig, readHttp } from './config/http.ts';
 import { type LedgerConfig, readLedger } from './config/ledger.ts';
 import { type LoggingConfig, readLogging } from './config/logging.ts';
 import { type MetricsConfig, readMetrics } from './config/metrics.ts';
-import { modelWarnings, variantWarnings } from './config/model-warnings.ts';
+import { modelWarnings, priceWarnings, variantWarnings } from './config/model-warnings.ts';
 import { declaredModels } from './config/models.ts';
 import { type PluginsConfig, readPlugins } from './config/plugins.ts';
 import { type Environment, type ProviderOff, resolveProviders, variable } from './config/providers.ts';
 import { rateWarnings, readRateRules } from './config/rate-limits.ts';
-import { readConfigFile } from './config/read-file.ts';
+import { type ReadFile, readConfigFile } from './config/read-file.ts';
 import { type RoutingConfig, routingConfig } from './config/routing.ts';
 import { limits } from './limits.ts';
 import type { MediaRules } from './providers/fetch-media.ts';
 import type { Provider } from './providers/provider.ts';
+import { providerRows } from './providers/table.ts';
 import type { RateRules } from './schemas/rate-limit.ts';
 
 export type { Environment };
@@ -140,6 +141,39 @@ export function loadConfig(
 ): Config {
   const file = options.found === undefined ? findConfigFile(environment, options.config_file) : options.found;
   const read = file ? readConfigFile(file.path, file.text, file.value) : undefined;
+  try {
+    return buildConfig(environment, read, file?.path);
+  } catch (error) {
+    if (!(error instanceof ConfigError) || read === undefined) throw error;
+    throw new ConfigError([...error.faults, ...faultsOf(environment, read)], { cause: error });
+  }
+}
+
+/** Everything that is wrong in the sections of a file, each read by itself. */
+function faultsOf(environment: Environment, read: ReadFile): readonly string[] {
+  const slugs = new Set([...providerRows.map(({ slug }) => slug), ...Object.keys(read.value.providers ?? {})]);
+  try {
+    readEach<unknown>([
+      () => resolveProviders(environment, read),
+      () => declaredModels(read, slugs, read.value.bundled_catalog ?? true),
+      () => readLedger(read, timeoutsOf(environment, read.value.timeouts).upstream_total_ms_max),
+      () => readAuth(environment, read),
+      () => readLogging(environment, read),
+      () => readRateRules(read),
+      () => readPlugins(environment, read),
+      () => readHttp(read),
+      () => readMetrics(environment, read, '127.0.0.1'),
+      () => readGuardrails(environment, read),
+      () => routingConfig(read),
+    ]);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+  return [];
+}
+
+function buildConfig(environment: Environment, read: ReadFile | undefined, config_file: string | undefined): Config {
   const providers = resolveProviders(environment, read);
   const named = read?.value.providers ?? {};
   const slugs = new Set([...providers.on, ...providers.off].map(({ slug }) => slug));
@@ -161,7 +195,7 @@ export function loadConfig(
     database_url: databaseUrl(environment, 'DATABASE_URL'),
     listen_url: listenUrl(environment),
     database_connections: read?.value.database?.connections ?? limits.database_connections,
-    config_file: file?.path,
+    config_file,
     config_watch: choice(environment, 'GATEWAY_CONFIG_WATCH', ['on', 'off'] as const) !== 'off',
     management_key: longSecret(environment, 'GATEWAY_MANAGEMENT_KEY'),
     secret: longSecret(environment, 'GATEWAY_SECRET'),
@@ -219,6 +253,7 @@ export function loadConfig(
       ...loggingWarnings,
       ...providers.warnings,
       ...pluginWarnings,
+      ...priceWarnings(models),
       ...(models.length === 0
         ? []
         : modelWarnings(models, providers.on, {

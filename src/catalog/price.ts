@@ -44,3 +44,8 @@ export function usdText(pico: number): string {
   const fraction = digits.slice(-12).replace(/0+$/, '');
   return fraction === '' ? digits.slice(0, -12) : `${digits.slice(0, -12)}.${fraction}`;
 }
+
+/** The price of a token in pico-USD as USD for a million of them: 250000 is `"0.25"`. */
+export function usdPerMillion(pico: number): string {
+  return usdText(pico * 1_000_000);
+}

@@ -189,3 +189,12 @@ test('a right file gives exit code 0', async () => {
   expect(code).toBe(0);
   expect(printed).toContain('Models: 0, with 0 endpoints');
 });
+
+test('shows declared prices in one unit', () => {
+  const yaml = (pricing: string) =>
+    `providers: { acme: { dialect: openai-chat, base_url: "https://acme.example/v1" } }
+models: { acme/fast-1: { endpoints: [{ provider: acme, upstream_model: fast, pricing: { ${pricing} } }] } }`;
+  const expected = 'acme/fast-1 at acme  prompt $2.5, completion $10';
+  expect(examine({}, yaml('prompt: 2.5, completion: 10'))).toContain(expected);
+  expect(examine({}, yaml('per: token, prompt: 0.0000025, completion: 0.00001'))).toContain(expected);
+});

@@ -1,6 +1,7 @@
 import { accessSync, constants, readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
+import { usdPerMillion } from '../catalog/price.ts';
 import { type Config, type Environment, loadConfig, readBundledCatalog } from '../config.ts';
 import { routerOf } from '../inference/requested-models.ts';
 import { latestModels } from '../routing/families.ts';
@@ -44,6 +45,7 @@ export function doctor(config: Config, { catalog, data_dir, exposed }: Findings)
     '',
     `Models: ${catalog.models().length}, with ${catalog.endpoints().length} endpoints` +
       `${unpriced.length === 0 ? '' : `, ${unpriced.length} of them without a known price`}`,
+    ...declaredPrices(config.models),
     ...(config.sandbox ? ['The sandbox is served: its models are sandbox/echo and others.'] : []),
     ...unserved(config, catalog),
     ...config.warnings.map((warning) => `Warning: ${warning}`),
@@ -54,6 +56,21 @@ export function doctor(config: Config, { catalog, data_dir, exposed }: Findings)
         ]),
     '',
   ].join('\n');
+}
+
+/** What the file says that tokens cost, in one unit for all, so that a price in another unit is noticed. */
+function declaredPrices(models: Config['models']): string[] {
+  const rows = models.flatMap(({ id, endpoints = [] }) =>
+    endpoints.flatMap(({ provider, variant, pricing }): (readonly [string, string])[] => {
+      if (pricing === undefined) return [];
+      const prices = (['prompt', 'completion'] as const).map((name) => {
+        const pico = pricing[name];
+        return `${name} ${pico === undefined ? 'unknown' : `$${usdPerMillion(pico)}`}`;
+      });
+      return [[`${id} at ${provider}${variant === undefined ? '' : `/${variant}`}`, prices.join(', ')]];
+    }),
+  );
+  return rows.length === 0 ? [] : ['', 'Declared prices, in USD per million tokens:', ...table(rows), ''];
 }
 
 /** Names of the configuration that stand for nothing. */

@@ -1,6 +1,33 @@
-/** A setting or a configuration file is wrong: one message for the operator, and the program does not start. */
+/** More are counted, not listed. */
+const FAULTS_SHOWN_MAX = 20;
+
+/** Settings or a configuration file are wrong: one line for each fault, and the program does not start. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
+  readonly faults: readonly string[];
+
+  constructor(faults: string | readonly string[], options?: ErrorOptions) {
+    const list = [...new Set(typeof faults === 'string' ? [faults] : faults)];
+    const more = list.length - FAULTS_SHOWN_MAX;
+    super([...list.slice(0, FAULTS_SHOWN_MAX), ...(more > 0 ? [`… and ${more} more faults`] : [])].join('\n'), options);
+    this.faults = list;
+  }
+}
+
+/** The results in order; throws one `ConfigError` with the faults of all reads that failed. */
+export function readEach<T>(reads: readonly (() => T)[]): T[] {
+  const results: T[] = [];
+  const faults: string[] = [];
+  for (const read of reads) {
+    try {
+      results.push(read());
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      faults.push(...error.faults);
+    }
+  }
+  if (faults.length > 0) throw new ConfigError(faults);
+  return results;
 }
 
 /** The candidate that was probably meant, or undefined when none is near. */

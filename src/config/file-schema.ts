@@ -220,6 +220,7 @@ const withServiceTiers = {
 
 const PricingSection = Type.Object(
   {
+    per: Type.Optional(oneOf(['million', 'token'])),
     ...withServiceTiers,
     changes: Type.Optional(
       Type.Array(

@@ -1,5 +1,6 @@
 import type { BundledCatalog } from '../catalog/bundled.ts';
 import { buildCatalog, type DeclaredModel } from '../catalog/catalog.ts';
+import { usdPerMillion } from '../catalog/price.ts';
 import type { Provider } from '../providers/provider.ts';
 import { providerRow } from '../providers/table.ts';
 import { didYouMean } from './config-error.ts';
@@ -51,6 +52,28 @@ export function modelWarnings(
     });
   });
   return [...shared, ...unserved];
+}
+
+/** No provider asks less than this for a million tokens (0.001 USD), or more (10,000 USD): pico-USD for one token. */
+const TOKEN_PICO_USUAL = { min: 1_000, max: 10_000_000_000 };
+
+/** Prices of tokens that are probably written per token where they count per million, or the other way round. */
+export function priceWarnings(declared: readonly DeclaredModel[]): string[] {
+  return declared.flatMap(({ id, endpoints = [] }) =>
+    endpoints.flatMap(({ provider, pricing = {} }) =>
+      (['prompt', 'completion'] as const).flatMap((name) => {
+        const pico = pricing[name] ?? 0;
+        if (pico === 0 || (pico >= TOKEN_PICO_USUAL.min && pico <= TOKEN_PICO_USUAL.max)) return [];
+        const advice =
+          pico < TOKEN_PICO_USUAL.min
+            ? 'If it is the price of one token, add "per: token" to its pricing'
+            : 'If it is the price of a million tokens, remove "per: token" from its pricing';
+        return [
+          `Model ${id} at ${provider}: the ${name} price is $${usdPerMillion(pico)} per million tokens. ${advice}`,
+        ];
+      }),
+    ),
+  );
 }
 
 /** Canonical slugs that mean another model as well; a static variant (`author/slug:free`) may have that of its model. */

@@ -1,6 +1,6 @@
 import type { DeclaredEndpoint, DeclaredModel } from '../catalog/catalog.ts';
 import { dialects } from '../providers/dialects.ts';
-import { didYouMean } from './config-error.ts';
+import { didYouMean, readEach } from './config-error.ts';
 import type { EndpointSection, ModelSection } from './file-schema.ts';
 import { declaredPricing } from './pricing.ts';
 import type { Path, ReadFile } from './read-file.ts';
@@ -9,34 +9,44 @@ const MODEL_ID = /^[^/\s]+\/\S+$/;
 
 /** Turns the file's models into declarations: prices exact, references to providers checked. */
 export function declaredModels(file: ReadFile, providers: ReadonlySet<string>, bundled: boolean): DeclaredModel[] {
-  return Object.entries(file.value.models ?? {}).map(([id, section]) => {
-    const path: Path = ['models', id];
-    if (!MODEL_ID.test(id)) throw file.wrong(path, 'must be named author/slug');
-    if (!bundled && section.endpoints === undefined) {
-      throw file.wrong(path, 'must have endpoints, because bundled_catalog is false');
+  return readEach(
+    Object.entries(file.value.models ?? {}).map(
+      ([id, section]) =>
+        () =>
+          declaredModel(file, id, section, providers, bundled),
+    ),
+  );
+}
+
+function declaredModel(
+  file: ReadFile,
+  id: string,
+  section: ModelSection,
+  providers: ReadonlySet<string>,
+  bundled: boolean,
+): DeclaredModel {
+  const path: Path = ['models', id];
+  if (!MODEL_ID.test(id)) throw file.wrong(path, 'must be named author/slug');
+  if (!bundled && section.endpoints === undefined) {
+    throw file.wrong(path, 'must have endpoints, because bundled_catalog is false');
+  }
+  const { endpoints, ...facts } = section;
+  if (endpoints === undefined) return { id, ...facts };
+  const tags = new Map<string, number>();
+  const declared = endpoints.map((endpoint, index) => () => {
+    const at = [...path, 'endpoints', index];
+    const tag = `${endpoint.provider}/${endpoint.variant ?? ''}`;
+    const twin = tags.get(tag);
+    if (twin !== undefined) {
+      throw file.wrong(
+        at,
+        `has the provider of endpoints[${twin}]; tell them apart by variant, for example "variant: turbo"`,
+      );
     }
-    const { endpoints, ...facts } = section satisfies ModelSection;
-    const tags = new Map<string, number>();
-    return {
-      id,
-      ...facts,
-      ...(endpoints && {
-        endpoints: endpoints.map((endpoint, index) => {
-          const declared = declaredEndpoint(file, [...path, 'endpoints', index], endpoint, providers);
-          const tag = `${endpoint.provider}/${endpoint.variant ?? ''}`;
-          const twin = tags.get(tag);
-          if (twin !== undefined) {
-            throw file.wrong(
-              [...path, 'endpoints', index],
-              `has the provider of endpoints[${twin}]; tell them apart by variant, for example "variant: turbo"`,
-            );
-          }
-          tags.set(tag, index);
-          return declared;
-        }),
-      }),
-    };
+    tags.set(tag, index);
+    return declaredEndpoint(file, at, endpoint, providers);
   });
+  return { id, ...facts, endpoints: readEach(declared) };
 }
 
 function declaredEndpoint(

@@ -18,7 +18,12 @@ const faults: Record<PriceFault, string> = {
   too_high: `must not be above ${limits.unit_price_usd_max} USD for one unit`,
 };
 
-function readPrices(file: ReadFile, path: Path, section: Omit<TierSection, 'over'>): Prices {
+/** A file with what the prices of tokens in one `pricing` are for. */
+interface PricedFile extends ReadFile {
+  token_price_per: 'unit' | 'million';
+}
+
+function readPrices(file: PricedFile, path: Path, section: Omit<TierSection, 'over'>): Prices {
   const prices: Prices = {};
   const read = (name: (typeof tokenPrices | typeof unitPrices)[number], per: 'unit' | 'million') => {
     const value = section[name];
@@ -30,7 +35,7 @@ function readPrices(file: ReadFile, path: Path, section: Omit<TierSection, 'over
     }
     prices[name] = pico;
   };
-  for (const name of tokenPrices) read(name, 'million');
+  for (const name of tokenPrices) read(name, file.token_price_per);
   for (const name of unitPrices) read(name, 'unit');
   if (section.discount !== undefined) prices.discount = section.discount;
   return prices;
@@ -40,7 +45,7 @@ function readPrices(file: ReadFile, path: Path, section: Omit<TierSection, 'over
  * Prices that stand in place of others. What a token costs has to be said again: a class left out would cost what the
  * prompt does, or what it did before, and neither is a safe guess. Fees and discount stay as they are.
  */
-function insteadOf(plain: Prices, file: ReadFile, path: Path, section: Omit<TierSection, 'over'>): Prices {
+function insteadOf(plain: Prices, file: PricedFile, path: Path, section: Omit<TierSection, 'over'>): Prices {
   const prices = readPrices(file, path, section);
   const missing = tokenPrices.filter((name) => plain[name] !== undefined && prices[name] === undefined);
   if (missing.length > 0) throw file.wrong(path, `must say ${missing.join(', ')} too, because the plain price does`);
@@ -51,7 +56,7 @@ function insteadOf(plain: Prices, file: ReadFile, path: Path, section: Omit<Tier
   return prices;
 }
 
-function readTiers(plain: Prices, file: ReadFile, path: Path, sections: TierSection[]): PriceTier[] {
+function readTiers(plain: Prices, file: PricedFile, path: Path, sections: TierSection[]): PriceTier[] {
   let last = 0;
   return sections.map((section, index) => {
     const at = [...path, index];
@@ -61,7 +66,7 @@ function readTiers(plain: Prices, file: ReadFile, path: Path, sections: TierSect
   });
 }
 
-function withTiers(pricing: Prices, file: ReadFile, path: Path, { tiers }: ListSection): PriceList {
+function withTiers(pricing: Prices, file: PricedFile, path: Path, { tiers }: ListSection): PriceList {
   if (tiers === undefined) return { pricing };
   return { pricing, price_tiers: readTiers(pricing, file, [...path, 'tiers'], tiers) };
 }
@@ -69,7 +74,7 @@ function withTiers(pricing: Prices, file: ReadFile, path: Path, { tiers }: ListS
 function readServiceTiers(
   plain: ListSection,
   pricing: Prices,
-  file: ReadFile,
+  file: PricedFile,
   path: Path,
   sections: ServiceTiersSection,
 ): Record<string, PriceList> {
@@ -93,7 +98,7 @@ function lacking(prices: Prices): string[] {
 }
 
 function readWhole(
-  file: ReadFile,
+  file: PricedFile,
   path: Path,
   section: ListSection & { service_tiers?: ServiceTiersSection },
 ): Omit<PriceChange, 'from_ms'> {
@@ -113,7 +118,7 @@ function isDay(text: string): boolean {
   return !Number.isNaN(at.getTime()) && at.toISOString().slice(0, 10) === text;
 }
 
-function readChanges(file: ReadFile, path: Path, sections: ChangeSection[]): PriceChange[] {
+function readChanges(file: PricedFile, path: Path, sections: ChangeSection[]): PriceChange[] {
   let last = Number.NEGATIVE_INFINITY;
   return sections.map((section, index) => {
     const at = [...path, index];
@@ -130,8 +135,9 @@ function readChanges(file: ReadFile, path: Path, sections: ChangeSection[]): Pri
 }
 
 /** The prices of an endpoint as an operator writes them: exact, and each list whole. */
-export function declaredPricing(file: ReadFile, path: Path, section: PricingSection): Partial<DatedPrices> {
-  const { changes, ...now } = section;
+export function declaredPricing(read: ReadFile, path: Path, section: PricingSection): Partial<DatedPrices> {
+  const { changes, per, ...now } = section;
+  const file: PricedFile = { ...read, token_price_per: per === 'token' ? 'unit' : 'million' };
   const price_changes = changes && readChanges(file, [...path, 'changes'], changes);
   const { pricing, price_tiers, service_tiers } = readWhole(file, path, now);
   // Without a price of its own, what is said stands beside the bundled one.

@@ -1,7 +1,7 @@
 import { dialects } from '../providers/dialects.ts';
 import type { DataPolicy, Provider } from '../providers/provider.ts';
 import { type ProviderRow, providerRows } from '../providers/table.ts';
-import { ConfigError, didYouMean } from './config-error.ts';
+import { ConfigError, didYouMean, readEach } from './config-error.ts';
 import type { ProviderSection } from './file-schema.ts';
 import { googleCredential } from './google-credential.ts';
 import type { Path, ReadFile } from './read-file.ts';
@@ -51,10 +51,10 @@ export function resolveProviders(environment: Environment, file: ReadFile | unde
   const sections = new Map(Object.entries(file?.value.providers ?? {}));
   const result: Providers = { on: [], own_only: [], off: [], warnings: [] };
   const rows = new Map(providerRows.map((row) => [row.slug, row]));
-  for (const row of providerRows) resolveOne(row.slug, row, sections.get(row.slug), environment, file, result);
-  for (const [slug, section] of sections) {
-    if (!rows.has(slug)) resolveOne(slug, undefined, section, environment, file, result);
-  }
+  const slugs = new Set([...rows.keys(), ...sections.keys()]);
+  readEach(
+    [...slugs].map((slug) => () => resolveOne(slug, rows.get(slug), sections.get(slug), environment, file, result)),
+  );
   refuseSharedNames(result, file);
   return result;
 }

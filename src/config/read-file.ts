@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type { TSchema } from 'typebox';
 import { Errors } from 'typebox/schema';
+import { Settings } from 'typebox/system';
 import type { Document, LineCounter, Node } from 'yaml';
 import { limits } from '../limits.ts';
 import { ConfigError, didYouMean } from './config-error.ts';
@@ -9,6 +10,9 @@ import { ConfigFile } from './file-schema.ts';
 const load = createRequire(import.meta.url);
 /** Loaded where there is a file: many gateways have none. */
 const yaml = () => load('yaml') as typeof import('yaml');
+
+/** More faults of one file are not looked for; the schema's own bound is 8. */
+const FAULTS_MAX = 100;
 
 export type Path = readonly (string | number)[];
 
@@ -28,7 +32,7 @@ function pathText(path: Path): string {
 }
 
 /**
- * Reads the text of `gateway.yaml`; throws a `ConfigError` for the first thing in it that is wrong. `checked` is what it
+ * Reads the text of `gateway.yaml`; throws a `ConfigError` with everything in it that does not fit the schema. `checked` is what it
  * holds, where it was read before: then it is parsed only to say in which line something stands.
  */
 export function readConfigFile(name: string, text: string, checked?: unknown): ReadFile {
@@ -63,11 +67,12 @@ function parse(name: string, text: string): Parsed {
   const counter = new LineCounter();
   // Pretty errors quote the line, which may hold a key.
   const document = parseDocument(text, { lineCounter: counter, prettyErrors: false });
-  const [fault] = document.errors;
-  if (fault === undefined) return { document, counter };
-  const { line } = counter.linePos(fault.pos[0]);
+  if (document.errors.length === 0) return { document, counter };
   throw new ConfigError(
-    `${name}, line ${line}: this is not valid YAML (${fault.code.toLowerCase().replaceAll('_', ' ')})`,
+    document.errors.map(({ pos, code }) => {
+      const { line } = counter.linePos(pos[0]);
+      return `${name}, line ${line}: this is not valid YAML (${code.toLowerCase().replaceAll('_', ' ')})`;
+    }),
   );
 }
 
@@ -99,24 +104,40 @@ function nodeAt(root: Node | null, path: Path): Node | undefined {
   return isNode(here) ? here : undefined;
 }
 
+/** Throws for everything in the file that does not fit the schema. */
 function check(value: unknown, wrong: ReadFile['wrong']): void {
+  const { maxErrors } = Settings.Get();
+  Settings.Set({ maxErrors: FAULTS_MAX });
   const [, faults] = Errors(ConfigFile, value);
-  const unknown = faults.find((fault) => fault.keyword === 'additionalProperties');
-  if (unknown?.keyword === 'additionalProperties') {
-    const path = steps(unknown.instancePath, value);
-    const [key = ''] = unknown.params.additionalProperties;
-    const known = Object.keys((schemaAt(ConfigFile, path) as { properties?: object } | undefined)?.properties ?? {});
-    throw wrong([...path, key], `is not a known setting${didYouMean(key, known) || `; known are ${known.join(', ')}`}`);
-  }
-  const missing = faults.find((fault) => fault.keyword === 'required');
-  if (missing?.keyword === 'required') {
-    throw wrong(steps(missing.instancePath, value), `must have ${missing.params.requiredProperties.join(' and ')}`);
-  }
-  const [fault] = faults;
-  if (fault === undefined) return;
+  Settings.Set({ maxErrors });
+  if (faults.length === 0) return;
+  // Of a value that fits none of several schemas, the first fault says most; the others are of schemas that were not meant.
+  const unions = new Set(faults.filter(({ keyword }) => keyword === 'anyOf').map(({ instancePath }) => instancePath));
+  const seen = new Set<string>();
+  const isFirst = (instancePath: string): boolean => {
+    const union = [...unions].find((path) => instancePath === path || instancePath.startsWith(`${path}/`));
+    if (union === undefined) return true;
+    return !seen.has(union) && seen.add(union) !== undefined;
+  };
+  const errors = faults
+    // An unknown setting is reported twice: as one, and as a value of the schema `false`.
+    .filter(({ keyword, instancePath }) => keyword !== 'boolean' && isFirst(instancePath))
+    .flatMap((fault) => errorsOf(fault, value, wrong));
+  throw new ConfigError(errors.flatMap((error) => error.faults));
+}
+
+type Fault = ReturnType<typeof Errors>[1][number];
+
+function errorsOf(fault: Fault, value: unknown, wrong: ReadFile['wrong']): ConfigError[] {
   const path = steps(fault.instancePath, value);
-  const expected = describedAt(ConfigFile, path) ?? fault.message;
-  throw wrong(path, `must be ${expected}${found(value, path)}`);
+  if (fault.keyword === 'additionalProperties') {
+    const known = Object.keys((schemaAt(ConfigFile, path) as { properties?: object } | undefined)?.properties ?? {});
+    return fault.params.additionalProperties.map((key) =>
+      wrong([...path, key], `is not a known setting${didYouMean(key, known) || `; known are ${known.join(', ')}`}`),
+    );
+  }
+  if (fault.keyword === 'required') return [wrong(path, `must have ${fault.params.requiredProperties.join(' and ')}`)];
+  return [wrong(path, `must be ${describedAt(ConfigFile, path) ?? fault.message}${found(value, path)}`)];
 }
 
 /** What stands there, unless it may be a secret. */
