@@ -429,7 +429,7 @@ describe('gateway.yaml', () => {
     [
       'bad header',
       'providers: { x: { dialect: openai-chat, base_url: "http://h", headers: { "a b": c } } }',
-      'providers.x.headers.a b is not a name that a header may have',
+      'providers.x.headers.a b is not a valid header name',
     ],
     [
       'a secret of the wrong type is not repeated',
@@ -491,7 +491,7 @@ test('endpoints are probed where the file gives a budget for it, and nowhere els
 
 test.each([
   ['probes: {}', 'usd_per_day'],
-  ['probes: { usd_per_day: 0 }', 'a number of USD above 0'],
+  ['probes: { usd_per_day: 0 }', 'an amount of USD above 0'],
   ['probes: { usd_per_day: 1, every_minutes: 0 }', 'a number of minutes, at most a day'],
   ['probes: { usd_per_day: 1, often: true }', 'often'],
 ])('a wrong budget of probes is refused: %s', (yaml, told) => {

@@ -80,7 +80,7 @@ export function createChange(options: {
         // What a reference needs can go, and come, between a look and a write: the next look sees it.
         if (!isReferenceViolation(error) && !isConflict(error)) throw error;
         if (tries >= TRIES) {
-          throw new GatewayError(409, 'Somebody else is changing the same thing; try again', { cause: error });
+          throw new GatewayError(409, 'Another request is changing the same resource; try again', { cause: error });
         }
       }
     }

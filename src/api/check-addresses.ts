@@ -94,7 +94,7 @@ function checkOptions(body: unknown, prefix: string): void {
   if (!isRecord(body)) return;
   for (const name of OF_SERVERS) {
     if (body[name] === undefined || body[name] === null) continue;
-    throw invalidField(`${prefix}${name}`, 'must not be sent: it is between the servers of a provider');
+    throw invalidField(`${prefix}${name}`, 'must not be sent: it is for the servers of a provider among themselves');
   }
   if (prefix !== '' || !isRecord(body['provider'])) return;
   const { options } = body['provider'];

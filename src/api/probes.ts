@@ -55,7 +55,7 @@ export function createProbes({ usd_per_day, database, change, home, ...options }
       try {
         await keepProbeKey({ change, home, limit_nano: toNano(usd_per_day) });
       } catch (err) {
-        log.warn({ err }, 'endpoints are not probed: the key of probes could not be kept');
+        log.warn({ err }, 'endpoints are not probed: the key for probes could not be stored');
         return;
       }
       prober.start();

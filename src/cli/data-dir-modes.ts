@@ -51,5 +51,5 @@ export function closeDataDir(data_dir: string, log: Pick<Logger, 'warn'>): void 
   }
   if (closed.length === 0) return;
   const facts = { data_dir, files: closed.length, first: closed.slice(0, 5) };
-  log.warn(facts, 'other users of this machine could read files of the data directory; their rights were taken');
+  log.warn(facts, 'other users of this machine could read files of the data directory; their permissions were removed');
 }

@@ -24,10 +24,10 @@ test('a data directory that is there, or behind a link, is taken', () => {
 });
 
 test.each([
-  ['where there can be none', '/proc/x/y', /^\/proc\/x\/y cannot be made \(ENOENT\)\. Set GATEWAY_DATA_DIR/],
-  ['of too long a name', 'n'.repeat(300), /cannot be made \(ENAMETOOLONG\)\. Set GATEWAY_DATA_DIR/],
+  ['where there can be none', '/proc/x/y', /^\/proc\/x\/y cannot be created \(ENOENT\)\. Set GATEWAY_DATA_DIR/],
+  ['of too long a name', 'n'.repeat(300), /cannot be created \(ENAMETOOLONG\)\. Set GATEWAY_DATA_DIR/],
   ['behind a link to nothing', 'nothing', /EEXIST/],
-  ['below a link to itself', 'itself/d', /cannot be made \(ELOOP\)\. Set GATEWAY_DATA_DIR/],
+  ['below a link to itself', 'itself/d', /cannot be created \(ELOOP\)\. Set GATEWAY_DATA_DIR/],
   ['below a file', 'file/d', /ENOTDIR/],
 ])('a folder %s is refused in a moment', (_, path, message) => {
   symlinkSync(join(home, 'gone'), join(home, 'nothing'));

@@ -18,7 +18,7 @@ export function prepareDataDir(data_dir: string): void {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ENOENT' && code !== 'ELOOP' && code !== 'ENAMETOOLONG') throw error;
-    throw new ConfigError(`${data_dir} cannot be made (${code}). Set GATEWAY_DATA_DIR to a folder that can.`);
+    throw new ConfigError(`${data_dir} cannot be created (${code}). Set GATEWAY_DATA_DIR to a folder in which it can.`);
   }
 }
 

@@ -280,7 +280,7 @@ describe('a configuration file that is followed', () => {
   test('changes nothing where it is wrong, and the log says what is expected where', async () => {
     follow();
     writeFileSync(path, acme().replace('prompt: 1', 'prompt: cheap'));
-    await vi.waitFor(() => expect(lines.join('')).toContain('nothing was changed'), { timeout: 10_000 });
+    await vi.waitFor(() => expect(lines.join('')).toContain('the previous one stays in force'), { timeout: 10_000 });
     const line = JSON.parse(lines.at(-1) ?? '');
     expect(line).toMatchObject({ level: 'error', config_file: path });
     expect(line.reason).toMatch(

@@ -104,7 +104,7 @@ export function tellReload(log: Logger, { changes, settings, needs_restart, warn
       : 'the configuration was reloaded',
   );
   if (needs_restart.length > 0) {
-    log.warn({ needs_restart }, 'these settings have changed and stay as they were until a restart');
+    log.warn({ needs_restart }, 'these settings changed, but keep their previous values until a restart');
   }
   for (const warning of warnings) log.warn(warning);
 }
@@ -138,7 +138,8 @@ export function createReloader(options: ReloaderOptions): (cause: ReloadCause) =
       // Without a file there is still the bundled catalog to read again.
       const found = current === null && cause === 'signal' ? openIfThere(path) : openConfigFile(path);
       if (cause === 'file' && found?.text === current?.text) {
-        if (is_refused) log.info({ config_file: path }, 'the configuration file is again what is in force');
+        if (is_refused)
+          log.info({ config_file: path }, 'the configuration file is the same again as the configuration in force');
         is_refused = false;
         return;
       }
@@ -149,7 +150,10 @@ export function createReloader(options: ReloaderOptions): (cause: ReloadCause) =
     } catch (error) {
       is_refused = true;
       const told = error instanceof ConfigError ? { reason: error.message } : { err: error };
-      log.error({ config_file: path, ...told }, 'the configuration cannot be reloaded; nothing was changed');
+      log.error(
+        { config_file: path, ...told },
+        'the configuration cannot be reloaded; the previous one stays in force',
+      );
     }
   };
   return async (cause) => {

@@ -65,7 +65,10 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
     log.info('stopped');
   });
   void lost.promise.then((error) => {
-    log.fatal({ err: error }, 'the embedded store is gone; draining, then ending, so that a supervisor can start anew');
+    log.fatal(
+      { err: error },
+      'the embedded store is lost; draining and exiting, so that a supervisor can restart the process',
+    );
     fail('store lost');
   });
 }

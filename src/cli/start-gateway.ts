@@ -97,7 +97,7 @@ function tellReach(log: Logger, { ledger }: Config, away_ms: number | undefined)
   const serve_for_s = ledger.serve_without_store_ms / 1000;
   if (away_ms !== undefined) log.info({ away_ms: Math.round(away_ms) }, 'the store answers again');
   else if (serve_for_s === 0) log.error('the store does not answer; requests are refused with 503 until it does');
-  else log.error({ serve_for_s }, 'the store does not answer; keys that were seen lately are served for so long');
+  else log.error({ serve_for_s }, 'the store does not answer; recently used keys are served for serve_for_s seconds');
 }
 
 /** Opens the store, replays the journal, builds the service and listens. A start that fails closes what it opened. */
@@ -116,7 +116,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     const [address] = app.server.addresses();
     return { url: urlOf(address, config), app, replace, stop: () => opened.disposeAsync() };
   } catch (error) {
-    await opened.disposeAsync().catch((err: unknown) => options.log.warn({ err }, 'not everything could be closed'));
+    await opened
+      .disposeAsync()
+      .catch((err: unknown) => options.log.warn({ err }, 'some resources could not be closed'));
     throw error;
   }
 }
@@ -156,8 +158,9 @@ async function build(
     onRefused: () => database.shedConnection(),
     onTime: (store_ms, sent_ms) => clock.adjust(store_ms, sent_ms),
     listens: true,
-    onSilence: (reason) => log.warn({ reason }, 'changes of others are not heard; the store is asked for every key'),
-    onReturn: () => log.info('changes of others are heard again'),
+    onSilence: (reason) =>
+      log.warn({ reason }, 'change feed disconnected; key cache bypassed, every request reads the store'),
+    onReturn: () => log.info('change feed connected again; key cache in use'),
   });
   opened.defer(() => changes.stop());
   let served = servedOf(config);
@@ -176,7 +179,7 @@ async function build(
   });
   opened.defer(() => recorder.stop());
   const revocations = followRevocations(config.data_dir, (err) =>
-    log.error({ err }, 'the keys that are revoked on this node cannot be read; those read before stay revoked'),
+    log.error({ err }, 'the list of keys revoked on this node cannot be read; keys read before stay revoked'),
   );
   opened.defer(() => revocations.stop());
   const metrics = createMetrics();

@@ -199,7 +199,7 @@ async function answerMetrics(metrics: WorkersMetrics, worker: Worker, id: number
   try {
     tell(worker, { type: 'metrics', id, text: await metrics.text() });
   } catch (error) {
-    log.warn({ err: error }, 'metrics of the workers could not be added up');
+    log.warn({ err: error }, 'the metrics of the workers could not be combined');
   }
 }
 
@@ -274,7 +274,7 @@ export function workerSide(): WorkerSide {
           const reloaded = replace(adapted(loadConfig(environment, { found: settings.found }), settings));
           if (tells) tellReload(log, reloaded);
         } catch (error) {
-          log.error({ err: error }, 'this worker cannot reload the configuration; nothing was changed in it');
+          log.error({ err: error }, 'this worker cannot reload the configuration and keeps the previous one');
         }
       };
       if (missed !== undefined) take(missed);

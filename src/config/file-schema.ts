@@ -693,7 +693,7 @@ export const ConfigFile = Type.Object(
           usd_per_day: Type.Number({
             exclusiveMinimum: 0,
             maximum: limits.usd_max,
-            description: `a number of USD above 0, at most ${limits.usd_max}`,
+            description: `an amount of USD above 0, at most ${limits.usd_max}`,
           }),
           every_minutes: Type.Optional(
             Type.Integer({ minimum: 1, maximum: 1_440, description: 'a number of minutes, at most a day' }),

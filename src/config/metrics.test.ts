@@ -22,7 +22,7 @@ test.each([
   ['metrics: { token: "${NOBODY}" }', /metrics\.token refers to NOBODY, which is not set/],
   [`metrics: { token: "${TOKEN} x" }`, /metrics\.token must have .* without white space/],
   ['metrics: { port: 0 }', /metrics\.port must be a whole number from 1 to 65535/],
-  ['metrics: { host: 10.0.0.5 }', /metrics\.host must have metrics\.port beside it/],
+  ['metrics: { host: 10.0.0.5 }', /metrics\.host needs metrics\.port as well/],
 ])('%s stops the start: without the token the metrics would be open', (yaml, message) => {
   expect(() => read(yaml)).toThrow(message);
 });

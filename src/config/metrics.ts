@@ -24,8 +24,7 @@ function tokenRule(token: string): string | undefined {
 export function readMetrics(environment: Environment, file: ReadFile | undefined, host: string): MetricsConfig {
   const { token: text, host: own_host = host, port } = file?.value.metrics ?? {};
   const listen = port === undefined ? undefined : { host: own_host, port };
-  if (port === undefined && own_host !== host)
-    throw file!.wrong(['metrics', 'host'], 'must have metrics.port beside it');
+  if (port === undefined && own_host !== host) throw file!.wrong(['metrics', 'host'], 'needs metrics.port as well');
   const given = variable(environment, VARIABLE);
   if (given !== undefined) {
     const rule = tokenRule(given);

@@ -111,12 +111,12 @@ test.each([
   [
     'tiers of no plain price',
     '{ tiers: [{ over: 5, prompt: 1, completion: 1 }], service_tiers: { flex: { prompt: 1, completion: 1, tiers: [{ over: 5, prompt: 1, completion: 1 }] } } }',
-    'pricing.tiers must stand beside the plain price',
+    'pricing.tiers must be beside a plain price',
   ],
   [
     'a tier of service that forgets the lengths',
     '{ prompt: 1, completion: 1, tiers: [{ over: 5, prompt: 2, completion: 2 }], service_tiers: { flex: { prompt: 1, completion: 1 } } }',
-    'pricing.service_tiers.flex must say tiers too, because the plain price does',
+    'pricing.service_tiers.flex must have tiers, because the plain price has them',
   ],
   [
     'a tier of service of half a price',
@@ -141,12 +141,12 @@ test.each([
   [
     'a day that is none',
     '{ changes: [{ from: 2027-02-30, prompt: 1, completion: 1 }] }',
-    'pricing.changes[0].from must be a day or a time that there is',
+    'pricing.changes[0].from must be a valid day or time',
   ],
   [
     'an hour that is none',
     '{ changes: [{ from: "2027-02-20T25:00:00Z", prompt: 1, completion: 1 }] }',
-    'pricing.changes[0].from must be a day or a time that there is',
+    'pricing.changes[0].from must be a valid day or time',
   ],
   [
     'a time of no zone',

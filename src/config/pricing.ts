@@ -82,7 +82,7 @@ function readServiceTiers(
     const at = [...path, name];
     if (!SERVICE_TIER.test(name)) throw file.wrong(at, 'must be the name of a service tier such as flex or priority');
     if (plain.tiers !== undefined && section.tiers === undefined) {
-      throw file.wrong(at, 'must say tiers too, because the plain price does');
+      throw file.wrong(at, 'must have tiers, because the plain price has them');
     }
     const own = insteadOf(pricing, file, at, section);
     const missing = lacking(own);
@@ -124,7 +124,7 @@ function readChanges(file: PricedFile, path: Path, sections: ChangeSection[]): P
     const at = [...path, index];
     const from_ms = Date.parse(section.from);
     if (!isDay(section.from.slice(0, 10)) || Number.isNaN(from_ms))
-      throw file.wrong([...at, 'from'], 'must be a day or a time that there is');
+      throw file.wrong([...at, 'from'], 'must be a valid day or time');
     if (from_ms <= last) throw file.wrong([...at, 'from'], 'must be later than that of the change before it');
     last = from_ms;
     const prices = readWhole(file, at, section);
@@ -142,7 +142,7 @@ export function declaredPricing(read: ReadFile, path: Path, section: PricingSect
   const { pricing, price_tiers, service_tiers } = readWhole(file, path, now);
   // Without a price of its own, what is said stands beside the bundled one.
   const is_said = Object.keys(pricing).length > 0 || (price_changes === undefined && service_tiers === undefined);
-  if (!is_said && price_tiers !== undefined) throw file.wrong([...path, 'tiers'], 'must stand beside the plain price');
+  if (!is_said && price_tiers !== undefined) throw file.wrong([...path, 'tiers'], 'must be beside a plain price');
   return {
     ...(is_said ? { pricing } : {}),
     ...(price_tiers === undefined ? {} : { price_tiers }),

@@ -315,8 +315,7 @@ function headersOf(
 ): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(section?.headers ?? {})) {
-    if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name))
-      throw wrong(['headers', name], 'is not a name that a header may have');
+    if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)) throw wrong(['headers', name], 'is not a valid header name');
     const { text, unset } = expand(value, environment);
     if (unset !== undefined) throw wrong(['headers', name], `refers to ${unset}, which is not set`);
     if (/[\r\n\0]/.test(text)) throw wrong(['headers', name], 'must be one line');

@@ -15,7 +15,11 @@ export function checkVersion(request: FastifyRequest, version: number): void {
   if (wanted === undefined || wanted.trim() === '*') return;
   const tags = wanted.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   if (tags.includes(`"${version}"`)) return;
-  throw new GatewayError(409, 'Somebody else has changed this since you read it; read it again (If-Match)', {
-    headers: { etag: `"${version}"` },
-  });
+  throw new GatewayError(
+    409,
+    'The resource has changed since you read it. Read it again and repeat the change (If-Match)',
+    {
+      headers: { etag: `"${version}"` },
+    },
+  );
 }

@@ -138,7 +138,7 @@ const UNBOUNDED: ConnectionBounds = {
 /** The refusal of a request on a connection beyond the bounds, which serves the health of the gateway alone. */
 function beyondConnections({ raw }: FastifyRequest): GatewayError | undefined {
   if (raw.url?.startsWith('/health/') === true) return undefined;
-  return new GatewayError(503, 'The gateway has as many connections as it takes; try again soon', {
+  return new GatewayError(503, 'The gateway has reached its limit of connections; try again soon', {
     headers: { ...CLOSE, 'retry-after': '1' },
   });
 }

@@ -73,7 +73,7 @@ function verdictOf(findings: readonly Finding[], refusal: Refusal | undefined, {
 
 /** What a dry run is refused with where an analyzer fails. */
 export function unavailable(cause: unknown): never {
-  throw new GatewayError(503, 'Names and addresses could not be looked for in time; try again soon', {
+  throw new GatewayError(503, 'The search for names and addresses took too long; try again soon', {
     headers: { 'retry-after': '1' },
     cause,
   });

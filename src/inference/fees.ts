@@ -106,7 +106,7 @@ export function feesOf(session: Session, pay: Pay): Fees {
   return {
     async spend(fee, run) {
       // A hedge that needs it is not made: what is set aside is the running attempt's.
-      if (session.is_sent) throw new GatewayError(503, 'This cannot be paid for while an attempt is under way');
+      if (session.is_sent) throw new GatewayError(503, 'The limit does not cover this fee while an attempt is running');
       const [value] = await pay(session, [fee], async () => [await run()]);
       return value!;
     },

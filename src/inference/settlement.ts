@@ -306,7 +306,7 @@ export function createSettlement(options: {
     metrics.overrun(candidate.provider.slug);
     const { output_tokens: bound, mode } = grant;
     const facts = { generation: call.generation_id, endpoint: candidate.endpoint.id, tokens, bound, mode };
-    log.warn({ ...facts, cost_nano, granted_nano }, 'an answer took more than was set aside for it');
+    log.warn({ ...facts, cost_nano, granted_nano }, 'an answer cost more than was reserved for it');
     if (!is_over) return;
     report.push({
       kind: 'changed',

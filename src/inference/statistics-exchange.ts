@@ -128,8 +128,7 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
       }
       is_failing = false;
     } catch (err) {
-      if (!is_failing)
-        log.warn({ err }, 'statistics of endpoints could not be exchanged; each process goes by its own');
+      if (!is_failing) log.warn({ err }, 'endpoint statistics could not be exchanged; each process uses its own');
       is_failing = true;
     }
   }

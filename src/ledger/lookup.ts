@@ -51,14 +51,17 @@ export async function lookUpAll(
         const answer = await lookup(attempt);
         if (answer !== undefined && !is_late) found.set(attempt.id, answer);
       } catch (error) {
-        log.warn({ err: error, generation: attempt.id }, 'the provider could not be asked what came of an attempt');
+        log.warn(
+          { err: error, generation: attempt.id },
+          'the provider could not be asked for the outcome of an attempt',
+        );
       }
     }
   };
   await Promise.race([Promise.all(Array.from({ length: limits.lookups_at_once_max }, ask)), late.promise]);
   clock.clearTimeout(timer);
   if (found.size > 0) {
-    log.info({ asked: attempts.length, known: found.size }, 'asked providers about attempts that were under way');
+    log.info({ asked: attempts.length, known: found.size }, 'asked providers for the outcomes of interrupted attempts');
   }
   return found;
 }

@@ -278,7 +278,7 @@ class Node implements Recorder {
   outcome: Recorder['outcome'] = (generation, hold) => {
     const { cost_nano, byok_cost_nano = 0, id } = generation;
     if (!isCountable(generation)) {
-      this.#log.error({ generation: id, cost_nano, byok_cost_nano }, 'an outcome costs what cannot be counted');
+      this.#log.error({ generation: id, cost_nano, byok_cost_nano }, 'the cost of an outcome is not a valid amount');
       return this.lose(hold);
     }
     return this.#end(generation, hold, ({ budget }) => cost_nano + (budget.include_byok ? byok_cost_nano : 0));
@@ -355,7 +355,11 @@ class Node implements Recorder {
     this.#leases.drain();
     const clean = await this.#pipe.stop();
     if (clean) this.#journal.note({ t: 'C' });
-    else this.#log.warn({ unflushed: this.#unflushed.size }, 'stopping with outcomes that only the journal has');
+    else
+      this.#log.warn(
+        { unflushed: this.#unflushed.size },
+        'stopping; some outcomes are only in the journal and are stored at the next start',
+      );
     try {
       await this.#journal.close();
       if (clean && this.#sync === 'os') this.#tellRun(this.#leases.book.freezeDoubtful([], false), true);
@@ -445,7 +449,10 @@ class Node implements Recorder {
 
   async #registerAgain(answer: LostAnswer): Promise<Registered> {
     const node = this.#slot.node;
-    this.#log.warn({ answer, node, epoch: this.#epoch }, 'the store is out of step with this node; registering again');
+    this.#log.warn(
+      { answer, node, epoch: this.#epoch },
+      'the store and this node disagree about its leases; registering again',
+    );
     const registered = await register(this.#store, node, {
       epoch_seen: this.#epoch,
       acknowledged: this.#acknowledged,
@@ -482,11 +489,14 @@ class Node implements Recorder {
       await this.#syncResent(resend);
       if (resend !== this.#resends) return;
       this.#segments.owePaid();
-      this.#log.info({ node: this.#slot.node }, 'the store has again what it had forgotten');
+      this.#log.info({ node: this.#slot.node }, 'the store has received all outcomes that it was missing');
     };
-    this.#log.warn({ node: this.#slot.node, position }, 'the store is older than the journal; sending what it forgot');
+    this.#log.warn(
+      { node: this.#slot.node, position },
+      'the store is older than the journal; sending the missing outcomes',
+    );
     this.#resent = run().catch((error: unknown) =>
-      this.#log.error({ err: error }, 'what the store forgot could not all be sent; the next start tries again'),
+      this.#log.error({ err: error }, 'the missing outcomes could not all be sent; the next start tries again'),
     );
   }
 
@@ -510,7 +520,7 @@ class Node implements Recorder {
         const time = { now: this.#clock.now(), monotonic: this.#clock.monotonic() };
         return this.#segments.sweep(time, () => this.#journal.syncWritten());
       })
-      .catch((error: unknown) => this.#log.error({ err: error }, 'settled journal segments could not be put away'));
+      .catch((error: unknown) => this.#log.error({ err: error }, 'settled journal segments could not be archived'));
   }
 
   /** While the disk is short of space: what the store has acknowledged makes room, the oldest first. */
@@ -524,7 +534,7 @@ class Node implements Recorder {
   /** What is wrong with the journal stays wrong until somebody mends it: logged once. */
   #tellWrong(error: unknown): void {
     const message = String(error);
-    if (message !== this.#wrong) this.#log.error({ err: error }, 'the journal needs attention');
+    if (message !== this.#wrong) this.#log.error({ err: error }, 'the journal cannot be written');
     this.#wrong = message;
   }
 
@@ -590,7 +600,7 @@ function owe(segments: Segments, position: Position): void {
 export async function startNode(slot: Slot, options: RecorderOptions): Promise<Node> {
   const { store, clock, log } = options;
   const onDamage = (file: string, at: number) =>
-    log.error({ file, at }, 'a kept journal segment is damaged; what can be read of it is used');
+    log.error({ file, at }, 'an archived journal segment is damaged; its readable part is used');
   const segments = new Segments(slot.dir, {
     disk: options.disk,
     keep: options.journal_keep,
@@ -607,7 +617,8 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
   const endOf = (attempt: Unfinished): Outcome => {
     const told = found.get(attempt.id);
     const is_sound = told === undefined || isMoney(told.cost_nano);
-    if (!is_sound) log.error({ generation: attempt.id, told }, 'what a provider says of an attempt cannot be counted');
+    if (!is_sound)
+      log.error({ generation: attempt.id, told }, 'the usage that a provider reports for an attempt is not valid');
     return outcomeOf(attempt, options.unknown_outcome, is_sound ? told : undefined);
   };
   const ended = left.unknown.map(endOf);

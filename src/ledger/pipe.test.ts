@@ -102,7 +102,7 @@ test('a fault of ours in taking note of a batch is none of the store: the batch 
   await pipe.flush();
   expect(sent.map(({ number }) => number)).toEqual([1, 2]);
   expect(pipe.state()).toMatchObject({ unflushed: 0, batches: 2, failing: false });
-  expect(errors).toEqual(['a batch is in the store, and not noted here']);
+  expect(errors).toEqual(['a batch is stored, but the journal could not note it']);
   await pipe.stop();
 });
 
@@ -142,6 +142,6 @@ test('a fault of ours in making a batch loses no outcome, nor the order of the o
     [1, 'second'],
   ]);
   expect(pipe.state()).toMatchObject({ unflushed: 0, failing: false });
-  expect(errors).toEqual(['a batch cannot be made; it waits']);
+  expect(errors).toEqual(['a batch of outcomes cannot be built; trying again']);
   await pipe.stop();
 });

@@ -211,7 +211,7 @@ export class Pipe {
     } catch (error) {
       this.#failures++;
       if (this.#failures === 1)
-        this.#options.log.error({ err: error, batch: number }, 'a batch cannot be made; it waits');
+        this.#options.log.error({ err: error, batch: number }, 'a batch of outcomes cannot be built; trying again');
       this.#queue.unshift(...this.#flying);
       this.#flying = [];
       return undefined;
@@ -242,7 +242,10 @@ export class Pipe {
         this.#failures++;
         this.#failure = (error as Error).message;
         if (this.#failures === 1) {
-          this.#options.log.warn({ err: error, batch: batch.number }, 'the store does not take outcomes; they wait');
+          this.#options.log.warn(
+            { err: error, batch: batch.number },
+            'the store does not accept outcomes; they wait in the journal',
+          );
         }
         if (refusals % limits.flush_refusals_max === 0 && (await this.#divide(error))) return;
         await this.#pause();
@@ -283,7 +286,7 @@ export class Pipe {
   }
 
   #acknowledge(batch: SettleBatch, answer: AppliedAnswer): void {
-    if (this.#failures > 0) this.#options.log.info({ batch: batch.number }, 'the store takes outcomes again');
+    if (this.#failures > 0) this.#options.log.info({ batch: batch.number }, 'the store accepts outcomes again');
     this.#failures = 0;
     this.#flying = [];
     this.#size = Math.min(this.#size * 2, limits.flush_batch_records_max);
@@ -293,7 +296,10 @@ export class Pipe {
       this.#options.onApplied(batch.settles, batch.number, answer);
     } catch (error) {
       // The store has the batch, whatever becomes of the word of it: sent again, it would be counted twice here.
-      this.#options.log.error({ err: error, batch: batch.number }, 'a batch is in the store, and not noted here');
+      this.#options.log.error(
+        { err: error, batch: batch.number },
+        'a batch is stored, but the journal could not note it',
+      );
     }
     this.#reachBarriers();
   }

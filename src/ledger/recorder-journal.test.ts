@@ -58,7 +58,7 @@ describeStores('the files of the recorder', ({ open }) => {
         await vi.advanceTimersByTimeAsync(limits.journal_sweep_ms);
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
-      expect(told).toEqual(['the journal needs attention']);
+      expect(told).toEqual(['the journal cannot be written']);
     } finally {
       vi.useRealTimers();
     }

@@ -205,7 +205,7 @@ async function adopt(slot: Slot, options: RecorderOptions): Promise<void> {
     slot.release();
     return;
   }
-  options.log.info({ slot: slot.index, node: slot.node }, 'replaying the journal of a gateway that is gone');
+  options.log.info({ slot: slot.index, node: slot.node }, 'replaying the journal of a process that ended');
   const node = await startNode(slot, options);
   await Promise.race([node.resent, sleep(limits.flush_stop_ms_max, undefined, { ref: false })]);
   await node.stop();

@@ -95,7 +95,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(await callAll(recorder, 20, { name: 'later' })).toBe(0);
   });
 
-  test('what only the journal has stays: calls are refused with the true cause, until the store takes outcomes again', async () => {
+  test('what only the journal has stays: calls are refused with the true cause, until the store accepts outcomes again', async () => {
     const { database, store, data_dir, recorder } = await onDisk(4 * MB);
     const settle = store.settle;
     store.settle = down;

@@ -222,7 +222,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
           loseAll(err);
           return;
         }
-        log.warn({ err, waiting: queue.size + stubs.size }, 'contents of calls could not be stored; it is tried again');
+        log.warn({ err, waiting: queue.size + stubs.size }, 'contents of calls could not be stored; trying again');
         given = new Set();
         await sleep(limits.logged_retry_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
       }
@@ -235,7 +235,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     const most = { workspace_chars: limits.logged_workspace_chars_max, chars: limits.logged_contents_chars_max };
     sweeping ??= store
       .sweep(at(now_ms()), most)
-      .catch((err) => log.warn({ err }, 'contents of calls could not be swept; it is tried again'))
+      .catch((err) => log.warn({ err }, 'expired contents of calls could not be deleted; trying again'))
       .finally(() => {
         sweeping = undefined;
       });
@@ -245,7 +245,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     try {
       return await opened(vault, row);
     } catch (err) {
-      log.warn({ err, generation_id: row.id }, 'the content of a call cannot be read: it is as if it were not there');
+      log.warn({ err, generation_id: row.id }, 'the content of a call cannot be read and is treated as missing');
       return undefined;
     }
   }

@@ -33,7 +33,7 @@ function promptsOf({ prompt, suffix, best_of, echo, logprobs }: CompletionReques
   if (suffix) throw new GatewayError(400, 'suffix is not supported: models are asked to continue, not to insert');
   if (best_of != null && best_of > 1) throw invalidField('best_of', 'must be 1: each prompt is answered once');
   if (echo && logprobs != null) {
-    throw new GatewayError(400, 'logprobs cannot be told with echo: nobody tells those of the prompt');
+    throw new GatewayError(400, 'logprobs cannot be combined with echo: providers do not report those of the prompt');
   }
   return prompts as string[];
 }

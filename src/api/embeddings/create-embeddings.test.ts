@@ -158,7 +158,7 @@ describe('what is refused', () => {
 
   test('400: what no wire of the model can carry', async () => {
     const { status, body } = await embed({ model: 'sandbox/embed-jina', input: [{ content: [text, image] }] });
-    expect([status, body.error.message]).toEqual([400, 'This endpoint makes no joint vector of several parts']);
+    expect([status, body.error.message]).toEqual([400, 'This endpoint cannot combine several parts into one vector']);
   });
 
   test('400: an image that must be fetched, at a private address', async () => {

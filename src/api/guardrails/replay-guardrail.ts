@@ -40,7 +40,7 @@ export async function replayGuardrail(
     throw invalidField('replay.workspace_id', 'must be a workspace that keeps its requests: I/O logging is off there');
   }
   const set = filterSetOf([guardrail], phone_regions?.());
-  if (set === undefined) throw invalidField('guardrail', 'must have a filter: others look at no content');
+  if (set === undefined) throw invalidField('guardrail', 'must have a content filter: only those read content');
   const since = wish.since === undefined ? EVER : new Date(wish.since).toISOString();
   const found = contents.list({
     workspace_id: workspace.id,

@@ -196,7 +196,7 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
       exactlyOne(body, 'guardrail_id', 'guardrail');
       exactlyOne(body, 'text', 'request', 'replay');
       if (body.api !== undefined && body.request === undefined)
-        throw new GatewayError(400, 'api is for a request alone');
+        throw new GatewayError(400, 'api is only valid with request');
       const { organization_id } = request.principal!;
       const bound = await boundOf(body, organization_id);
       const { text = '', api = 'chat', replay } = body;

@@ -45,7 +45,7 @@ export function createLostNodes({ after_ms, database, change, home, clock, log }
     });
     if (booked === undefined) return;
     const facts = { node, usd: toUsd(booked.leased_nano), windows: booked.leases, silent_s: silent_ms / 1000 };
-    log.warn(facts, 'a node is lost: what it had set aside is booked as spent until it comes back');
+    log.warn(facts, 'a node is lost: the money that it had reserved counts as spent until the node returns');
   }
 
   async function look(silent_ms: number): Promise<void> {
@@ -60,7 +60,7 @@ export function createLostNodes({ after_ms, database, change, home, clock, log }
       if (after_ms === undefined) return;
       timer = setInterval(() => {
         looking ??= look(after_ms)
-          .catch((err: unknown) => log.warn({ err }, 'lost nodes could not be looked for; the next look tries again'))
+          .catch((err: unknown) => log.warn({ err }, 'the search for lost nodes failed; trying again at the next one'))
           .finally(() => {
             looking = undefined;
           });

@@ -200,7 +200,7 @@ describe('what breaks a rule is refused in words that name the field', () => {
       { input: 'Hi', x_search_filter: { enable_image_understanding: 1 } },
       'x_search_filter.enable_image_understanding must be a boolean or null',
     ],
-    [{ input: 'Hi', background: true }, 'background must be false: responses are not made in advance'],
+    [{ input: 'Hi', background: true }, 'background must be false: background responses are not supported'],
     [
       { input: 'Hi', conversation: 'conv_1' },
       'conversation must be null: conversations are not stored; send the conversation in input',

@@ -125,7 +125,7 @@ function refuse(body: ResponsesRequestBody, is_stored: boolean): void {
   if (previous_response_id != null && !is_stored) {
     throw invalidField('previous_response_id', `must be null: ${unless_stored}; send the conversation in input`);
   }
-  if (background === true) throw invalidField('background', 'must be false: responses are not made in advance');
+  if (background === true) throw invalidField('background', 'must be false: background responses are not supported');
   if (conversation != null) {
     throw invalidField('conversation', 'must be null: conversations are not stored; send the conversation in input');
   }

@@ -114,7 +114,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
   function sweep(): void {
     sweeping ??= store
       .sweep(at(now_ms()), limits.stored_responses_chars_max)
-      .catch((err) => log.warn({ err }, 'stored responses could not be swept; it is tried again'))
+      .catch((err) => log.warn({ err }, 'expired stored responses could not be deleted; trying again'))
       .finally(() => {
         sweeping = undefined;
       });
@@ -135,7 +135,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     writing
       .then(() => store.delete(id, workspace_id, at(now_ms())))
       .catch((err) =>
-        log.warn({ err, generation_id: id }, 'a response that was stored too late may stay until it expires'),
+        log.warn({ err, generation_id: id }, 'a response was stored after its deletion and may stay until it expires'),
       );
     throw new Error(`the store did not answer within ${write_ms_max} ms`);
   }
@@ -152,7 +152,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     if (sealed === undefined) return undefined;
     await room?.take(sealed.length * limits.body_copies);
     const unreadable = (err: unknown) => {
-      log.warn({ err, generation_id: id }, 'a stored response cannot be read: it is as if it were not there');
+      log.warn({ err, generation_id: id }, 'a stored response cannot be read and is treated as missing');
       return undefined;
     };
     let packed: { chars: number; deflated: Buffer };
@@ -214,7 +214,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
         await insert({ id, workspace_id, sealed, expires_at });
         return true;
       } catch (err) {
-        log.warn({ err, generation_id: id }, 'a response could not be stored; its answer says so');
+        log.warn({ err, generation_id: id }, 'a response could not be stored; its answer has store: false');
         return false;
       }
     },

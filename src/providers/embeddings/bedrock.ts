@@ -24,7 +24,7 @@ function jointInput(input: EmbeddingInput, media: Media): JsonObject {
   const body: JsonObject = {};
   for (const part of input) {
     const name = part.type === 'text' ? 'inputText' : 'inputImage';
-    if (body[name] !== undefined) throw new GatewayError(400, 'This endpoint takes one text and one image an input');
+    if (body[name] !== undefined) throw new GatewayError(400, 'This endpoint accepts one text and one image per input');
     body[name] = part.type === 'text' ? part.text : imageBytes(part.image_url.url, media).base64;
   }
   return body;
@@ -38,7 +38,7 @@ function titanBody({ inputs, dimensions }: EmbeddingRequest, upstream_model: str
   const [inputText = ''] = textsOnly(inputs);
   if (dimensions === undefined) return { inputText };
   if (!/embed-text-v2/.test(upstream_model)) {
-    throw new GatewayError(400, 'This model makes vectors of one length only');
+    throw new GatewayError(400, 'This model has vectors of one length only');
   }
   return { inputText, dimensions };
 }
@@ -62,7 +62,7 @@ export const bedrockEmbeddings: EmbeddingDialect = {
     const path = `/model/${encodeURIComponent(upstream_model)}/invoke`;
     if (COHERE.test(upstream_model)) return { path, headers: {}, ...cohereBody(request, upstream_model, media) };
     if (!TITAN_TEXT.test(upstream_model)) {
-      throw new GatewayError(400, 'The gateway does not know how this model of Bedrock is asked for embeddings');
+      throw new GatewayError(400, 'Embeddings of this Bedrock model are not supported by the gateway');
     }
     const report: Report[] = [];
     for (const field of ['user', 'input_type'] as const) {

@@ -61,7 +61,7 @@ export function cohereBody(
     body['input_type'] = 'image';
   }
   if (dimensions !== undefined) {
-    if (!isJoint(upstream_model)) throw new GatewayError(400, 'This model makes vectors of one length only');
+    if (!isJoint(upstream_model)) throw new GatewayError(400, 'This model has vectors of one length only');
     body['output_dimension'] = dimensions;
   }
   return { body, report };

@@ -33,7 +33,7 @@ function inputOf(input: EmbeddingInput, is_mixed: boolean): JsonValue {
   requireNoTokens(input);
   const [only, ...others] = input;
   if (only === undefined || others.length > 0) {
-    throw new GatewayError(400, 'This endpoint makes no joint vector of several parts');
+    throw new GatewayError(400, 'This endpoint cannot combine several parts into one vector');
   }
   if (only.type === 'text') return { text: only.text };
   return { image: readDataUrl(only.image_url.url)?.base64 ?? only.image_url.url };

@@ -22,7 +22,7 @@ function instanceOf(input: EmbeddingInput, media: Media): JsonObject {
   requireNoTokens(input);
   const [only, ...others] = input;
   if (only === undefined || others.length > 0) {
-    throw new GatewayError(400, 'This endpoint makes no joint vector of several parts');
+    throw new GatewayError(400, 'This endpoint cannot combine several parts into one vector');
   }
   if (only.type === 'text') return { text: only.text };
   return { image: { bytesBase64Encoded: imageBytes(only.image_url.url, media).base64 } };
