@@ -288,7 +288,7 @@ describe('a configuration file that is followed', () => {
     );
     expect(applied).toEqual([]);
     writeFileSync(path, acme());
-    await vi.waitFor(() => expect(lines.join('')).toContain('again what is in force'), { timeout: 10_000 });
+    await vi.waitFor(() => expect(lines.join('')).toContain('is the same again'), { timeout: 10_000 });
     writeFileSync(path, other);
     await seen(['acme/other']);
   });
