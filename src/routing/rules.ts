@@ -100,6 +100,9 @@ export function isFree(prices: Prices): boolean {
   return isPriced(prices) && Object.entries(prices).every(([name, price]) => name === 'discount' || price === 0);
 }
 
+/** What the guardrails of the caller leave out. */
+export const GUARDRAILS = 'Filter by Guardrails';
+
 /** The rules, in the order in which they are kept. Each stands by itself: another source of a list is another list. */
 export const rules: readonly Rule[] = [
   {
@@ -196,16 +199,6 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    step: 'Filter by Guardrails',
-    message: 'No endpoints available matching your guardrail restrictions and data policy',
-    constraint: {
-      field: 'model',
-      detail: 'name a model that the guardrails of this key allow (GET /models/user lists them)',
-    },
-    applies: ({ restricts }) => restricts !== undefined,
-    reason: (candidate, { restricts }) => restricts?.(candidate),
-  },
-  {
     step: 'Filter by Data Policy',
     message: 'No endpoints found matching your data policy',
     constraint: {
@@ -248,6 +241,17 @@ export const rules: readonly Rule[] = [
     constraint: { field: 'provider.max_price', detail: 'raise it, or name a cheaper model' },
     applies: ({ preferences }) => preferences.max_price != null,
     reason: (candidate, { preferences, needs }) => overPrice(preferences, pricesOf(candidate, needs.prompt_tokens)),
+  },
+  {
+    // Last, so that what it leaves out is left out by nothing else: the refusal depends on that.
+    step: GUARDRAILS,
+    message: 'No endpoints available matching your guardrail restrictions and data policy',
+    constraint: {
+      field: 'model',
+      detail: 'name a model that the guardrails of this key allow (GET /models/user lists them)',
+    },
+    applies: ({ restricts }) => restricts !== undefined,
+    reason: (candidate, { restricts }) => restricts?.(candidate),
   },
 ];
 
