@@ -63,7 +63,7 @@ export interface Quirks {
   thinking_or_forced_tool?: boolean;
   /** Wants user and assistant by turns, after system messages at the beginning alone: neighbours of one role are merged (Perplexity). */
   alternating_roles?: boolean;
-  /** Knows no `name` of messages but of tools: it is written in front of the text (Mistral). */
+  /** Reads no `name` of messages but of tools: it is written in front of the text. Default: on, but for OpenAI's models. */
   names_in_text?: boolean;
   /** A JSON format goes without a stream, a JSON schema without tools as well (Groq): answers come whole, the schema gives way. */
   format_alone?: boolean;
