@@ -1,4 +1,5 @@
 import { invalidField } from '../errors.ts';
+import { dataPolicyOf } from '../providers/provider.ts';
 import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import { isPriced, type Prices } from '../schemas/prices.ts';
 import { type Candidate, pricesOf, tagOf } from './candidate.ts';
@@ -206,16 +207,18 @@ export const rules: readonly Rule[] = [
       detail: 'allow it, or name a model of a provider that trains on nothing',
     },
     applies: ({ preferences }) => preferences.data_collection === 'deny',
-    reason: ({ provider: { data_policy } }) =>
-      data_policy.training === false ? undefined : 'its provider may train on data',
+    reason: ({ provider, model, endpoint }) =>
+      dataPolicyOf(provider, model, endpoint).training === false ? undefined : 'its provider may train on data',
   },
   {
     step: 'Filter by Zero Data Retention',
     message: 'No endpoints found with zero data retention',
     constraint: { field: 'provider.zdr', detail: 'leave it out, or name a model of a provider that keeps nothing' },
     applies: ({ preferences }) => preferences.zdr === true,
-    reason: ({ provider: { data_policy } }) =>
-      data_policy.retention_days === 0 ? undefined : 'its provider is not known to keep no data',
+    reason: ({ provider, model, endpoint }) =>
+      dataPolicyOf(provider, model, endpoint).retention_days === 0
+        ? undefined
+        : 'its provider is not known to keep no data',
   },
   {
     step: 'Filter by Parameters',
