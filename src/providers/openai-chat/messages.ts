@@ -108,7 +108,7 @@ function named(content: JsonValue | Message['content'], name: string): JsonValue
   const parts = content as JsonValue[];
   const at = parts.findIndex(isTextPart);
   const first = parts[at];
-  if (!isTextPart(first)) return [{ type: 'text', text: `${name}:` }, ...parts];
+  if (!isTextPart(first)) return parts.length === 0 ? parts : [{ type: 'text', text: `${name}:` }, ...parts];
   return parts.with(at, { ...first, text: `${name}: ${first.text}` });
 }
 
