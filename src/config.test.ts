@@ -295,8 +295,8 @@ describe('gateway.yaml', () => {
   test('what a provider publishes holds, but for models that it does not say it of, until the operator says otherwise', () => {
     const policies = (text: string, slug: string) => {
       const environment = { OPENAI_API_KEY: 'k', DEEPINFRA_API_KEY: 'k', MISTRAL_API_KEY: 'k' };
-      const found = load(text, environment).providers.find((one) => one.slug === slug)!;
-      const of = (canonical_slug: string) => dataPolicyOf(found, { canonical_slug }, { upstream_model: 'm' });
+      const provider = load(text, environment).providers.find((one) => one.slug === slug)!;
+      const of = (canonical_slug: string) => dataPolicyOf(provider, { canonical_slug }, { upstream_model: 'm' });
       return [of('meta-llama/llama-9'), of('google/gemini-9')].map(({ training, retention_days }) => [
         training,
         retention_days,

@@ -363,9 +363,9 @@ describe('before the send', () => {
   test('without a default a limited caller gets the model’s own bound, as far as a quarter of what is left pays for it', async () => {
     const more = { budget_mode: 'strict' };
     const rich = await keyOf(sliced, 1_000_000, more);
-    const told = await ask(sliced, rich, { model: 'wire/chat' });
+    const whole = await ask(sliced, rich, { model: 'wire/chat' });
     expect(sent().max_tokens).toBe(20_000);
-    const [first] = adjusted(told.body.gateway_metadata);
+    const [first] = adjusted(whole.body.gateway_metadata);
     expect(first).toMatchObject({
       kind: 'changed',
       field: 'max_tokens',

@@ -71,10 +71,10 @@ export function restrictionStages(
 ): Stage[] {
   const counts = new Map<string, Map<string, number>>();
   for (const endpoint of endpoints) {
-    const found = restricted(guardrails, endpoint);
-    if (found === undefined) continue;
-    const reasons = counts.get(found.guardrail_id) ?? new Map<string, number>();
-    counts.set(found.guardrail_id, reasons.set(found.reason, (reasons.get(found.reason) ?? 0) + 1));
+    const exclusion = restricted(guardrails, endpoint);
+    if (exclusion === undefined) continue;
+    const reasons = counts.get(exclusion.guardrail_id) ?? new Map<string, number>();
+    counts.set(exclusion.guardrail_id, reasons.set(exclusion.reason, (reasons.get(exclusion.reason) ?? 0) + 1));
   }
   return guardrails.flatMap(({ id, scope }): Stage[] => {
     const reasons = counts.get(id);

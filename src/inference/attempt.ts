@@ -133,12 +133,12 @@ export function prepareAttempt(
   const written = writeBody(encoded.body);
   const output_tokens = dialect.outputBound(encoded.body);
   const service_tier = dialect.serviceTier(encoded.body);
-  const { request: asked, is_default_bound } = fitted;
+  const { is_default_bound } = fitted;
   const made = (payload: string | Buffer): PreparedAttempt => {
     const attempt = {
       candidate,
       dialect,
-      request: asked,
+      request: fitted.request,
       encoded,
       payload,
       output_tokens,

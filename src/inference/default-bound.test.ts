@@ -28,8 +28,8 @@ test.each<[string, ChatRequest, number | undefined, number | undefined, number, 
   ['half of a small context at least', ask(4_000), undefined, 4_096, 2_048, context],
   ['a stated default where nothing is known', ask(10), undefined, undefined, 32_768, 'the default, since'],
 ])('a request without an output bound gets %s', (_, request, max_completion_tokens, context_length, tokens, source) => {
-  const found = defaultBound(request, { max_completion_tokens, context_length });
-  expect(found).toEqual({ tokens, source: expect.stringContaining(source) });
+  const bound = defaultBound(request, { max_completion_tokens, context_length });
+  expect(bound).toEqual({ tokens, source: expect.stringContaining(source) });
 });
 
 test('no number that is missing ends an answer at the smallest default', () => {

@@ -80,16 +80,16 @@ describe('under a spend limit', () => {
   });
 
   test('a request without an output bound, where no default is set, gets the model’s own, or less where a share pays for less', () => {
-    const asked = { messages };
-    const whole = fitRequest(asked, bounded(64_000), { default_tokens: undefined });
+    const request = { messages };
+    const whole = fitRequest(request, bounded(64_000), { default_tokens: undefined });
     expect(whole).toMatchObject({ request: { max_tokens: 64_000 }, is_default_bound: true });
     expect(whole.report).toMatchObject([
       { kind: 'changed', field: 'max_tokens', reason: expect.stringContaining("64000, the model's own:") },
     ]);
-    const part = fitRequest(asked, bounded(64_000), { default_tokens: undefined, paid_tokens: 900 });
+    const part = fitRequest(request, bounded(64_000), { default_tokens: undefined, paid_tokens: 900 });
     expect(part).toMatchObject({ request: { max_tokens: 900 }, is_default_bound: true });
     expect(part.report[0]?.reason).toContain('900, what 25 % of the rest of the spend limit pays for:');
-    expect(fitRequest(asked, bounded(64_000), spend)).not.toHaveProperty('is_default_bound');
+    expect(fitRequest(request, bounded(64_000), spend)).not.toHaveProperty('is_default_bound');
     const named = fitRequest({ messages, max_tokens: 9 }, bounded(64_000), { default_tokens: undefined });
     expect(named).not.toHaveProperty('is_default_bound');
   });

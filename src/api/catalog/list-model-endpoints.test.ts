@@ -105,7 +105,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
   });
 
   test('an endpoint of unknown context shows its model’s, else the stated default; the model itself null', () => {
-    const told = (context_length: number | undefined) => {
+    const lengths = (context_length: number | undefined) => {
       const model = { id: 'acme/m', context_length, endpoints: [{ provider: 'openai', upstream_model: 'm' }] };
       const { context_length: _, ...unknown } = model;
       const own = buildCatalog({
@@ -117,15 +117,15 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
         providers: catalog.providers(),
         created_default: 0,
       });
-      const [found] = own.models();
-      const shown = describeEndpoint(found!, found!.endpoints[0]!, {
+      const [known] = own.models();
+      const shown = describeEndpoint(known!, known!.endpoints[0]!, {
         provider_name: 'X',
         statistics: { ...NOTHING, status: '0' },
       });
-      return [describeModel(found!).context_length, shown.context_length];
+      return [describeModel(known!).context_length, shown.context_length];
     };
-    expect(told(8_000)).toEqual([8_000, 8_000]);
-    expect(told(undefined)).toEqual([null, 32_768]);
+    expect(lengths(8_000)).toEqual([8_000, 8_000]);
+    expect(lengths(undefined)).toEqual([null, 32_768]);
   });
 
   test('404: an escaped slash is part of the slug', async () => {

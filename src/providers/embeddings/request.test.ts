@@ -213,8 +213,8 @@ describe('vertex-embeddings', () => {
   });
 
   test('models after the first of Gemini are asked by embedContent, for one vector of all parts of an input', () => {
-    const asked = { inputs: [both], dimensions: 768, input_type: 'query' };
-    expect(encode('vertex-embeddings', 'gemini-embedding-2', asked)).toMatchObject({
+    const request = { inputs: [both], dimensions: 768, input_type: 'query' };
+    expect(encode('vertex-embeddings', 'gemini-embedding-2', request)).toMatchObject({
       path: '/models/gemini-embedding-2:embedContent',
       body: {
         content: {
