@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { getHeapStatistics } from 'node:v8';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError, type Environment, loadConfig, readBundledCatalog } from './config.ts';
+import { dataPolicyOf } from './providers/provider.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -289,6 +290,39 @@ describe('gateway.yaml', () => {
       credential: 'k',
       quirks: { think_tags: true, output_bound_field: 'max_completion_tokens' },
     });
+  });
+
+  test('what a provider publishes holds, but for models that it does not say it of, until the operator says otherwise', () => {
+    const policies = (text: string, slug: string) => {
+      const environment = { OPENAI_API_KEY: 'k', DEEPINFRA_API_KEY: 'k', MISTRAL_API_KEY: 'k' };
+      const provider = load(text, environment).providers.find((one) => one.slug === slug)!;
+      const of = (canonical_slug: string) => dataPolicyOf(provider, { canonical_slug }, { upstream_model: 'm' });
+      return [of('meta-llama/llama-9'), of('google/gemini-9')].map(({ training, retention_days }) => [
+        training,
+        retention_days,
+      ]);
+    };
+    const twice = <T>(policy: T) => [policy, policy];
+    expect(policies('', 'deepinfra')).toEqual([
+      [false, 0],
+      ['unknown', 'unknown'],
+    ]);
+    expect(policies('', 'openai')).toEqual(twice([false, 30]));
+    expect(policies('', 'mistral')).toEqual(twice(['unknown', 'unknown']));
+    const declared = (slug: string, policy: string) => `providers: { ${slug}: { data_policy: ${policy} } }`;
+    expect(policies(declared('openai', '{ retention: none }'), 'openai')).toEqual(twice([false, 0]));
+    expect(policies(declared('openai', '{ training: true }'), 'openai')).toEqual(twice([true, 30]));
+    expect(policies(declared('deepinfra', '{ retention: unknown, training: unknown }'), 'deepinfra')).toEqual(
+      twice(['unknown', 'unknown']),
+    );
+    expect(policies(declared('deepinfra', '{ retention: 7d }'), 'deepinfra')).toEqual([
+      [false, 7],
+      ['unknown', 7],
+    ]);
+    // Another server at its place publishes nothing.
+    expect(policies('providers: { openai: { base_url: "http://127.0.0.1:9/v1" } }', 'openai')).toEqual(
+      twice(['unknown', 'unknown']),
+    );
   });
 
   test('a retention in days is read as days; unsaid is unknown', () => {

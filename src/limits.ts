@@ -545,6 +545,8 @@ export const limits = {
   upstream_unread_bytes_max: 64 * 1024,
   /** The output bound sent where the wire needs one and neither the request nor the catalog names one. */
   output_tokens_default: 8_192,
+  /** The same of a request under a spend limit, which has a bound on every wire, where the model's own is not known. */
+  output_tokens_unknown: 32_768,
   /** The smallest output bound that is sent for want of money; setting `ledger.min_output_tokens`. */
   output_tokens_min: 16,
   /** What an upstream's template may add to a prompt: its own system text and marks; with tools, their instructions; with a schema, its. */
@@ -556,6 +558,8 @@ export const limits = {
   chars_per_token: 4,
   /** Of so much of a prompt the tokens are counted where a rough count will do. */
   prompt_sample_chars: 128,
+  /** The context length that the listing shows of an endpoint of which nobody says it: the specification wants a number there. */
+  context_tokens_assumed: 32_768,
   /** The prompt bound of a model whose context length is not known, where its parts do not tell it. */
   prompt_tokens_unknown: 1_048_576,
   /** Provider-run searches that a request may cause where it does not bound them. */
@@ -588,6 +592,8 @@ export const limits = {
   hedge_abort_ms_max: 250,
   /** How often the money for a second attempt is looked for. */
   hedge_tries_max: 8,
+  /** Of what is left of a spend limit, what the answer to a request that names no output bound may cost at most. */
+  default_hold_share: 0.25,
   /** A sliced hold pays for so many output tokens at a time; where the money runs short, for less, down to the second. */
   hold_slice_tokens: 1_024,
   hold_slice_tokens_min: 32,

@@ -36,6 +36,7 @@ const statistics: ReturnType<StatisticsOf> = {
   status: '0',
   latency_last_30m: { p50: 100, p75: 200, p90: 300, p99: 400 },
   throughput_last_30m: { p50: 50, p75: 40, p90: 30, p99: 20 },
+  samples_last_30m: 120,
   uptime_last_5m: null,
   uptime_last_30m: 99.5,
   uptime_last_1d: 100,

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../src/config.ts';
+import { publishedPolicies } from '../src/providers/data-policies.ts';
 import { providerRows } from '../src/providers/table.ts';
 import { allDocuments, blocksOf, root, userDocuments } from './documents.ts';
 import { startGateway } from './harness.ts';
@@ -28,6 +29,22 @@ test('the README names every provider with exactly the variables that turn it on
       ],
     ]),
   );
+});
+
+test('the guide shows what each provider publishes about data, with its sources, and no other', () => {
+  const guide = documents.find(({ file }) => file.endsWith('providers.md'))?.text ?? '';
+  const shown = [
+    ...guide.matchAll(/^\| `([a-z-]+)`[^|]* \| (\w+) \| (none|unknown|\d+ days) \| (<https[^|]*) \|$/gm),
+  ].map(([, slug, training, retention, sources = '']) => [slug, training, retention, sources.match(/https[^>]+/g)]);
+  const words = Object.entries(publishedPolicies).map(([slug, { training, retention_days: days, sources }]) => [
+    slug,
+    training === 'unknown' ? training : training ? 'yes' : 'no',
+    days === 0 ? 'none' : days === 'unknown' ? days : `${days} days`,
+    sources,
+  ]);
+  expect(shown).toEqual(words);
+  for (const { checked } of Object.values(publishedPolicies)) expect(guide).toContain(`last read on ${checked}`);
+  for (const slug of Object.keys(publishedPolicies)) expect(providerRows.some((row) => row.slug === slug)).toBe(true);
 });
 
 test('the README names every setting that the configuration reads, and it and the guides no other', () => {

@@ -390,7 +390,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
     rules: {
       budgets: 'strict',
       hold: 'full',
-      default_output_tokens: 1_000,
+      default_output_tokens: undefined,
       min_output_tokens: 16,
       unknown_outcome: 'hold',
     },

@@ -98,7 +98,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     return Object.fromEntries(data.map(({ id }) => [id, []]));
   }
 
-  test('a model that a guardrail forbids is left out of every operation, and its name is told by the funnel', async () => {
+  test('a call whose endpoints guardrails alone leave out is a 403 of every operation, and the funnel names the step', async () => {
     await holdsFor.key(await guardrail({ allowed_models: ['acme/m'] }));
     expect((await chat('acme/m')).status).toBe(200);
     asked = [];
@@ -116,7 +116,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     for (const [path, body] of calls) {
       const response = await gateway.call('POST', path, body);
       const told = await response.text();
-      expect(response.status, `${path}: ${told}`).toBe(404);
+      expect(response.status, `${path}: ${told}`).toBe(403);
       expect(told).toContain('matching your guardrail restrictions');
     }
     expect(asked).toEqual([]);
@@ -127,6 +127,45 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     const explained = await gateway.call('POST', '/route/explain', { ...text, messages });
     expect(await explained.text()).toContain('model-not-allowed-by-guardrail');
     expect(Object.keys(await usable())).toEqual(['acme/m']);
+  });
+
+  test('the 403 of a guardrail names it in the pipeline, where the header asks for the routing', async () => {
+    const id = await guardrail({ ignored_models: ['openai/m'] });
+    await holdsFor.key(id);
+    const messages = [{ role: 'user', content: 'Is it?' }];
+    const headers = { 'x-gateway-experimental-metadata': 'enabled' };
+    const response = await gateway.call('POST', '/chat/completions', { model: 'openai/m', messages }, headers);
+    expect(response.status).toBe(403);
+    expect(((await response.json()) as { gateway_metadata: unknown }).gateway_metadata).toMatchObject({
+      requested: 'openai/m',
+      endpoints: { total: 2, available: [] },
+      pipeline: [
+        {
+          type: 'guardrail',
+          name: 'restrictions',
+          guardrail_id: id,
+          guardrail_scope: 'api-key',
+          data: { action: 'blocked', counts: { 'model-ignored-by-guardrail': 2 } },
+        },
+      ],
+    });
+  });
+
+  test('what anything else leaves out as well, of any of its models, stays a 404', async () => {
+    await holdsFor.key(await guardrail({ ignored_models: ['openai/m'], allowed_providers: ['clean'] }));
+    const status = async (model: string, extra: object) => (await chat(model, extra)).status;
+    expect(await status('openai/m', {})).toBe(403);
+    expect(await status('openai/m', { models: ['acme/vectors'] })).toBe(400);
+    // Both endpoints of the one are the guardrail's, those of the other the request's.
+    expect(await status('openai/m', { models: ['acme/m'], provider: { ignore: ['clean'] } })).toBe(404);
+    expect(await status('openai/m', { provider: { only: ['keeping'] } })).toBe(404);
+    expect(await status('openai/m', { provider: { max_price: { prompt: 0 } } })).toBe(404);
+    expect(await status('openai/m', { provider: { zdr: true } })).toBe(404);
+    expect(await status('openai/m', { models: ['google/m'], provider: { ignore: ['clean'] } })).toBe(404);
+    // All endpoints of both are the guardrail's alone.
+    await holdsFor.workspace(await guardrail({ ignored_models: ['google/m'] }));
+    expect(await status('openai/m', { models: ['google/m'] })).toBe(403);
+    expect(await status('openai/m', { models: ['acme/m'] })).toBe(200);
   });
 
   test('of several candidates the forbidden ones are passed over', async () => {
@@ -142,11 +181,11 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
       await guardrail({ allowed_models: ['openai/m', 'google/m'], ignored_providers: ['keeping'] }),
     );
     expect(Object.keys(await usable())).toEqual(['openai/m']);
-    expect((await chat('acme/m')).status).toBe(404);
-    expect((await chat('google/m')).status).toBe(404);
+    expect((await chat('acme/m')).status).toBe(403);
+    expect((await chat('google/m')).status).toBe(403);
     expect(await chat('openai/m')).toMatchObject({ status: 200, provider: 'Clean' });
     await holdsFor.key(await guardrail({ ignored_providers: ['clean'] }));
-    expect((await chat('openai/m')).status).toBe(404);
+    expect((await chat('openai/m')).status).toBe(403);
     expect(await usable()).toEqual({});
   });
 
@@ -170,10 +209,10 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     expect((await chat('openai/m')).status).toBe(200);
     const id = await guardrail({ ignored_models: ['openai/m'] });
     expect((await holdsFor.workspace(id)).data.default_guardrail_id).toBe(id);
-    expect((await chat('openai/m')).status).toBe(404);
+    expect((await chat('openai/m')).status).toBe(403);
     await manage('PATCH', `/guardrails/${id}`, { ignored_models: ['acme/m'] });
     expect((await chat('openai/m')).status).toBe(200);
-    expect((await chat('acme/m')).status).toBe(404);
+    expect((await chat('acme/m')).status).toBe(403);
     const other = await manage('POST', '/workspaces', { name: 'Other', slug: 'other' });
     const elsewhere = await manage('POST', '/keys', { name: 'k', workspace_id: other.data.id });
     const there = await gateway.call(
@@ -186,7 +225,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     await holdsFor.workspace(null);
     expect((await chat('acme/m')).status).toBe(200);
     const held = await holdsFor.workspace(id);
-    expect((await chat('acme/m')).status).toBe(404);
+    expect((await chat('acme/m')).status).toBe(403);
     await manage('DELETE', `/guardrails/${id}`);
     expect((await chat('acme/m')).status).toBe(200);
     const left = await manage('GET', '/workspaces/default');

@@ -240,6 +240,14 @@ describe('Mistral', () => {
     expect((sent['messages'] as JsonObject[])[0]).not.toHaveProperty('name');
   });
 
+  test('a name goes before a picture as well', () => {
+    const image_url = { url: 'data:image/png;base64,QUJD' };
+    const { messages } = provider('mistral').body({
+      messages: [{ role: 'user', name: 'ann', content: [{ type: 'image_url', image_url }] }],
+    });
+    expect(messages).toMatchObject([{ content: [{ type: 'text', text: 'ann:' }, { type: 'image_url' }] }]);
+  });
+
   test('its thoughts are parts of the content, its bound of the model a length, its errors flat', () => {
     const { whole, streamed, error } = provider('mistral');
     const content = [

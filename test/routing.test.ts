@@ -363,6 +363,13 @@ describeStores('defaults', ({ freshUrl }) => {
       const after = await ask({}, one);
       expect([after.body['model'], after.provider]).toEqual(['acme/fast-1', 'cheap']);
       expect((await ask({ model: 'acme/fast-1', provider: { sort: 'latency' } }, one)).provider).toBe('cheap');
+      await manage('PATCH', `/workspaces/${key?.workspace_id}`, { default_image_model: 'acme/no-pictures' });
+      const pictures = await ask({ modalities: ['image'] }, one);
+      expect([pictures.status, pictures.body.error?.message]).toEqual([
+        400,
+        expect.stringContaining('acme/no-pictures'),
+      ]);
+      expect((await ask({}, one)).body['model']).toBe('acme/fast-1');
       await manage('PATCH', `/workspaces/${key?.workspace_id}`, { default_text_model: 'acme/gone' });
       const gone = await ask({}, one);
       expect(gone.status).toBe(400);

@@ -360,6 +360,42 @@ describe('before the send', () => {
     expect(adjusted(free.body.gateway_metadata)).toEqual([]);
   });
 
+  test('without a default a limited caller gets the model’s own bound, as far as a quarter of what is left pays for it', async () => {
+    const more = { budget_mode: 'strict' };
+    const rich = await keyOf(sliced, 1_000_000, more);
+    const whole = await ask(sliced, rich, { model: 'wire/chat' });
+    expect(sent().max_tokens).toBe(20_000);
+    const [first] = adjusted(whole.body.gateway_metadata);
+    expect(first).toMatchObject({
+      kind: 'changed',
+      field: 'max_tokens',
+      reason: expect.stringMatching(/^20000, the model's own:/),
+    });
+
+    const poor = await keyOf(sliced, 10_000, more);
+    const less = await ask(sliced, poor, { model: 'wire/chat' });
+    expect(sent(1).max_tokens).toBe(2_500);
+    expect(adjusted(less.body.gateway_metadata)[0]?.reason).toMatch(/^2500, what 25 % of the rest/);
+    // A bound that the client names may take all of it.
+    await ask(sliced, poor, { model: 'wire/chat', max_tokens: 15_000 });
+    expect(sent(2).max_tokens).toBe(9_993);
+
+    // Slices are paid for as they are used: the bound is the model's own.
+    const soft = await keyOf(sliced, 10_000);
+    script = () => stream(3);
+    await ask(sliced, soft, { model: 'wire/chat', stream: true });
+    expect(sent(3).max_tokens).toBe(20_000);
+  });
+
+  test('calls without a bound run beside each other on one limit, and what they cost never passes it', async () => {
+    const key = await keyOf(sliced, 10_000, { budget_mode: 'strict' });
+    script = ({ body }) => answer((JSON.parse(body) as { max_tokens: number }).max_tokens);
+    const answers = await Promise.all(Array.from({ length: 12 }, () => ask(sliced, key, { model: 'wire/chat' })));
+    expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(4);
+    expect(answers.every(({ status }) => status === 200 || status === 402)).toBe(true);
+    expect(await usedBy(sliced, key)).toBeLessThanOrEqual(10_000);
+  });
+
   test('the prompt is paid for, too: each byte as a token where no tokenizer is known', async () => {
     const key = await keyOf(strict, 2_000);
     const long = {

@@ -79,9 +79,9 @@ export function callerOf(key: StoredKey, ancestors: readonly StoredKey[] = []): 
 
 /** Nothing where its workspace has no defaults, as most have none. */
 function defaultsOf(workspace: Principal['defaults']): Pick<Principal, 'defaults'> {
-  const { default_text_model = null, default_provider_sort = null } = workspace ?? {};
-  if (default_text_model === null && default_provider_sort === null) return {};
-  return { defaults: { default_text_model, default_provider_sort } };
+  const { default_text_model = null, default_image_model = null, default_provider_sort = null } = workspace ?? {};
+  if ((default_text_model ?? default_image_model ?? default_provider_sort) === null) return {};
+  return { defaults: { default_text_model, default_image_model, default_provider_sort } };
 }
 
 /** Nothing where its workspace neither keeps requests nor tells of them. */

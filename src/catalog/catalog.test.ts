@@ -82,6 +82,33 @@ describe('which models there are', () => {
     expect(build([other, both], [provider('openai')]).find('a/one')?.id).toBe('a/one');
   });
 
+  test('who speaks is put in front of the text, but for models of OpenAI, and where a provider says otherwise', () => {
+    const at = (...slugs: string[]) => slugs.map((slug) => endpoint(slug));
+    const reader = provider('reader', { quirks: { names_in_text: false } });
+    const bundled = [
+      bundledModel('openai/gpt-9', at('openai', 'azure')),
+      bundledModel('openai/gpt-oss-9b', at('groq')),
+      bundledModel('meta-llama/llama-9', at('groq', 'xai')),
+    ];
+    const declared: DeclaredModel[] = [
+      {
+        id: 'acme/m',
+        endpoints: [
+          { provider: 'groq', upstream_model: 'm' },
+          { provider: 'reader', upstream_model: 'm' },
+        ],
+      },
+    ];
+    const providers = ['openai', 'azure', 'groq', 'xai', 'ollama', 'anthropic'].map((slug) => provider(slug));
+    const catalog = build(bundled, [...providers, reader], declared);
+    const named = (id: string) => catalog.find(id)?.endpoints.map(({ quirks }) => quirks.names_in_text === true);
+    expect(named('openai/gpt-9')).toEqual([false, false]);
+    expect(named('openai/gpt-oss-9b')).toEqual([true]);
+    expect(named('meta-llama/llama-9')).toEqual([true, true]);
+    expect(named('acme/m')).toEqual([true, false]);
+    expect(named('ollama/llama3.2:3b')).toEqual([true]);
+  });
+
   test('models are listed newest first', () => {
     const older = bundledModel('a/older', [endpoint('openai')], { created: 1 });
     expect(

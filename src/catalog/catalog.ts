@@ -269,11 +269,18 @@ function declaredEndpoint(
     supports_implicit_caching: declared.supports_implicit_caching ?? cachesUnasked(wire, prices.pricing),
     input_modalities: known?.input_modalities ?? facts.input_modalities,
     quirks: {
-      ...(known?.quirks ?? provider.quirks),
+      ...(known?.quirks ?? { ...speakersOf(facts.id, wire), ...provider.quirks }),
       ...context.modelQuirks?.(wire, declared.upstream_model),
       ...declared.quirks,
     },
   };
+}
+
+/** Of OpenAI's wire its own models alone read who speaks, but for those that others run (specification, Message: `name`). */
+const READS_NAMES = /^openai\/(?!gpt-oss)/;
+
+function speakersOf(id: string, wire: Wire): Quirks {
+  return wire === 'openai-chat' && !READS_NAMES.test(id) ? { names_in_text: true } : {};
 }
 
 function bundledEndpoint(
@@ -312,6 +319,7 @@ function bundledEndpoint(
     supports_implicit_caching: cachesUnasked(wire, pricing),
     input_modalities: bundled.input ?? facts.input_modalities,
     quirks: {
+      ...speakersOf(facts.id, wire),
       ...provider.quirks,
       ...(refused.length === 0
         ? {}
@@ -453,7 +461,7 @@ function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created:
         quantization: 'unknown',
         supports_implicit_caching: false,
         input_modalities,
-        quirks: provider.quirks,
+        quirks: { ...speakersOf(id, provider.dialect), ...provider.quirks },
       },
     ],
   };

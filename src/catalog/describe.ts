@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import { type Pricing, type PublicEndpoint, parameters, type Quantization } from '../schemas/endpoint.ts';
 import type { InputModality, ModelEndpoints, OutputModality, PublicModel, tokenizers } from '../schemas/model.ts';
 import { type Prices, tokenPrices, unitPrices } from '../schemas/prices.ts';
@@ -74,7 +75,13 @@ export function describeModelEndpoints(model: Model, endpoints: PublicEndpoint[]
 export type ShownStatistics = Required<
   Pick<
     PublicEndpoint,
-    'status' | 'latency_last_30m' | 'throughput_last_30m' | 'uptime_last_5m' | 'uptime_last_30m' | 'uptime_last_1d'
+    | 'status'
+    | 'latency_last_30m'
+    | 'throughput_last_30m'
+    | 'samples_last_30m'
+    | 'uptime_last_5m'
+    | 'uptime_last_30m'
+    | 'uptime_last_1d'
   >
 >;
 
@@ -89,8 +96,7 @@ export function describeEndpoint(
     name: `${provider_name} | ${model.id}`,
     model_id: model.canonical_slug,
     model_name: model.name,
-    // The specification wants a number; 0 stands for an endpoint whose length nobody told.
-    context_length: endpoint.context_length ?? model.context_length ?? 0,
+    context_length: endpoint.context_length ?? model.context_length ?? limits.context_tokens_assumed,
     pricing: pricingText(pricing),
     provider_name,
     tag: tier === undefined ? endpoint.tag : `${endpoint.tag}/${tier}`,

@@ -74,8 +74,12 @@ test('tells what is on, what is off and why, and no secret', () => {
       `  later: { dialect: openai-chat, base_url: "https://api.later.example/v1", api_key: "\${LATER_API_KEY}" }`,
     ].join('\n'),
   );
-  expect(text).toMatch(/^ {2}openai +OpenAI, openai-chat, api\.openai\.com, with credential, \d+ endpoints$/m);
-  expect(text).toMatch(/^ {2}acme +acme, openai-chat, api\.acme\.example, with credential, 0 endpoints$/m);
+  expect(text).toMatch(
+    /^ {2}openai +OpenAI, openai-chat, api\.openai\.com, with credential, \d+ endpoints, training: no, retention: 30 days$/m,
+  );
+  expect(text).toMatch(
+    /^ {2}acme +acme, openai-chat, api\.acme\.example, with credential, 0 endpoints, training: unknown, retention: unknown$/m,
+  );
   expect(text).toMatch(/^ {2}anthropic +ANTHROPIC_API_KEY is not set$/m);
   expect(text).toMatch(/^ {2}later +LATER_API_KEY is not set$/m);
   expect(text).toContain('Warning: Provider "later" is off: LATER_API_KEY of its api_key is not set');

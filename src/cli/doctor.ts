@@ -4,6 +4,7 @@ import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
 import { usdPerMillion } from '../catalog/price.ts';
 import { type Config, type Environment, loadConfig, readBundledCatalog } from '../config.ts';
 import { routerOf } from '../inference/requested-models.ts';
+import type { DataPolicy } from '../providers/provider.ts';
 import { latestModels } from '../routing/families.ts';
 import { AUTO } from '../routing/router-models.ts';
 import { resolveVariant } from '../routing/variants.ts';
@@ -21,6 +22,13 @@ export interface Findings {
   exposed: readonly string[];
 }
 
+/** In the words of the guide. */
+function dataPolicyText({ training, retention_days }: DataPolicy): string {
+  const trains = training === 'unknown' ? training : training ? 'yes' : 'no';
+  const kept = retention_days === 0 ? 'none' : retention_days === 'unknown' ? retention_days : `${retention_days} days`;
+  return `training: ${trains}, retention: ${kept}`;
+}
+
 /** What is configured and what will not work, as text, without any secret. */
 export function doctor(config: Config, { catalog, data_dir, exposed }: Findings): string {
   const counts = Map.groupBy(catalog.endpoints(), ({ provider }) => provider);
@@ -33,10 +41,10 @@ export function doctor(config: Config, { catalog, data_dir, exposed }: Findings)
     '',
     `Providers that are on:${config.providers.length === 0 ? ' none' : ''}`,
     ...table(
-      config.providers.map(({ slug, name, dialect, base_url, credential }) => [
+      config.providers.map(({ slug, name, dialect, base_url, credential, data_policy }) => [
         slug,
         `${name}, ${dialect}, ${URL.parse(base_url)?.host ?? '?'}, ${credential === undefined ? 'without' : 'with'} credential, ` +
-          `${counts.get(slug)?.length ?? 0} endpoints`,
+          `${counts.get(slug)?.length ?? 0} endpoints, ${dataPolicyText(data_policy)}`,
       ]),
     ),
     '',

@@ -19,8 +19,8 @@ export interface LedgerConfig {
   unknown_outcome: 'hold' | 'metered';
   /** For how long keys seen lately are served while the store does not answer; 0: they are refused. */
   serve_without_store_ms: number;
-  /** The output bound of a request under a budget that names none. */
-  default_output_tokens: number;
+  /** The output bound of a request under a budget that names none; undefined: the model's own, as far as a share of what is left pays for it. */
+  default_output_tokens: number | undefined;
   /** An output bound is never lowered below it for want of money. */
   min_output_tokens: number;
 }
@@ -47,7 +47,7 @@ export function readLedger(file: ReadFile | undefined, call_ms_max: number): Led
     hold: section?.hold ?? 'full',
     unknown_outcome: section?.unknown_outcome ?? 'hold',
     serve_without_store_ms: serve_for_s * 1000,
-    default_output_tokens: section?.default_output_tokens ?? limits.output_tokens_default,
+    default_output_tokens: section?.default_output_tokens,
     min_output_tokens: section?.min_output_tokens ?? limits.output_tokens_min,
   };
 }

@@ -1,3 +1,4 @@
+import { publishedPolicies } from '../providers/data-policies.ts';
 import { dialects } from '../providers/dialects.ts';
 import type { DataPolicy, Provider } from '../providers/provider.ts';
 import { type ProviderRow, providerRows } from '../providers/table.ts';
@@ -104,7 +105,7 @@ function resolveOne(
     quirks: { ...(isInside(row, section) ? { inline_media: true } : {}), ...row?.quirks, ...section?.quirks },
     embeddings_dialect: section?.embeddings_dialect ?? row?.embeddings_dialect,
     transcription_dialect: section?.transcription_dialect ?? row?.transcription_dialect,
-    data_policy: dataPolicy(section),
+    ...dataPolicies(row, section),
     abort_stops_billing:
       section?.abort_stops_billing ?? (row === undefined ? true : (row.abort_stops_billing ?? false)),
     ...attemptsUrl(section, wrong),
@@ -299,13 +300,26 @@ function serverUrl(given: string, usual: string): string | undefined {
   return url.href.replace(/\/+$/, '');
 }
 
-function dataPolicy(section: ProviderSection | undefined): DataPolicy {
-  const retention = section?.data_policy?.retention ?? 'unknown';
-  const days = retention === 'none' ? 0 : Number.parseInt(retention, 10);
-  return {
-    training: section?.data_policy?.training ?? 'unknown',
-    retention_days: retention === 'unknown' ? 'unknown' : days,
+/**
+ * What the operator says goes before what the provider publishes, field by field. At another address than its own nothing that it
+ * publishes holds.
+ */
+function dataPolicies(
+  row: ProviderRow | undefined,
+  section: ProviderSection | undefined,
+): Pick<Provider, 'data_policy' | 'data_policy_apart'> {
+  const published = section?.base_url === undefined && row !== undefined ? publishedPolicies[row.slug] : undefined;
+  const declared = section?.data_policy ?? {};
+  const days = { none: 0, unknown: 'unknown' } as const;
+  const policyBy = (fact: DataPolicy | undefined): DataPolicy => {
+    const { training = fact?.training ?? 'unknown', retention } = declared;
+    if (retention === undefined) return { training, retention_days: fact?.retention_days ?? 'unknown' };
+    const known = retention === 'none' || retention === 'unknown';
+    return { training, retention_days: known ? days[retention] : Number.parseInt(retention, 10) };
   };
+  const data_policy = policyBy(published);
+  if (published?.not_of === undefined) return { data_policy };
+  return { data_policy, data_policy_apart: { models: published.not_of, policy: policyBy(undefined) } };
 }
 
 function headersOf(

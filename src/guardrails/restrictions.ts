@@ -1,5 +1,6 @@
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
 import type { ProviderPreferences } from '../schemas/inner.ts';
+import type { Stage } from '../schemas/routing-metadata.ts';
 
 /** What of a guardrail says which models and endpoints may be used. */
 export type Restriction = Pick<
@@ -58,6 +59,39 @@ export function restricted(
     if (!keeps_nothing && wantsZdr(guardrail, canonical_slug)) return left_out('zdr-violation-by-guardrail');
   }
   return undefined;
+}
+
+/**
+ * What guardrails did that leave out every one of these endpoints, as stages of the pipeline: one for each guardrail, with how many
+ * endpoints it left out and why. Pure.
+ */
+export function restrictionStages(
+  guardrails: readonly (Restriction & Pick<BoundGuardrail, 'scope'>)[],
+  endpoints: Iterable<RestrictedEndpoint>,
+): Stage[] {
+  const counts = new Map<string, Map<string, number>>();
+  for (const endpoint of endpoints) {
+    const exclusion = restricted(guardrails, endpoint);
+    if (exclusion === undefined) continue;
+    const reasons = counts.get(exclusion.guardrail_id) ?? new Map<string, number>();
+    counts.set(exclusion.guardrail_id, reasons.set(exclusion.reason, (reasons.get(exclusion.reason) ?? 0) + 1));
+  }
+  return guardrails.flatMap(({ id, scope }): Stage[] => {
+    const reasons = counts.get(id);
+    // A guardrail may hold in several ways; it is named once.
+    if (reasons === undefined || !counts.delete(id)) return [];
+    const left_out = [...reasons.values()].reduce((sum, count) => sum + count, 0);
+    return [
+      {
+        type: 'guardrail',
+        name: 'restrictions',
+        guardrail_id: id,
+        guardrail_scope: scope,
+        summary: `Blocked: ${left_out} ${left_out === 1 ? 'endpoint' : 'endpoints'} left out (${[...reasons.keys()].join(', ')})`,
+        data: { action: 'blocked', counts: Object.fromEntries(reasons) },
+      },
+    ];
+  });
 }
 
 /** Whether a guardrail demands zero retention for models of this author; what a vendor's field leaves open, `enforce_zdr` says. */

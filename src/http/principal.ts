@@ -21,7 +21,11 @@ export interface Principal {
   /** What holds for its requests, all at once; most often nothing. The same list as long as nothing of it changes. */
   guardrails: readonly BoundGuardrail[];
   /** What its workspace has for requests that say nothing themselves; absent: nothing. */
-  defaults?: { default_text_model: string | null; default_provider_sort: string | null };
+  defaults?: {
+    default_text_model: string | null;
+    default_image_model: string | null;
+    default_provider_sort: string | null;
+  };
   /** What its workspace wants kept of its requests, or told of them; absent: nothing. */
   logging?: Logging;
   /** Null: as the gateway's settings say. */

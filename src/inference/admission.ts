@@ -18,7 +18,8 @@ export interface SpendingRules {
   budgets: BudgetMode;
   hold: 'full' | 'sliced';
   unknown_outcome: 'hold' | 'metered';
-  default_output_tokens: number;
+  /** Undefined: the model's own, as far as a share of what is left pays for it. */
+  default_output_tokens: number | undefined;
   min_output_tokens: number;
 }
 
@@ -42,6 +43,8 @@ export interface Prepared {
   /** The service tier it asks for; undefined: none. */
   service_tier: string | undefined;
   report: Report[];
+  /** Nobody asked for its output bound: a share of what is left must pay for it. */
+  is_default_bound?: true;
 }
 
 /** What an attempt may cost. */
@@ -84,6 +87,8 @@ interface Terms {
   output_tokens: number;
   full_tokens: number;
   least_tokens: number;
+  /** Only so much of what is left may pay for the output. */
+  share?: number;
 }
 
 /** Lets attempts in: the one place where inference asks for money. */
@@ -121,11 +126,17 @@ export function createAdmission({
 }): Admission {
   /** What money is asked with. */
   function askOf<P extends Prepared>({ call, is_byok }: Asking<P>, terms: Terms, exposure: Exposure): Ask {
-    const { mode, full_tokens, least_tokens } = terms;
+    const { mode, full_tokens, least_tokens, share } = terms;
     const full_nano = costOf(exposure, full_tokens);
     const least_nano = costOf(exposure, least_tokens);
     const { generation_id: id, accepted_ms: at, store_wait } = call;
-    return { id, at, budgets: call.principal.budgets, is_byok, mode, full_nano, least_nano, store_wait };
+    const ask = { id, at, budgets: call.principal.budgets, is_byok, mode, full_nano, least_nano, store_wait };
+    return share === undefined ? ask : { ...ask, share: { part: share, fixed_nano: costOf(exposure, 0) } };
+  }
+
+  /** The output bound that is paid for: one that is not sent is what wires that need one would get. */
+  function boundOf({ output_tokens }: Prepared): number {
+    return output_tokens ?? rules.default_output_tokens ?? limits.output_tokens_default;
   }
 
   function tryReserve(ask: Ask, held: Hold): Hold | Promise<Hold> {
@@ -152,13 +163,14 @@ export function createAdmission({
   function admitPrepared<P extends Prepared>(asking: Asking<P>, prepared: P): Admitted<P> | Promise<Admitted<P>> {
     const { call, hold: held, measure } = asking;
     const mode = call.principal.budget_mode ?? rules.budgets;
-    const output_tokens = prepared.output_tokens ?? rules.default_output_tokens;
+    const output_tokens = boundOf(prepared);
     const measured = measure(prepared, output_tokens, mode);
     // What is not streamed cannot be cut, so that it is paid for in one piece.
     const is_sliced = mode === 'soft' && rules.hold === 'sliced' && call.request.stream === true;
     const full_tokens = is_sliced ? Math.min(output_tokens, limits.hold_slice_tokens) : output_tokens;
     const least_tokens = Math.min(full_tokens, Math.max(rules.min_output_tokens, measured.least_tokens));
-    const terms = { mode, is_sliced, output_tokens, full_tokens, least_tokens };
+    const terms: Terms = { mode, is_sliced, output_tokens, full_tokens, least_tokens };
+    if (prepared.is_default_bound && !is_sliced) terms.share = limits.default_hold_share;
     const ask = askOf(asking, terms, measured.exposure);
     const hold = tryReserve(ask, held);
     if (hold instanceof Promise || hold.granted_nano < ask.full_nano) {
@@ -187,7 +199,7 @@ export function createAdmission({
       ask = askOf(asking, terms, counted);
       hold = await recorder.reserve(ask, asking.hold);
     }
-    if (exposure === sure && hold.granted_nano < ask.full_nano) {
+    if (exposure === sure && isShort(hold, ask, exposure, terms)) {
       const counted = await count();
       if (counted !== undefined) {
         exposure = counted;
@@ -201,6 +213,12 @@ export function createAdmission({
     if (is_full || is_sliced) return { prepared: asked.prepared, hold, grant };
     const lowered = await asking.prepare({ default_tokens: rules.default_output_tokens, paid_tokens });
     return { prepared: lowered, hold, grant: { ...grant, output_tokens: paid_tokens } };
+  }
+
+  /** Whether less was granted than is worth a count of the prompt: of a bound that nobody asked for a part is enough. */
+  function isShort({ granted_nano }: Hold, { full_nano }: Ask, exposure: Exposure, { share }: Terms): boolean {
+    if (granted_nano >= full_nano) return false;
+    return share === undefined || outputFor(exposure, granted_nano) < limits.output_tokens_default;
   }
 
   /** An attempt at the organization's own account that no limit counts: what was set aside for an earlier one is told of. */
@@ -244,19 +262,33 @@ export function createAdmission({
       return admitUncounted(facts);
     },
 
-    async admitBeside({ call, hold, prepare, measure }) {
+    async admitBeside(asking) {
+      const { call, hold, prepare, measure } = asking;
       const { budgets } = call.principal;
       if (budgets.length === 0) return admitFree(prepare(), hold);
       const mode = call.principal.budget_mode ?? rules.budgets;
       const prepared = await prepare({ default_tokens: rules.default_output_tokens });
-      const output_tokens = prepared.output_tokens ?? rules.default_output_tokens;
-      const { exposure } = measure(prepared, output_tokens, mode);
-      const full_nano = costOf(exposure, output_tokens);
-      const ask = { id: call.generation_id, at: call.accepted_ms, budgets, is_byok: false, mode, full_nano };
-      const reserved = recorder.reserveNow({ ...ask, least_nano: full_nano }, hold);
-      return reserved
-        ? { prepared, hold, grant: { exposure, output_tokens, paid_tokens: output_tokens, mode } }
-        : undefined;
+      const output_tokens = boundOf(prepared);
+      const { exposure, least_tokens } = measure(prepared, output_tokens, mode);
+      const terms: Terms = {
+        mode,
+        is_sliced: false,
+        output_tokens,
+        full_tokens: output_tokens,
+        least_tokens: output_tokens,
+      };
+      if (prepared.is_default_bound) {
+        terms.share = limits.default_hold_share;
+        terms.least_tokens = Math.min(output_tokens, Math.max(rules.min_output_tokens, least_tokens));
+      }
+      const { store_wait: _, ...ask } = askOf({ ...asking, is_byok: false }, terms, exposure);
+      if (!recorder.reserveNow(ask, hold)) return undefined;
+      if (hold.granted_nano >= ask.full_nano) {
+        return { prepared, hold, grant: { exposure, output_tokens, paid_tokens: output_tokens, mode } };
+      }
+      const paid_tokens = outputFor(exposure, hold.granted_nano);
+      const lowered = await prepare({ default_tokens: rules.default_output_tokens, paid_tokens });
+      return { prepared: lowered, hold, grant: { exposure, output_tokens: paid_tokens, paid_tokens, mode } };
     },
 
     cutReason({ hold, grant, meter }) {

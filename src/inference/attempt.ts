@@ -51,6 +51,8 @@ export interface PreparedAttempt {
   /** The service tier it asks for; undefined: none. */
   service_tier: string | undefined;
   report: Report[];
+  /** See `FittedRequest`. */
+  is_default_bound?: true;
   /** What was fetched for it. */
   media: Media;
 }
@@ -131,9 +133,20 @@ export function prepareAttempt(
   const written = writeBody(encoded.body);
   const output_tokens = dialect.outputBound(encoded.body);
   const service_tier = dialect.serviceTier(encoded.body);
-  const { request: asked } = fitted;
+  const { is_default_bound } = fitted;
   const made = (payload: string | Buffer): PreparedAttempt => {
-    return { candidate, dialect, request: asked, encoded, payload, output_tokens, service_tier, report, media };
+    const attempt = {
+      candidate,
+      dialect,
+      request: fitted.request,
+      encoded,
+      payload,
+      output_tokens,
+      service_tier,
+      report,
+      media,
+    };
+    return is_default_bound === undefined ? attempt : { ...attempt, is_default_bound };
   };
   return written instanceof Promise ? written.then(made) : made(written);
 }

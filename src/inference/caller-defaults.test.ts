@@ -28,8 +28,19 @@ test.each<[string, Principal, RoutingRules, string | undefined, string | undefin
   ['the configuration', caller(), rules(), 'a/configured', undefined],
   ['the configuration where the workspace says half', caller([null, 'price']), rules(), 'a/configured', 'price'],
 ])('%s says what a request gets that says nothing', (_title, principal, of, model, sort) => {
-  expect(defaultModel(principal, of, 'a/configured')).toBe(model);
+  expect(defaultModel(principal, of, 'a/configured', {})).toBe(model);
   expect(defaultSort(principal, of)).toBe(sort);
+});
+
+test('a request for pictures gets the workspace’s model for these, where it has one', () => {
+  const defaults = { default_text_model: 'a/text', default_image_model: 'a/image', default_provider_sort: null };
+  const principal = { ...caller(), defaults };
+  const model = (modalities: string[] | null, of: Principal = principal) =>
+    defaultModel(of, rules(USER), 'a/configured', { modalities } as never);
+  expect(model(['image', 'text'])).toBe('a/image');
+  expect(model(['text'])).toBe('a/user');
+  expect(model(null)).toBe('a/user');
+  expect(model(['image'], { ...principal, defaults: { ...defaults, default_image_model: null } })).toBe('a/user');
 });
 
 test('a stored sort that there is not is none', () => {

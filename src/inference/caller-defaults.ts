@@ -1,6 +1,7 @@
 import type { Principal } from '../http/principal.ts';
 import type { RouterRules } from '../routing/router-models.ts';
 import { type Sort, sorts } from '../routing/wish.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
 
 /** What a request gets that says nothing itself. */
 export interface CallerDefaults {
@@ -18,13 +19,18 @@ function usersOwn({ user_id }: Principal, { users }: RoutingRules): CallerDefaul
   return user_id === null ? undefined : users.get(user_id);
 }
 
-/** The model of a request that names none: the user's, else that of the key's workspace, else the configuration's. */
+/**
+ * The model of a request that names none. Where it asks for pictures, the workspace's for these; else, and where there is none, the
+ * user's, the workspace's, the configuration's.
+ */
 export function defaultModel(
   principal: Principal,
   rules: RoutingRules,
   configured: string | undefined,
+  { modalities }: Pick<ChatRequest, 'modalities'>,
 ): string | undefined {
-  const { default_text_model } = principal.defaults ?? {};
+  const { default_text_model, default_image_model } = principal.defaults ?? {};
+  if (default_image_model != null && modalities?.includes('image')) return default_image_model;
   return usersOwn(principal, rules)?.default_text_model ?? default_text_model ?? configured;
 }
 

@@ -97,7 +97,7 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
   function wanted(call: Call): Wanted {
     const home = new ConversationHome(call, stickiness, clock);
     const routers = options.routing();
-    const default_model = defaultModel(call.principal, routers, options.default_model);
+    const default_model = defaultModel(call.principal, routers, options.default_model, call.request);
     const homeAt = (router: string) => home.ofRouter(router);
     return {
       home,

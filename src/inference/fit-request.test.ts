@@ -79,6 +79,21 @@ describe('under a spend limit', () => {
     expect(fitRequest({ messages }, bounded(100), spend).request.max_tokens).toBe(100);
   });
 
+  test('a request without an output bound, where no default is set, gets the model’s own, or less where a share pays for less', () => {
+    const request = { messages };
+    const whole = fitRequest(request, bounded(64_000), { default_tokens: undefined });
+    expect(whole).toMatchObject({ request: { max_tokens: 64_000 }, is_default_bound: true });
+    expect(whole.report).toMatchObject([
+      { kind: 'changed', field: 'max_tokens', reason: expect.stringContaining("64000, the model's own:") },
+    ]);
+    const part = fitRequest(request, bounded(64_000), { default_tokens: undefined, paid_tokens: 900 });
+    expect(part).toMatchObject({ request: { max_tokens: 900 }, is_default_bound: true });
+    expect(part.report[0]?.reason).toContain('900, what 25 % of the rest of the spend limit pays for:');
+    expect(fitRequest(request, bounded(64_000), spend)).not.toHaveProperty('is_default_bound');
+    const named = fitRequest({ messages, max_tokens: 9 }, bounded(64_000), { default_tokens: undefined });
+    expect(named).not.toHaveProperty('is_default_bound');
+  });
+
   test('a bound within the limits stays as it was told', () => {
     const request = { messages, max_tokens: 100 };
     expect(fitRequest(request, bounded(undefined), { ...spend, paid_tokens: 100 })).toEqual({ request, report: [] });

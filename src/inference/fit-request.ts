@@ -1,15 +1,17 @@
 import type { Endpoint } from '../catalog/model.ts';
 import { offersTier } from '../catalog/price-list.ts';
+import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';
 import { unsupportedParameters } from '../routing/plan.ts';
 import { contentsOf } from '../schemas/contents.ts';
 import type { ChatRequest, InnerTool } from '../schemas/inner.ts';
 import { boundConversation, boundTools } from './bound-tools.ts';
+import { defaultBound } from './default-bound.ts';
 
 /** The output bound of a caller with a spend limit. */
 export interface SpendBound {
-  /** Where the request names none. */
-  default_tokens: number;
+  /** Where the request names none; undefined: the model's own. */
+  default_tokens: number | undefined;
   /** What its budgets pay for, where that is less than was asked. */
   paid_tokens?: number | undefined;
 }
@@ -20,15 +22,22 @@ export const UNPRICED_TIER = 'the endpoint has no price for this tier';
 /** Names under which hosts of open models make, and bill, several answers of which one is given. */
 const SEVERAL = ['best_of', 'num_generations', 'num_return_sequences'] as const;
 
+/** Why an output bound is below the default that it would have. */
+const SHARE = `what ${limits.default_hold_share * 100} % of the rest of the spend limit pays for`;
+
 /** The fields of an output bound. */
 export const BOUNDS = ['max_completion_tokens', 'max_tokens'] as const;
 
+/** A request as one endpoint gets it. */
+export interface FittedRequest {
+  request: ChatRequest;
+  report: Report[];
+  /** Its output bound is neither the client's nor the operator's, so that a share of what is left must pay for it. */
+  is_default_bound?: true;
+}
+
 /** Endpoints that do not support a parameter do not get it; the rule of the contract is to ignore it, ours also to say so. */
-export function fitRequest(
-  request: ChatRequest,
-  endpoint: Endpoint,
-  spend?: SpendBound,
-): { request: ChatRequest; report: Report[] } {
+export function fitRequest(request: ChatRequest, endpoint: Endpoint, spend?: SpendBound): FittedRequest {
   const report: Report[] = [];
   let fitted = request;
   const own = () => {
@@ -57,38 +66,47 @@ export function fitRequest(
     delete own().service_tier;
     report.push({ kind: 'dropped', field: 'service_tier', reason: UNPRICED_TIER });
   }
+  let is_default_bound = false;
   if (spend !== undefined) {
-    boundOutput(fitted, own, report, { max, ...spend });
+    is_default_bound = boundOutput(fitted, own, report, { endpoint, ...spend });
     const tools = fitted.tools && boundTools(fitted.tools, report);
     if (tools !== fitted.tools) own().tools = tools;
     const messages = contentsOf(fitted).has_natives ? boundConversation(fitted.messages, report) : fitted.messages;
     if (messages !== fitted.messages) own().messages = messages;
   }
   dropServerTools(fitted, own, report);
-  return { request: fitted, report };
+  return is_default_bound ? { request: fitted, report, is_default_bound } : { request: fitted, report };
 }
 
-/** Money is held for an output bound, so that a request which is paid from a budget always has one. */
+/**
+ * Money is held for an output bound, so that a request which is paid from a budget always has one. Returns whether it is the
+ * model's own.
+ */
 function boundOutput(
-  { max_completion_tokens: newer, max_tokens: older }: ChatRequest,
+  request: ChatRequest,
   own: () => ChatRequest,
   report: Report[],
-  { max, default_tokens, paid_tokens }: SpendBound & { max: number | undefined },
-): void {
+  { endpoint, default_tokens, paid_tokens }: SpendBound & { endpoint: Endpoint },
+): boolean {
+  const { max_completion_tokens: newer, max_tokens: older } = request;
   const wanted = newer ?? older ?? undefined;
-  const bound = wanted ?? Math.min(default_tokens, max ?? default_tokens);
+  const set = default_tokens && Math.min(default_tokens, endpoint.max_completion_tokens ?? default_tokens);
+  const usual = wanted === undefined && set === undefined ? defaultBound(request, endpoint) : undefined;
+  const bound = wanted ?? set ?? usual?.tokens ?? 0;
   const sent = Math.min(bound, paid_tokens ?? bound);
-  if (sent === wanted) return;
+  if (sent === wanted) return false;
   const fitted = own();
   if (newer != null) fitted.max_completion_tokens = sent;
   if (older != null || newer == null) fitted.max_tokens = sent;
   const field = newer == null ? 'max_tokens' : 'max_completion_tokens';
-  if (sent < bound) {
+  if (wanted !== undefined || (usual === undefined && sent < bound)) {
     report.push({ kind: 'clamped', field, reason: `the spend limit pays for ${sent} output tokens` });
   } else {
-    const reason = `${sent}: a request that counts against a spend limit has an output bound`;
-    report.push({ kind: 'changed', field, reason });
+    const source = sent < bound ? SHARE : (usual?.source ?? 'ledger.default_output_tokens');
+    const why = 'a request that counts against a spend limit has an output bound, and this one names none';
+    report.push({ kind: 'changed', field, reason: `${sent}, ${source}: ${why}` });
   }
+  return usual !== undefined;
 }
 
 /** Functions, and tools of a wire of its own: the dialect knows which of those its upstream runs. */

@@ -1,8 +1,9 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
-import { restricted } from '../guardrails/restrictions.ts';
+import { type RestrictedEndpoint, restricted, restrictionStages } from '../guardrails/restrictions.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { Report, UpstreamError } from '../providers/dialect.ts';
+import { dataPolicyOf } from '../providers/provider.ts';
 import type { Health } from '../routing/health.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
@@ -134,13 +135,17 @@ function withRouting(error: GatewayError, gateway_metadata: Record<string, unkno
 /** Why the guardrails of a caller leave an endpoint out; undefined where none of them leaves anything out. */
 function restrictionOf({ guardrails }: Call['principal']): ((candidate: Candidate) => string | undefined) | undefined {
   if (guardrails.length === 0) return undefined;
-  return ({ model, provider }) => {
-    const found = restricted(guardrails, {
-      canonical_slug: model.canonical_slug,
-      provider_slug: provider.slug,
-      keeps_nothing: provider.data_policy.retention_days === 0,
-    });
+  return (candidate) => {
+    const found = restricted(guardrails, restrictedFacts(candidate));
     return found && `a guardrail leaves it out (${found.reason})`;
+  };
+}
+
+function restrictedFacts({ model, provider, endpoint }: Candidate): RestrictedEndpoint {
+  return {
+    canonical_slug: model.canonical_slug,
+    provider_slug: provider.slug,
+    keeps_nothing: dataPolicyOf(provider, model, endpoint).retention_days === 0,
   };
 }
 
@@ -280,8 +285,15 @@ export function createSteps(
   function shownTo(call: Call, error: unknown, requested: string | undefined): unknown {
     if (!(error instanceof NoEndpoint) || !call.wants_metadata) return error;
     const { plan } = error;
+    const stages = error.status === 403 ? stagesOf(call, plan) : call.stages;
     const nothing = { attempts: [], selected: undefined, report: [] };
-    return withRouting(error, routingMetadata({ call, plan, requested: requested ?? plan.requested, ...nothing }));
+    const facts = { call: { ...call, stages }, plan, requested: requested ?? plan.requested, ...nothing };
+    return withRouting(error, routingMetadata(facts));
+  }
+
+  /** What was done to a call before its guardrails left nothing of its plan, and that they did. */
+  function stagesOf({ principal, stages }: Call, { candidates }: Plan): Call['stages'] {
+    return [...stages, ...restrictionStages(principal.guardrails, candidates.map(restrictedFacts))];
   }
 
   function metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined {

@@ -28,6 +28,11 @@ export interface Ask {
   full_nano: number;
   /** With the smallest output bound worth sending; below it the request is refused. Equal to `full_nano`: all or nothing. */
   least_nano: number;
+  /**
+   * Beyond `fixed_nano` at most this part of what is left is granted, though never less than `least_nano`: nobody asked for so much.
+   * Absent: all of `full_nano`, where it is there.
+   */
+  share?: { part: number; fixed_nano: number };
   /** Absent: the store may take `limits.store_read_ms_max`. */
   store_wait?: StoreWaiting | undefined;
 }

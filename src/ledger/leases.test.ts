@@ -127,6 +127,48 @@ describeStores('budgets', ({ open }) => {
     expect((await node.reserve(ask([budget], 5_000, { least_nano: 850 }))).granted_nano).toBe(850);
   });
 
+  test('an ask for a share gets that of what is left beyond what is fixed, never less than its least, and all of them together never more than there is', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 100_000);
+    const nodes = await Promise.all([startNode(database), startNode(database)]);
+    const wanted = (full_nano: number, fixed_nano = 0, least_nano = 10) =>
+      ask([budget], full_nano, { least_nano: fixed_nano + least_nano, share: { part: 0.25, fixed_nano } });
+    const [node] = nodes as [Recorder, Recorder];
+    const first = await node.reserve(wanted(1_000_000));
+    expect(first.granted_nano).toBe(25_000);
+    const again = await node.reserve(wanted(1_000_000));
+    expect(again.granted_nano).toBe(18_750);
+    node.release(again);
+    // What it costs for sure is paid for whole, and the share is of what that leaves.
+    const dear = await node.reserve(wanted(1_000_000, 35_000));
+    expect(dear.granted_nano).toBe(45_000);
+    node.release(dear);
+    expect((await node.preview(wanted(1_000_000))).granted_nano).toBe(18_750);
+    expect((await node.reserve(wanted(200))).granted_nano).toBe(200);
+    node.release(first);
+    const alone: Hold[] = [];
+    for (let nth = 0; nth < 12; nth += 1) alone.push(await node.reserve(wanted(1_000_000, 50, 400)));
+    expect(alone.at(-1)?.granted_nano).toBeGreaterThan(450);
+    for (const hold of alone) node.release(hold);
+    let held = 0;
+    const grants: number[] = [];
+    for (let nth = 0; nth < 80; nth += 1) {
+      try {
+        const hold = await nodes[nth % 2]!.reserve(wanted(1_000_000, 50, 400));
+        grants.push(hold.granted_nano);
+        held += hold.granted_nano;
+      } catch (error) {
+        expect(error).toMatchObject({ status: 402 });
+        break;
+      }
+    }
+    expect(Math.max(...grants)).toBeLessThanOrEqual(25_050);
+    expect(Math.min(...grants)).toBeGreaterThanOrEqual(450);
+    // What other nodes have set aside may come back, and counts as left.
+    expect(grants.length).toBeGreaterThan(4);
+    expect(held).toBeLessThanOrEqual(100_000 - 200);
+  });
+
   test('money in flight is told apart from money spent', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000);

@@ -51,6 +51,27 @@ function reachOf(wanted: HoldLine): number {
   return roomOf(wanted) + Math.max(0, store_free) + elsewhere;
 }
 
+/** What is left of one budget for the next attempt, wherever it is; all that was not spent, as long as the store has not said more. */
+function leftOf(wanted: HoldLine): number {
+  const { budget, lease } = wanted;
+  if (lease.elsewhere !== undefined) return reachOf(wanted);
+  return Math.max(roomOf(wanted), budget.limit_nano - lease.spent);
+}
+
+/** The most that an attempt is granted where so much is left. */
+function mostOf({ full_nano, least_nano, share }: Ask, left: number): number {
+  if (share === undefined) return full_nano;
+  const { part, fixed_nano } = share;
+  return Math.min(full_nano, Math.max(least_nano, fixed_nano + Math.floor((left - fixed_nano) * part)));
+}
+
+/** The same in all the budgets that it counts against. */
+function mostIn(ask: Ask, lines: readonly HoldLine[]): number {
+  let most = ask.full_nano;
+  if (ask.share !== undefined) for (const wanted of lines) most = Math.min(most, mostOf(ask, leftOf(wanted)));
+  return most;
+}
+
 /**
  * The money that this node may spend without asking: one lease a window, holds against it, and requests that wait for
  * more. One event loop owns it, so that a request gets what it needs of all its budgets or of none. Time never frees
@@ -117,7 +138,8 @@ export class Leases {
     });
     const lines = found.map(({ line }) => line);
     const { full_nano, least_nano: needed_nano } = ask;
-    const granted_nano = Math.min(full_nano, ...lines.map(({ available_nano }) => available_nano));
+    const most_nano = found.map(({ line, elsewhere }) => mostOf(ask, line.available_nano + elsewhere));
+    const granted_nano = Math.min(full_nano, ...most_nano, ...lines.map(({ available_nano }) => available_nano));
     if (full_nano === 0 || (granted_nano >= needed_nano && granted_nano > 0)) {
       return { granted_nano, lines, refusal: undefined };
     }
@@ -137,8 +159,9 @@ export class Leases {
   reserve(ask: Ask, given: Hold | undefined): Hold | Promise<Hold> {
     const hold = given ?? { id: ask.id, lines: [], granted_nano: 0 };
     const lines = this.#linesOf(ask, hold);
-    if (ask.full_nano === 0 || lines.length === 0 || this.#available(lines) >= ask.full_nano) {
-      this.#take(hold, lines, ask, ask.full_nano);
+    const most = mostIn(ask, lines);
+    if (ask.full_nano === 0 || lines.length === 0 || this.#available(lines) >= most) {
+      this.#take(hold, lines, ask, most);
       return hold;
     }
     const refused = this.#remembered(ask, lines);
@@ -146,7 +169,7 @@ export class Leases {
     const store_ms_max = Math.min(limits.store_read_ms_max, ask.store_wait?.left_ms() ?? Number.POSITIVE_INFINITY);
     if (store_ms_max === 0 || this.#options.isStoreAway()) {
       // Nobody can be asked for the rest: what there is does, or nothing will.
-      const granted = Math.min(ask.full_nano, this.#available(lines));
+      const granted = Math.min(most, this.#available(lines));
       if (this.#draining || granted < ask.least_nano || granted <= 0) throw storeRefusal();
       this.#take(hold, lines, ask, granted);
       return hold;
@@ -169,14 +192,15 @@ export class Leases {
   /** See `Recorder.reserveNow`. */
   reserveNow(ask: Ask, hold: Hold): boolean {
     const lines = this.#linesOf(ask, hold);
-    if (this.#draining || this.#available(lines) < ask.full_nano) {
+    const most = mostIn(ask, lines);
+    if (this.#draining || this.#available(lines) < most) {
       for (const wanted of lines) {
-        const lacking = ask.full_nano - roomOf(wanted);
+        const lacking = most - roomOf(wanted);
         if (lacking > 0) this.#wantGrowth(wanted.lease, lacking);
       }
       return false;
     }
-    this.#take(hold, lines, ask, ask.full_nano);
+    this.#take(hold, lines, ask, most);
     return true;
   }
 
@@ -412,15 +436,16 @@ export class Leases {
     for (const waiter of this.#waiters) {
       if (waiter.lines.some(({ lease }) => now < lease.yields_until)) continue;
       waiter.asked_in = number;
-      const { full_nano, least_nano } = waiter.ask;
-      for (const { lease, amount, share } of waiter.lines) {
+      const { ask, lines } = waiter;
+      const most = mostIn(ask, lines);
+      for (const { lease, amount, share } of lines) {
         const kept = share - amount;
         // What it holds already is enough here.
-        if (full_nano + kept <= 0) continue;
+        if (most + kept <= 0) continue;
         const want = wants.get(lease) ?? { most: 0, least: Number.POSITIVE_INFINITY, largest: 0 };
-        want.most += full_nano + kept;
-        want.least = Math.min(want.least, least_nano + kept);
-        want.largest = Math.max(want.largest, full_nano);
+        want.most += most + kept;
+        want.least = Math.min(want.least, ask.least_nano + kept);
+        want.largest = Math.max(want.largest, most);
         wants.set(lease, want);
       }
     }
@@ -460,8 +485,9 @@ export class Leases {
       const { ask, lines } = waiter;
       const was_asked = waiter.asked_in !== 0 && waiter.asked_in === number;
       if (was_asked) this.#heard(waiter);
-      if (this.#available(lines) >= ask.full_nano) {
-        this.#take(waiter.hold, lines, ask, ask.full_nano);
+      const most = mostIn(ask, lines);
+      if (this.#available(lines) >= most) {
+        this.#take(waiter.hold, lines, ask, most);
         waiter.resolve(waiter.hold);
       } else if (!was_asked || !this.#isDecided(waiter)) {
         waiting.push(waiter);
@@ -484,8 +510,9 @@ export class Leases {
   /** Whether waiting cannot help: what a budget lacks is not at other nodes, or is more than they have. */
   #isDecided({ ask, lines }: Waiter): boolean {
     let hope = false;
+    const most = mostIn(ask, lines);
     for (const wanted of lines) {
-      if (roomOf(wanted) >= ask.full_nano) continue;
+      if (roomOf(wanted) >= most) continue;
       const { elsewhere, store_free } = wanted.lease;
       // It had enough when another budget was asked for, and the store has not told of it.
       if (elsewhere === undefined) hope = true;
@@ -498,7 +525,7 @@ export class Leases {
   /** Grants less than was asked for, where that is enough to be worth sending. */
   #takeLess(waiter: Waiter): boolean {
     const { ask, hold, lines } = waiter;
-    const granted = Math.min(ask.full_nano, this.#available(lines));
+    const granted = Math.min(mostIn(ask, lines), this.#available(lines));
     if (granted < ask.least_nano || granted <= 0) return false;
     this.#take(hold, lines, ask, granted);
     waiter.resolve(hold);

@@ -63,7 +63,7 @@ export interface Quirks {
   thinking_or_forced_tool?: boolean;
   /** Wants user and assistant by turns, after system messages at the beginning alone: neighbours of one role are merged (Perplexity). */
   alternating_roles?: boolean;
-  /** Knows no `name` of messages but of tools: it is written in front of the text (Mistral). */
+  /** Reads no `name` of messages but of tools: it is written in front of the text. Default: on, but for OpenAI's models. */
   names_in_text?: boolean;
   /** A JSON format goes without a stream, a JSON schema without tools as well (Groq): answers come whole, the schema gives way. */
   format_alone?: boolean;
@@ -172,7 +172,7 @@ export interface Quirks {
   no_forced_tool?: boolean;
 }
 
-/** What the operator says a provider does with data; `unknown` counts as the worst. */
+/** What a provider does with data, by the operator's word or what it publishes; `unknown` counts as the worst. */
 export interface DataPolicy {
   training: boolean | 'unknown';
   /** Days kept; 0 is zero retention. */
@@ -194,6 +194,8 @@ export interface Provider {
   /** The same for the text of sounds. */
   transcription_dialect?: TranscriptionWire | undefined;
   data_policy: DataPolicy;
+  /** Models that what it publishes is not of, and what holds for them; see `dataPolicyOf`. */
+  data_policy_apart?: { models: RegExp; policy: DataPolicy };
   /** Whether closing the connection ends the provider's work and its bill. */
   abort_stops_billing: boolean;
   /** Where the provider can be asked what came of an attempt, as the sandbox can; undefined: nowhere. */
@@ -207,4 +209,14 @@ export interface Provider {
   headers: Record<string, string>;
   /** The gateway has no credential for it: it serves those alone who bring their own. */
   is_own_only?: true;
+}
+
+/** What a provider does with the data of calls to one of its endpoints. */
+export function dataPolicyOf(
+  { data_policy, data_policy_apart: apart }: Pick<Provider, 'data_policy' | 'data_policy_apart'>,
+  model: { canonical_slug: string },
+  endpoint: { upstream_model: string },
+): DataPolicy {
+  if (apart === undefined) return data_policy;
+  return apart.models.test(`${model.canonical_slug} ${endpoint.upstream_model}`) ? apart.policy : data_policy;
 }

@@ -120,6 +120,7 @@ const laboratories: readonly ProviderRow[] = [
     // https://platform.openai.com/docs/api-reference/chat/create: `max_tokens` is refused by reasoning models.
     quirks: {
       output_bound_field: 'max_completion_tokens',
+      names_in_text: false,
       tool_properties: true,
       allowed_tools: true,
       native_search: 'openai',

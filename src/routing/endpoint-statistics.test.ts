@@ -66,10 +66,17 @@ describe('uptime', () => {
 });
 
 describe('percentiles', () => {
-  test('are listed from ten calls on, to one percent; routing knows them from the first', () => {
+  test('are listed from the first call on, with the number of calls, to one percent', () => {
     const statistics = createEndpointStatistics();
-    for (let n = 1; n < limits.percentile_calls_min; n += 1) statistics.observe('e', streamed(200, 40), T0);
-    expect(statistics.figures('e', T0)).toMatchObject({ latency_last_30m: null, throughput_last_30m: null });
+    expect(statistics.figures('e', T0)).toMatchObject({ latency_last_30m: null, samples_last_30m: 0 });
+    statistics.observe('e', streamed(200, 40), T0);
+    expect(statistics.figures('e', T0)).toMatchObject({
+      latency_last_30m: { p50: expect.closeTo(200, -1), p99: expect.closeTo(200, -1) },
+      throughput_last_30m: { p50: expect.closeTo(40, 0) },
+      samples_last_30m: 1,
+    });
+    for (let n = 2; n < limits.percentile_calls_min; n += 1) statistics.observe('e', streamed(200, 40), T0);
+    expect(statistics.figures('e', T0).samples_last_30m).toBe(limits.percentile_calls_min - 1);
     expect(statistics.performance('e', T0)).toMatchObject({
       latency_ms: { p50: expect.closeTo(200, -1) },
       throughput: { p50: expect.closeTo(40, 0) },

@@ -16,6 +16,8 @@ const AHEAD = 1;
 export interface Figures {
   latency_last_30m: Percentiles | null;
   throughput_last_30m: Percentiles | null;
+  /** How many calls the latency is of. */
+  samples_last_30m: number;
   uptime_last_5m: number | null;
   uptime_last_30m: number | null;
   uptime_last_1d: number | null;
@@ -140,6 +142,7 @@ function round(value: number): number {
 export const NOTHING: Figures = {
   latency_last_30m: null,
   throughput_last_30m: null,
+  samples_last_30m: 0,
   uptime_last_5m: null,
   uptime_last_30m: null,
   uptime_last_1d: null,
@@ -173,16 +176,13 @@ function tells(window: Window, name: 'latency' | 'throughput'): boolean {
   return (sketchOf(window.sketches, name)?.count ?? 0) >= limits.percentile_calls_min;
 }
 
-function percentilesShown(window: Window, name: 'latency' | 'throughput'): Percentiles | null {
-  return tells(window, name) ? percentilesOf(window, name) : null;
-}
-
-/** For the listing: what too few calls tell of is null. */
+/** For the listing. How often an endpoint answers few calls do not tell; how fast it is, the first one does. */
 export function figuresOf(book: Book, now_ms: number): Figures {
   const half_hour = windowOf(book, LONG, now_ms);
   return {
-    latency_last_30m: percentilesShown(half_hour, 'latency'),
-    throughput_last_30m: percentilesShown(half_hour, 'throughput'),
+    latency_last_30m: percentilesOf(half_hour, 'latency'),
+    throughput_last_30m: percentilesOf(half_hour, 'throughput'),
+    samples_last_30m: sketchOf(half_hour.sketches, 'latency')?.count ?? 0,
     uptime_last_5m: uptimeOf(windowOf(book, SHORT, now_ms, false).counts),
     uptime_last_30m: uptimeOf(half_hour.counts),
     uptime_last_1d: uptimeOf(windowOf(book, DAY, now_ms, false).counts),

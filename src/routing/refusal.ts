@@ -2,13 +2,13 @@ import { GatewayError } from '../errors.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { Candidate } from './candidate.ts';
 import type { Plan } from './plan.ts';
-import { laterSteps, type Rule, rules } from './rules.ts';
+import { GUARDRAILS, laterSteps, type Rule, rules } from './rules.ts';
 
 /** No endpoint may serve the request; `plan` shows which were considered, and why each was left out. */
 export class NoEndpoint extends GatewayError {
   readonly plan: Plan;
 
-  constructor(plan: Plan, message: string, metadata: Record<string, unknown>, status: 400 | 404 = 404) {
+  constructor(plan: Plan, message: string, metadata: Record<string, unknown>, status: 400 | 403 | 404 = 404) {
     super(status, message, { metadata });
     this.plan = plan;
   }
@@ -28,7 +28,15 @@ export function refuse(plan: Plan, request: ChatRequest): NoEndpoint {
     metadata['available_providers'] = [...new Set(plan.candidates.map(({ provider }) => provider.slug))];
     metadata['requested_providers'] = request.provider.only;
   }
+  if (isBlocked(plan)) {
+    return new NoEndpoint(plan, `A guardrail blocked the request: ${messageOf(GUARDRAILS, plan)}`, metadata, 403);
+  }
   return new NoEndpoint(plan, messageOf(failed, plan), metadata, told.get(failed)?.status);
+}
+
+/** Whether guardrails alone leave out all endpoints that there are, of every model of the request. */
+function isBlocked({ candidates }: Plan): boolean {
+  return candidates.length > 0 && candidates.every(({ excluded }) => excluded?.step === GUARDRAILS);
 }
 
 function messageOf(failed: string, { requested, candidates }: { requested: string; candidates: Candidate[] }): string {

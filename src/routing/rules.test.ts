@@ -237,7 +237,7 @@ describe('a refusal', () => {
 
   test.each(Object.entries(cases))('of “%s” says what the caller could change', (step, [field, ...given]) => {
     const { status, message, metadata, plan } = refused(...given);
-    expect(status).toBe(step === 'Filter by Context Length' ? 400 : 404);
+    expect(status).toBe({ 'Filter by Context Length': 400, 'Filter by Guardrails': 403 }[step] ?? 404);
     expect(message).toMatch(/\w/);
     expect(metadata).toMatchObject({ failed_routing_step: step, constraint: { field } });
     expect(plan.funnel.find((entry) => entry.endpoint_count === 0)?.step).toBe(step);

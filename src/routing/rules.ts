@@ -1,4 +1,5 @@
 import { invalidField } from '../errors.ts';
+import { dataPolicyOf } from '../providers/provider.ts';
 import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import { isPriced, type Prices } from '../schemas/prices.ts';
 import { type Candidate, pricesOf, tagOf } from './candidate.ts';
@@ -100,6 +101,9 @@ export function isFree(prices: Prices): boolean {
   return isPriced(prices) && Object.entries(prices).every(([name, price]) => name === 'discount' || price === 0);
 }
 
+/** What the guardrails of the caller leave out. */
+export const GUARDRAILS = 'Filter by Guardrails';
+
 /** The rules, in the order in which they are kept. Each stands by itself: another source of a list is another list. */
 export const rules: readonly Rule[] = [
   {
@@ -196,16 +200,6 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    step: 'Filter by Guardrails',
-    message: 'No endpoints available matching your guardrail restrictions and data policy',
-    constraint: {
-      field: 'model',
-      detail: 'name a model that the guardrails of this key allow (GET /models/user lists them)',
-    },
-    applies: ({ restricts }) => restricts !== undefined,
-    reason: (candidate, { restricts }) => restricts?.(candidate),
-  },
-  {
     step: 'Filter by Data Policy',
     message: 'No endpoints found matching your data policy',
     constraint: {
@@ -213,16 +207,18 @@ export const rules: readonly Rule[] = [
       detail: 'allow it, or name a model of a provider that trains on nothing',
     },
     applies: ({ preferences }) => preferences.data_collection === 'deny',
-    reason: ({ provider: { data_policy } }) =>
-      data_policy.training === false ? undefined : 'its provider may train on data',
+    reason: ({ provider, model, endpoint }) =>
+      dataPolicyOf(provider, model, endpoint).training === false ? undefined : 'its provider may train on data',
   },
   {
     step: 'Filter by Zero Data Retention',
     message: 'No endpoints found with zero data retention',
     constraint: { field: 'provider.zdr', detail: 'leave it out, or name a model of a provider that keeps nothing' },
     applies: ({ preferences }) => preferences.zdr === true,
-    reason: ({ provider: { data_policy } }) =>
-      data_policy.retention_days === 0 ? undefined : 'its provider is not known to keep no data',
+    reason: ({ provider, model, endpoint }) =>
+      dataPolicyOf(provider, model, endpoint).retention_days === 0
+        ? undefined
+        : 'its provider is not known to keep no data',
   },
   {
     step: 'Filter by Parameters',
@@ -248,6 +244,17 @@ export const rules: readonly Rule[] = [
     constraint: { field: 'provider.max_price', detail: 'raise it, or name a cheaper model' },
     applies: ({ preferences }) => preferences.max_price != null,
     reason: (candidate, { preferences, needs }) => overPrice(preferences, pricesOf(candidate, needs.prompt_tokens)),
+  },
+  {
+    // Last, so that what it leaves out is left out by nothing else: the refusal depends on that.
+    step: GUARDRAILS,
+    message: 'No endpoints available matching your guardrail restrictions and data policy',
+    constraint: {
+      field: 'model',
+      detail: 'name a model that the guardrails of this key allow (GET /models/user lists them)',
+    },
+    applies: ({ restricts }) => restricts !== undefined,
+    reason: (candidate, { restricts }) => restricts?.(candidate),
   },
 ];
 

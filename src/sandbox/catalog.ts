@@ -121,6 +121,13 @@ const vectors: Readonly<
     prefix: 'text-embedding.',
     takes_images: false,
   },
+  'vertex-content': {
+    name: 'Sandbox Vertex Content',
+    embeddings_dialect: 'vertex-embeddings',
+    path: '/vertex/v1',
+    prefix: 'embedding-maas.',
+    takes_images: true,
+  },
   titan: {
     name: 'Sandbox Titan',
     embeddings_dialect: 'bedrock-embeddings',

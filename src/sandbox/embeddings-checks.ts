@@ -169,6 +169,19 @@ export function vertexProblem(body: JsonObject): string | undefined {
   );
 }
 
+/** https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/projects.locations.publishers.models/embedContent */
+export function vertexContentProblem(body: JsonObject): string | undefined {
+  const { content, embedContentConfig: config = {} } = body;
+  if (objectsOf(isObject(content) ? content['parts'] : undefined).length === 0) return 'content must not be empty';
+  if (!isObject(config)) return 'embedContentConfig must be an object';
+  return (
+    unknownField(body, ['content', 'embedContentConfig']) ??
+    unknownField(config, ['autoTruncate', 'taskType', 'title', 'outputDimensionality']) ??
+    oneOf(config, 'taskType', tasks) ??
+    whole(config, 'outputDimensionality')
+  );
+}
+
 /** https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-titan-embed-text.html */
 export function titanProblem(body: JsonObject): string | undefined {
   if (textOf(body['inputText']) === '') return 'Malformed input request: expected inputText';

@@ -7,6 +7,7 @@ import {
   jinaProblem,
   openaiProblem,
   titanProblem,
+  vertexContentProblem,
   vertexProblem,
   voyageProblem,
 } from './embeddings-checks.ts';
@@ -147,7 +148,8 @@ function wireOf({ path, manners, problem, inputs, dimensions, encode }: VectorWi
 function targetOf(path: RegExp, address: string) {
   const named = decodeURIComponent(path.exec(address)?.[1] ?? '');
   return {
-    model: /(?:titan-embed-[a-z0-9-]*|cohere\.embed-v\d|text-embedding)[.](.*)$/.exec(named)?.[1] ?? named,
+    model:
+      /(?:titan-embed-[a-z0-9-]*|cohere\.embed-v\d|text-embedding|embedding-maas)[.](.*)$/.exec(named)?.[1] ?? named,
     stream: false,
   };
 }
@@ -221,27 +223,44 @@ const cohere = wireOf({
   }),
 });
 
+/** A content of Google's; of one text that text, so that it has the same vector on every wire. */
+function contentInput(content: JsonValue | undefined): JsonValue {
+  const parts = objectsOf(isObject(content) ? content['parts'] : undefined);
+  return parts.length === 1 && typeof parts[0]?.['text'] === 'string' ? parts[0]['text'] : { parts };
+}
+
+/** Tokens of a prompt by their modality, as Google's answers say it. */
+function modalitiesOf(inputs: Input[], tokens: number): JsonObject[] {
+  const image = inputs.reduce((sum, input) => sum + input.image_tokens, 0);
+  return [
+    ...(tokens > image ? [{ modality: 'TEXT', tokenCount: tokens - image }] : []),
+    ...(image > 0 ? [{ modality: 'IMAGE', tokenCount: image }] : []),
+  ];
+}
+
 const gemini = wireOf({
   path: /^\/v1beta\/models\/(?:gemini-3-flash-)?([^/:]+):batchEmbedContents$/,
   manners: geminiGenerateContent,
   problem: geminiProblem,
-  inputs: (body) =>
-    objectsOf(body['requests']).map(({ content }) => {
-      const parts = objectsOf(isObject(content) ? content['parts'] : undefined);
-      return parts.length === 1 && typeof parts[0]?.['text'] === 'string' ? parts[0]['text'] : { parts };
-    }),
+  inputs: (body) => objectsOf(body['requests']).map(({ content }) => contentInput(content)),
   dimensions: (body) => objectsOf(body['requests'])[0]?.['outputDimensionality'],
-  encode: ({ vectors, inputs, tokens }) => {
-    const image = inputs.reduce((sum, input) => sum + input.image_tokens, 0);
-    const details = [
-      ...(tokens > image ? [{ modality: 'TEXT', tokenCount: tokens - image }] : []),
-      ...(image > 0 ? [{ modality: 'IMAGE', tokenCount: image }] : []),
-    ];
-    return {
-      embeddings: vectors.map((values) => ({ values })),
-      usageMetadata: { promptTokenCount: tokens, promptTokenDetails: details },
-    };
-  },
+  encode: ({ vectors, inputs, tokens }) => ({
+    embeddings: vectors.map((values) => ({ values })),
+    usageMetadata: { promptTokenCount: tokens, promptTokenDetails: modalitiesOf(inputs, tokens) },
+  }),
+});
+
+const vertexContent = wireOf({
+  path: /^\/vertex\/v1\/models\/([^/:]+):embedContent$/,
+  manners: openAiChat,
+  problem: vertexContentProblem,
+  inputs: ({ content }) => [contentInput(content)],
+  dimensions: ({ embedContentConfig: config }) => (isObject(config) ? config['outputDimensionality'] : undefined),
+  encode: ({ vectors, inputs, tokens }) => ({
+    embedding: { values: vectors[0] ?? [] },
+    usageMetadata: { promptTokenCount: tokens, promptTokensDetails: modalitiesOf(inputs, tokens) },
+    truncated: false,
+  }),
 });
 
 const vertex = wireOf({
@@ -267,4 +286,4 @@ const titan = wireOf({
 });
 
 /** The wires of embeddings. */
-export const vectorWires: readonly SandboxWire[] = [openai, voyage, jina, cohere, gemini, vertex, titan];
+export const vectorWires: readonly SandboxWire[] = [openai, voyage, jina, cohere, gemini, vertex, vertexContent, titan];

@@ -1,4 +1,5 @@
 import Type, { type Static, type TSchema } from 'typebox';
+import { limits } from '../limits.ts';
 import type { Prices } from './prices.ts';
 
 /** The parameters that a model or an endpoint may say it supports (specification, Model record, Parameter enumeration). */
@@ -98,7 +99,9 @@ export const PublicEndpoint = Type.Object(
     name: Type.String({ description: 'Provider and model: `<provider> | <model id>`.' }),
     model_id: Type.String({ description: 'The permaslug of the model.' }),
     model_name: Type.String(),
-    context_length: Type.Integer(),
+    context_length: Type.Integer({
+      description: `Tokens. Where nothing is known of the endpoint, the model's; of neither, ${limits.context_tokens_assumed}.`,
+    }),
     pricing: Pricing,
     provider_name: Type.String(),
     tag: Type.String({ description: 'Provider slug with an optional variant after a slash.' }),
@@ -119,6 +122,9 @@ export const PublicEndpoint = Type.Object(
     throughput_last_30m: percentiles(
       'Tokens a second: what so many of a hundred calls reach. Null without a credential.',
     ),
+    samples_last_30m: Type.Union([Type.Integer(), Type.Null()], {
+      description: 'How many calls the latency is of: few tell little. Null without a credential.',
+    }),
     uptime_last_5m: uptime('five minutes'),
     uptime_last_30m: uptime('thirty minutes'),
     uptime_last_1d: uptime('day'),

@@ -16,7 +16,7 @@ export function endpointRecords(
   endpoints: readonly Endpoint[],
   { catalog, statistics, is_known }: { catalog: Catalog; statistics: StatisticsOf; is_known: boolean },
 ): PublicEndpoint[] {
-  const hidden = is_known ? {} : { latency_last_30m: null, throughput_last_30m: null };
+  const hidden = is_known ? {} : { latency_last_30m: null, throughput_last_30m: null, samples_last_30m: null };
   return endpoints.flatMap((endpoint) => {
     const provider_name = catalog.provider(endpoint.provider)?.name ?? endpoint.provider;
     const tiers = [undefined, ...Object.keys(endpoint.service_tiers ?? {})];

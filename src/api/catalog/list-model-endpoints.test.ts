@@ -2,8 +2,9 @@ import { Errors } from 'typebox/value';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { KNOWN_SECRET, startCatalogServer } from '../../../test/catalog-server.ts';
 import { buildCatalog, type Catalog } from '../../catalog/catalog.ts';
-import { describeModel } from '../../catalog/describe.ts';
+import { describeEndpoint, describeModel } from '../../catalog/describe.ts';
 import type { Server } from '../../http/server.ts';
+import { NOTHING } from '../../routing/endpoint-windows.ts';
 import { ModelEndpoints } from '../../schemas/model.ts';
 import { listModelEndpoints } from './list-model-endpoints.ts';
 
@@ -43,6 +44,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
       status: '0',
       latency_last_30m: null,
       throughput_last_30m: null,
+      samples_last_30m: null,
       uptime_last_5m: null,
       uptime_last_30m: 99.5,
       uptime_last_1d: 100,
@@ -61,6 +63,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     expect(known.json().data.endpoints[0]).toMatchObject({
       latency_last_30m: { p50: 100, p75: 200, p90: 300, p99: 400 },
       throughput_last_30m: { p50: 50, p75: 40, p90: 30, p99: 20 },
+      samples_last_30m: 120,
     });
   });
 
@@ -99,6 +102,30 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     });
     const [found] = own.models();
     expect(found && describeModel(found).links.details).toBe('/api/v1/models/acme/deep%2Fthought/endpoints');
+  });
+
+  test('an endpoint of unknown context shows its model’s, else the stated default; the model itself null', () => {
+    const lengths = (context_length: number | undefined) => {
+      const model = { id: 'acme/m', context_length, endpoints: [{ provider: 'openai', upstream_model: 'm' }] };
+      const { context_length: _, ...unknown } = model;
+      const own = buildCatalog({
+        bundled: { format: 1, models: [] },
+        config: {
+          bundled_catalog: true,
+          models: [context_length === undefined ? unknown : { ...model, context_length }],
+        },
+        providers: catalog.providers(),
+        created_default: 0,
+      });
+      const [known] = own.models();
+      const shown = describeEndpoint(known!, known!.endpoints[0]!, {
+        provider_name: 'X',
+        statistics: { ...NOTHING, status: '0' },
+      });
+      return [describeModel(known!).context_length, shown.context_length];
+    };
+    expect(lengths(8_000)).toEqual([8_000, 8_000]);
+    expect(lengths(undefined)).toEqual([null, 32_768]);
   });
 
   test('404: an escaped slash is part of the slug', async () => {

@@ -35,3 +35,18 @@ test('GET /endpoints/zdr: the endpoints of providers that keep nothing, of all m
     await gateway.stop();
   }
 });
+
+test('GET /endpoints/zdr: without a word of the operator, what providers publish, but for models that they do not say it of', async () => {
+  const environment = { DEEPINFRA_API_KEY: 'k', OPENAI_API_KEY: 'k', MISTRAL_API_KEY: 'k' };
+  const gateway = await startGateway({ environment });
+  try {
+    const answer = await fetch(`${gateway.base_url}/endpoints/zdr`);
+    const { data } = (await answer.json()) as { data: PublicEndpoint[] };
+    const at = (provider: string) => data.filter(({ provider_name }) => provider_name === provider);
+    expect(at('DeepInfra').length).toBeGreaterThan(5);
+    expect(at('DeepInfra').filter(({ model_id }) => /^(?:google|anthropic)\//.test(model_id))).toEqual([]);
+    expect([...at('OpenAI'), ...at('Mistral')]).toEqual([]);
+  } finally {
+    await gateway.stop();
+  }
+});

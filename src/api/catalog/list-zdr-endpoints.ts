@@ -2,6 +2,7 @@ import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { sendBytes } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
+import { dataPolicyOf } from '../../providers/provider.ts';
 import { PublicEndpoint } from '../../schemas/endpoint.ts';
 import { errors } from '../../schemas/error.ts';
 import { endpointRecords, type StatisticsOf, setEndpointCaching } from './endpoint-records.ts';
@@ -19,7 +20,8 @@ export function listZdrEndpoints(
     schema: {
       operationId: 'listZdrEndpoints',
       tags: ['Catalog'],
-      summary: 'Lists the endpoints of providers that keep no data.',
+      summary:
+        'Lists the endpoints of providers that are known to keep no data: by what the operator says, else by what they publish.',
       response: { 200: Type.Object({ data: Type.Array(PublicEndpoint) }), ...errors(500) },
     },
     handler: async (request, reply) => {
@@ -28,9 +30,10 @@ export function listZdrEndpoints(
       setEndpointCaching(request, reply);
       const bytes = await listings().current(`zdr;${is_known}`, () => {
         const data = source.models().flatMap((model) => {
-          const kept = model.endpoints.filter(
-            ({ provider }) => source.provider(provider)?.data_policy.retention_days === 0,
-          );
+          const kept = model.endpoints.filter((endpoint) => {
+            const provider = source.provider(endpoint.provider);
+            return provider !== undefined && dataPolicyOf(provider, model, endpoint).retention_days === 0;
+          });
           return endpointRecords(model, kept, { catalog: source, statistics, is_known });
         });
         return JSON.stringify({ data });

@@ -180,6 +180,7 @@ function encodeContent(message: Message, field: string, encoding: Encoding): Wir
   const at = blocks.findIndex((block) => block.type === 'text');
   const named = blocks[at];
   if (named !== undefined) blocks[at] = { ...named, text: `${message.name}: ${named['text']}` };
+  else if (message.role === 'user' && blocks.length > 0) blocks.unshift({ type: 'text', text: `${message.name}:` });
   return blocks;
 }
 

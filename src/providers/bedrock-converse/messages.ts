@@ -201,7 +201,8 @@ function encodeOrphan(message: Message, field: string, names: Pairs['names'], en
 function encodeContent(message: Message, field: string, encoding: Encoding): WireBlock[] {
   const blocks = encodeParts(message, field, encoding);
   const points = blocks.length === 0 ? [] : cachePoint(message.cache_control, 'messages', encoding);
-  const named = message.name && blocks.some(isText) ? labelled(`${message.name}:`, blocks) : blocks;
+  const is_named = blocks.some(isText) || (message.role === 'user' && blocks.length > 0);
+  const named = message.name && is_named ? labelled(`${message.name}:`, blocks) : blocks;
   return [...named, ...points];
 }
 

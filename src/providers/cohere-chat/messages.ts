@@ -61,11 +61,13 @@ function encodePrompt(message: Message, field: string, encoding: Encoding): Wire
 }
 
 /** The content of a user or system message, with the speaker's name in front of the first text. */
-function contentOf({ content, name }: Message, field: string, encoding: Encoding): string | WireUserPart[] {
+function contentOf({ role, content, name }: Message, field: string, encoding: Encoding): string | WireUserPart[] {
   const label = name ? `${name}: ` : '';
   if (!Array.isArray(content)) return `${label}${content ?? ''}`;
   const parts = content.flatMap((part, i) => encodeUserPart(part, `${field}.content[${i}]`, encoding) ?? []);
   const first = parts.findIndex((part) => part.type === 'text');
+  if (name && first === -1 && role === 'user' && parts.length > 0)
+    return [{ type: 'text', text: `${name}:` }, ...parts];
   return parts.map((part, i) => (i === first && part.type === 'text' ? { ...part, text: label + part.text } : part));
 }
 

@@ -43,7 +43,8 @@ export const NORMALISED: Report = {
   reason: 'shortened vectors of this model are brought to length one here',
 };
 
-function partsOf(input: EmbeddingInput, prefix: string, media: Media): JsonObject[] {
+/** One input, as a list of parts that make one vector together. */
+export function partsOf(input: EmbeddingInput, prefix: string, media: Media): JsonObject[] {
   if (typeof input === 'string') return [{ text: prefix + input }];
   requireNoTokens(input);
   return input.map((part) => {
@@ -53,7 +54,22 @@ function partsOf(input: EmbeddingInput, prefix: string, media: Media): JsonObjec
   });
 }
 
-function usageOf(value: JsonValue | undefined): TokenClasses | undefined {
+/** What the inputs are for, as a model is told it: as a field, or in front of each text. */
+export function purposeFor(
+  model: string,
+  input_type: string | undefined,
+  report: Report[],
+): { prefix: string; task: string | undefined } {
+  if (!TASK_IN_TEXT.test(model)) return { prefix: '', task: wordFor(TASKS, input_type) };
+  const purpose = purposeOf(input_type);
+  if (input_type !== undefined && purpose === undefined) {
+    report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no such task' });
+  }
+  return { prefix: purpose === undefined ? '' : PREFIXES[purpose], task: undefined };
+}
+
+/** What an answer of Google's says of its prompt. */
+export function usageOf(value: JsonValue | undefined): TokenClasses | undefined {
   const told = asObject(value);
   const tokens = countOf(told?.['promptTokenCount']);
   if (tokens === undefined) return undefined;
@@ -75,13 +91,7 @@ export const geminiEmbeddings: EmbeddingDialect = {
   encodeRequest({ inputs, dimensions, input_type, user }, { upstream_model }, media) {
     const report: Report[] = [];
     const model = upstream_model.startsWith('models/') ? upstream_model : `models/${upstream_model}`;
-    const in_text = TASK_IN_TEXT.test(model);
-    const purpose = purposeOf(input_type);
-    const prefix = in_text && purpose !== undefined ? PREFIXES[purpose] : '';
-    const task = in_text ? undefined : wordFor(TASKS, input_type);
-    if (in_text && input_type !== undefined && purpose === undefined) {
-      report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no such task' });
-    }
+    const { prefix, task } = purposeFor(model, input_type, report);
     if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
     const requests = inputs.map((input) => ({
       model,

@@ -212,9 +212,37 @@ describe('vertex-embeddings', () => {
     });
   });
 
+  test('models after the first of Gemini are asked by embedContent, for one vector of all parts of an input', () => {
+    const request = { inputs: [both], dimensions: 768, input_type: 'query' };
+    expect(encode('vertex-embeddings', 'gemini-embedding-2', request)).toMatchObject({
+      path: '/models/gemini-embedding-2:embedContent',
+      body: {
+        content: {
+          parts: [
+            { text: 'task: search result | query: look' },
+            { inlineData: { mimeType: 'image/png', data: 'QUJD' } },
+          ],
+        },
+        embedContentConfig: { outputDimensionality: 768 },
+      },
+      report: [],
+    });
+    expect(encode('vertex-embeddings', 'multilingual-e5-large-maas', { inputs: ['one'], input_type: 'query' })).toEqual(
+      {
+        path: '/models/multilingual-e5-large-maas:embedContent',
+        headers: {},
+        body: { content: { parts: [{ text: 'one' }] }, embedContentConfig: { taskType: 'RETRIEVAL_QUERY' } },
+        report: [],
+      },
+    );
+    expect(encode('vertex-embeddings', 'gemini-embedding-001', { inputs: ['one'] }).path).toMatch(/:predict$/);
+    expect(() => encode('vertex-embeddings', 'gemini-embedding-2', { inputs: [linked] })).toThrow(GatewayError);
+  });
+
   test('Gemini takes one text a request', () => {
     const { batch } = embeddingDialects['vertex-embeddings'];
-    expect(batch(endpoint('gemini-embedding-001'), [])).toEqual({ inputs_max: 1 });
+    for (const model of ['gemini-embedding-001', 'gemini-embedding-2', 'multilingual-e5-large-maas'])
+      expect(batch(endpoint(model), [])).toEqual({ inputs_max: 1 });
     expect(batch(endpoint('text-embedding-005'), [])).toEqual({ inputs_max: 250, tokens_max: 20_000 });
   });
 

@@ -81,6 +81,21 @@ describe('what an answer says', () => {
     expect(usage).toEqual({ in_uncached: 5 });
   });
 
+  test('Vertex: one vector of embedContent, with its usage', () => {
+    const usageMetadata = {
+      promptTokenCount: 260,
+      promptTokensDetails: [
+        { modality: 'TEXT', tokenCount: 2 },
+        { modality: 'IMAGE', tokenCount: 258 },
+      ],
+    };
+    expect(decode('vertex-embeddings', { embedding: { values: [1, 0] }, usageMetadata })).toEqual({
+      vectors: [[1, 0]],
+      usage: { in_uncached: 2, in_image: 258 },
+    });
+    expect(decode('vertex-embeddings', { embedding: { values: ['1'] } })).toEqual({ vectors: [undefined] });
+  });
+
   test('images are counted apart where the wire tells', () => {
     const modalities = [
       { modality: 'TEXT', tokenCount: 2 },

@@ -1,7 +1,8 @@
 /**
- * Embeddings by `predict` on Vertex AI: texts
+ * Embeddings on Vertex AI. By `predict`: texts
  * (https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/text-embeddings-api), and one text or one image
- * (https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/multimodal-embeddings-api).
+ * (https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/multimodal-embeddings-api). By `embedContent`: one list of
+ * parts a request (https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/projects.locations.publishers.models/embedContent).
  */
 import { GatewayError } from '../../errors.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -9,12 +10,18 @@ import type { Media, Report } from '../dialect.ts';
 import { asArray, asObject } from '../json-shape.ts';
 import { bodyOf, countOf } from './answer.ts';
 import type { EmbeddingDialect, EmbeddingInput } from './dialect.ts';
-import { isUnnormalised, NORMALISED, TASKS } from './gemini.ts';
+import { isUnnormalised, NORMALISED, partsOf, purposeFor, TASKS, usageOf } from './gemini.ts';
 import { imageBytes, imagesToFetch, requireNoTokens, textsOnly } from './parts.ts';
 import { wordFor } from './purpose.ts';
 import { readVector } from './vector.ts';
 
 const MULTIMODAL = /multimodalembedding/;
+
+/**
+ * Models of `embedContent`: every one of Gemini but the first, and open models that Google serves. The others know `predict` alone
+ * (https://github.com/googleapis/python-genai, `t_is_vertex_embed_content_model`).
+ */
+const EMBEDS_CONTENT = /gemini(?!-embedding-001)|maas/;
 
 /** Text and image of one instance make two vectors there, so that one that is joint cannot be had. */
 function instanceOf(input: EmbeddingInput, media: Media): JsonObject {
@@ -30,18 +37,39 @@ function instanceOf(input: EmbeddingInput, media: Media): JsonObject {
 
 export const vertexEmbeddings: EmbeddingDialect = {
   wire: 'vertex-embeddings',
-  reserved: new Set(['instances', 'parameters.outputDimensionality', 'parameters.dimension']),
+  reserved: new Set([
+    'instances',
+    'parameters.outputDimensionality',
+    'parameters.dimension',
+    'content',
+    'embedContentConfig.outputDimensionality',
+  ]),
   requiredMedia: imagesToFetch,
   batch({ upstream_model }) {
-    // One text a request (Gemini), 250 texts of 20,000 tokens in all (others).
-    if (/gemini/.test(upstream_model) || MULTIMODAL.test(upstream_model)) return { inputs_max: 1 };
+    // One input a request (Gemini and `embedContent`), 250 texts of 20,000 tokens in all (others).
+    const is_single = [/gemini/, MULTIMODAL, EMBEDS_CONTENT].some((pattern) => pattern.test(upstream_model));
+    if (is_single) return { inputs_max: 1 };
     return { inputs_max: 250, tokens_max: 20_000 };
   },
 
   encodeRequest({ inputs, dimensions, input_type, user }, { upstream_model }, media) {
     const report: Report[] = [];
     if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
-    const path = `/models/${encodeURIComponent(upstream_model)}:predict`;
+    const model_path = `/models/${encodeURIComponent(upstream_model)}`;
+    if (EMBEDS_CONTENT.test(upstream_model)) {
+      const [input] = inputs;
+      const { prefix, task } = purposeFor(upstream_model, input_type, report);
+      const config = {
+        ...(task === undefined ? {} : { taskType: task }),
+        ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),
+      };
+      const body = {
+        content: { parts: partsOf(input ?? '', prefix, media) },
+        ...(Object.keys(config).length === 0 ? {} : { embedContentConfig: config }),
+      };
+      return { path: `${model_path}:embedContent`, headers: {}, body, report };
+    }
+    const path = `${model_path}:predict`;
     if (MULTIMODAL.test(upstream_model)) {
       if (input_type !== undefined) {
         report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no tasks' });
@@ -67,6 +95,11 @@ export const vertexEmbeddings: EmbeddingDialect = {
 
   decodeResponse(value) {
     const body = bodyOf(value);
+    const embedding = asObject(body['embedding']);
+    if (embedding !== undefined) {
+      const usage = usageOf(body['usageMetadata']);
+      return { vectors: [readVector(embedding['values'])], ...(usage === undefined ? {} : { usage }) };
+    }
     let tokens: number | undefined = 0;
     const vectors = asArray(body['predictions']).map((item) => {
       const prediction = asObject(item) ?? {};

@@ -170,6 +170,7 @@ function encodeContent(message: Message, field: string, encoding: Encoding): Wir
   const at = parts.findIndex(({ text }) => text !== undefined);
   const named = parts[at];
   if (named !== undefined) parts[at] = { ...named, text: `${message.name}: ${named.text}` };
+  else if (message.role === 'user' && parts.length > 0) parts.unshift({ text: `${message.name}:` });
   return parts;
 }
 

@@ -101,14 +101,15 @@ function encodeMessage(encoding: Encoding, message: Message, i: number, media: J
   return copy ?? source;
 }
 
-/** The speaker's name in front of the first text. */
+/** The speaker's name in front of the first text; before all else where there is none. */
 function named(content: JsonValue | Message['content'], name: string): JsonValue | Message['content'] {
   if (typeof content === 'string') return `${name}: ${content}`;
   if (!Array.isArray(content)) return content;
   const parts = content as JsonValue[];
   const at = parts.findIndex(isTextPart);
   const first = parts[at];
-  return isTextPart(first) ? parts.with(at, { ...first, text: `${name}: ${first.text}` }) : parts;
+  if (!isTextPart(first)) return parts.length === 0 ? parts : [{ type: 'text', text: `${name}:` }, ...parts];
+  return parts.with(at, { ...first, text: `${name}: ${first.text}` });
 }
 
 function roleOf(message: Message, quirks: Quirks): string {

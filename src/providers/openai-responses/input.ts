@@ -135,6 +135,9 @@ function encodeMessage(message: Message, field: string, encoding: Encoding): Wir
   const outside = encoded.filter(({ type }) => !INPUT_CONTENT.has(type));
   const at = inside.findIndex(({ type }) => type === 'input_text');
   if (prefix !== '' && at !== -1) inside[at] = { ...inside[at], text: prefix + asText(inside[at]!['text']) };
+  else if (prefix !== '' && role === 'user' && inside.length > 0) {
+    inside.unshift({ type: 'input_text', text: prefix.trimEnd() });
+  }
   // A message of nothing else is none.
   if (inside.length === 0 && outside.length > 0) return outside;
   return [{ ...rest, type: 'message', role, content: inside }, ...outside];

@@ -1,0 +1,38 @@
+import type { Endpoint } from '../catalog/model.ts';
+import { limits } from '../limits.ts';
+import { contentsOf } from '../schemas/contents.ts';
+import type { ChatRequest } from '../schemas/inner.ts';
+
+/** The output bound of a request that names none, and where it comes from, in the words of a report. */
+export interface DefaultBound {
+  tokens: number;
+  source: string;
+}
+
+/** Tokens of the context beside a prompt: each character may be one, and tools, schemas and media are not looked at. */
+function spareContext(request: ChatRequest, context_length: number): number {
+  const { chars, has_more } = contentsOf(request);
+  const spare = context_length - chars - limits.template_tokens_max - limits.template_tools_tokens_max;
+  const is_counted = !has_more && !request.tools?.length && request.response_format == null;
+  return is_counted ? spare : Math.min(spare, Math.floor(context_length / 2));
+}
+
+/**
+ * What the model itself makes at most: many servers refuse a bound that its context has no room for beside the prompt. Where a prompt
+ * seems to leave less than the smallest default, that is asked for: characters are more than tokens.
+ */
+export function defaultBound(
+  request: ChatRequest,
+  { max_completion_tokens, context_length }: Pick<Endpoint, 'max_completion_tokens' | 'context_length'>,
+): DefaultBound {
+  if (context_length === undefined) {
+    if (max_completion_tokens !== undefined) return { tokens: max_completion_tokens, source: "the model's own" };
+    return { tokens: limits.output_tokens_unknown, source: "the default, since the model's own is not known" };
+  }
+  const least = Math.min(limits.output_tokens_default, Math.ceil(context_length / 2));
+  const room = Math.max(spareContext(request, context_length), least);
+  if (max_completion_tokens !== undefined && max_completion_tokens <= room) {
+    return { tokens: max_completion_tokens, source: "the model's own" };
+  }
+  return { tokens: room, source: "what the model's context leaves" };
+}
