@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { type Environment, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
-import { toNano, toUsd } from '../schemas/money.ts';
+import { parseUsd, toNano, toUsd } from '../schemas/money.ts';
 import { isStorable } from '../schemas/text.ts';
 import { activityStore } from '../storage/activity.ts';
 import { creditStore } from '../storage/credits.ts';
@@ -14,12 +14,6 @@ const USAGE = `Usage: model-gateway credits grant USD --reason TEXT [--config FI
 
 Without any grant the organization spends without bound. With one, all that it ever spent counts against the sum of grants.
 `;
-
-/** A positive amount of USD on the command line, in nano-USD; undefined where it is none, or more than fits. */
-export function parseUsd(text: string): number | undefined {
-  if (!/^\d{1,7}(\.\d{1,9})?$/.test(text)) return undefined;
-  return Number(text) <= limits.usd_max ? toNano(Number(text)) : undefined;
-}
 
 /** Nano-USD for people, exact. */
 export function tellUsd(nano: number): string {

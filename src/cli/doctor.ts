@@ -2,14 +2,11 @@ import { accessSync, constants, readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
 import { type Config, type Environment, loadConfig, readBundledCatalog } from '../config.ts';
-import { routerOf } from '../inference/requested-models.ts';
-import { latestModels } from '../routing/families.ts';
-import { AUTO } from '../routing/router-models.ts';
-import { resolveVariant } from '../routing/variants.ts';
 import { DATABASE_FILE } from '../storage/database.ts';
 import { storeFault } from '../storage/store-fault.ts';
 import { exposedFiles } from './data-dir-modes.ts';
 import { describeConfig } from './described-config.ts';
+import { unservedNames } from './unserved-names.ts';
 
 /** What the doctor found outside the configuration. */
 export interface Findings {
@@ -45,7 +42,7 @@ export function doctor(config: Config, { catalog, data_dir, exposed }: Findings)
     `Models: ${catalog.models().length}, with ${catalog.endpoints().length} endpoints` +
       `${unpriced.length === 0 ? '' : `, ${unpriced.length} of them without a known price`}`,
     ...(config.sandbox ? ['The sandbox is served: its models are sandbox/echo and others.'] : []),
-    ...unserved(config, catalog),
+    ...unservedNames(config, catalog).map((warning) => `Warning: ${warning}`),
     ...config.warnings.map((warning) => `Warning: ${warning}`),
     ...(exposed.length === 0
       ? []
@@ -54,31 +51,6 @@ export function doctor(config: Config, { catalog, data_dir, exposed }: Findings)
         ]),
     '',
   ].join('\n');
-}
-
-/** Names of the configuration that stand for nothing. */
-function unserved({ default_model, routing }: Config, catalog: Catalog): string[] {
-  const latest = latestModels(catalog.models());
-  const has = (id: string) => catalog.find(id) !== undefined;
-  const router = (id: string) => {
-    const found = routerOf(id);
-    const among = found === AUTO ? routing.auto_models : routing.free_models;
-    return among === undefined ? undefined : found;
-  };
-  const isServed = (name: string) =>
-    resolveVariant<object | string>(name, (id) => catalog.find(id) ?? router(id) ?? latest.get(id)) !== undefined;
-  const free = routing.free_models === 'all' ? [] : (routing.free_models ?? []);
-  const missing: (readonly [string, string])[] = [
-    ...(default_model === undefined || isServed(default_model)
-      ? []
-      : [['GATEWAY_DEFAULT_MODEL', default_model] as const]),
-    ...(routing.auto_models ?? []).filter((id) => !has(id)).map((id) => ['routing.auto_models', id] as const),
-    ...free.filter((id) => !has(id)).map((id) => ['routing.free_models', id] as const),
-    ...[...routing.users].flatMap(([user, { default_text_model: name }]) =>
-      name === undefined || isServed(name) ? [] : [[`routing.users.${user}`, name] as const],
-    ),
-  ];
-  return missing.map(([where, name]) => `Warning: ${where} names ${name}, which no provider that is on serves`);
 }
 
 function table(rows: (readonly [string, string])[]): string[] {

@@ -2,11 +2,11 @@ import { parseArgs } from 'node:util';
 import { liveNode, releaseNode } from '../api/ledger/release-node.ts';
 import { type Config, type Environment, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
-import { toUsd } from '../schemas/money.ts';
+import { parseUsd, toUsd } from '../schemas/money.ts';
 import { isUniqueViolation } from '../storage/database.ts';
 import { type LedgerNode, ledgerOperations } from '../storage/ledger-operations.ts';
 import { type Verification, verifyLedger } from '../storage/verify-ledger.ts';
-import { parseUsd, tellUsd } from './credits.ts';
+import { tellUsd } from './credits.ts';
 import { systemClock } from './system-clock.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
