@@ -1,12 +1,21 @@
 import { accessSync, constants, readdirSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
-import { type Config, type Environment, loadConfig, readBundledCatalog } from '../config.ts';
+import { type Config, loadConfig, readBundledCatalog } from '../config.ts';
 import { DATABASE_FILE } from '../storage/database.ts';
 import { storeFault } from '../storage/store-fault.ts';
+import type { CheckedProvider } from './check-providers.ts';
+import { type Command, common, printJson, readArguments } from './command.ts';
 import { exposedFiles } from './data-dir-modes.ts';
 import { describeConfig } from './described-config.ts';
 import { unservedNames } from './unserved-names.ts';
+import { addSandbox } from './with-sandbox.ts';
+
+const usage = `Usage: model-gateway doctor [--check] [--json] [--config FILE]
+
+Prints what is configured, which providers are on, and what will not work, without any secret. Ends with 1 if anything will not.
+  --check  also sends each provider that is on one short request to one of its cheapest models, which costs a small part of a cent
+           and is in no record of the gateway; a provider that does not answer is a fault
+`;
 
 /** What the doctor found outside the configuration. */
 export interface Findings {
@@ -15,10 +24,34 @@ export interface Findings {
   data_dir: string;
   /** Files in it that other users of the machine may read. */
   exposed: readonly string[];
+  /** What providers answered; undefined: they were not called. */
+  checked?: readonly CheckedProvider[];
+}
+
+/** What of the configuration and its surroundings will not work, a sentence each. */
+export function faultsOf(config: Config, { catalog, data_dir, exposed, checked = [] }: Findings): string[] {
+  const failed = checked.flatMap(({ provider, failure }) =>
+    failure === undefined ? [] : [`Provider "${provider}" does not answer: ${failure}`],
+  );
+  return [
+    ...unservedNames(config, catalog),
+    ...config.warnings,
+    ...(data_dir.startsWith('not usable') || data_dir === 'not writable'
+      ? [`The data directory ${config.data_dir} is ${data_dir}`]
+      : []),
+    ...(exposed.length === 0
+      ? []
+      : [
+          `other users of this machine may read ${exposed.length} files of the data directory, such as ${exposed[0]}; the next start of the gateway takes their rights`,
+        ]),
+    ...failed,
+  ];
 }
 
 /** What is configured and what will not work, as text, without any secret. */
-export function doctor(config: Config, { catalog, data_dir, exposed }: Findings): string {
+export function doctor(config: Config, findings: Findings): string {
+  const { catalog, data_dir, checked } = findings;
+  const faults = faultsOf(config, findings);
   const counts = Map.groupBy(catalog.endpoints(), ({ provider }) => provider);
   const unpriced = catalog
     .endpoints()
@@ -42,15 +75,20 @@ export function doctor(config: Config, { catalog, data_dir, exposed }: Findings)
     `Models: ${catalog.models().length}, with ${catalog.endpoints().length} endpoints` +
       `${unpriced.length === 0 ? '' : `, ${unpriced.length} of them without a known price`}`,
     ...(config.sandbox ? ['The sandbox is served: its models are sandbox/echo and others.'] : []),
-    ...unservedNames(config, catalog).map((warning) => `Warning: ${warning}`),
-    ...config.warnings.map((warning) => `Warning: ${warning}`),
-    ...(exposed.length === 0
-      ? []
-      : [
-          `Warning: other users of this machine may read ${exposed.length} files of the data directory, such as ${exposed[0]}; the next start of the gateway takes their rights`,
-        ]),
+    ...(checked === undefined ? [] : ['', 'Providers that were called:', ...table(checked.map(rowOf))]),
+    '',
+    ...faults.map((fault) => `Warning: ${fault}`),
+    faults.length === 0
+      ? 'Nothing is wrong.'
+      : `${faults.length} ${faults.length === 1 ? 'thing needs' : 'things need'} attention.`,
     '',
   ].join('\n');
+}
+
+function rowOf({ provider, model, ms, cost, failure, skipped }: CheckedProvider): [string, string] {
+  if (skipped !== undefined) return [provider, `not called: ${skipped}`];
+  if (failure !== undefined) return [provider, `FAILS: ${model}: ${failure}`];
+  return [provider, `answers: ${model} in ${ms} ms${cost === undefined ? '' : `, $${cost}`}`];
 }
 
 function table(rows: (readonly [string, string])[]): string[] {
@@ -58,20 +96,55 @@ function table(rows: (readonly [string, string])[]): string[] {
   return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`);
 }
 
-/** The command `doctor`. Gives the exit code; throws a `ConfigError` when the configuration is wrong. */
-export async function runDoctor(args: string[], environment: Environment): Promise<number> {
-  const { values } = parseArgs({ args, options: { config: { type: 'string' } } });
-  const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
-  const catalog = buildCatalog({
+/** What `--json` prints: the same, for programs. */
+function describedForPrograms(config: Config, findings: Findings) {
+  const { catalog, data_dir, checked } = findings;
+  return {
+    settings: Object.fromEntries(describeConfig(config).map(({ title, rows }) => [title, Object.fromEntries(rows)])),
+    data_directory: data_dir,
+    providers_on: config.providers.map(({ slug, name, dialect, credential }) => ({
+      slug,
+      name,
+      dialect,
+      has_credential: credential !== undefined,
+      endpoints: catalog.endpoints().filter(({ provider }) => provider === slug).length,
+    })),
+    providers_off: config.providers_off,
+    models: catalog.models().length,
+    endpoints: catalog.endpoints().length,
+    ...(checked === undefined ? {} : { checked }),
+    faults: faultsOf(config, findings),
+  };
+}
+
+/** The catalog as a gateway of this configuration has it, without its sandbox running. */
+function catalogFor(config: Config): Catalog {
+  const whole = config.sandbox ? addSandbox(config, 'http://127.0.0.1:9') : config;
+  return buildCatalog({
     bundled: readBundledCatalog(),
-    config,
-    providers: config.providers,
+    config: whole,
+    providers: whole.providers,
     created_default: config.loaded_at,
   });
-  const exposed = exposedFiles(config.data_dir).map(({ path }) => path);
-  process.stdout.write(doctor(config, { catalog, data_dir: await stateOf(config), exposed }));
-  return 0;
 }
+
+/** `model-gateway doctor`; throws a `ConfigError` when the configuration is wrong. */
+export const doctorCommand: Command = {
+  usage,
+  async run(args, environment) {
+    const { values } = readArguments({ args, options: { ...common, check: { type: 'boolean', default: false } } });
+    const config = loadConfig(environment, { config_file: values.config });
+    const findings: Findings = {
+      catalog: catalogFor(config),
+      data_dir: await stateOf(config),
+      exposed: exposedFiles(config.data_dir).map(({ path }) => path),
+      ...(values.check ? { checked: await (await import('./check-providers.ts')).checkProviders(config) } : {}),
+    };
+    if (values.json) printJson(describedForPrograms(config, findings));
+    else process.stdout.write(doctor(config, findings));
+    return faultsOf(config, findings).length === 0 ? 0 : 1;
+  },
+};
 
 async function stateOf({ data_dir: path, database_url }: Config): Promise<string> {
   try {

@@ -5,28 +5,42 @@ import type { Config } from '../config.ts';
 /** Older models may be dearer, or about to be retired. */
 const NEWEST = 12;
 
+/** A short request, in tokens. */
+const PROMPT = 20;
+const ANSWER = 16;
+
+/** What a short request to an endpoint may cost, pico-USD; undefined: its price is not known. */
+function costOf({ pricing: { prompt, completion, request = 0 } }: Endpoint): number | undefined {
+  return prompt === undefined || completion === undefined ? undefined : request + PROMPT * prompt + ANSWER * completion;
+}
+
+function leastCostOf(endpoints: readonly Endpoint[]): number | undefined {
+  const costs = endpoints.map(costOf).filter((cost) => cost !== undefined);
+  return costs.length === 0 ? undefined : Math.min(...costs);
+}
+
 /**
- * A model for a first request: the sandbox's, the one of `GATEWAY_DEFAULT_MODEL`, or the cheapest of the newest that write texts.
- * Undefined: none can be called.
+ * The cheapest of the newest models that take texts and give what `output` says; `provider`: at this one. Undefined: there is none
+ * of a known price.
  */
-export function exampleModel(config: Pick<Config, 'sandbox' | 'default_model'>, catalog: Catalog): string | undefined {
-  const { default_model } = config;
+export function cheapModel(
+  catalog: Pick<Catalog, 'models'>,
+  output: 'text' | 'embeddings',
+  provider?: string,
+): Model | undefined {
+  const priced = catalog.models().flatMap((model) => {
+    const { input_modalities, output_modalities, is_expired, endpoints } = model;
+    const is_fit = input_modalities.includes('text') && output_modalities.join() === output && is_expired !== true;
+    const cost = is_fit
+      ? leastCostOf(endpoints.filter((endpoint) => provider === undefined || endpoint.provider === provider))
+      : undefined;
+    return cost === undefined ? [] : [{ model, cost }];
+  });
+  return priced.slice(0, NEWEST).sort((a, b) => a.cost - b.cost)[0]?.model;
+}
+
+/** A model for a first request: that of `GATEWAY_DEFAULT_MODEL`, the sandbox's, or a cheap one. Undefined: none is known. */
+export function exampleModel({ default_model }: Pick<Config, 'default_model'>, catalog: Catalog): string | undefined {
   if (default_model !== undefined && catalog.find(default_model) !== undefined) return default_model;
-  // A worker's configuration has its parent's sandbox among the providers.
-  if (catalog.find('sandbox/story') !== undefined) return 'sandbox/story';
-  const writers = catalog.models().filter((model) => writesText(model) && model.is_expired !== true);
-  const newest = writers.filter((model) => priceOf(model) !== undefined).slice(0, NEWEST);
-  const cheapest = newest.sort((a, b) => (priceOf(a) ?? 0) - (priceOf(b) ?? 0));
-  return (cheapest[0] ?? writers[0])?.id;
-}
-
-/** Models that search, draw or speak may want more than a text. */
-function writesText({ input_modalities, output_modalities }: Model): boolean {
-  return input_modalities.includes('text') && output_modalities.length === 1 && output_modalities[0] === 'text';
-}
-
-/** What the cheapest endpoint asks for a token of output; undefined: no endpoint says. */
-function priceOf({ endpoints }: Model): number | undefined {
-  const prices = endpoints.map(({ pricing }: Endpoint) => pricing.completion).filter((price) => price !== undefined);
-  return prices.length === 0 ? undefined : Math.min(...prices);
+  return catalog.find('sandbox/story')?.id ?? cheapModel(catalog, 'text')?.id;
 }

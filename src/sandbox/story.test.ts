@@ -19,7 +19,8 @@ test('a story of the usual length is whole, whatever its seed', () => {
   expect(story_tokens).toBe(200);
   for (let seed = 0; seed < 200; seed += 1) {
     const story = storyTokens(`seed ${seed}`, story_tokens).join('');
-    expect(story).toMatch(/^The winter storm [^]+ still brings the kite\.$/);
+    expect(story).toMatch(/^The winter storm /);
+    expect(story).toMatch(/ still brings the kite\.$/);
   }
   expect(storyTokens('once', story_tokens + 1).at(-1)).toBe('\n\nThe');
 });

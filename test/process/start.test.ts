@@ -230,7 +230,11 @@ test('commands and options that do not exist are told with the usage, and end wi
   const bin = join(import.meta.dirname, '../../bin/model-gateway.cjs');
   for (const [args, code, said] of [
     [['fly'], 2, /There is no command 'fly'/],
-    [['serve', '--wings'], 1, /--wings/],
+    [['serve', '--workes', '2'], 2, /^There is no option --workes; did you mean "--workers"\?$/m],
+    [['serve', '--port', 'http'], 2, /--port takes a number from 0 to 65535, not 'http'/],
+    [['serve', '--port'], 2, /--port needs a value/],
+    [['keys', 'create', '--name', '--limit', '5'], 2, /--name needs a value/],
+    [['doctor', 'all'], 2, /'all' is not expected here/],
     [['--workers', '0'], 2, /--workers takes a number from 1/],
     [['serve', '--config', '/nowhere/gateway.yaml'], 1, /\/nowhere\/gateway\.yaml cannot be read \(ENOENT\)/],
     [['backup', '/tmp/x.db'], 1, /There is no embedded store/],
