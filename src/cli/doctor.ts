@@ -20,6 +20,8 @@ Prints what is configured, which providers are on, and what will not work, witho
 /** What the doctor found outside the configuration. */
 export interface Findings {
   catalog: Catalog;
+  /** The same with the sandbox's models, where it is served. */
+  served?: Catalog;
   /** What is to be said of it. */
   data_dir: string;
   /** Files in it that other users of the machine may read. */
@@ -29,12 +31,13 @@ export interface Findings {
 }
 
 /** What of the configuration and its surroundings will not work, a sentence each. */
-export function faultsOf(config: Config, { catalog, data_dir, exposed, checked = [] }: Findings): string[] {
+function faultsOf(config: Config, findings: Findings): string[] {
+  const { catalog, served = catalog, data_dir, exposed, checked = [] } = findings;
   const failed = checked.flatMap(({ provider, failure }) =>
     failure === undefined ? [] : [`Provider "${provider}" does not answer: ${failure}`],
   );
   return [
-    ...unservedNames(config, catalog),
+    ...unservedNames(config, served),
     ...config.warnings,
     ...(data_dir.startsWith('not usable') || data_dir === 'not writable'
       ? [`The data directory ${config.data_dir} is ${data_dir}`]
@@ -117,15 +120,9 @@ function describedForPrograms(config: Config, findings: Findings) {
   };
 }
 
-/** The catalog as a gateway of this configuration has it, without its sandbox running. */
 function catalogFor(config: Config): Catalog {
-  const whole = config.sandbox ? addSandbox(config, 'http://127.0.0.1:9') : config;
-  return buildCatalog({
-    bundled: readBundledCatalog(),
-    config: whole,
-    providers: whole.providers,
-    created_default: config.loaded_at,
-  });
+  const { providers, loaded_at: created_default } = config;
+  return buildCatalog({ bundled: readBundledCatalog(), config, providers, created_default });
 }
 
 /** `model-gateway doctor`; throws a `ConfigError` when the configuration is wrong. */
@@ -136,6 +133,7 @@ export const doctorCommand: Command = {
     const config = loadConfig(environment, { config_file: values.config });
     const findings: Findings = {
       catalog: catalogFor(config),
+      served: catalogFor(config.sandbox ? addSandbox(config, 'http://127.0.0.1:9') : config),
       data_dir: await stateOf(config),
       exposed: exposedFiles(config.data_dir).map(({ path }) => path),
       ...(values.check ? { checked: await (await import('./check-providers.ts')).checkProviders(config) } : {}),
