@@ -85,7 +85,7 @@ function failureText(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
   switch (code) {
     case 'EADDRINUSE':
-      return `The address is in use by another process (${error.message}). Set GATEWAY_PORT to another port.`;
+      return `The address is in use by another process (${error.message}). Set GATEWAY_PORT to another port, or start with --port.`;
     case 'EADDRNOTAVAIL':
       return `This machine does not have the address (${error.message}). Set GATEWAY_HOST to one that it has.`;
     case 'ENOTFOUND':
