@@ -78,7 +78,9 @@ export function doctor(config: Config, findings: Findings): string {
     `Models: ${catalog.models().length}, with ${catalog.endpoints().length} endpoints` +
       `${unpriced.length === 0 ? '' : `, ${unpriced.length} of them without a known price`}`,
     ...(config.sandbox ? ['The sandbox is served: its models are sandbox/echo and others.'] : []),
-    ...(checked === undefined ? [] : ['', `Providers that were called:${checked.length === 0 ? ' none is on' : ''}`, ...table(checked.map(rowOf))]),
+    ...(checked === undefined
+      ? []
+      : ['', `Providers that were called:${checked.length === 0 ? ' none is on' : ''}`, ...table(checked.map(rowOf))]),
     '',
     ...faults.map((fault) => `Warning: ${fault}`),
     faults.length === 0
