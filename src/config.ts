@@ -8,6 +8,7 @@ import { withVectorModels } from './catalog/vector-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
 import { ConfigError, didYouMean, readEach } from './config/config-error.ts';
 import { logLevels, type ProbesSection, type TimeoutsSection } from './config/file-schema.ts';
+import { type FirstKeysConfig, readFirstKeys } from './config/first-keys.ts';
 import { type GuardrailsConfig, readGuardrails } from './config/guardrails.ts';
 import { type HttpConfig, readHttp } from './config/http.ts';
 import { type LedgerConfig, readLedger } from './config/ledger.ts';
@@ -48,6 +49,7 @@ export interface Config {
   /** Whether the file is read again when it changes. */
   config_watch: boolean;
   management_key: string | undefined;
+  first_keys: FirstKeysConfig;
   secret: string | undefined;
   body_bytes_max: number;
   http: HttpConfig;
@@ -109,6 +111,9 @@ const settings = [
   'GATEWAY_CONFIG',
   'GATEWAY_CONFIG_WATCH',
   'GATEWAY_MANAGEMENT_KEY',
+  'GATEWAY_FIRST_KEY',
+  'GATEWAY_FIRST_KEY_LIMIT',
+  'GATEWAY_PRINT_KEYS',
   'GATEWAY_SECRET',
   'GATEWAY_METRICS_TOKEN',
   'GATEWAY_BODY_BYTES_MAX',
@@ -198,6 +203,7 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
     config_file,
     config_watch: choice(environment, 'GATEWAY_CONFIG_WATCH', ['on', 'off'] as const) !== 'off',
     management_key: longSecret(environment, 'GATEWAY_MANAGEMENT_KEY'),
+    first_keys: readFirstKeys(environment, (name, values) => choice(environment, name, values)),
     secret: longSecret(environment, 'GATEWAY_SECRET'),
     body_bytes_max:
       integer(environment, 'GATEWAY_BODY_BYTES_MAX', { min: 1024, max: limits.body_bytes_setting_max }) ??

@@ -729,6 +729,8 @@ export const limits = {
   /** Log lines are written when so much has gathered, or after this time. */
   log_gather_chars: 64 * 1024,
   log_gather_ms_max: 100,
+  /** Of the path of a request that no operation has. */
+  logged_path_chars_max: 200,
   /** Lines that wait while standard output takes none, more are lost; and how long a process that ends tries to write its last to a slow reader. */
   log_waiting_chars_max: 8 * 1024 * 1024,
   log_stop_ms_max: 2_000,

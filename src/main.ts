@@ -1,90 +1,78 @@
-import { parseArgs } from 'node:util';
-import { keepTaskShape } from './cli/keep-task-shape.ts';
+import { type Command, UsageError } from './cli/command.ts';
 import { ConfigError, gatewayVersion, processEnvironment } from './config.ts';
-import { limits } from './limits.ts';
 
 const USAGE = `Usage: model-gateway COMMAND [options]
 
-  serve [--workers N] [--config FILE]   run the gateway (the default command)
-  doctor [--config FILE]                print what is configured, without secrets
-  users add|set|list                    members of the organization
-  keys create|list|disable              API keys and management keys
-  credits grant|revoke|show             what the organization may spend in all
-  ledger verify|status|release|resolve  budgets and what was spent, put to the test
-  backup FILE                           copy the embedded store of a running gateway
-  catalog refresh --from URL|FILE       rebuild the bundled model facts
-  sandbox [--port N]                    run the simulated upstream alone
-  --version                             print the version
+  serve      run the gateway (the default command)
+  doctor     print what is configured and what will not work, without secrets
+  explain    say where a request to a running gateway would go, and why
+  users      members of the organization: add, set, remove, list
+  keys       API keys and management keys: create, list, disable, revoke
+  credits    what the organization may spend in all: grant, revoke, show
+  ledger     budgets and what was spent: verify, status, release, resolve
+  backup     copy the embedded store of a running gateway
+  catalog    rebuild the bundled model facts: refresh
+  sandbox    run the simulated provider alone
 
-COMMAND --help tells what users, keys, credits, ledger, catalog and sandbox take.
+  --version  print the version
+
+'model-gateway COMMAND --help' lists the options of each.
 Settings come from the environment (README.md) and gateway.yaml (docs/guides/configuration.md).
+A command ends with 0 when it did what it was told, 1 when it could not, and 2 when it was called wrongly.
 `;
 
-async function runServe(args: string[]): Promise<number> {
-  const { values } = parseArgs({
-    args,
-    options: { workers: { type: 'string', default: '1' }, config: { type: 'string' } },
-  });
-  const workers = Number(values.workers);
-  if (!Number.isInteger(workers) || workers < 1 || workers > limits.workers_max) {
-    process.stderr.write(`--workers takes a number from 1 to ${limits.workers_max}, not '${values.workers}'.\n`);
-    return 2;
-  }
-  const hasReloadSignal = (await import('./cli/follow-config.ts')).holdReloadSignal();
-  keepTaskShape();
-  const { serve } = await import('./cli/serve.ts');
-  await serve(processEnvironment(), { workers, config_file: values.config, hasReloadSignal });
-  return -1;
-}
-
 // Each command loads only what it needs.
-const COMMANDS: Readonly<Record<string, (args: string[]) => Promise<number>>> = {
-  serve: runServe,
-  doctor: async (args) => (await import('./cli/doctor.ts')).runDoctor(args, processEnvironment()),
-  users: async (args) => (await import('./cli/users.ts')).runUsers(args, processEnvironment()),
-  keys: async (args) => (await import('./cli/keys.ts')).runKeys(args, processEnvironment()),
-  credits: async (args) => (await import('./cli/credits.ts')).runCredits(args, processEnvironment()),
-  ledger: async (args) => (await import('./cli/ledger.ts')).runLedger(args, processEnvironment()),
-  backup: async (args) => (await import('./cli/backup.ts')).runBackup(args, processEnvironment()),
-  catalog: async (args) => (await import('./cli/catalog-refresh.ts')).runCatalogRefresh(args),
-  sandbox: async (args) => (await import('./cli/sandbox.ts')).runSandbox(args),
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./cli/serve-command.ts')).serveCommand,
+  doctor: async () => (await import('./cli/doctor.ts')).doctorCommand,
+  explain: async () => (await import('./cli/explain.ts')).explainCommand,
+  users: async () => (await import('./cli/users.ts')).usersCommand,
+  keys: async () => (await import('./cli/keys.ts')).keysCommand,
+  credits: async () => (await import('./cli/credits.ts')).creditsCommand,
+  ledger: async () => (await import('./cli/ledger.ts')).ledgerCommand,
+  backup: async () => (await import('./cli/backup.ts')).backupCommand,
+  catalog: async () => (await import('./cli/catalog-refresh.ts')).catalogCommand,
+  sandbox: async () => (await import('./cli/sandbox.ts')).sandboxCommand,
   // For `npm ci`, not for people.
-  'warm-up': async () => (await import('./cli/warm-up.ts')).runWarmUp(),
+  'warm-up': async () => (await import('./cli/warm-up.ts')).warmUpCommand,
 };
 
-/** Commands with a text of their own for `--help`. */
-const EXPLAINED_BY_THEMSELVES: ReadonlySet<string> = new Set([
-  'users',
-  'keys',
-  'credits',
-  'ledger',
-  'catalog',
-  'sandbox',
-]);
+const HELP = new Set(['--help', '-h']);
 
 /** Runs one command. Gives its exit code, or -1 when it goes on by itself. */
-async function main(given: string[]): Promise<number> {
-  const named = given[0] !== undefined && (!given[0].startsWith('-') || ['--help', '-h'].includes(given[0]));
-  const [name = 'serve', ...args] = named ? given : ['serve', ...given];
-  if (given[0] === '--version') {
+async function main(words: string[]): Promise<number> {
+  const [first, ...others] = words;
+  if (first === '--version') {
     process.stdout.write(`${gatewayVersion()}\n`);
     return 0;
   }
-  const asked = !EXPLAINED_BY_THEMSELVES.has(name) && args.some((word) => word === '--help' || word === '-h');
-  if (['help', '--help', '-h'].includes(name) || (asked && COMMANDS[name] !== undefined)) {
+  if (first !== undefined && (HELP.has(first) || first === 'help')) {
     process.stdout.write(USAGE);
     return 0;
   }
-  const command = COMMANDS[name];
-  if (command === undefined) {
-    process.stderr.write(`There is no command '${name}'.\n\n${USAGE}`);
+  const is_named = first !== undefined && !first.startsWith('-');
+  const [name, args] = is_named ? [first, others] : ['serve', words];
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (load === undefined) {
+    const { didYouMean } = await import('./config/config-error.ts');
+    process.stderr.write(`There is no command '${name}'${didYouMean(name, Object.keys(COMMANDS))}\n\n${USAGE}`);
     return 2;
   }
+  const { usage, run } = await load();
+  if (args.some((word) => HELP.has(word))) {
+    process.stdout.write(usage);
+    return 0;
+  }
   try {
-    return await command(args);
+    return await run(args, processEnvironment());
   } catch (error) {
-    process.stderr.write(`${failureText(error)}\n`);
-    return 1;
+    if (!(error instanceof UsageError)) {
+      process.stderr.write(`${failureText(error)}\n`);
+      return 1;
+    }
+    const told = `${error.message}\nRun 'model-gateway ${name} --help' for what it takes.\n`;
+    process.stderr.write(error.message === '' ? usage : told);
+    return 2;
   }
 }
 
@@ -94,10 +82,10 @@ const FAULTS_OF_OURS = [TypeError, ReferenceError, RangeError, SyntaxError, Eval
 function failureText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, path } = error as NodeJS.ErrnoException;
-  if (error instanceof ConfigError || code?.startsWith('ERR_PARSE_ARGS')) return error.message;
+  if (error instanceof ConfigError) return error.message;
   switch (code) {
     case 'EADDRINUSE':
-      return `The address is in use by another process (${error.message}). Set GATEWAY_PORT to another port.`;
+      return `The address is in use by another process (${error.message}). Set GATEWAY_PORT to another port, or start with --port.`;
     case 'EADDRNOTAVAIL':
       return `This machine does not have the address (${error.message}). Set GATEWAY_HOST to one that it has.`;
     case 'ENOTFOUND':

@@ -5,9 +5,12 @@ import { GatewayError } from '../errors.ts';
 import { headerOf } from '../http/aliases.ts';
 import { claimOf } from '../http/bounded-bodies.ts';
 import { type Attribution, type Call, type Clock, createCancellation } from '../inference/call.ts';
+import type { GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import { contentsOf, noteContents } from '../schemas/contents.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
+import { toNano, toUsd } from '../schemas/money.ts';
+import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import { checkArguments } from './tool-arguments.ts';
 
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789');
@@ -56,6 +59,22 @@ function attributionOf(headers: IncomingHttpHeaders): Attribution {
   };
 }
 
+/** Adds who answered a call, what it used and what it cost to its request's log line; several calls of one request are summed up. */
+function noteRecord({ log_facts }: FastifyRequest, record: GenerationRecord | undefined): void {
+  if (record === undefined || log_facts === undefined) return;
+  const { model, provider_name, usage, cost_nano } = record;
+  if (log_facts['model'] !== model) log_facts['served_model'] = model;
+  if (provider_name !== null) log_facts['provider'] = provider_name;
+  if (usage !== null) {
+    log_facts['prompt_tokens'] = sumOf(log_facts['prompt_tokens'], inputTokens(usage));
+    log_facts['completion_tokens'] = sumOf(log_facts['completion_tokens'], outputTokens(usage));
+  }
+  const cost = log_facts['cost'];
+  log_facts['cost'] = toUsd(cost_nano + (typeof cost === 'number' ? toNano(cost) : 0));
+}
+
+const sumOf = (before: unknown, more: number): number => (typeof before === 'number' ? before + more : more);
+
 /** What every inference operation makes of its HTTP request once the body is in the inner language. */
 export function callOf(
   request: FastifyRequest,
@@ -88,5 +107,6 @@ export function callOf(
     room: claimOf(request),
     wants_metadata: shown?.trim().toLowerCase() === 'enabled',
     stages: [],
+    settled: (record) => noteRecord(request, record),
   };
 }

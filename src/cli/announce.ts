@@ -1,16 +1,101 @@
-import type { Config } from '../config.ts';
+import { resolve } from 'node:path';
+import { type Config, gatewayVersion } from '../config.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../telemetry/log.ts';
+import { commandName, startCommand } from './command-name.ts';
+import type { FirstKeys } from './first-start.ts';
 
-/** Shows the management key, once in its life, as soon as there is one: nobody can read it again, whatever comes next. */
-export function announceKey(management_key: string): void {
-  process.stdout.write(`\n  Management key (shown only this once):\n\n    ${management_key}\n\n`);
+/** What the lines of a start are made of. */
+type Shown = Pick<Config, 'providers' | 'sandbox'>;
+
+/** Where clients of this machine reach a gateway that listens on every address. */
+function localUrl(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//127.0.0.1:');
+}
+
+const listens = (url: string) => `Model Gateway ${gatewayVersion()} listens on ${url}`;
+
+const reference = (url: string) => `API reference: ${localUrl(url)}/docs`;
+
+/** A request that a shell runs as it stands. `key` is what it knows the API key as. */
+function curl(url: string, model: string, key: string): string[] {
+  // A quote in the model's name must not end that of the shell.
+  const name = JSON.stringify(model).replaceAll("'", "'\\''");
+  return [
+    `curl -s ${localUrl(url)}/api/v1/chat/completions \\`,
+    `  -H "Authorization: Bearer ${key}" \\`,
+    '  -H "Content-Type: application/json" \\',
+    `  -d '{"model": ${name}, "messages": [{"role": "user", "content": "Tell me a story."}]}'`,
+  ];
+}
+
+function keyLines({ management_key, api_key, file }: FirstKeys): string[] {
+  if (file !== undefined) return [`Keys: in ${file} (readable for this user alone). Store them, then delete the file.`];
+  return [
+    'Keys (shown only this once; store them now):',
+    ...(api_key === undefined ? [] : [`  API key, calls models:                 ${api_key}`]),
+    ...(management_key === undefined ? [] : [`  Management key, administers the rest:  ${management_key}`]),
+  ];
+}
+
+function firstRequest({ api_key, file }: FirstKeys, url: string, model: string | undefined): string[] {
+  if (api_key === undefined) return [`Make an API key, which calls models: ${commandName()} keys create --name laptop`];
+  const key = file === undefined ? api_key : '$GATEWAY_KEY';
+  return [
+    model === undefined
+      ? 'First request: paste this into a second terminal, with a model of yours in place of MODEL'
+      : 'First request: paste this into a second terminal',
+    '',
+    ...[...(file === undefined ? [] : [`. '${file}'`]), ...curl(url, model ?? 'MODEL', key)].map((line) => `  ${line}`),
+  ];
+}
+
+function providerLines({ providers, sandbox }: Shown): string[] {
+  const example = `OPENAI_API_KEY=sk-... ${startCommand()}`;
+  if (sandbox) {
+    return [
+      'No provider is configured: the sandbox answers, a simulated provider. What it costs is simulated too.',
+      `To add a provider, stop this (Ctrl-C) and set its key at the start: ${example}`,
+    ];
+  }
+  return [
+    `Providers: ${providers.map(({ slug }) => slug).join(', ') || 'none'}`,
+    `To add one, stop this (Ctrl-C) and set its key at the start: ${example}`,
+  ];
+}
+
+/** Shows what a first start made, once in its life, and what to do next: nobody can read the keys again, whatever comes next. */
+export function announceFirst(config: Shown, keys: FirstKeys, start: { url: string; model: string | undefined }): void {
+  const paragraphs = [
+    [listens(start.url)],
+    keyLines(keys),
+    firstRequest(keys, start.url, start.model),
+    providerLines(config),
+    [`Documentation: ${resolve(import.meta.dirname, '../../docs/guides')}`, reference(start.url)],
+  ];
+  const text = paragraphs.map((lines) => lines.map((line) => (line === '' ? '' : `  ${line}`)).join('\n'));
+  process.stdout.write(`\n${text.join('\n\n')}\n\n`);
+}
+
+/** What is known of a gateway once it serves. */
+export interface Started {
+  url: string;
+  /** `announceFirst` has shown it. */
+  has_shown: boolean;
+  /** What its configuration lacks. */
+  warnings: readonly string[];
 }
 
 /** Says where the gateway is, and what its configuration lacks. */
-export function announce(config: Config, url: string, log: Logger): void {
-  for (const warning of config.warnings) log.warn(warning);
-  log.info({ url, providers: config.providers.map(({ slug }) => slug), sandbox: config.sandbox }, 'serving');
+export function announce(config: Shown, { url, has_shown, warnings }: Started, log: Logger): void {
+  const providers = config.providers.map(({ slug }) => slug);
+  if (process.stdout.isTTY && !has_shown) {
+    const served = [...(config.sandbox ? ['the sandbox'] : []), ...providers].join(', ') || 'none';
+    const lines = [listens(url), `Providers: ${served}. API keys: ${commandName()} keys create --name NAME`];
+    process.stdout.write(`${[...lines, reference(url)].join('\n')}\n`);
+  }
+  for (const warning of warnings) log.warn(warning);
+  if (!process.stdout.isTTY) log.info({ url, providers, sandbox: config.sandbox }, 'serving');
 }
 
 /**

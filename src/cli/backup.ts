@@ -1,22 +1,29 @@
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
-import { type Environment, loadConfig } from '../config.ts';
+import { loadConfig } from '../config.ts';
 import { backUp } from '../storage/backup.ts';
+import { type Command, common, Refusal, readArguments, UsageError } from './command.ts';
 
-/** `model-gateway backup FILE`: a consistent copy of the embedded store, also while a gateway runs on it. */
-export async function runBackup(args: string[], environment: Environment): Promise<number> {
-  const { positionals, values } = parseArgs({ args, allowPositionals: true, options: { config: { type: 'string' } } });
-  const [file] = positionals;
-  if (file === undefined || positionals.length > 1) {
-    process.stderr.write('Usage: model-gateway backup FILE\n');
-    return 2;
-  }
-  const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
-  if (config.database_url !== undefined) {
-    process.stderr.write('The store is PostgreSQL: back it up with pg_dump.\n');
-    return 2;
-  }
-  await backUp({ data_dir: config.data_dir, file: resolve(file) });
-  process.stdout.write(`${resolve(file)}\n`);
-  return 0;
-}
+const usage = `Usage: model-gateway backup FILE [--config FILE]
+
+Copies the embedded store into FILE, which must not exist, readable for this user alone; also while a gateway runs.
+The folder of FILE must exist. A PostgreSQL store is backed up with pg_dump.
+`;
+
+/** `model-gateway backup FILE`: a consistent copy of the embedded store. */
+export const backupCommand: Command = {
+  usage,
+  async run(args, environment) {
+    const { positionals, values } = readArguments({
+      args,
+      allowPositionals: true,
+      options: { config: common.config },
+    });
+    const [file] = positionals;
+    if (file === undefined || positionals.length > 1) throw new UsageError();
+    const config = loadConfig(environment, { config_file: values.config });
+    if (config.database_url !== undefined) throw new Refusal('The store is PostgreSQL: back it up with pg_dump.');
+    await backUp({ data_dir: config.data_dir, file: resolve(file) });
+    process.stdout.write(`${resolve(file)}\n`);
+    return 0;
+  },
+};

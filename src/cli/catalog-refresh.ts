@@ -1,10 +1,10 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { type BundledCatalog, parseBundledCatalog, printBundledCatalog } from '../catalog/bundled.ts';
 import type { ModelsDev, PublicSlugs } from '../catalog/listing.ts';
 import { bundleCatalog } from '../catalog/models-dev.ts';
 import { limits } from '../limits.ts';
+import { type Command, readArguments, UsageError } from './command.ts';
 
 const bundled_file = fileURLToPath(new URL('../../catalog/models.json', import.meta.url));
 
@@ -52,23 +52,16 @@ export async function refreshCatalog({ from, slugs, out }: CatalogRefresh): Prom
   };
 }
 
-/** The command `catalog`, whose only action is `refresh`. Gives the exit code. */
-export async function runCatalogRefresh(args: string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      from: { type: 'string' },
-      slugs: { type: 'string' },
-      out: { type: 'string', default: bundled_file },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  });
-  if (values.help || values.from === undefined || positionals.join(' ') !== 'refresh') {
-    (values.help ? process.stdout : process.stderr).write(usage);
-    return values.help ? 0 : 2;
-  }
-  try {
+/** `model-gateway catalog`, whose only action is `refresh`. */
+export const catalogCommand: Command = {
+  usage,
+  async run(args) {
+    const { values, positionals } = readArguments({
+      args,
+      allowPositionals: true,
+      options: { from: { type: 'string' }, slugs: { type: 'string' }, out: { type: 'string', default: bundled_file } },
+    });
+    if (values.from === undefined || positionals.join(' ') !== 'refresh') throw new UsageError();
     const done = await refreshCatalog({ from: values.from, slugs: values.slugs, out: values.out });
     process.stdout.write(
       `${values.out}: ${done.models} models with ${done.endpoints} endpoints; ${done.left_out} listings left out.\n` +
@@ -76,11 +69,8 @@ export async function runCatalogRefresh(args: string[]): Promise<number> {
         done.removed.map((id) => `- ${id}\n`).join(''),
     );
     return 0;
-  } catch (error) {
-    process.stderr.write(`${(error as Error).message}\n`);
-    return 1;
-  }
-}
+  },
+};
 
 async function previousCatalog(path: string): Promise<BundledCatalog | undefined> {
   try {

@@ -1,25 +1,19 @@
-import { parseArgs } from 'node:util';
-import { type Environment, loadConfig } from '../config.ts';
+import { loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
-import { toNano, toUsd } from '../schemas/money.ts';
+import { parseUsd, toNano, toUsd } from '../schemas/money.ts';
 import { isStorable } from '../schemas/text.ts';
 import { activityStore } from '../storage/activity.ts';
 import { creditStore } from '../storage/credits.ts';
+import { type Command, common, printJson, Refusal, readArguments, UsageError } from './command.ts';
 import { oneLine } from './one-line.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
 const USAGE = `Usage: model-gateway credits grant USD --reason TEXT [--config FILE]
        model-gateway credits revoke USD --reason TEXT [--config FILE]
-       model-gateway credits show [--config FILE]
+       model-gateway credits show [--json] [--config FILE]
 
 Without any grant the organization spends without bound. With one, all that it ever spent counts against the sum of grants.
 `;
-
-/** A positive amount of USD on the command line, in nano-USD; undefined where it is none, or more than fits. */
-export function parseUsd(text: string): number | undefined {
-  if (!/^\d{1,7}(\.\d{1,9})?$/.test(text)) return undefined;
-  return Number(text) <= limits.usd_max ? toNano(Number(text)) : undefined;
-}
 
 /** Nano-USD for people, exact. */
 export function tellUsd(nano: number): string {
@@ -53,65 +47,73 @@ function grant({ change, actor, home }: OpenStore, given: { amount_nano: number;
   });
 }
 
-async function balance({ database, home }: OpenStore): Promise<string> {
-  const granted = await creditStore(database.queries).total(home.organization_id);
-  const spent = await activityStore(database.queries).sumUsage(home.organization_id);
-  if (granted === undefined)
-    return `No credits were granted: spending is not bounded by credits. Spent: ${tellUsd(spent)}\n`;
-  return `Granted: ${tellUsd(granted)}  Spent: ${tellUsd(spent)}  Left: ${tellUsd(granted - spent)}\n`;
+interface Balance {
+  /** null: nothing was granted, and credits bound nothing. */
+  granted_nano: number | null;
+  spent_nano: number;
 }
 
-async function show(store: OpenStore): Promise<string> {
+async function balanceOf({ database, home }: OpenStore): Promise<Balance> {
+  const granted_nano = (await creditStore(database.queries).total(home.organization_id)) ?? null;
+  return { granted_nano, spent_nano: await activityStore(database.queries).sumUsage(home.organization_id) };
+}
+
+function balanceLine({ granted_nano, spent_nano }: Balance): string {
+  if (granted_nano === null) {
+    return `No credits were granted: spending is not bounded by credits. Spent: ${tellUsd(spent_nano)}\n`;
+  }
+  const left = tellUsd(granted_nano - spent_nano);
+  return `Granted: ${tellUsd(granted_nano)}  Spent: ${tellUsd(spent_nano)}  Left: ${left}\n`;
+}
+
+async function show(store: OpenStore, as_json: boolean): Promise<void> {
   const grants = await creditStore(store.database.queries).list(store.home.organization_id);
-  const lines = grants.map(
-    ({ created_at, amount_nano, reason }) => `${created_at}  ${tellUsd(amount_nano)}  ${oneLine(reason)}\n`,
-  );
-  return `${lines.join('')}${await balance(store)}`;
+  const balance = await balanceOf(store);
+  if (as_json) {
+    printJson({
+      granted: balance.granted_nano === null ? null : toUsd(balance.granted_nano),
+      spent: toUsd(balance.spent_nano),
+      grants: grants.map(({ created_at, amount_nano, reason }) => ({ created_at, amount: toUsd(amount_nano), reason })),
+    });
+    return;
+  }
+  for (const { created_at, amount_nano, reason } of grants) {
+    process.stdout.write(`${created_at}  ${tellUsd(amount_nano)}  ${oneLine(reason)}\n`);
+  }
+  process.stdout.write(balanceLine(balance));
 }
 
 /** `model-gateway credits grant|revoke|show`: on the configured store, whether the gateway runs or not. */
-export async function runCredits(args: string[], environment: Environment): Promise<number> {
-  const { positionals, values } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      config: { type: 'string' },
-      help: { type: 'boolean', short: 'h', default: false },
-      reason: { type: 'string' },
-    },
-  });
-  if (values.help) {
-    process.stdout.write(USAGE);
-    return 0;
-  }
-  const [command, amount, ...rest] = positionals;
-  const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
-  if (command === 'show' && amount === undefined) {
-    process.stdout.write(await withStore(config, show));
-    return 0;
-  }
-  if ((command !== 'grant' && command !== 'revoke') || amount === undefined || rest.length > 0) {
-    process.stderr.write(USAGE);
-    return 2;
-  }
-  const amount_nano = parseUsd(amount);
-  const reason = values.reason?.trim() ?? '';
-  if (amount_nano === undefined || amount_nano === 0) {
-    process.stderr.write(`USD must be an amount such as 25 or 0.50, at most ${limits.usd_max}\n`);
-    return 2;
-  }
-  if (reason === '' || reason.length > limits.reason_chars_max || !isStorable(reason)) {
-    process.stderr.write(`--reason must be a text of 1 to ${limits.reason_chars_max} characters\n`);
-    return 2;
-  }
-  const given = { amount_nano: command === 'grant' ? amount_nano : -amount_nano, reason };
-  return withStore(config, async (store) => {
-    const refusal = await grant(store, given);
-    if (refusal !== undefined) {
-      process.stderr.write(`${refusal}\n`);
-      return 1;
+export const creditsCommand: Command = {
+  usage: USAGE,
+  async run(args, environment) {
+    const { positionals, values } = readArguments({
+      args,
+      allowPositionals: true,
+      options: { ...common, reason: { type: 'string' } },
+    });
+    const [command, amount, ...rest] = positionals;
+    const config = loadConfig(environment, { config_file: values.config });
+    if (command === 'show' && amount === undefined) {
+      await withStore(config, (store) => show(store, values.json));
+      return 0;
     }
-    process.stdout.write(await balance(store));
+    if ((command !== 'grant' && command !== 'revoke') || amount === undefined || rest.length > 0)
+      throw new UsageError();
+    const amount_nano = parseUsd(amount);
+    const reason = values.reason?.trim() ?? '';
+    if (amount_nano === undefined || amount_nano === 0) {
+      throw new UsageError(`USD must be an amount such as 25 or 0.50, at most ${limits.usd_max}.`);
+    }
+    if (reason === '' || reason.length > limits.reason_chars_max || !isStorable(reason)) {
+      throw new UsageError(`--reason must be a text of 1 to ${limits.reason_chars_max} characters.`);
+    }
+    const change = { amount_nano: command === 'grant' ? amount_nano : -amount_nano, reason };
+    await withStore(config, async (store) => {
+      const refusal = await grant(store, change);
+      if (refusal !== undefined) throw new Refusal(refusal);
+      process.stdout.write(balanceLine(await balanceOf(store)));
+    });
     return 0;
-  });
-}
+  },
+};

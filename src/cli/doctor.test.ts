@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { buildCatalog } from '../catalog/catalog.ts';
 import { ConfigError, loadConfig, readBundledCatalog } from '../config.ts';
 import { DATABASE_FILE, openDatabase } from '../storage/database.ts';
-import { doctor, runDoctor } from './doctor.ts';
+import { doctor, doctorCommand } from './doctor.ts';
 
 let folder: string;
 beforeAll(() => {
@@ -136,7 +136,7 @@ test('tells who is told of calls, and nothing that such a destination should kee
 
 test('a wrong file is refused with its message, which the program ends on', async () => {
   const path = file('models: { a/b: { endpoints: [{ provider: opnai, upstream_model: m }] } }');
-  const refused = runDoctor(['--config', path], {});
+  const refused = doctorCommand.run(['--config', path], {});
   await expect(refused).rejects.toThrow(ConfigError);
   await expect(refused).rejects.toThrow(
     'models.a/b.endpoints[0].provider must be the slug of a provider, not "opnai"; did you mean "openai"?',
@@ -148,7 +148,7 @@ test('what stands in the data directory is told as a start would find it', async
   const data_dir = mkdtempSync(join(folder, 'data-'));
   const told = async (DATABASE_URL?: string) => {
     const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
-    await runDoctor(['--config', path], { GATEWAY_DATA_DIR: data_dir, ...(DATABASE_URL && { DATABASE_URL }) });
+    await doctorCommand.run(['--config', path], { GATEWAY_DATA_DIR: data_dir, ...(DATABASE_URL && { DATABASE_URL }) });
     const printed = write.mock.calls.join('');
     write.mockRestore();
     return /^Data directory: (.*)$/m.exec(printed)?.[1];
@@ -187,7 +187,9 @@ test('what stands in the data directory is told as a start would find it', async
 
 test('a right file gives exit code 0', async () => {
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
-  const code = await runDoctor(['--config', file('bundled_catalog: false\n')], {});
+  const code = await doctorCommand.run(['--config', file('bundled_catalog: false\n')], {
+    GATEWAY_DATA_DIR: join(folder, 'none'),
+  });
   const printed = write.mock.calls.join('');
   write.mockRestore();
   expect(code).toBe(0);

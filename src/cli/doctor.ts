@@ -1,25 +1,56 @@
 import { accessSync, constants, readdirSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
 import { usdPerMillion } from '../catalog/price.ts';
-import { type Config, type Environment, loadConfig, readBundledCatalog } from '../config.ts';
-import { routerOf } from '../inference/requested-models.ts';
+import { type Config, loadConfig, readBundledCatalog } from '../config.ts';
 import type { DataPolicy } from '../providers/provider.ts';
-import { latestModels } from '../routing/families.ts';
-import { AUTO } from '../routing/router-models.ts';
-import { resolveVariant } from '../routing/variants.ts';
 import { DATABASE_FILE } from '../storage/database.ts';
 import { storeFault } from '../storage/store-fault.ts';
+import type { CheckedProvider } from './check-providers.ts';
+import { type Command, common, printJson, readArguments } from './command.ts';
 import { exposedFiles } from './data-dir-modes.ts';
 import { describeConfig } from './described-config.ts';
+import { unservedNames } from './unserved-names.ts';
+import { addSandbox } from './with-sandbox.ts';
+
+const usage = `Usage: model-gateway doctor [--check] [--json] [--config FILE]
+
+Prints what is configured, which providers are on, and what will not work, without any secret. Ends with 1 if anything will not.
+  --check  also sends each provider that is on one short request to one of its cheapest models, which costs a small part of a cent
+           and is in no record of the gateway; a provider that does not answer is a fault
+`;
 
 /** What the doctor found outside the configuration. */
 export interface Findings {
   catalog: Catalog;
+  /** The same with the sandbox's models, where it is served. */
+  served?: Catalog;
   /** What is to be said of it. */
   data_dir: string;
   /** Files in it that other users of the machine may read. */
   exposed: readonly string[];
+  /** What providers answered; undefined: they were not called. */
+  checked?: readonly CheckedProvider[];
+}
+
+/** What of the configuration and its surroundings will not work, a sentence each. */
+function faultsOf(config: Config, findings: Findings): string[] {
+  const { catalog, served = catalog, data_dir, exposed, checked = [] } = findings;
+  const failed = checked.flatMap(({ provider, failure }) =>
+    failure === undefined ? [] : [`Provider "${provider}" does not answer: ${failure}`],
+  );
+  return [
+    ...unservedNames(config, served),
+    ...config.warnings,
+    ...(data_dir.startsWith('not usable') || data_dir === 'not writable'
+      ? [`The data directory ${config.data_dir} is ${data_dir}`]
+      : []),
+    ...(exposed.length === 0
+      ? []
+      : [
+          `other users of this machine may read ${exposed.length} files of the data directory, such as ${exposed[0]}; the next start of the gateway takes their rights`,
+        ]),
+    ...failed,
+  ];
 }
 
 /** In the words of the guide. */
@@ -30,7 +61,9 @@ function dataPolicyText({ training, retention_days }: DataPolicy): string {
 }
 
 /** What is configured and what will not work, as text, without any secret. */
-export function doctor(config: Config, { catalog, data_dir, exposed }: Findings): string {
+export function doctor(config: Config, findings: Findings): string {
+  const { catalog, data_dir, checked } = findings;
+  const faults = faultsOf(config, findings);
   const counts = Map.groupBy(catalog.endpoints(), ({ provider }) => provider);
   const unpriced = catalog
     .endpoints()
@@ -55,13 +88,14 @@ export function doctor(config: Config, { catalog, data_dir, exposed }: Findings)
       `${unpriced.length === 0 ? '' : `, ${unpriced.length} of them without a known price`}`,
     ...declaredPrices(config.models),
     ...(config.sandbox ? ['The sandbox is served: its models are sandbox/echo and others.'] : []),
-    ...unserved(config, catalog),
-    ...config.warnings.map((warning) => `Warning: ${warning}`),
-    ...(exposed.length === 0
+    ...(checked === undefined
       ? []
-      : [
-          `Warning: other users of this machine may read ${exposed.length} files of the data directory, such as ${exposed[0]}; the next start of the gateway takes their rights`,
-        ]),
+      : ['', `Providers that were called:${checked.length === 0 ? ' none is on' : ''}`, ...table(checked.map(rowOf))]),
+    '',
+    ...faults.map((fault) => `Warning: ${fault}`),
+    faults.length === 0
+      ? 'Nothing is wrong.'
+      : `${faults.length} ${faults.length === 1 ? 'thing needs' : 'things need'} attention.`,
     '',
   ].join('\n');
 }
@@ -81,29 +115,10 @@ function declaredPrices(models: Config['models']): string[] {
   return rows.length === 0 ? [] : ['', 'Declared prices, in USD per million tokens:', ...table(rows), ''];
 }
 
-/** Names of the configuration that stand for nothing. */
-function unserved({ default_model, routing }: Config, catalog: Catalog): string[] {
-  const latest = latestModels(catalog.models());
-  const has = (id: string) => catalog.find(id) !== undefined;
-  const router = (id: string) => {
-    const found = routerOf(id);
-    const among = found === AUTO ? routing.auto_models : routing.free_models;
-    return among === undefined ? undefined : found;
-  };
-  const isServed = (name: string) =>
-    resolveVariant<object | string>(name, (id) => catalog.find(id) ?? router(id) ?? latest.get(id)) !== undefined;
-  const free = routing.free_models === 'all' ? [] : (routing.free_models ?? []);
-  const missing: (readonly [string, string])[] = [
-    ...(default_model === undefined || isServed(default_model)
-      ? []
-      : [['GATEWAY_DEFAULT_MODEL', default_model] as const]),
-    ...(routing.auto_models ?? []).filter((id) => !has(id)).map((id) => ['routing.auto_models', id] as const),
-    ...free.filter((id) => !has(id)).map((id) => ['routing.free_models', id] as const),
-    ...[...routing.users].flatMap(([user, { default_text_model: name }]) =>
-      name === undefined || isServed(name) ? [] : [[`routing.users.${user}`, name] as const],
-    ),
-  ];
-  return missing.map(([where, name]) => `Warning: ${where} names ${name}, which no provider that is on serves`);
+function rowOf({ provider, model, ms, cost, failure, skipped }: CheckedProvider): [string, string] {
+  if (skipped !== undefined) return [provider, `not called: ${skipped}`];
+  if (failure !== undefined) return [provider, `FAILS: ${model}: ${failure}`];
+  return [provider, `answers: ${model} in ${ms} ms${cost === undefined ? '' : `, $${cost}`}`];
 }
 
 function table(rows: (readonly [string, string])[]): string[] {
@@ -111,20 +126,50 @@ function table(rows: (readonly [string, string])[]): string[] {
   return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`);
 }
 
-/** The command `doctor`. Gives the exit code; throws a `ConfigError` when the configuration is wrong. */
-export async function runDoctor(args: string[], environment: Environment): Promise<number> {
-  const { values } = parseArgs({ args, options: { config: { type: 'string' } } });
-  const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
-  const catalog = buildCatalog({
-    bundled: readBundledCatalog(),
-    config,
-    providers: config.providers,
-    created_default: config.loaded_at,
-  });
-  const exposed = exposedFiles(config.data_dir).map(({ path }) => path);
-  process.stdout.write(doctor(config, { catalog, data_dir: await stateOf(config), exposed }));
-  return 0;
+/** What `--json` prints: the same, for programs. */
+function describedForPrograms(config: Config, findings: Findings) {
+  const { catalog, data_dir, checked } = findings;
+  return {
+    settings: Object.fromEntries(describeConfig(config).map(({ title, rows }) => [title, Object.fromEntries(rows)])),
+    data_directory: data_dir,
+    providers_on: config.providers.map(({ slug, name, dialect, credential }) => ({
+      slug,
+      name,
+      dialect,
+      has_credential: credential !== undefined,
+      endpoints: catalog.endpoints().filter(({ provider }) => provider === slug).length,
+    })),
+    providers_off: config.providers_off,
+    models: catalog.models().length,
+    endpoints: catalog.endpoints().length,
+    ...(checked === undefined ? {} : { checked }),
+    faults: faultsOf(config, findings),
+  };
 }
+
+function catalogFor(config: Config): Catalog {
+  const { providers, loaded_at: created_default } = config;
+  return buildCatalog({ bundled: readBundledCatalog(), config, providers, created_default });
+}
+
+/** `model-gateway doctor`; throws a `ConfigError` when the configuration is wrong. */
+export const doctorCommand: Command = {
+  usage,
+  async run(args, environment) {
+    const { values } = readArguments({ args, options: { ...common, check: { type: 'boolean', default: false } } });
+    const config = loadConfig(environment, { config_file: values.config });
+    const findings: Findings = {
+      catalog: catalogFor(config),
+      served: catalogFor(config.sandbox ? addSandbox(config, 'http://127.0.0.1:9') : config),
+      data_dir: await stateOf(config),
+      exposed: exposedFiles(config.data_dir).map(({ path }) => path),
+      ...(values.check ? { checked: await (await import('./check-providers.ts')).checkProviders(config) } : {}),
+    };
+    if (values.json) printJson(describedForPrograms(config, findings));
+    else process.stdout.write(doctor(config, findings));
+    return faultsOf(config, findings).length === 0 ? 0 : 1;
+  },
+};
 
 async function stateOf({ data_dir: path, database_url }: Config): Promise<string> {
   try {

@@ -1,52 +1,65 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { createSecret, keyState, type StoredKey } from '../accounts/key.ts';
-import { type Config, type Environment, loadConfig } from '../config.ts';
+import { type Config, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
+import type { LimitReset } from '../schemas/key.ts';
+import { parseUsd, toUsd } from '../schemas/money.ts';
 import { isStorable } from '../schemas/text.ts';
 import { keyStore } from '../storage/keys.ts';
 import { revokeLocally } from '../storage/local-revocations.ts';
+import { type Command, common, printJson, Refusal, readArguments, UsageError } from './command.ts';
+import { commandName } from './command-name.ts';
 import { prepareDataDir } from './data-dir.ts';
 import { oneLine } from './one-line.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
-const USAGE = `Usage: model-gateway keys create --management [--name NAME] [--config FILE]
-       model-gateway keys create --name NAME [--config FILE]
-       model-gateway keys list [--made-by-applications] [--config FILE]
+const USAGE = `Usage: model-gateway keys create --name NAME [--limit USD [--limit-reset daily|weekly|monthly]] [--json] [--config FILE]
+       model-gateway keys create --management [--name NAME] [--json] [--config FILE]
+       model-gateway keys list [--made-by-applications] [--json] [--config FILE]
        model-gateway keys disable KEY [--config FILE]
        model-gateway keys revoke --on-this-node KEY [--undo] [--config FILE]
 
-KEY is the hash of a key or its label. A key that create makes is shown once, by create alone. With --made-by-applications,
-list shows the keys that applications got by authorization codes, and by whom: the hash of the parent key, session, or
-unknown, for keys made before parents were recorded, which are bound to no parent.
+create prints the new key, once and alone, so that a shell can keep it:
+  GATEWAY_KEY=$(${commandName()} keys create --name laptop --limit 5)
 
-revoke does not need the store: gateways on this data directory refuse the key from then on, whatever the
-store says of it, until --undo.
+KEY is the hash of a key or its label. With --made-by-applications, list shows the keys that applications got by authorization
+codes, and by whom: the hash of the parent key, session, or unknown, for keys made before parents were recorded, which are bound
+to no parent.
+
+revoke does not need the store: gateways on this data directory refuse the key from then on, whatever the store says of it,
+until --undo.
 `;
 
-/** Makes a key in the default workspace, owned by the organization's owner. Gives its secret. */
-function create({ change, actor, home }: OpenStore, name: string, is_management: boolean): Promise<string> {
+const limitResets = ['daily', 'weekly', 'monthly'] as const satisfies readonly LimitReset[];
+
+/** A key to be made. */
+interface Wanted {
+  name: string;
+  is_management: boolean;
+  limit_nano: number | null;
+  limit_reset: LimitReset | null;
+}
+
+/** Makes a key in the default workspace, owned by the organization's owner. */
+function create({ change, actor, home }: OpenStore, wanted: Wanted): Promise<{ secret: string; key: StoredKey }> {
   return change(actor, async ({ tx, at, audit }) => {
     const { secret, hash, label } = createSecret();
-    const made = await keyStore(tx).insert({
+    const key = await keyStore(tx).insert({
       hash,
       label,
       organization_id: home.organization_id,
       workspace_id: home.default_workspace_id,
       creator_user_id: home.owner_user_id,
-      name,
-      is_management,
+      ...wanted,
       disabled: false,
-      limit_nano: null,
-      limit_reset: null,
       include_byok_in_limit: false,
       expires_at: null,
       created_at: at,
       updated_at: null,
     });
-    const after = { ...keyState(made), is_management };
+    const after = { ...keyState(key), is_management: wanted.is_management };
     await audit({ action: 'create', resource_type: 'api_key', resource_id: hash, before: null, after });
-    return secret;
+    return { secret, key };
   });
 }
 
@@ -60,12 +73,12 @@ function grantedBy({ made_by, parent_hash }: StoredKey): string | undefined {
 const keysOf = ({ database, home }: Pick<OpenStore, 'database' | 'home'>): Promise<StoredKey[]> =>
   keyStore(database.queries).listBy({ organization_id: home.organization_id });
 
-/** Disables the one key of a hash or a label; says which, or why none. */
-async function disable(store: OpenStore, named: string): Promise<string | undefined> {
+/** Disables the one key of a hash or a label. */
+async function disable(store: OpenStore, named: string): Promise<void> {
   const found = (await keysOf(store)).filter(({ hash, label }) => hash === named || label === named);
   const [key] = found;
-  if (key === undefined) return 'There is no key of this hash or label.';
-  if (found.length > 1) return 'Several keys have this label; name one by its hash.';
+  if (key === undefined) throw new Refusal('There is no key of this hash or label.');
+  if (found.length > 1) throw new Refusal('Several keys have this label; name one by its hash.');
   await store.change(store.actor, async ({ tx, at, audit, announce }) => {
     const which = { organization_id: key.organization_id, hash: key.hash };
     const keys = keyStore(tx);
@@ -81,7 +94,6 @@ async function disable(store: OpenStore, named: string): Promise<string | undefi
     });
     announce({ topic: 'keys', id: key.hash });
   });
-  return undefined;
 }
 
 function lineOf(key: StoredKey, columns: { granted_by: boolean }): string {
@@ -92,67 +104,87 @@ function lineOf(key: StoredKey, columns: { granted_by: boolean }): string {
 }
 
 /** Returns when the gateways that run have seen it. */
-async function revokeOnThisNode({ data_dir }: Config, name: string, is_revoked: boolean): Promise<number> {
+async function revokeOnThisNode({ data_dir }: Config, name: string, is_revoked: boolean): Promise<void> {
   prepareDataDir(data_dir);
   const refusal = revokeLocally(data_dir, name, is_revoked);
-  if (refusal !== undefined) {
-    process.stderr.write(`${refusal}\n`);
-    return 1;
-  }
+  if (refusal !== undefined) throw new Refusal(refusal);
   await sleep(2 * limits.local_revocations_look_ms);
   process.stdout.write(
     is_revoked
       ? 'Gateways on this data directory refuse the key from now on. Disable it in the store as well, when that answers.\n'
       : 'What the store says of the key counts again on this node.\n',
   );
-  return 0;
+}
+
+/** What `list --json` and `create --json` print of a key. */
+function shownKey(key: StoredKey) {
+  const { hash, label, name, is_management, disabled, limit_nano, limit_reset, workspace_id, created_at } = key;
+  const limit = limit_nano === null ? null : toUsd(limit_nano);
+  const granted_by = grantedBy(key) ?? null;
+  return { hash, label, name, is_management, disabled, limit, limit_reset, workspace_id, created_at, granted_by };
+}
+
+function wantedKey(values: { name?: string; management: boolean; limit?: string; 'limit-reset'?: string }): Wanted {
+  const { management: is_management, limit, 'limit-reset': reset } = values;
+  const name = values.name?.trim() ?? (is_management ? 'Management key' : '');
+  if (name === '' || name.length > limits.key_name_chars_max || !isStorable(name)) {
+    throw new UsageError(`--name must be a text of 1 to ${limits.key_name_chars_max} characters.`);
+  }
+  const limit_nano = limit === undefined ? null : parseUsd(limit);
+  if (limit_nano === undefined)
+    throw new UsageError(`--limit must be an amount of USD such as 5 or 0.50, not '${limit}'.`);
+  if (limit_nano !== null && is_management)
+    throw new UsageError('A management key calls no models: it takes no --limit.');
+  const limit_reset = reset === undefined ? null : limitResets.find((interval) => interval === reset);
+  if (limit_reset === undefined || (limit_reset !== null && limit_nano === null)) {
+    throw new UsageError('--limit-reset must be daily, weekly or monthly, beside a --limit.');
+  }
+  return { name, is_management, limit_nano, limit_reset };
 }
 
 /** `model-gateway keys create|list|disable`: on the configured store, whether the gateway runs or not; `revoke`: without it. */
-export async function runKeys(args: string[], environment: Environment): Promise<number> {
-  const { positionals, values } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      config: { type: 'string' },
-      help: { type: 'boolean', short: 'h', default: false },
-      'made-by-applications': { type: 'boolean', default: false },
-      management: { type: 'boolean', default: false },
-      name: { type: 'string' },
-      'on-this-node': { type: 'boolean', default: false },
-      undo: { type: 'boolean', default: false },
-    },
-  });
-  if (values.help) {
-    process.stdout.write(USAGE);
-    return 0;
-  }
-  const [command, named, ...rest] = positionals;
-  const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
-  const name = values.name?.trim() ?? (values.management ? 'Management key' : '');
-  if (command === 'create' && named === undefined) {
-    if (name === '' || name.length > limits.key_name_chars_max || !isStorable(name)) {
-      process.stderr.write(`--name must be a text of 1 to ${limits.key_name_chars_max} characters\n`);
-      return 2;
+export const keysCommand: Command = {
+  usage: USAGE,
+  async run(args, environment) {
+    const flag = { type: 'boolean', default: false } as const;
+    const text = { type: 'string' } as const;
+    const { positionals, values } = readArguments({
+      args,
+      allowPositionals: true,
+      options: {
+        ...common,
+        limit: text,
+        'limit-reset': text,
+        'made-by-applications': flag,
+        management: flag,
+        name: text,
+        'on-this-node': flag,
+        undo: flag,
+      },
+    });
+    const [command, named, ...rest] = positionals;
+    const config = loadConfig(environment, { config_file: values.config });
+    if (command === 'create' && named === undefined) {
+      const wanted = wantedKey(values);
+      const { secret, key } = await withStore(config, (store) => create(store, wanted));
+      if (values.json) printJson({ key: secret, data: shownKey(key) });
+      else process.stdout.write(`${secret}\n`);
+      return 0;
     }
-    process.stdout.write(`${await withStore(config, (store) => create(store, name, values.management))}\n`);
+    if (command === 'list' && named === undefined) {
+      const granted_by = values['made-by-applications'];
+      const keys = (await withStore(config, keysOf)).filter((key) => !granted_by || key.made_by !== null);
+      if (values.json) printJson(keys.map(shownKey));
+      else for (const key of keys) process.stdout.write(lineOf(key, { granted_by }));
+      return 0;
+    }
+    if (named === undefined || rest.length > 0) throw new UsageError();
+    if (command === 'revoke' && values['on-this-node']) {
+      await revokeOnThisNode(config, named, !values.undo);
+      return 0;
+    }
+    if (command !== 'disable') throw new UsageError();
+    await withStore(config, (store) => disable(store, named));
     return 0;
-  }
-  if (command === 'list' && named === undefined) {
-    const granted_by = values['made-by-applications'];
-    const keys = (await withStore(config, keysOf)).filter((key) => !granted_by || key.made_by !== null);
-    for (const key of keys) process.stdout.write(lineOf(key, { granted_by }));
-    return 0;
-  }
-  if (command === 'revoke' && named !== undefined && rest.length === 0 && values['on-this-node']) {
-    return revokeOnThisNode(config, named, !values.undo);
-  }
-  if (command !== 'disable' || named === undefined || rest.length > 0) {
-    process.stderr.write(USAGE);
-    return 2;
-  }
-  const refusal = await withStore(config, (store) => disable(store, named));
-  if (refusal === undefined) return 0;
-  process.stderr.write(`${refusal}\n`);
-  return 1;
-}
+  },
+};

@@ -128,7 +128,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
     [['ledger'], 2, /Usage: model-gateway ledger/],
     [['ledger', 'release'], 2, /Usage: model-gateway ledger/],
     [['ledger', 'resolve', 'g'], 2, /Usage: model-gateway ledger/],
-    [['ledger', 'resolve', 'g', '-1'], 1, /Unknown option/],
+    [['ledger', 'resolve', 'g', '-1'], 2, /There is no option -1/],
     [['ledger', 'resolve', 'g', '1e3'], 2, /USD must be an amount/],
     [['ledger', 'resolve', 'g', '9007200'], 2, /USD must be an amount/],
     [['credits'], 2, /Usage: model-gateway credits/],

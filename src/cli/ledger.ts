@@ -1,17 +1,17 @@
-import { parseArgs } from 'node:util';
 import { liveNode, releaseNode } from '../api/ledger/release-node.ts';
-import { type Config, type Environment, loadConfig } from '../config.ts';
+import { type Config, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
-import { toUsd } from '../schemas/money.ts';
+import { parseUsd, toUsd } from '../schemas/money.ts';
 import { isUniqueViolation } from '../storage/database.ts';
 import { type LedgerNode, ledgerOperations } from '../storage/ledger-operations.ts';
 import { type Verification, verifyLedger } from '../storage/verify-ledger.ts';
-import { parseUsd, tellUsd } from './credits.ts';
+import { type Command, common, printJson, Refusal, readArguments, UsageError } from './command.ts';
+import { tellUsd } from './credits.ts';
 import { systemClock } from './system-clock.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
-const USAGE = `Usage: model-gateway ledger verify [--config FILE]
-       model-gateway ledger status [--config FILE]
+const USAGE = `Usage: model-gateway ledger verify [--json] [--config FILE]
+       model-gateway ledger status [--json] [--config FILE]
        model-gateway ledger release NODE [--config FILE]
        model-gateway ledger resolve GENERATION USD [--reason TEXT] [--config FILE]
 
@@ -20,9 +20,6 @@ status   the nodes, when each was heard of, and what is set aside for it; what i
 release  gives up what a node that is gone for good has set aside, or had booked as spent: if it did spend it, a limit is passed by as much
 resolve  corrects, once, what a generation cost whose end was never told
 `;
-
-/** A refusal of a command, as a sentence. */
-class Refused extends Error {}
 
 function told({ generations, windows, differences }: Verification): string {
   const compared = `${generations} generations, ${windows} windows`;
@@ -34,37 +31,57 @@ function told({ generations, windows, differences }: Verification): string {
   return `${lines.join('')}${compared}: ${differences.length}${more} differences\n`;
 }
 
-async function verify(config: Config): Promise<number> {
+async function verify(config: Config, as_json: boolean): Promise<number> {
   // However long a statement takes: the operator waits for it.
   const found = await withStore(config, ({ database }) => verifyLedger(database.queries), { statement_ms_max: 0 });
-  process.stdout.write(told(found));
+  if (as_json) printJson(found);
+  else process.stdout.write(told(found));
   return found.differences.length === 0 ? 0 : 1;
 }
 
 const isLost = ({ unseen_ms }: LedgerNode) => unseen_ms === undefined || unseen_ms > limits.node_lost_ms;
 
-async function status({ database }: OpenStore): Promise<string> {
+async function status({ database }: OpenStore, as_json: boolean): Promise<void> {
   const operations = ledgerOperations(database.queries, database.engine);
   const nodes = await operations.listNodes(systemClock.now_ms());
   const { booked_nano, estimated_nano, estimated } = await operations.sumPresumed();
+  const sum = (some: LedgerNode[]) => some.reduce((total, { leased_nano }) => total + leased_nano, 0);
+  const set_aside_nano = sum(nodes);
+  const in_doubt_nano = sum(nodes.filter(isLost));
+  if (as_json) {
+    printJson({
+      nodes: nodes.map(({ id, unseen_ms, leased_nano, leases }) => ({
+        id,
+        unseen_ms: unseen_ms ?? null,
+        set_aside: toUsd(leased_nano),
+        windows: leases,
+      })),
+      booked: toUsd(booked_nano),
+      estimated: toUsd(estimated_nano),
+      estimated_generations: estimated,
+      set_aside: toUsd(set_aside_nano),
+      in_doubt: toUsd(in_doubt_nano),
+    });
+    return;
+  }
   const lines = nodes.map((node) => {
     const { id, unseen_ms, leased_nano, leases } = node;
     const seen = unseen_ms === undefined ? 'never' : `${Math.max(0, Math.round(unseen_ms / 1_000))} s ago`;
     const doubt = isLost(node) && leased_nano > 0 ? '  in doubt' : '';
     return `${id}  seen ${seen}  set aside ${tellUsd(leased_nano)} in ${leases} windows${doubt}\n`;
   });
-  const sum = (some: LedgerNode[]) => tellUsd(some.reduce((total, { leased_nano }) => total + leased_nano, 0));
   const presumed = [
     `Booked as spent for lost nodes: ${tellUsd(booked_nano)}\n`,
     `Charged by estimate: ${tellUsd(estimated_nano)} in ${estimated} generations\n`,
+    `Set aside: ${tellUsd(set_aside_nano)}, of it in doubt: ${tellUsd(in_doubt_nano)}\n`,
   ];
-  return `${lines.join('')}${presumed.join('')}Set aside: ${sum(nodes)}, of it in doubt: ${sum(nodes.filter(isLost))}\n`;
+  process.stdout.write([...lines, ...presumed].join(''));
 }
 
 async function release({ database, change, actor }: OpenStore, node: string): Promise<string> {
   const at = systemClock.now_ms();
   const found = await change(actor, (work) => releaseNode(work, { engine: database.engine, node, at }));
-  if ('why' in found) throw new Refused(found.why === 'live' ? liveNode(node) : `There is no node ${node}.`);
+  if ('why' in found) throw new Refusal(found.why === 'live' ? liveNode(node) : `There is no node ${node}.`);
   const { leased_nano, leases, booked_nano } = found;
   const booked = booked_nano > 0 ? `, and ${tellUsd(booked_nano)} that had been booked as spent` : '';
   return `Released ${tellUsd(leased_nano)} in ${leases} windows${booked}\n`;
@@ -74,8 +91,8 @@ async function resolve(store: OpenStore, id: string, given: { cost_nano: number;
   const { cost_nano, reason } = given;
   const { queries, engine } = store.database;
   const found = await ledgerOperations(queries, engine).findResolvable(id);
-  if (found === undefined) throw new Refused(`The store has no generation ${id}.`);
-  if (!found.is_estimated) throw new Refused(`What ${id} cost is known: ${tellUsd(found.cost_nano)}.`);
+  if (found === undefined) throw new Refusal(`The store has no generation ${id}.`);
+  if (!found.is_estimated) throw new Refusal(`What ${id} cost is known: ${tellUsd(found.cost_nano)}.`);
   const actor = { ...store.actor, organization_id: found.organization_id };
   try {
     await store.change(actor, async ({ tx, at, audit }) => {
@@ -89,55 +106,40 @@ async function resolve(store: OpenStore, id: string, given: { cost_nano: number;
       });
     });
   } catch (error) {
-    if (isUniqueViolation(error)) throw new Refused(`${id} was resolved before.`);
+    if (isUniqueViolation(error)) throw new Refusal(`${id} was resolved before.`);
     throw error;
   }
   return `${id}: ${tellUsd(found.cost_nano)} -> ${tellUsd(cost_nano)} in ${found.windows.length} windows\n`;
 }
 
-async function answer(config: Config, run: (store: OpenStore) => Promise<string>): Promise<number> {
-  try {
-    process.stdout.write(await withStore(config, run));
-    return 0;
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    return 1;
-  }
-}
-
 /** `model-gateway ledger verify|status|release|resolve`: on the configured store, whether the gateway runs or not. */
-export async function runLedger(args: string[], environment: Environment): Promise<number> {
-  const { positionals, values } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      config: { type: 'string' },
-      help: { type: 'boolean', short: 'h', default: false },
-      reason: { type: 'string', default: 'resolved by an operator' },
-    },
-  });
-  if (values.help) {
-    process.stdout.write(USAGE);
+export const ledgerCommand: Command = {
+  usage: USAGE,
+  async run(args, environment) {
+    const { positionals, values } = readArguments({
+      args,
+      allowPositionals: true,
+      options: { ...common, reason: { type: 'string', default: 'resolved by an operator' } },
+    });
+    const [command, named, amount, ...rest] = positionals;
+    const config = loadConfig(environment, { config_file: values.config });
+    if (command === 'verify' && named === undefined) return verify(config, values.json);
+    if (command === 'status' && named === undefined) {
+      await withStore(config, (store) => status(store, values.json));
+      return 0;
+    }
+    if (command === 'release' && named !== undefined && amount === undefined) {
+      process.stdout.write(await withStore(config, (store) => release(store, named)));
+      return 0;
+    }
+    if (command !== 'resolve' || named === undefined || amount === undefined || rest.length > 0) throw new UsageError();
+    const cost_nano = parseUsd(amount);
+    if (cost_nano === undefined) throw new UsageError('USD must be an amount such as 25 or 0.50.');
+    const { reason } = values;
+    if (reason.length > limits.reason_chars_max) {
+      throw new UsageError(`--reason must have at most ${limits.reason_chars_max} characters.`);
+    }
+    process.stdout.write(await withStore(config, (store) => resolve(store, named, { cost_nano, reason })));
     return 0;
-  }
-  const [command, named, amount, ...rest] = positionals;
-  const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
-  if (command === 'verify' && named === undefined) return verify(config);
-  if (command === 'status' && named === undefined) return answer(config, status);
-  if (command === 'release' && named !== undefined && amount === undefined) {
-    return answer(config, (store) => release(store, named));
-  }
-  if (command !== 'resolve' || named === undefined || amount === undefined || rest.length > 0) {
-    process.stderr.write(USAGE);
-    return 2;
-  }
-  const cost_nano = parseUsd(amount);
-  if (cost_nano === undefined || values.reason.length > limits.reason_chars_max) {
-    process.stderr.write(
-      `USD must be an amount such as 25 or 0.50; a reason has at most ${limits.reason_chars_max} characters\n`,
-    );
-    return 2;
-  }
-  return answer(config, (store) => resolve(store, named, { cost_nano, reason: values.reason }));
-}
+  },
+};

@@ -43,6 +43,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   config_file: 'fixed',
   config_watch: 'fixed',
   management_key: 'fixed',
+  first_keys: 'fixed',
   secret: 'fixed',
   body_bytes_max: 'fixed',
   default_model: 'fixed',

@@ -1,12 +1,13 @@
 import cluster from 'node:cluster';
 import { flushCompileCache } from 'node:module';
 import { type Config, configPath, type Environment, findConfigFile, loadConfig } from '../config.ts';
-import { createLog } from '../telemetry/log.ts';
-import { announce, announceKey, onceSignalled } from './announce.ts';
+import { createLog, standardOutput } from '../telemetry/log.ts';
+import { announce, announceFirst, onceSignalled } from './announce.ts';
 import { warnOfExpiry } from './expiring-models.ts';
 import { followConfig } from './follow-config.ts';
 import { giveBackMemory } from './give-back-memory.ts';
 import { createReloader, tellReload } from './reload.ts';
+import { readableOutput } from './terminal-log.ts';
 import { serveWorkers, workerSide } from './workers.ts';
 
 export interface ServeOptions {
@@ -23,7 +24,10 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
   // What the parent has checked, not what the file has become since.
   const found = worker ? (await worker.settings()).found : findConfigFile(environment, options.config_file);
   const config = loadConfig(environment, { found });
-  const log = createLog(config.log_level);
+  const log = createLog(
+    config.log_level,
+    process.stdout.isTTY ? readableOutput(standardOutput(), { has_colours: process.stdout.hasColors() }) : undefined,
+  );
   const { path } = configPath(environment, options.config_file);
   const file = { path, is_watched: config.config_watch };
   if (options.workers > 1 && cluster.isPrimary) {
@@ -34,21 +38,25 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
   // The parent of workers never needs it.
   const { startGateway } = await import('./start-gateway.ts');
   const lost = Promise.withResolvers<Error>();
+  let has_shown = false;
   const gateway = await startGateway({
     config: worker ? await worker.adapt(config) : config,
     log,
     metrics_source: worker?.metrics_source,
     share_port: worker !== undefined,
     onMetrics: worker?.count,
-    onManagementKey: announceKey,
+    onFirstKeys(keys, start) {
+      announceFirst(config, keys, start);
+      has_shown = true;
+    },
     onStoreLost: lost.resolve,
     onBuilt: giveBackMemory,
   });
   if (worker) {
-    worker.serving(gateway.url);
+    worker.serving({ url: gateway.url, has_shown, warnings: gateway.warnings });
     worker.onReload(environment, log, gateway.replace);
   } else {
-    announce(config, gateway.url, log);
+    announce(config, { url: gateway.url, has_shown, warnings: gateway.warnings }, log);
     const warnAnew = warnOfExpiry(config, log);
     const apply = (next: Config) => {
       tellReload(log, gateway.replace(next));

@@ -2,6 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { startGateway } from '../../test/harness.ts';
 import { loadConfig } from '../config.ts';
 import { anthropicModelQuirks } from '../providers/anthropic-messages/model-quirks.ts';
 import { catalogOf } from './start-gateway.ts';
@@ -19,4 +20,15 @@ test('models of the Anthropic wire bring the quirks that their names tell', () =
     expect(endpoint.quirks).toMatchObject(anthropicModelQuirks(endpoint.upstream_model));
   }
   expect(endpoints.some(({ quirks }) => quirks.thinking === 'adaptive')).toBe(true);
+});
+
+test('a default model that nothing serves is warned of at the start, with the one that may be meant; one that is served is not', async () => {
+  for (const [model, warned] of [
+    ['acme/gpt-5', ['GATEWAY_DEFAULT_MODEL names acme/gpt-5, which no provider that is on serves']],
+    ['sandbox/echo', []],
+  ] as const) {
+    const { gateway, stop } = await startGateway({ environment: { GATEWAY_DEFAULT_MODEL: model } });
+    expect(gateway.warnings).toEqual(warned.map((sentence) => expect.stringContaining(sentence)));
+    await stop();
+  }
 });

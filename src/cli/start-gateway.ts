@@ -18,16 +18,27 @@ import type { Logger } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { prepareDataDir, secretOf } from './data-dir.ts';
 import { closeDataDir } from './data-dir-modes.ts';
-import { firstHome, firstKey } from './first-start.ts';
+import { exampleModel } from './example-model.ts';
+import { type FirstKeys, firstHome, firstKeys } from './first-start.ts';
 import { type Reloaded, takeOver } from './reload.ts';
 import { systemClock } from './system-clock.ts';
+import { unservedNames } from './unserved-names.ts';
 import { addSandbox, withSandbox } from './with-sandbox.ts';
 import { databaseOf } from './with-store.ts';
+
+/** What a first start shows beside its keys. */
+export interface FirstStart {
+  url: string;
+  /** A model that can be called; undefined: none can. */
+  model: string | undefined;
+}
 
 /** A gateway that serves. */
 export interface Gateway {
   url: string;
   app: App;
+  /** What its configuration lacks. */
+  warnings: readonly string[];
   /** Puts another configuration in force, as far as it can be while the gateway runs. What it throws changes nothing. */
   replace(config: Config): Reloaded;
   /** Drains, flushes the ledger, closes the store. */
@@ -44,8 +55,8 @@ export interface GatewayOptions {
   chance?: (() => number) | undefined;
   /** Other processes listen on the same port. */
   share_port?: boolean | undefined;
-  /** Receives the management key that this start made: it listens, and nothing is left that can fail. */
-  onManagementKey?: ((management_key: string) => void) | undefined;
+  /** Receives the keys that this start made: it listens, and nothing is left that can fail. */
+  onFirstKeys?: ((keys: FirstKeys, start: FirstStart) => void) | undefined;
   /** Told where this process counts. */
   onMetrics?: ((registry: Registry) => void) | undefined;
   /** Told that the store is gone for good: the gateway cannot be ready again and should end. */
@@ -104,17 +115,24 @@ function tellReach(log: Logger, { ledger }: Config, away_ms: number | undefined)
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const opened = new AsyncDisposableStack();
   try {
-    const { app, config, replace, makeFirstKey } = await build(options, opened);
+    const { app, config, catalog, replace, makeFirstKeys } = await build(options, opened);
+    const listeningUrl = () => urlOf(app.server.addresses()[0], config);
     options.onBuilt?.();
     // On Linux the kernel deals connections out to workers that listen each for themselves. Elsewhere the parent hands
     // them on, and a client whose connection is on its way to a worker that dies waits for ever.
     const reusePort = options.share_port === true && process.platform === 'linux';
     await app.listen({ host: config.host, port: config.port, reusePort }, async () => {
-      const management_key = await makeFirstKey();
-      if (management_key !== undefined) options.onManagementKey?.(management_key);
+      const keys = await makeFirstKeys();
+      if (keys !== undefined)
+        options.onFirstKeys?.(keys, { url: listeningUrl(), model: exampleModel(config, catalog) });
     });
-    const [address] = app.server.addresses();
-    return { url: urlOf(address, config), app, replace, stop: () => opened.disposeAsync() };
+    return {
+      url: listeningUrl(),
+      app,
+      warnings: [...config.warnings, ...unservedNames(config, catalog)],
+      replace,
+      stop: () => opened.disposeAsync(),
+    };
   } catch (error) {
     await opened
       .disposeAsync()
@@ -127,7 +145,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 async function build(
   options: GatewayOptions,
   opened: AsyncDisposableStack,
-): Promise<Pick<Gateway, 'app' | 'replace'> & { config: Config; makeFirstKey(): Promise<string | undefined> }> {
+): Promise<
+  Pick<Gateway, 'app' | 'replace'> & {
+    config: Config;
+    /** As of the start. */
+    catalog: Catalog;
+    makeFirstKeys(): Promise<FirstKeys | undefined>;
+  }
+> {
   const { log, clock: machine = systemClock } = options;
   const sandbox = options.config.sandbox ? await withSandbox(options.config) : undefined;
   if (sandbox) opened.defer(() => sandbox.stop());
@@ -203,16 +228,19 @@ async function build(
   return {
     app,
     config,
-    makeFirstKey: () => firstKey(config, database, { home, clock }),
+    catalog: served.catalog,
+    makeFirstKeys: () => firstKeys(config, database, { home, clock }),
     replace(next) {
       const adapted = sandbox === undefined ? next : addSandbox(next, sandbox.url);
       const taken = takeOver(served.config, adapted);
       const made = servedOf(taken.config);
       const changes = catalogChanges(served.catalog, made.catalog);
+      const known = unservedNames(served.config, served.catalog);
+      const unserved = unservedNames(made.config, made.catalog).filter((warning) => !known.includes(warning));
       // From here on whoever asks finds all of it.
       served = made;
       app.forgetFailures(hasChanged(changes));
-      return { ...taken, changes };
+      return { ...taken, changes, warnings: [...taken.warnings, ...unserved] };
     },
   };
 }

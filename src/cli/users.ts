@@ -1,6 +1,5 @@
-import { parseArgs } from 'node:util';
 import { removeMember } from '../api/organization/remove-member.ts';
-import { type Environment, loadConfig } from '../config.ts';
+import { loadConfig } from '../config.ts';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { isStorable, lowerAscii } from '../schemas/text.ts';
@@ -8,28 +7,19 @@ import { isUniqueViolation, type Queries } from '../storage/database.ts';
 import { identityStore } from '../storage/identities.ts';
 import { memberStore, type NamedMember } from '../storage/members.ts';
 import { organizationStore } from '../storage/organizations.ts';
+import { type Command, common, Refusal, readArguments, UsageError } from './command.ts';
 import { oneLine } from './one-line.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
 const USAGE = `Usage: model-gateway users add --email EMAIL [--name NAME] [--role admin|member] [--config FILE]
        model-gateway users set USER [--email EMAIL] [--name NAME] [--role admin|member] [--config FILE]
        model-gateway users remove USER [--hand-keys-to USER] [--config FILE]
-       model-gateway users list [--config FILE]
+       model-gateway users list [--json] [--config FILE]
 
 USER is an id or an e-mail address. The role in the organization is that in every workspace. remove ends sessions and
 memberships and disables the keys; with --hand-keys-to, another member takes over those that are no management keys. Who was
 removed cannot sign in again before they are added again, and gets nothing back by that.
 `;
-
-/** What a command refuses, in a sentence for the operator. */
-class Refused extends Error {
-  override readonly name = 'Refused';
-  readonly code: 1 | 2;
-  constructor(code: 1 | 2, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
 
 type Role = 'admin' | 'member';
 
@@ -48,13 +38,13 @@ function describedBy(values: { email?: string; name?: string; role?: string }): 
   const { email, role } = values;
   const name = values.name?.trim();
   if (email !== undefined && !(EMAIL.test(email) && isStorable(email) && email.length <= limits.email_chars_max)) {
-    throw new Refused(2, '--email must be an address such as ada@example.com');
+    throw new UsageError('--email must be an address such as ada@example.com.');
   }
   if (name !== undefined && !(name !== '' && isStorable(name) && name.length <= limits.user_name_chars_max)) {
-    throw new Refused(2, `--name must be a text of 1 to ${limits.user_name_chars_max} characters`);
+    throw new UsageError(`--name must be a text of 1 to ${limits.user_name_chars_max} characters.`);
   }
   if (role !== undefined && role !== 'admin' && role !== 'member') {
-    throw new Refused(2, '--role must be admin or member');
+    throw new UsageError('--role must be admin or member.');
   }
   return {
     // Addresses that differ in capitals alone are one person's.
@@ -86,7 +76,7 @@ async function withFreeEmail<T>(email: string | undefined, write: () => Promise<
     return await write();
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    throw new Refused(1, `There is a user with the address ${email} already.`);
+    throw new Refusal(`There is a user with the address ${email} already.`);
   }
 }
 
@@ -104,7 +94,7 @@ function add({ change, actor }: OpenStore, { email, name, role = 'member' }: New
         await audit({ action: 'create', resource_type: 'user', resource_id: former.id, before: null, after });
         return former.id;
       }
-      if (await users.hasEmail(email)) throw new Refused(1, `There is a user with the address ${email} already.`);
+      if (await users.hasEmail(email)) throw new Refusal(`There is a user with the address ${email} already.`);
       const names = name === undefined ? { name: email, first_name: null, last_name: null } : namesOf(name);
       const user = { ...names, email, issuer: null, subject: null };
       const id = await users.insertMember(user, { organization_id, role, at });
@@ -120,7 +110,7 @@ async function memberNamed(queries: Queries, organization_id: string, who: strin
   const member = (await membersOf(queries, organization_id)).find(
     ({ id, email }) => id === who || (email !== null && lowerAscii(email) === lowerAscii(who)),
   );
-  if (!member) throw new Refused(1, `There is no member ${who}; 'users list' tells who there is.`);
+  if (!member) throw new Refusal(`There is no member ${who}; 'users list' tells who there is.`);
   return member;
 }
 
@@ -136,9 +126,9 @@ async function set(store: OpenStore, who: string, wanted: Described): Promise<st
       const member = await memberNamed(tx, organization_id, user_id);
       const current = held.find((one) => one.user_id === user_id)?.role;
       const others = held.filter((one) => one.role === 'admin' && one.user_id !== user_id);
-      if (role === 'member' && others.length === 0) throw new Refused(1, 'The last administrator must stay one.');
+      if (role === 'member' && others.length === 0) throw new Refusal('The last administrator must stay one.');
       if (email !== undefined && email !== lowerAscii(member.email ?? '') && (await users.hasEmail(email))) {
-        throw new Refused(1, `There is a user with the address ${email} already.`);
+        throw new Refusal(`There is a user with the address ${email} already.`);
       }
       const names = { ...(email === undefined ? {} : { email }), ...(name === undefined ? {} : namesOf(name)) };
       if (Object.keys(names).length > 0) await users.update(user_id, names);
@@ -164,13 +154,18 @@ async function remove(store: OpenStore, who: string, to: string | undefined): Pr
     const { keys_disabled, keys_handed_over, sessions_ended } = removed;
     return `removed: ${keys_disabled} keys disabled, ${keys_handed_over} handed over, ${sessions_ended} sessions ended`;
   } catch (error) {
-    if (error instanceof GatewayError && error.status < 500) throw new Refused(1, `${error.message}.`);
+    if (error instanceof GatewayError && error.status < 500) throw new Refusal(`${error.message}.`);
     throw error;
   }
 }
 
-async function list(store: OpenStore): Promise<string> {
-  const rows = (await membersOf(store.database.queries, store.home.organization_id)).map(
+async function list(store: OpenStore, as_json: boolean): Promise<string> {
+  const members = await membersOf(store.database.queries, store.home.organization_id);
+  if (as_json) {
+    const shown = members.map(({ id, role, email, name }) => ({ id, role: role.replace('org:', ''), email, name }));
+    return JSON.stringify(shown, null, 2);
+  }
+  const rows = members.map(
     ({ id, role, email, name }) =>
       `${id}  ${role.replace('org:', '').padEnd(6)}  ${oneLine(email ?? '-')}  ${oneLine(name)}`,
   );
@@ -181,7 +176,7 @@ async function list(store: OpenStore): Promise<string> {
 function actionOf(
   positionals: readonly string[],
   wanted: Described,
-  hand_keys_to: string | undefined,
+  { hand_keys_to, as_json }: { hand_keys_to: string | undefined; as_json: boolean },
 ): ((store: OpenStore) => Promise<string>) | undefined {
   const [verb, who, ...rest] = positionals;
   const none = Object.keys(wanted).length === 0;
@@ -190,34 +185,27 @@ function actionOf(
     return (store) => remove(store, who, hand_keys_to);
   }
   if (hand_keys_to !== undefined) return undefined;
-  if (verb === 'list' && who === undefined && none) return list;
+  if (verb === 'list' && who === undefined && none) return (store) => list(store, as_json);
   if (verb === 'add' && who === undefined && email !== undefined) return (store) => add(store, { ...wanted, email });
   if (verb === 'set' && who !== undefined && rest.length === 0 && !none) return (store) => set(store, who, wanted);
   return undefined;
 }
 
 /** `model-gateway users add|set|remove|list`: members of the organization, on the configured store, whether the gateway runs or not. */
-export async function runUsers(args: string[], environment: Environment): Promise<number> {
-  const text = { type: 'string' } as const;
-  const help = { type: 'boolean', short: 'h', default: false } as const;
-  const options = { config: text, email: text, 'hand-keys-to': text, help, name: text, role: text };
-  const { positionals, values } = parseArgs({ args, allowPositionals: true, options });
-  if (values.help) {
-    process.stdout.write(USAGE);
-    return 0;
-  }
-  try {
-    const action = actionOf(positionals, describedBy(values), values['hand-keys-to']);
-    if (action === undefined) {
-      process.stderr.write(USAGE);
-      return 2;
-    }
-    const config = loadConfig(environment, values.config === undefined ? {} : { config_file: values.config });
+export const usersCommand: Command = {
+  usage: USAGE,
+  async run(args, environment) {
+    const text = { type: 'string' } as const;
+    const { positionals, values } = readArguments({
+      args,
+      allowPositionals: true,
+      options: { ...common, email: text, 'hand-keys-to': text, name: text, role: text },
+    });
+    const chosen = { hand_keys_to: values['hand-keys-to'], as_json: values.json };
+    const action = actionOf(positionals, describedBy(values), chosen);
+    if (action === undefined) throw new UsageError();
+    const config = loadConfig(environment, { config_file: values.config });
     process.stdout.write(`${await withStore(config, action)}\n`);
     return 0;
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    return error.code;
-  }
-}
+  },
+};

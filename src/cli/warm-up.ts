@@ -1,8 +1,10 @@
+import type { Command } from './command.ts';
+
 /**
  * Loads what serving loads, and ends: what Node makes of the sources is kept (`bin/launch.cjs`), so that the first start takes no more
  * time and memory than those after it. Whoever imports one of these only when it is needed adds it here.
  */
-export async function runWarmUp(): Promise<number> {
+async function warmUp(): Promise<number> {
   for (const load of [
     () => import('./follow-config.ts'),
     () => import('./serve.ts'),
@@ -18,3 +20,6 @@ export async function runWarmUp(): Promise<number> {
   }
   return 0;
 }
+
+/** `model-gateway warm-up`, which `npm ci` runs. */
+export const warmUpCommand: Command = { usage: 'Usage: model-gateway warm-up\n', run: warmUp };

@@ -8,7 +8,7 @@ import { type Config, type Environment, type FoundFile, loadConfig, readBundledC
 import { limits } from '../limits.ts';
 import { openDatabase } from '../storage/database.ts';
 import type { Logger } from '../telemetry/log.ts';
-import { announce, onceSignalled } from './announce.ts';
+import { announce, onceSignalled, type Started } from './announce.ts';
 import { prepareDataDir } from './data-dir.ts';
 import { closeDataDir } from './data-dir-modes.ts';
 import { warnOfExpiry } from './expiring-models.ts';
@@ -34,7 +34,7 @@ interface Settings {
 type ToParent =
   | { type: 'metrics'; id: number }
   | { type: 'counted'; id: number; metrics: CountedMetrics }
-  | { type: 'serving'; url: string }
+  | { type: 'serving'; started: Started }
   | { type: 'settings' };
 type ToWorker =
   | { type: 'count'; id: number }
@@ -137,7 +137,7 @@ function createFamily({ log, settings: first }: { log: Logger; settings: Setting
   return {
     /** Starts the first worker and waits until it serves; what keeps it from that, it has told by itself. */
     first: () =>
-      new Promise<string>((resolve, reject) => {
+      new Promise<Started>((resolve, reject) => {
         const worker = fork();
         const failed = () => reject(new Error('No worker could start.'));
         worker.once('exit', failed);
@@ -145,7 +145,7 @@ function createFamily({ log, settings: first }: { log: Logger; settings: Setting
           if (message?.type !== 'serving') return;
           worker.off('exit', failed);
           keep(worker, 0, limits.worker_restart_ms_min);
-          resolve(message.url);
+          resolve(message.started);
         });
       }),
     start: (slot: number) => keep(fork(), slot, limits.worker_restart_ms_min),
@@ -210,7 +210,7 @@ export interface WorkerSide {
   /** The configuration with the parent's port, and its sandbox in place of one of its own. */
   adapt(config: Config): Promise<Config>;
   /** Tells the parent that this worker serves. */
-  serving(url: string): void;
+  serving(started: Started): void;
   /** Puts in force with `replace` what the parent hands on, now and later. */
   onReload(environment: Environment, log: Logger, replace: (config: Config) => Reloaded): void;
   metrics_source: MetricsSource;
@@ -279,8 +279,8 @@ export function workerSide(): WorkerSide {
       };
       if (missed !== undefined) take(missed);
     },
-    serving(url) {
-      process.send?.({ type: 'serving', url } satisfies ToParent);
+    serving(started) {
+      process.send?.({ type: 'serving', started } satisfies ToParent);
     },
     count(registry) {
       counted = registry;

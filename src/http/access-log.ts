@@ -7,6 +7,15 @@ import type { ConnectionExcess } from './connections.ts';
 /** Paths that are asked for every few seconds and say nothing: measured, not logged. */
 const QUIET = /^\/(?:health\/|metrics)/;
 
+/** Words of a path that may be a credential: keys as providers write them, and long runs of letters and digits. */
+const MAY_BE_SECRET = /sk-[\w-]{8,}|\w{32,}/g;
+
+/** The path of a request that no operation has, for the log: without its query, cut, and without what may be a credential. */
+function unknownPath(url: string): string {
+  const path = url.split('?', 1)[0] ?? '/';
+  return path.slice(0, limits.logged_path_chars_max).replace(MAY_BE_SECRET, '[redacted]');
+}
+
 /** One log line and one measurement a request, at its end, also when the client left. No content, no query, no secret. */
 export function requestLog(log: Logger, metrics: Metrics) {
   return (request: FastifyRequest, reply: FastifyReply, ms: number): void => {
@@ -19,7 +28,7 @@ export function requestLog(log: Logger, metrics: Metrics) {
     log.request({
       request_id: request.id,
       method: request.method,
-      path: url ?? 'unknown',
+      path: url ?? unknownPath(request.url),
       status,
       ms: Math.round(ms),
       key_id: request.principal?.key_id ?? null,

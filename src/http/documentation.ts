@@ -54,7 +54,9 @@ export interface Documentation {
 function pagePaths(): Set<string> {
   const files = join(dirname(createRequire(import.meta.url).resolve('@fastify/swagger-ui/package.json')), 'static');
   const names = [...readdirSync(files), 'swagger-initializer.js'];
-  return new Set(['/docs', '/docs/json', '/docs/yaml', ...names.map((name) => `/docs/static/${name}`)]);
+  // The template that `/docs` is made from is no page: asked for by its name, it leads to one.
+  const pages = names.filter((name) => name !== 'index.html');
+  return new Set(['/docs', '/docs/json', '/docs/yaml', ...pages.map((name) => `/docs/static/${name}`)]);
 }
 
 /** The document of these routes, and the pages that render it. */

@@ -37,6 +37,15 @@ test.each<[FailureClass, boolean, number]>([
   expect(clientError([failed(failure)]).status).toBe(status);
 });
 
+test('a provider that could not be reached has returned nothing, and is not said to have', () => {
+  const message = (details: ConstructorParameters<typeof UpstreamError>[2]) =>
+    clientError([failed('unavailable', 'The provider could not be reached', details)]).message;
+  const said = 'Acme did not answer: The provider could not be reached';
+  expect(message({ transport_code: 'ECONNREFUSED', never_sent: true })).toBe(said);
+  expect(message({ never_sent: true })).toBe(said);
+  expect(message({ status: 500 })).toMatch(/^Acme returned an error: /);
+});
+
 test('a provider that says to come back later is a 503, whatever its wire makes of it', () => {
   for (const failure of ['unavailable', 'overloaded'] as const) {
     expect(clientError([failed(failure, 'busy', { status: 503 })]).status).toBe(503);

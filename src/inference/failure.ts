@@ -103,6 +103,8 @@ function messageOf(attempt: FailedAttempt): string {
       // The operator's account is at fault; what the provider says of it is for the operator's log.
       return `${provider.name} refused the gateway's credential or account`;
     default:
+      // Without a connection nothing was returned: the sentence is ours, and says what happened.
+      if (error.transport_code !== undefined || error.never_sent) return `${provider.name} did not answer: ${told}`;
       return `${provider.name} returned an error: ${told}`;
   }
 }

@@ -4,13 +4,11 @@ import type { Faults } from './faults.ts';
 import { model_output_tokens } from './models.ts';
 import type { Answer, Block, Prompt } from './prompt.ts';
 import { schemaSample } from './schema-sample.ts';
-import { storyTokens } from './story.ts';
+import { story_tokens, storyTokens } from './story.ts';
 import { countTokens, tokensOf } from './tokens.ts';
 
 /** How a model makes its answer; the rest of a model's character is faults. */
 export type Behaviour = 'echo' | 'story' | 'tools' | 'research' | 'think' | 'json' | 'refuse';
-
-const story_tokens_default = 200;
 
 function chosenTools(prompt: Prompt, behaviour: Behaviour): Prompt['tools'] {
   const choice = prompt.tool_choice;
@@ -48,7 +46,7 @@ function textPieces(prompt: Prompt, behaviour: Behaviour, faults: Faults): strin
   if (behaviour === 'story') {
     // No more than will be sent: one token beyond the bound says that there was one.
     const most = Math.min(prompt.tokens_max, model_output_tokens) + 1;
-    return storyTokens(prompt.user_text, Math.min(faults.tokens || story_tokens_default, most));
+    return storyTokens(prompt.user_text, Math.min(faults.tokens || story_tokens, most));
   }
   if (behaviour === 'json') return tokensOf(jsonText(prompt, {}));
   const seen: string[] = [];

@@ -18,7 +18,7 @@ export const sandbox_models: Readonly<Record<string, SandboxModel>> = {
   story: {
     behaviour: 'story',
     faults: {},
-    description: 'Tells a story of 200 tokens; the same text tells the same story.',
+    description: 'Tells a short story of 200 tokens; the same text tells the same story.',
   },
   tools: {
     behaviour: 'tools',

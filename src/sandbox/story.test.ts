@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { storyTokens } from './story.ts';
+import { story_tokens, storyTokens } from './story.ts';
 import { tokensOf } from './tokens.ts';
 
 test('a story has exactly the tokens asked for', () => {
@@ -13,4 +13,19 @@ test('a story has exactly the tokens asked for', () => {
 test('the same seed tells the same story, another seed another', () => {
   expect(storyTokens('once', 40)).toEqual(storyTokens('once', 40));
   expect(storyTokens('once', 40)).not.toEqual(storyTokens('twice', 40));
+});
+
+test('a story of the usual length is whole, whatever its seed', () => {
+  expect(story_tokens).toBe(200);
+  for (let seed = 0; seed < 200; seed += 1) {
+    const story = storyTokens(`seed ${seed}`, story_tokens).join('');
+    expect(story).toMatch(/^The winter storm /);
+    expect(story).toMatch(/ still brings the kite\.$/);
+  }
+  expect(storyTokens('once', story_tokens + 1).at(-1)).toBe('\n\nThe');
+});
+
+test('a story has characters of two, three and four bytes, which small chunks cut', () => {
+  const bytes = new Set([...storyTokens('once', story_tokens).join('')].map((char) => Buffer.byteLength(char)));
+  expect([...bytes].sort()).toEqual([1, 2, 3, 4]);
 });

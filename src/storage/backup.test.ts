@@ -1,4 +1,13 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -54,6 +63,7 @@ test('a copy taken while the store is written is whole and consistent, and can b
   await expect.poll(first).toBeDefined();
   for (let round = 0; round < 5; round++) {
     const restored = join(data_dir, `restored-${round}`);
+    mkdirSync(restored);
     await backUp({ data_dir, file: join(restored, DATABASE_FILE) });
     const copy = new DatabaseSync(join(restored, DATABASE_FILE));
     expect(copy.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' });
@@ -90,6 +100,13 @@ test('a backup never overwrites, and leaves nothing half done', async () => {
   await expect(backUp({ data_dir, file })).rejects.toThrow(`${file} exists`);
   expect(readFileSync(file, 'utf8')).toBe('precious');
   expect(readdirSync(data_dir).filter((name) => name.includes('partial'))).toEqual([]);
+});
+
+test('a backup makes no folders: the operator may have mistyped one', async () => {
+  const folder = join(data_dir, 'no', 'such');
+  const sentence = `The folder ${folder} does not exist: create it, or name a file in another folder`;
+  await expect(backUp({ data_dir, file: join(folder, 'copy') })).rejects.toThrow(sentence);
+  expect(existsSync(join(data_dir, 'no'))).toBe(false);
 });
 
 test('without a store there is nothing to copy, and none is made', async () => {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { link, mkdir, open, rm, writeFile } from 'node:fs/promises';
+import { link, open, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { limits } from '../limits.ts';
@@ -13,7 +13,9 @@ export async function backUp({ data_dir, file }: { data_dir: string; file: strin
   const source = join(data_dir, DATABASE_FILE);
   if (!existsSync(source)) throw new Error(`There is no embedded store at ${source}`);
   if (existsSync(file)) throw new Error(`${file} exists; a backup never overwrites a file`);
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const folder = dirname(file);
+  if (!existsSync(folder))
+    throw new Error(`The folder ${folder} does not exist: create it, or name a file in another folder`);
   const partial = `${file}.${process.pid}.partial`;
   const database = new DatabaseSync(source, { readOnly: true, timeout: limits.database_busy_ms_max });
   try {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { describeStores } from '../../test/store-variants.ts';
 import { createSecret, type StoredKey } from '../accounts/key.ts';
-import { isReferenceViolation, isUniqueViolation } from './database.ts';
+import { type Database, isReferenceViolation, isUniqueViolation } from './database.ts';
 import { keyStore } from './keys.ts';
 import { organizationStore } from './organizations.ts';
 
@@ -37,19 +37,49 @@ describeStores('organizations and keys', ({ open }) => {
     return { database, made, key, keys: keyStore(database.queries) };
   }
 
-  test('the first start makes one home and one key, and starts at once share them', async () => {
+  const offer = () => ({ management: createSecret(), ordinary: { ...createSecret(), limit_nano: 5_000_000_000 } });
+  const storedKeys = (database: Database) =>
+    database.queries.selectFrom('api_keys').select(['name', 'is_management', 'limit_nano']).orderBy('id').execute();
+
+  test('the first start makes one home and one key of each kind, and starts at once share them', async () => {
     const database = await open();
     const store = organizationStore(database.queries);
     const homes = await Promise.all(Array.from({ length: 6 }, () => store.insertFirst({ at: AT })));
     expect(new Set(homes.map(({ default_workspace_id }) => default_workspace_id)).size).toBe(1);
-    expect(await database.queries.selectFrom('api_keys').select('id').execute()).toEqual([]);
-    const stored = await Promise.all(homes.map((home) => store.insertFirstKey({ at: AT, home, key: createSecret() })));
-    expect(stored.filter((is_stored) => is_stored)).toHaveLength(1);
+    expect(await storedKeys(database)).toEqual([]);
+    const kept: unknown[] = [];
+    const starts = homes.map((home) =>
+      store.insertFirstKeys({ at: AT, home, offered: offer() }, (stored) => kept.push(stored)),
+    );
+    const stored = await Promise.all(starts);
+    // Both are one start's, which shows them together.
+    expect(stored.filter(({ management, ordinary }) => management && ordinary)).toHaveLength(1);
+    expect(stored.filter(({ management, ordinary }) => management || ordinary)).toHaveLength(1);
+    expect(kept).toEqual([{ management: true, ordinary: true }]);
     const again = await store.insertFirst({ at: AT });
-    expect(await store.insertFirstKey({ at: AT, home: again, key: createSecret() })).toBe(false);
-    expect(await database.queries.selectFrom('api_keys').select(['is_management', 'id']).execute()).toEqual([
-      { is_management: true, id: 1 },
+    expect(await store.insertFirstKeys({ at: AT, home: again, offered: offer() }, () => {})).toEqual({
+      management: false,
+      ordinary: false,
+    });
+    expect(await storedKeys(database)).toEqual([
+      { name: 'Management key', is_management: true, limit_nano: null },
+      { name: 'default', is_management: false, limit_nano: 5_000_000_000 },
     ]);
+  });
+
+  test('a start makes no ordinary key where there is any key, and none of either kind where they cannot be kept', async () => {
+    const { database, made: first, key, keys } = await home();
+    const store = organizationStore(database.queries);
+    const failed = store.insertFirstKeys({ at: AT, home: first, offered: offer() }, () => {
+      throw new Error('no room');
+    });
+    await expect(failed).rejects.toThrow('no room');
+    expect(await storedKeys(database)).toEqual([]);
+    await keys.insert(key({ name: 'by a command' }));
+    expect(await store.insertFirstKeys({ at: AT, home: first, offered: offer() }, () => {})).toEqual({
+      management: true,
+      ordinary: false,
+    });
   });
 
   test('the default workspace has the booleans, JSON and numbers it was given', async () => {

@@ -10,8 +10,27 @@ export interface Home {
   default_workspace_id: string;
 }
 
-/** The counter that stands until an organization has got its first management key. */
-const KEY_OWED = 'first_management_key';
+/** The counters that stand until an organization has its first management key, and its first ordinary one. */
+const MANAGEMENT_KEY_DUE = 'first_management_key';
+const API_KEY_DUE = 'first_api_key';
+
+/** A key that a first start makes: what is stored of it. */
+interface FirstKey {
+  hash: string;
+  label: string;
+}
+
+/** The keys that a start offers; undefined: none of this kind. */
+export interface OfferedKeys {
+  management: FirstKey | undefined;
+  ordinary: (FirstKey & { limit_nano: number | null }) | undefined;
+}
+
+/** Which of the offered keys were stored. */
+export interface StoredKeys {
+  management: boolean;
+  ordinary: boolean;
+}
 
 /** Organizations, their members and their workspaces at rest. */
 export function organizationStore(queries: Queries) {
@@ -31,21 +50,33 @@ export function organizationStore(queries: Queries) {
           .executeTakeFirst();
         if (gate) {
           await insertHome(tx, at);
-          await tx.insertInto('counters').values({ name: KEY_OWED, value: 1 }).execute();
+          const due = [MANAGEMENT_KEY_DUE, API_KEY_DUE].map((name) => ({ name, value: 1 }));
+          await tx.insertInto('counters').values(due).execute();
         }
         return findHome(tx);
       }),
 
     /**
-     * Stores the first management key of an organization that still lacks it; tells whether it did. Of several processes that
-     * offer one, one stores it.
+     * Stores the first keys of an organization that still lacks them: the management key, and the ordinary one unless there is any
+     * key already. Of several processes that offer keys, one stores them. `keep` runs before they are committed; what it throws
+     * leaves none.
      */
-    insertFirstKey: ({ at, home, key }: { at: string; home: Home; key: { hash: string; label: string } }) =>
-      queries.transaction().execute(async (tx): Promise<boolean> => {
-        const owed = await tx.deleteFrom('counters').where('name', '=', KEY_OWED).returning('name').executeTakeFirst();
-        if (owed === undefined) return false;
-        await insertKey(tx, { at, home, key });
-        return true;
+    insertFirstKeys: (
+      { at, home, offered }: { at: string; home: Home; offered: OfferedKeys },
+      keep: (stored: StoredKeys) => void,
+    ) =>
+      queries.transaction().execute(async (tx): Promise<StoredKeys> => {
+        const { management, ordinary } = offered;
+        const stored = {
+          management: management !== undefined && (await takeDue(tx, MANAGEMENT_KEY_DUE)),
+          ordinary: ordinary !== undefined && (await takeDue(tx, API_KEY_DUE)) && !(await hasKeys(tx)),
+        };
+        if (management && stored.management) {
+          await insertKey(tx, { ...management, limit_nano: null }, { at, home, is_management: true });
+        }
+        if (ordinary && stored.ordinary) await insertKey(tx, ordinary, { at, home, is_management: false });
+        if (stored.management || stored.ordinary) keep(stored);
+        return stored;
       }),
 
     findDefaultWorkspace: (organization_id: string) =>
@@ -195,21 +226,32 @@ async function insertHome(tx: Queries, at: string): Promise<void> {
     .execute();
 }
 
+/** Whether this transaction is the one that may make such a key: on PostgreSQL others wait here until it has ended. */
+async function takeDue(tx: Queries, name: string): Promise<boolean> {
+  const due = await tx.deleteFrom('counters').where('name', '=', name).returning('name').executeTakeFirst();
+  return due !== undefined;
+}
+
+async function hasKeys(tx: Queries): Promise<boolean> {
+  return (await tx.selectFrom('api_keys').select('hash').limit(1).executeTakeFirst()) !== undefined;
+}
+
 async function insertKey(
   tx: Queries,
-  { at, home, key }: { at: string; home: Home; key: { hash: string; label: string } },
+  { hash, label, limit_nano }: FirstKey & { limit_nano: number | null },
+  { at, home, is_management }: { at: string; home: Home; is_management: boolean },
 ): Promise<void> {
   await keyStore(tx).insert({
     // Field by field: what makes a key also has its secret.
-    hash: key.hash,
-    label: key.label,
+    hash,
+    label,
     organization_id: home.organization_id,
     workspace_id: home.default_workspace_id,
     creator_user_id: home.owner_user_id,
-    name: 'Management key',
-    is_management: true,
+    name: is_management ? 'Management key' : 'default',
+    is_management,
     disabled: false,
-    limit_nano: null,
+    limit_nano,
     limit_reset: null,
     include_byok_in_limit: false,
     expires_at: null,

@@ -45,7 +45,8 @@ export interface Logger extends PinoLogger {
   request(facts: RequestFacts): void;
 }
 
-interface Destination {
+/** Where the lines of a log go. */
+export interface Destination {
   write(line: string): void;
 }
 
@@ -55,7 +56,7 @@ const NOTHING = Buffer.alloc(0);
  * Standard output, a piece at a time, so that the system is called seldom. Where it takes nothing (a file on a full disk, a
  * reader that is slow), lines wait, up to a bound, and nothing else does. pino's own destination would never end the process then.
  */
-function gatheredOutput(): Destination {
+export function standardOutput(): Destination {
   // Node's stream makes a pipe one that refuses what it has no room for: a write that waits for room would keep the process from its end.
   Reflect.get(process, 'stdout');
   let lines = '';
@@ -132,7 +133,7 @@ function createIsoTime(): () => string {
  * The process's log: JSON lines on standard output, gathered for a moment. Content and secrets are not for it: callers
  * name the fields they write, and of errors only `describeError` gets through.
  */
-export function createLog(level: string, destination: Destination = gatheredOutput()): Logger {
+export function createLog(level: string, destination: Destination = standardOutput()): Logger {
   const timestamp = createIsoTime();
   const log = pino(
     {

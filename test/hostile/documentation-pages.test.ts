@@ -2,6 +2,9 @@
  * Many clients without a key that ask for the documentation at the same time, before anybody else did. See docs/threat-model.md,
  * "Connections and slow clients".
  */
+import { readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeDocumentation } from '../../src/http/documentation.ts';
 
@@ -15,3 +18,13 @@ test.each(['/docs/static/swagger-ui-bundle.js', '/docs/yaml'])(
     expect(await documentation.page(path)).toBe(pages[0]);
   },
 );
+
+test('every file of the documentation is a page or none, and never a fault', async () => {
+  const documentation = await makeDocumentation([]);
+  const files = readdirSync(
+    join(dirname(createRequire(import.meta.url).resolve('@fastify/swagger-ui/package.json')), 'static'),
+  );
+  expect(files).toContain('index.html');
+  for (const file of [...files, 'nothing.css']) await documentation.page(`/docs/static/${file}`);
+  expect(await documentation.page('/docs/static/index.html')).toBeUndefined();
+});

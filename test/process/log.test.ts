@@ -81,7 +81,7 @@ ${models.map((model) => `  acme/${model}: { endpoints: [{ provider: acme, upstre
   await ask('unknown-model', { model: 'acme/nothing' });
   await ask('bad-field', { model: 'acme/fine', temperature: PROMPT });
   await ask('wrong-key', { model: 'acme/fine' }, { key: `${key.slice(0, -1)}x` });
-  await ask('no-path', { model: 'acme/fine' }, { path: `/${PROMPT}?q=${key}` });
+  await ask('no-path', { model: 'acme/fine' }, { path: `/chat/completion/${key}/${key.slice(12)}?q=${PROMPT}` });
   const leave = new AbortController();
   const left = await gateway.call('POST', '/chat/completions', {
     key,
@@ -111,6 +111,11 @@ ${models.map((model) => `  acme/${model}: { endpoints: [{ provider: acme, upstre
   expect(requests.filter(({ request_id }) => request_id === 'left')).toMatchObject([
     { status: 200, client_left: true },
   ]);
+  const lineOf = (id: string) => requests.find(({ request_id }) => request_id === id);
+  expect(lineOf('no-path')).toMatchObject({ path: '/api/v1/chat/completion/[redacted]/[redacted]' });
+  const used = { provider: 'Acme', prompt_tokens: 3, completion_tokens: 2, cost: 0.000007 };
+  expect(lineOf('fine-false')).toMatchObject({ model: 'acme/fine', ...used });
+  expect(lineOf('fine-true')).toMatchObject({ model: 'acme/fine', provider: 'Acme', cost: expect.any(Number) });
   expect(requests.map(({ path }) => path)).not.toContain('/health/ready');
   expect(asked.map(({ status }) => status)).toEqual([
     200, 200, 400, 502, 502, 503, 200, 200, 400, 502, 502, 503, 400, 400, 401, 404,

@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -19,21 +20,72 @@ import { chat, freePort, freshDir, makeKey, run, serve, start, stop } from './ga
 const KEY = /sk-gw-v1-[0-9a-f]{64}/g;
 const NO_KEY = { GATEWAY_MANAGEMENT_KEY: '' };
 
-test('the first start prints a management key that works; the second prints none', async () => {
+/** What a first start printed: its keys by kind. */
+function firstKeys(out: string): { api_key: string; management_key: string } {
+  const [api_key = '', management_key = ''] = [/API key.*?(sk-gw-\S+)/, /Management key.*?(sk-gw-\S+)/].map(
+    (line) => line.exec(out)?.[1],
+  );
+  return { api_key, management_key };
+}
+
+test('the first start prints two keys that work and a request that a shell runs as printed; the second prints none', async () => {
   const data_dir = join(freshDir(), 'data');
-  const first = await serve({ data_dir, environment: NO_KEY });
-  const printed = first.out().match(KEY) ?? [];
-  expect(printed).toHaveLength(1);
+  const environment = { ...NO_KEY, GATEWAY_FIRST_KEY_LIMIT: '2.50' };
+  const first = await serve({ data_dir, environment });
+  const { api_key, management_key } = firstKeys(first.out());
+  expect(new Set(first.out().match(KEY))).toEqual(new Set([api_key, management_key]));
   expect(first.err()).toBe('');
-  const answer = await first.call('POST', '/keys', { key: printed[0] ?? '', body: { name: 'first' } });
-  expect(answer.status).toBe(201);
+  const listed = await first.call('GET', '/keys', { key: management_key });
+  expect(((await listed.json()) as { data: unknown }).data).toMatchObject([{ name: 'default', limit: 2.5 }]);
+  const block = /^ *curl (?:.*\\\n)*.*$/m.exec(first.out())?.[0] ?? '';
+  const pasted = run('sh', ['-c', block]);
+  expect(await pasted.ended).toBe(0);
+  const answer = JSON.parse(pasted.out()) as { choices: { message: { content: string } }[] };
+  expect(answer.choices[0]?.message.content).toContain('kite');
+  expect(first.out()).toContain(`listens on ${first.url}`);
   expect(await stop(first)).toBe(0);
 
-  const second = await serve({ data_dir, environment: NO_KEY });
+  const second = await serve({ data_dir, environment });
   expect(second.out()).not.toMatch(KEY);
-  const again = await second.call('POST', '/keys', { key: printed[0] ?? '', body: { name: 'second' } });
+  const again = await second.call('POST', '/keys', { key: management_key, body: { name: 'second' } });
   expect(again.status).toBe(201);
   await stop(second);
+});
+
+test('with GATEWAY_PRINT_KEYS=off the keys stand in a file for this user alone, and the printed request reads it', async () => {
+  const gateway = await serve({ environment: { ...NO_KEY, GATEWAY_PRINT_KEYS: 'off' } });
+  const file = join(gateway.data_dir, 'first-keys.env');
+  expect(gateway.out()).not.toMatch(KEY);
+  expect(gateway.out()).toContain(file);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(readFileSync(file, 'utf8')).toMatch(/^#.*\nMANAGEMENT_KEY=sk-gw-v1-\w+\nGATEWAY_KEY=sk-gw-v1-\w+\n$/);
+  const block = /^ *\. '.*\n *curl (?:.*\\\n)*.*$/m.exec(gateway.out())?.[0] ?? '';
+  const pasted = run('sh', ['-c', block]);
+  expect(await pasted.ended).toBe(0);
+  expect(pasted.out()).toContain('kite');
+  await stop(gateway);
+});
+
+test('GATEWAY_FIRST_KEY=off makes no ordinary key; on makes one beside a management key of the environment', async () => {
+  const without = await serve({ environment: { ...NO_KEY, GATEWAY_FIRST_KEY: 'off' } });
+  expect(without.out().match(KEY)).toHaveLength(1);
+  const { management_key } = firstKeys(without.out());
+  const listed = await without.call('GET', '/keys', { key: management_key });
+  expect(((await listed.json()) as { data: unknown[] }).data).toEqual([]);
+  await stop(without);
+  const beside = await serve({ environment: { GATEWAY_FIRST_KEY: 'on' } });
+  const { api_key } = firstKeys(beside.out());
+  expect(new Set(beside.out().match(KEY))).toEqual(new Set([api_key]));
+  expect((await beside.call('POST', '/chat/completions', { key: api_key, body: chat('sandbox/echo') })).status).toBe(
+    200,
+  );
+  await stop(beside);
+});
+
+test('a first key limit that is no amount stops the start with a sentence', async () => {
+  const gateway = await start({ environment: { GATEWAY_FIRST_KEY_LIMIT: 'five' } });
+  expect(await gateway.ended).toBe(1);
+  expect(gateway.err()).toBe('GATEWAY_FIRST_KEY_LIMIT must be an amount of USD such as 5 or 0.50, not "five"\n');
 });
 
 test('a management key of the environment is used and never printed', async () => {
@@ -71,9 +123,8 @@ test.each([[1], [2]])('a port in use is told in a sentence and ends the start wi
     expect(gateway.err()).not.toMatch(/^\s+at /m);
     expect(gateway.out()).not.toMatch(KEY);
     const next = await serve({ data_dir, environment: NO_KEY, args: ['--workers', String(workers)] });
-    const shown = next.out().match(KEY) ?? [];
-    expect(shown).toHaveLength(1);
-    expect((await next.call('POST', '/keys', { key: shown[0] ?? '', body: { name: 'first' } })).status).toBe(201);
+    const { management_key } = firstKeys(next.out());
+    expect((await next.call('POST', '/keys', { key: management_key, body: { name: 'first' } })).status).toBe(201);
     await stop(next);
   } finally {
     other.close();
@@ -101,8 +152,8 @@ test.each(['the port of the metrics is in use', 'the journal cannot be made'])(
     other.close();
     if (!ofMetrics) rmSync(slots);
     const next = await serve({ data_dir, environment: NO_KEY, yaml });
-    const [key = ''] = next.out().match(KEY) ?? [];
-    expect((await next.call('POST', '/keys', { key, body: { name: 'first' } })).status).toBe(201);
+    const { management_key } = firstKeys(next.out());
+    expect((await next.call('POST', '/keys', { key: management_key, body: { name: 'first' } })).status).toBe(201);
     await stop(next);
   },
 );
@@ -179,7 +230,11 @@ test('commands and options that do not exist are told with the usage, and end wi
   const bin = join(import.meta.dirname, '../../bin/model-gateway.cjs');
   for (const [args, code, said] of [
     [['fly'], 2, /There is no command 'fly'/],
-    [['serve', '--wings'], 1, /--wings/],
+    [['serve', '--workes', '2'], 2, /^There is no option --workes; did you mean "--workers"\?$/m],
+    [['serve', '--port', 'http'], 2, /--port takes a number from 0 to 65535, not 'http'/],
+    [['serve', '--port'], 2, /--port needs a value/],
+    [['keys', 'create', '--name', '--limit', '5'], 2, /--name needs a value/],
+    [['doctor', 'all'], 2, /'all' is not expected here/],
     [['--workers', '0'], 2, /--workers takes a number from 1/],
     [['serve', '--config', '/nowhere/gateway.yaml'], 1, /\/nowhere\/gateway\.yaml cannot be read \(ENOENT\)/],
     [['backup', '/tmp/x.db'], 1, /There is no embedded store/],

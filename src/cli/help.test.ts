@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { runProgram } from '../../test/command-line.ts';
+import { backupCommand } from './backup.ts';
+import { catalogCommand } from './catalog-refresh.ts';
+import { type Command, UsageError } from './command.ts';
+import { creditsCommand } from './credits.ts';
+import { doctorCommand } from './doctor.ts';
+import { explainCommand } from './explain.ts';
+import { keysCommand } from './keys.ts';
+import { ledgerCommand } from './ledger.ts';
+import { sandboxCommand } from './sandbox.ts';
+import { serveCommand } from './serve-command.ts';
+import { usersCommand } from './users.ts';
+
+const commands: Readonly<Record<string, Command>> = {
+  serve: serveCommand,
+  doctor: doctorCommand,
+  explain: explainCommand,
+  users: usersCommand,
+  keys: keysCommand,
+  credits: creditsCommand,
+  ledger: ledgerCommand,
+  backup: backupCommand,
+  catalog: catalogCommand,
+  sandbox: sandboxCommand,
+};
+
+test('the program lists every command, a misspelt one is met with one that may be meant, and --help runs nothing', async () => {
+  const [listed, near, help] = await Promise.all([
+    runProgram(['--help']),
+    runProgram(['doktor']),
+    runProgram(['keys', 'create', '--name', 'x', '--help']),
+  ]);
+  expect([...listed.stdout.matchAll(/^ {2}(\w+) {2,}/gm)].map(([, name]) => name)).toEqual(Object.keys(commands));
+  const sentence = /^There is no command 'doktor'; did you mean "doctor"\?/;
+  expect(near).toMatchObject({ code: 2, stderr: expect.stringMatching(sentence) });
+  expect(help).toMatchObject({ code: 0, stdout: keysCommand.usage, stderr: '' });
+});
+
+test.each(Object.entries(commands))('%s says on one screen how it is called', (name, { usage }) => {
+  expect(usage).toMatch(new RegExp(`^Usage: model-gateway ${name}\\b.*[^\\n]+\\n`));
+  expect(usage.split('\n').length).toBeLessThan(25);
+});
+
+test('keys create prints the key alone, with its limit in the store', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-keys-'));
+  const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  const run = (...args: string[]) => keysCommand.run(args, { GATEWAY_DATA_DIR: data_dir });
+  try {
+    expect(await run('create', '--name', 'laptop', '--limit', '5', '--limit-reset', 'daily')).toBe(0);
+    expect(write.mock.calls.join('')).toMatch(/^sk-gw-v1-[0-9a-f]{64}\n$/);
+    for (const [args, said] of [
+      [['--limit', 'five'], "--limit must be an amount of USD such as 5 or 0.50, not 'five'."],
+      [['--limit-reset', 'daily'], '--limit-reset must be daily, weekly or monthly, beside a --limit.'],
+      [['--management', '--limit', '5'], 'A management key calls no models: it takes no --limit.'],
+    ] as const) {
+      await expect(run('create', '--name', 'x', ...args)).rejects.toThrow(new UsageError(said));
+    }
+    write.mockClear();
+    await run('list', '--json');
+    const laptop = { name: 'laptop', limit: 5, limit_reset: 'daily', is_management: false };
+    expect(JSON.parse(write.mock.calls.join(''))).toMatchObject([laptop]);
+  } finally {
+    write.mockRestore();
+    rmSync(data_dir, { recursive: true });
+  }
+});
