@@ -11,12 +11,13 @@ const USAGE = `Usage: model-gateway COMMAND [options]
   keys create|list|disable              API keys and management keys
   credits grant|revoke|show             what the organization may spend in all
   ledger verify|status|release|resolve  budgets and what was spent, put to the test
+  health [--live]                       ask a running gateway whether it is ready; exit code 0 or 1
   backup FILE                           copy the embedded store of a running gateway
   catalog refresh --from URL|FILE       rebuild the bundled model facts
   sandbox [--port N]                    run the simulated upstream alone
   --version                             print the version
 
-COMMAND --help tells what users, keys, credits, ledger, catalog and sandbox take.
+COMMAND --help tells what users, keys, credits, ledger, catalog, health and sandbox take.
 Settings come from the environment (README.md) and gateway.yaml (docs/guides/configuration.md).
 `;
 
@@ -45,8 +46,9 @@ const COMMANDS: Readonly<Record<string, (args: string[]) => Promise<number>>> = 
   keys: async (args) => (await import('./cli/keys.ts')).runKeys(args, processEnvironment()),
   credits: async (args) => (await import('./cli/credits.ts')).runCredits(args, processEnvironment()),
   ledger: async (args) => (await import('./cli/ledger.ts')).runLedger(args, processEnvironment()),
+  health: async (args) => (await import('./cli/health.ts')).runHealth(args, processEnvironment()),
   backup: async (args) => (await import('./cli/backup.ts')).runBackup(args, processEnvironment()),
-  catalog: async (args) => (await import('./cli/catalog-refresh.ts')).runCatalogRefresh(args),
+  catalog: async (args) => (await import('./cli/catalog-refresh.ts')).runCatalogRefresh(args, processEnvironment()),
   sandbox: async (args) => (await import('./cli/sandbox.ts')).runSandbox(args),
   // For `npm ci`, not for people.
   'warm-up': async () => (await import('./cli/warm-up.ts')).runWarmUp(),
@@ -59,6 +61,7 @@ const EXPLAINED_BY_THEMSELVES: ReadonlySet<string> = new Set([
   'credits',
   'ledger',
   'catalog',
+  'health',
   'sandbox',
 ]);
 
