@@ -1,7 +1,7 @@
 /** A gateway that is started as an operator would start it, in a network that is left by a proxy alone, towards an upstream with a certificate of a private authority. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
@@ -22,13 +22,6 @@ const PROXIES = {
     args: (config: string) => ['-d', '-c', config],
     config: (port: number, folder: string) =>
       `Port ${port}\nListen 127.0.0.1\nTimeout 60\nAllow 127.0.0.1\nLogFile "${folder}/log"\nLogLevel Connect\n`,
-  },
-  squid: {
-    program: '/usr/sbin/squid',
-    args: (config: string) => ['-N', '-f', config],
-    config: (port: number, folder: string) =>
-      `http_port 127.0.0.1:${port}\nhttp_access allow all\npid_filename none\ncache deny all\naccess_log stdio:${folder}/log\n` +
-      `cache_log ${folder}/cache.log\nshutdown_lifetime 1 seconds\n`,
   },
 };
 
@@ -93,8 +86,6 @@ describe.skipIf(address === undefined)('towards an upstream of a private authori
     'an answer comes through %s; with NO_PROXY it comes without it, and without the authority not at all',
     async (_, proxy) => {
       const folder = mkdtempSync(join(tmpdir(), 'upstream-proxy-'));
-      // Squid goes on as a user of its own.
-      chmodSync(folder, 0o777);
       const port = await freePort();
       const config = join(folder, 'proxy.conf');
       writeFileSync(config, proxy.config(port, folder));
