@@ -6,7 +6,9 @@ var path = require('path');
 
 var root = path.join(__dirname, '..');
 var MAJOR = 24;
-var SERVICE = 'src/main.ts';
+/** A package has what was compiled (`deploy/build-package.ts`), a clone the sources. */
+var is_package = fs.existsSync(path.join(root, 'dist')) && !fs.existsSync(path.join(root, 'src'));
+var SERVICE = is_package ? 'dist/main.js' : 'src/main.ts';
 /**
  * When a process is quiet for some seconds, V8's memory reducer collects the shapes of objects that no request holds just then, and
  * with them the code that was compiled for these shapes: the next requests cost four times as much. Node's own code on large pages
@@ -15,12 +17,16 @@ var SERVICE = 'src/main.ts';
  */
 var SERVICE_FLAGS = ['--no-memory-reducer', '--use-largepages=silent'];
 
+/** Where a package lies: npm puts what a package needs inside of it, or beside it. undefined when it is not installed. */
+function packageFolder(name) {
+  return module.paths.map((folder) => path.join(folder, name)).find(fs.existsSync);
+}
+
 /** Where npm put the pinned runtime of this machine; undefined when there is none for it, or it was not installed. */
 function pinnedRuntime() {
   var name = 'node-' + (process.platform === 'win32' ? 'win' : process.platform) + '-' + process.arch;
-  var file = process.platform === 'win32' ? 'bin/node.exe' : 'bin/node';
-  var found = path.join(root, 'node_modules', name, file);
-  return fs.existsSync(found) ? found : undefined;
+  var folder = packageFolder(name);
+  return folder && path.join(folder, process.platform === 'win32' ? 'bin/node.exe' : 'bin/node');
 }
 
 function fail(lines) {
@@ -32,8 +38,8 @@ function fail(lines) {
 function resolveTarget(name) {
   if (/\.(ts|js|cjs|mjs)$/.test(name)) return path.join(root, name);
   var folders = name === 'biome' ? ['@biomejs', 'biome'] : name === 'tsc' ? ['typescript'] : [name];
-  var home = path.join(root, 'node_modules', folders.join('/'));
-  if (!fs.existsSync(home)) fail(['`' + name + '` is not installed. Run `npm ci` in ' + root + ' first.']);
+  var home = packageFolder(folders.join('/'));
+  if (home === undefined) fail(['`' + name + '` is not installed. Run `npm ci` in ' + root + ' first.']);
   var bin = JSON.parse(fs.readFileSync(path.join(home, 'package.json'), 'utf8')).bin;
   return path.join(home, typeof bin === 'string' ? bin : bin[name]);
 }
@@ -86,9 +92,13 @@ function outliveHangUp() {
  */
 var NOT_KEPT = ['fastify', 'kysely', 'pino', 'prom-client', 'typebox'];
 
-/** What Node makes of our sources is kept beside the packages: later starts are quicker and take less memory. */
+/**
+ * What Node makes of our sources is kept beside the packages: later starts are quicker and take less memory. What a package has is
+ * JavaScript already, and starts nearly as well without.
+ */
 function keepCompiled() {
   if (!process.env.NODE_COMPILE_CACHE) {
+    if (is_package) return;
     process.env.NODE_COMPILE_CACHE = path.join(root, 'node_modules', '.cache', 'model-gateway');
   }
   // Where the folder cannot be written, this does nothing. Worker threads and processes read the variable.
@@ -131,8 +141,11 @@ function handOver(runtime, name, args) {
 
 /** Runs a program on a Node that is new enough: this one, else the pinned one. */
 function launch(name, args) {
-  if (!fs.existsSync(path.join(root, 'node_modules', 'fastify'))) {
-    fail(['The packages of Model Gateway are not installed.', 'Run `npm ci` in ' + root + ' first.']);
+  if (packageFolder('fastify') === undefined) {
+    fail([
+      'The packages of Model Gateway are not installed.',
+      is_package ? 'Install it again: npm install -g model-gateway-*.tgz' : 'Run `npm ci` in ' + root + ' first.',
+    ]);
   }
   var target = resolveTarget(name);
   if (parseInt(process.versions.node, 10) >= MAJOR) {
@@ -149,7 +162,7 @@ function launch(name, args) {
   if (runtime === undefined) {
     fail([
       'Model Gateway needs Node ' + MAJOR + ' or newer; this is ' + process.version + '.',
-      'For Linux (x64, arm64) and Windows (x64) `npm ci` installs a fitting one by itself, unless optional packages were left out.',
+      'For Linux (x64, arm64) and Windows (x64) npm installs a fitting one by itself, unless optional packages were left out.',
       'Elsewhere (' +
         process.platform +
         ' ' +
@@ -163,4 +176,5 @@ function launch(name, args) {
 }
 
 module.exports = launch;
+launch.SERVICE = SERVICE;
 if (require.main === module) launch(process.argv[2], process.argv.slice(3));

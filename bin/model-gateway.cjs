@@ -1,4 +1,5 @@
 #!/usr/bin/env node
 'use strict';
 
-require('./launch.cjs')('src/main.ts', process.argv.slice(2));
+var launch = require('./launch.cjs');
+launch(launch.SERVICE, process.argv.slice(2));

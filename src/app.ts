@@ -152,8 +152,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const listingsFor = createListings();
   const listings = () => listingsFor(catalog(), routers());
   const generations = generationStore(database.queries);
-  const upstream = createUpstream(config.timeouts);
-  const services = createServices();
+  const upstream = createUpstream(config.timeouts, config.proxies);
+  const services = createServices(config.proxies);
   const tokenizer = createTokenizer();
   const analyzer = createAnalyzer(services, () => served().config.guardrails.analyzer);
   const proxies = trustedProxies(config.http.trusted_proxies);
@@ -264,7 +264,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const health = createHealth(statistics.performance);
   const shownStatistics = (id: string) => statisticsShown(id, { health, statistics, now_ms: clock.now_ms() });
-  const media = createMediaFetcher(config.media);
+  const media = createMediaFetcher(config.media, { proxies: config.proxies });
   const pdfs = createPdfReader();
   const ocr = createOcr(services, () => served().config.plugins.file_parser.ocr);
   const files = createFileParser({ reader: pdfs, fetcher: media, ocr });
@@ -279,7 +279,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     media,
     adapters: [files.adapter, createWebAdapter(search, clock.now_ms), createCompression(tokenizer)],
     prepareCall: files.prepare,
-    server_tools: createServerTools(search, { pages: createPageFetcher(config.media), pdfs }),
+    server_tools: createServerTools(search, {
+      pages: createPageFetcher(config.media, { proxies: config.proxies }),
+      pdfs,
+    }),
     states: createTurnStates({
       sealer: createSealer(options.secret),
       vault: turns,
@@ -420,6 +423,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     public_origin: config.auth.public_origin,
     proxies,
     issuer: config.auth.issuer,
+    askIssuer: services.ask,
     organization_id: home.organization_id,
     translate: storeRefusal,
     clock,

@@ -18,12 +18,14 @@ import { modelWarnings, priceWarnings, variantWarnings } from './config/model-wa
 import { declaredModels } from './config/models.ts';
 import { type PluginsConfig, readPlugins } from './config/plugins.ts';
 import { type Environment, type ProviderOff, resolveProviders, variable } from './config/providers.ts';
+import { readProxies } from './config/proxy.ts';
 import { rateWarnings, readRateRules } from './config/rate-limits.ts';
 import { type ReadFile, readConfigFile } from './config/read-file.ts';
 import { type RoutingConfig, routingConfig } from './config/routing.ts';
 import { limits } from './limits.ts';
 import type { MediaRules } from './providers/fetch-media.ts';
 import type { Provider } from './providers/provider.ts';
+import type { ProxyRules } from './providers/proxy.ts';
 import { providerRows } from './providers/table.ts';
 import type { RateRules } from './schemas/rate-limit.ts';
 
@@ -53,6 +55,8 @@ export interface Config {
   secret: string | undefined;
   body_bytes_max: number;
   http: HttpConfig;
+  /** By which proxies providers and services are reached; undefined: none. Their addresses may hold passwords. */
+  proxies: ProxyRules | undefined;
   metrics: MetricsConfig;
   /** What requests may hold of a process's memory together. */
   memory_bytes_max: number;
@@ -111,11 +115,14 @@ const settings = [
   'GATEWAY_CONFIG',
   'GATEWAY_CONFIG_WATCH',
   'GATEWAY_MANAGEMENT_KEY',
+  'GATEWAY_MANAGEMENT_KEY_FILE',
   'GATEWAY_FIRST_KEY',
   'GATEWAY_FIRST_KEY_LIMIT',
   'GATEWAY_PRINT_KEYS',
   'GATEWAY_SECRET',
+  'GATEWAY_SECRET_FILE',
   'GATEWAY_METRICS_TOKEN',
+  'GATEWAY_METRICS_TOKEN_FILE',
   'GATEWAY_BODY_BYTES_MAX',
   'GATEWAY_LOG_LEVEL',
   'GATEWAY_DEFAULT_MODEL',
@@ -191,11 +198,11 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
   const { logging, warnings: loggingWarnings } = readLogging(environment, read);
   const rate_limits = readRateRules(read);
   const { plugins, warnings: pluginWarnings } = readPlugins(environment, read);
-  const host = variable(environment, 'GATEWAY_HOST') ?? '127.0.0.1';
+  const { host, port } = listenAddress(environment);
   const sandbox = choice(environment, 'GATEWAY_SANDBOX', ['auto', 'on', 'off'] as const) ?? 'auto';
   return {
     host,
-    port: integer(environment, 'GATEWAY_PORT', { min: 0, max: 65_535 }) ?? 8080,
+    port,
     data_dir: resolve(variable(environment, 'GATEWAY_DATA_DIR') ?? './data'),
     database_url: databaseUrl(environment, 'DATABASE_URL'),
     listen_url: listenUrl(environment),
@@ -209,6 +216,7 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
       integer(environment, 'GATEWAY_BODY_BYTES_MAX', { min: 1024, max: limits.body_bytes_setting_max }) ??
       limits.body_bytes_max,
     http: readHttp(read),
+    proxies: readProxies(environment),
     metrics: readMetrics(environment, read, host),
     memory_bytes_max:
       read?.value.limits?.memory_bytes ??
@@ -276,6 +284,14 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
         ? []
         : variantWarnings(named, readBundledCatalog())),
     ],
+  };
+}
+
+/** Where a gateway with this environment listens. */
+export function listenAddress(environment: Environment): { host: string; port: number } {
+  return {
+    host: variable(environment, 'GATEWAY_HOST') ?? '127.0.0.1',
+    port: integer(environment, 'GATEWAY_PORT', { min: 0, max: 65_535 }) ?? 8080,
   };
 }
 

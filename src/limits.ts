@@ -921,6 +921,8 @@ export const limits = {
   database_statement_ms_max: 30_000,
 
   config_bytes_max: 8 * 1024 * 1024,
+  /** A file that holds one secret; the longest are credentials of cloud accounts, some KiB. */
+  secret_file_bytes_max: 64 * 1024,
   /** YAML's aliases, which may stand for more than is written. */
   config_aliases_max: 100,
   /** A larger one is read by a thread of its own while the gateway serves: it takes 0.6 s for each MB. */
@@ -939,6 +941,10 @@ export const limits = {
   /** What `catalog refresh` reads. */
   catalog_bytes_max: 64 * 1024 * 1024,
   catalog_download_ms_max: 60_000,
+  catalog_redirects_max: 5,
+  /** The command `health`: below the time that a container waits for it. */
+  health_ms_max: 4_000,
+  health_chars_max: 10_000,
   /** Answers about the catalog that are kept ready, one for each choice of filters. */
   catalog_answers_max: 256,
   catalog_answers_bytes_max: 48 * 1024 * 1024,

@@ -10,6 +10,7 @@ const USAGE = `Usage: model-gateway COMMAND [options]
   keys       API keys and management keys: create, list, disable, revoke
   credits    what the organization may spend in all: grant, revoke, show
   ledger     budgets and what was spent: verify, status, release, resolve
+  health     ask a running gateway of this machine whether it is ready
   backup     copy the embedded store of a running gateway
   catalog    rebuild the bundled model facts: refresh
   sandbox    run the simulated provider alone
@@ -30,6 +31,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   keys: async () => (await import('./cli/keys.ts')).keysCommand,
   credits: async () => (await import('./cli/credits.ts')).creditsCommand,
   ledger: async () => (await import('./cli/ledger.ts')).ledgerCommand,
+  health: async () => (await import('./cli/health.ts')).healthCommand,
   backup: async () => (await import('./cli/backup.ts')).backupCommand,
   catalog: async () => (await import('./cli/catalog-refresh.ts')).catalogCommand,
   sandbox: async () => (await import('./cli/sandbox.ts')).sandboxCommand,

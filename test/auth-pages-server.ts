@@ -3,10 +3,14 @@ import { type AuthPagesDependencies, authPages } from '../src/api/auth/auth-page
 import { createAuthenticate } from '../src/api/authenticate.ts';
 import { createChange } from '../src/api/change.ts';
 import { trustedProxies } from '../src/http/trusted-proxies.ts';
+import { createServices } from '../src/providers/services.ts';
 import type { Database } from '../src/storage/database.ts';
 import { keyStore } from '../src/storage/keys.ts';
 import { managementServer } from './management-server.ts';
 import { pageBrowser } from './page-browser.ts';
+
+/** Nothing is left open by it that would hold a test's process. */
+const issuerServices = createServices();
 
 export const ENVIRONMENT_KEY = 'environment-management-key-0123456789';
 
@@ -44,6 +48,7 @@ export async function authPagesServer(
     proxies: trustedProxies([]),
     public_origin: options.public_origin,
     issuer: options.issuer,
+    askIssuer: issuerServices.ask,
     organization_id: home.organization_id,
     clock,
   });

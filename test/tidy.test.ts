@@ -51,7 +51,7 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
   fastify: [/^src\/http\//, /^src\/api\//],
   'fast-json-stringify': [/^src\/http\/serialization/],
   aws4: [/^src\/providers\/bedrock-converse\/sign\.ts$/],
-  undici: [/^src\/providers\/(undici|upstream|fetch-media|services)\.ts$/],
+  undici: [/^src\/providers\/(undici|upstream|fetch-media|services|proxy)\.ts$/],
   'ipaddr.js': [/^src\/providers\/addresses\.ts$/, /^src\/http\/trusted-proxies\.ts$/, /^src\/config\/http\.ts$/],
   kysely: [/^src\/storage\//],
   pg: [/^src\/storage\//],

@@ -3,7 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { type BundledCatalog, parseBundledCatalog, printBundledCatalog } from '../catalog/bundled.ts';
 import type { ModelsDev, PublicSlugs } from '../catalog/listing.ts';
 import { bundleCatalog } from '../catalog/models-dev.ts';
+import { readProxies } from '../config/proxy.ts';
 import { limits } from '../limits.ts';
+import type { ProxyRules } from '../providers/proxy.ts';
+import { createServices, ServiceFailed, type Services } from '../providers/services.ts';
 import { type Command, readArguments, UsageError } from './command.ts';
 
 const bundled_file = fileURLToPath(new URL('../../catalog/models.json', import.meta.url));
@@ -20,6 +23,7 @@ export interface CatalogRefresh {
   from: string;
   slugs?: string | undefined;
   out: string;
+  proxies?: ProxyRules | undefined;
 }
 
 /** What a refresh did, for its report. */
@@ -32,10 +36,10 @@ export interface RefreshOutcome {
 }
 
 /** Rebuilds the catalog file from facts of others. Writes a whole new file or none. */
-export async function refreshCatalog({ from, slugs, out }: CatalogRefresh): Promise<RefreshOutcome> {
+export async function refreshCatalog({ from, slugs, out, proxies }: CatalogRefresh): Promise<RefreshOutcome> {
   const before = await previousCatalog(out);
-  const source = object(await read(from), from) as ModelsDev;
-  const known = slugs === undefined ? {} : (object(await read(slugs), slugs) as PublicSlugs);
+  const source = object(await read(from, proxies), from) as ModelsDev;
+  const known = slugs === undefined ? {} : (object(await read(slugs, proxies), slugs) as PublicSlugs);
   const { catalog, left_out } = bundled(from, () => bundleCatalog(source, known, before));
   if (catalog.models.length === 0) throw new Error(`${from} holds no model of a provider that the gateway knows`);
   const draft = `${out}.${process.pid}.new`;
@@ -55,14 +59,15 @@ export async function refreshCatalog({ from, slugs, out }: CatalogRefresh): Prom
 /** `model-gateway catalog`, whose only action is `refresh`. */
 export const catalogCommand: Command = {
   usage,
-  async run(args) {
+  async run(args, environment) {
     const { values, positionals } = readArguments({
       args,
       allowPositionals: true,
       options: { from: { type: 'string' }, slugs: { type: 'string' }, out: { type: 'string', default: bundled_file } },
     });
     if (values.from === undefined || positionals.join(' ') !== 'refresh') throw new UsageError();
-    const done = await refreshCatalog({ from: values.from, slugs: values.slugs, out: values.out });
+    const proxies = readProxies(environment);
+    const done = await refreshCatalog({ from: values.from, slugs: values.slugs, out: values.out, proxies });
     process.stdout.write(
       `${values.out}: ${done.models} models with ${done.endpoints} endpoints; ${done.left_out} listings left out.\n` +
         done.added.map((id) => `+ ${id}\n`).join('') +
@@ -107,29 +112,40 @@ function bundled<T>(from: string, bundle: () => T): T {
 function unread(from: string): (error: unknown) => never {
   return (cause) => {
     const { code, cause: inner, name } = cause as NodeJS.ErrnoException & { cause?: NodeJS.ErrnoException };
-    // `fetch` tells the reason apart from its failure.
-    throw new Error(`${from} cannot be read (${code ?? inner?.code ?? name})`, { cause });
+    // What asked for it has the reason as the cause of its failure.
+    const reason = code ?? inner?.code ?? (cause instanceof ServiceFailed ? cause.message : name);
+    throw new Error(`${from} cannot be read (${reason})`, { cause });
   };
 }
 
-async function read(from: string): Promise<string> {
+async function read(from: string, proxies: ProxyRules | undefined): Promise<string> {
   if (!/^https?:\/\//.test(from)) return readFile(from, 'utf8').catch(unread(from));
-  const signal = AbortSignal.timeout(limits.catalog_download_ms_max);
-  const answer = await fetch(from, { signal }).catch(unread(from));
-  if (!answer.ok || answer.body === null) throw new Error(`${from} answered ${answer.status}`);
-  const text = await wholeText(answer.body).catch(unread(from));
-  if (text === undefined) throw new Error(`${from} is larger than ${limits.catalog_bytes_max} bytes`);
-  return text;
+  const services = createServices(proxies);
+  try {
+    return await download(from, services);
+  } finally {
+    await services.close();
+  }
 }
 
-/** undefined: it is too large. */
-async function wholeText(body: ReadableStream<Uint8Array>): Promise<string | undefined> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of body) {
-    bytes += part.byteLength;
-    if (bytes > limits.catalog_bytes_max) return undefined;
-    parts.push(part);
+async function download(from: string, services: Services): Promise<string> {
+  let url = from;
+  for (let hops = 0; hops <= limits.catalog_redirects_max; hops += 1) {
+    const { status, headers, body } = await services
+      .ask({
+        url,
+        method: 'GET',
+        bytes_max: limits.catalog_bytes_max,
+        timeout_ms: limits.catalog_download_ms_max,
+      })
+      .catch(unread(from));
+    const next = status >= 300 && status < 400 ? URL.parse(String(headers['location']), url) : null;
+    if (next !== null && /^https?:$/.test(next.protocol)) {
+      url = next.href;
+      continue;
+    }
+    if (status < 200 || status > 299) throw new Error(`${from} answered ${status}`);
+    return body.toString('utf8');
   }
-  return Buffer.concat(parts).toString('utf8');
+  throw new Error(`${from} redirects more than ${limits.catalog_redirects_max} times`);
 }

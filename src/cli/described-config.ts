@@ -37,6 +37,7 @@ function serviceSettings(config: Config): Record<string, Setting> {
   return {
     host: config.host,
     port: config.port,
+    ...proxies(config),
     store: config.database_url === undefined ? 'embedded' : 'PostgreSQL',
     data_dir: config.data_dir,
     config_file: config.config_file,
@@ -69,6 +70,14 @@ function serviceSettings(config: Config): Record<string, Setting> {
         : `$${probes.usd_per_day} a day, of ${probes.models?.join(', ') ?? 'all models'} after ${probes.every_minutes} minutes without a call`,
     management_requests_per_minute: config.management_requests_per_minute,
   };
+}
+
+/** Without the passwords that their addresses may hold. */
+function proxies({ proxies: rules }: Config): Record<string, Setting> {
+  if (rules === undefined) return {};
+  const host = (proxy: string | undefined) => (proxy === undefined ? undefined : new URL(proxy).host);
+  const direct = rules.direct.map(({ host, port }) => (port === undefined ? host : `${host}:${port}`));
+  return { http_proxy: host(rules.http), https_proxy: host(rules.https), no_proxy: direct };
 }
 
 function loggingSettings({ logging: { retention_days, broadcast } }: Config): Record<string, Setting> {

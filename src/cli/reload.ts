@@ -38,6 +38,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   port: 'fixed',
   data_dir: 'fixed',
   database_url: 'fixed',
+  proxies: 'fixed',
   listen_url: 'fixed',
   database_connections: { needs_restart: 'database.connections' },
   config_file: 'fixed',

@@ -10,6 +10,7 @@ import { createLookup } from '../inference/lookup.ts';
 import { realClock } from '../ledger/ledger-clock.ts';
 import { startRecorder } from '../ledger/recorder.ts';
 import { modelQuirks } from '../providers/model-quirks.ts';
+import { createServices } from '../providers/services.ts';
 import { openDatabase } from '../storage/database.ts';
 import { ledgerStore, withTime } from '../storage/ledger.ts';
 import { followRevocations } from '../storage/local-revocations.ts';
@@ -189,6 +190,8 @@ async function build(
   });
   opened.defer(() => changes.stop());
   let served = servedOf(config);
+  const services = createServices(config.proxies);
+  opened.defer(() => services.close());
   const store = ledgerStore(database.queries, database.engine);
   const recorder = await startRecorder({
     data_dir: config.data_dir,
@@ -197,7 +200,7 @@ async function build(
     journal_keep: { ms: config.ledger.journal_keep_hours * 3_600_000, bytes: config.ledger.journal_keep_bytes },
     unknown_outcome: config.ledger.unknown_outcome,
     isStoreAway: () => !database.isReachable(),
-    lookup: createLookup({ catalog: served.catalog, providers: config.providers }),
+    lookup: createLookup({ catalog: served.catalog, providers: config.providers, services }),
     // It knows the store's time by itself, and watches for where the machine's own jumps.
     clock: realClock(machine.now_ms),
     log,

@@ -6,6 +6,7 @@ import { ConfigError, didYouMean, readEach } from './config-error.ts';
 import type { ProviderSection } from './file-schema.ts';
 import { googleCredential } from './google-credential.ts';
 import type { Path, ReadFile } from './read-file.ts';
+import { fileVariable, readSecretFile } from './secret-files.ts';
 
 /** Names and values as the process was started with; a blank value counts as unset. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -30,10 +31,17 @@ const SLUG = /^[a-z0-9][a-z0-9._-]*$/;
 const HEADER_VALUE = /^[\x20-\x7e]+$/;
 const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
-/** The value of a variable, without surrounding space; undefined when unset or blank. */
+/**
+ * The value of a variable, without surrounding space; undefined when unset or blank. For a secret, `NAME_FILE` may name a file that
+ * holds it; throws a `ConfigError` if that cannot be read.
+ */
 export function variable(environment: Environment, name: string): string | undefined {
-  const value = environment[name]?.trim();
-  return value === '' ? undefined : value;
+  const value = environment[name]?.trim() || undefined;
+  const file_variable = fileVariable(name);
+  const path = file_variable === undefined ? undefined : environment[file_variable]?.trim() || undefined;
+  if (file_variable === undefined || path === undefined) return value;
+  if (value !== undefined) throw new ConfigError(`${name} and ${file_variable} are both set: unset one of them`);
+  return readSecretFile(file_variable, path);
 }
 
 /** Puts variables in the place of `${NAME}`; names the first one that is not set. */

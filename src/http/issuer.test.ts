@@ -1,9 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
+import { createServices } from '../providers/services.ts';
 import { createIssuer } from './issuer.ts';
+
+const services = createServices();
+afterAll(() => services.close());
 
 const cleanups: (() => unknown)[] = [];
 afterEach(() => {
@@ -20,7 +24,7 @@ async function issuerThat(answers: RequestListener) {
   });
   const settings = { client_id: 'gateway', client_secret: undefined, scopes: ['openid'] };
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return createIssuer({ ...settings, issuer, redirect_uri: 'https://gateway.example/back' }, () => 0);
+  return createIssuer({ ...settings, issuer, redirect_uri: 'https://gateway.example/back' }, () => 0, services.ask);
 }
 
 const unanswering = { status: 502, message: expect.stringContaining('does not answer as it should') };
@@ -37,7 +41,9 @@ test('an issuer whose answer is too large is given up, though it never ends', as
   });
   await expect(issuer.begin()).rejects.toMatchObject({
     ...unanswering,
-    cause: expect.objectContaining({ message: expect.stringContaining('too large') }),
+    cause: expect.objectContaining({
+      message: expect.stringContaining(`more than ${limits.issuer_body_bytes_max} bytes`),
+    }),
   });
 });
 

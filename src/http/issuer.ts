@@ -51,22 +51,36 @@ function reasonOf(error: unknown): Error {
   return new Error(told.join(': ') || 'unknown');
 }
 
-/** `fetch` with a bound on the answer. */
-const boundedFetch: CustomFetch = async (url, { body, ...options }) => {
-  const answer = await fetch(url, {
-    ...options,
-    ...(body == null ? {} : { body: body as RequestInit['body'] }),
-  } as RequestInit);
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of answer.body ?? []) {
-    bytes += part.byteLength;
-    if (bytes > limits.issuer_body_bytes_max) throw new Error('the answer of the issuer is too large');
-    parts.push(part);
-  }
-  const { status, headers } = answer;
-  return new Response(parts.length === 0 ? null : Buffer.concat(parts), { status, headers });
-};
+/** Sends one request to the issuer, by the operator's proxy if there is one; redirects are not followed. */
+export type AskIssuer = (request: {
+  url: string;
+  method: 'GET' | 'POST';
+  headers: Record<string, string>;
+  body?: string;
+  bytes_max: number;
+  timeout_ms: number;
+}) => Promise<{ status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }>;
+
+/** The library's `fetch`, with bounds on the answer. */
+function fetchThrough(ask: AskIssuer): CustomFetch {
+  return async (url, { method, headers, body }) => {
+    const answer = await ask({
+      url,
+      method: method === 'POST' ? 'POST' : 'GET',
+      headers,
+      ...(body == null ? {} : { body: String(body) }),
+      bytes_max: limits.issuer_body_bytes_max,
+      timeout_ms: limits.issuer_ms_max,
+    });
+    const fields = Object.entries(answer.headers).flatMap(([name, value]) =>
+      [value ?? []].flat().map((one): [string, string] => [name, one]),
+    );
+    return new Response(answer.body.length === 0 ? null : new Uint8Array(answer.body), {
+      status: answer.status,
+      headers: fields,
+    });
+  };
+}
 
 /**
  * As the issuer says that it takes the secret: in the form where it does, because issuers disagree on how a header
@@ -80,12 +94,12 @@ function authentication(openid: OpenId, secret: string | undefined): ClientAuth 
   };
 }
 
-async function discover(openid: OpenId, settings: IssuerSettings): Promise<Configuration> {
+async function discover(openid: OpenId, settings: IssuerSettings, ask: AskIssuer): Promise<Configuration> {
   const { issuer, client_id, client_secret } = settings;
   const server = new URL(issuer);
   return openid.discovery(server, client_id, {}, authentication(openid, client_secret), {
     timeout: limits.issuer_ms_max / 1000,
-    [openid.customFetch]: boundedFetch,
+    [openid.customFetch]: fetchThrough(ask),
     execute: [
       // The signature of an identity is checked also where it comes from the issuer by TLS.
       openid.enableNonRepudiationChecks,
@@ -110,14 +124,14 @@ function identityOf(issuer: string, subject: string, claims: Readonly<Record<str
 }
 
 /** Makes the way to an issuer. It is asked about itself when somebody first wants to sign in, and again after a while. */
-export function createIssuer(settings: IssuerSettings, monotonic_ms: () => number): Issuer {
+export function createIssuer(settings: IssuerSettings, monotonic_ms: () => number, ask: AskIssuer): Issuer {
   const { redirect_uri, scopes } = settings;
   const { host } = new URL(settings.issuer);
   let known: { configuration: Promise<Configuration>; until_ms: number } | undefined;
 
   const configurationOf = (openid: OpenId): Promise<Configuration> => {
     if (known !== undefined && known.until_ms > monotonic_ms()) return known.configuration;
-    const configuration = discover(openid, settings);
+    const configuration = discover(openid, settings, ask);
     const asked = { configuration, until_ms: monotonic_ms() + limits.issuer_metadata_ms_max };
     known = asked;
     // What failed is asked again by the next.

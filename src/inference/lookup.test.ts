@@ -1,13 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
 import { buildCatalog } from '../catalog/catalog.ts';
 import type { LostAttempt } from '../ledger/lookup.ts';
 import type { Provider } from '../providers/provider.ts';
+import { createServices } from '../providers/services.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { clientRequestId } from './exchange.ts';
 import { createLookup } from './lookup.ts';
+
+const services = createServices();
+afterAll(() => services.close());
 
 const sandboxes: Sandbox[] = [];
 afterEach(async () => {
@@ -38,7 +42,7 @@ async function setUp() {
     providers: [provider, silent],
     created_default: 0,
   });
-  const lookup = createLookup({ catalog, providers: [provider, silent] });
+  const lookup = createLookup({ catalog, providers: [provider, silent], services });
   const endpoints = catalog.find('a/story')?.endpoints ?? [];
   const endpointOf = (slug: string) => endpoints.find(({ provider }) => provider === slug)?.id ?? '';
   const lost = (id: string, over: Partial<LostAttempt> = {}): LostAttempt => ({

@@ -5,6 +5,7 @@ import { charge } from '../ledger/charge.ts';
 import type { FoundAttempt, Lookup, LostAttempt } from '../ledger/lookup.ts';
 import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
+import type { Services } from '../providers/services.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { parseServiceJson } from '../schemas/json-structure.ts';
 import { inputTokens } from '../schemas/usage.ts';
@@ -54,27 +55,29 @@ function sumOf(usages: TokenClasses[]): TokenClasses {
   return sum;
 }
 
-async function ask(attempts_url: string, name: string): Promise<Answer> {
-  const response = await fetch(`${attempts_url}/${encodeURIComponent(name)}/close`, {
-    method: 'POST',
-    redirect: 'error',
-    signal: AbortSignal.timeout(limits.lookups_ms_max),
+async function ask(services: Services, attempts_url: string, name: string): Promise<Answer> {
+  const { status, body } = await services.ask({
+    url: `${attempts_url}/${encodeURIComponent(name)}/close`,
+    bytes_max: limits.lookup_answer_bytes_max,
+    timeout_ms: limits.lookups_ms_max,
   });
-  if (!response.ok) throw new Error(`The provider answered with ${response.status}`);
-  let text = '';
-  const decoder = new TextDecoder();
-  for await (const part of response.body ?? []) {
-    text += decoder.decode(part, { stream: true });
-    if (text.length > limits.lookup_answer_bytes_max) throw new Error('The provider answered with more than it may');
-  }
-  return parseServiceJson(text) as unknown as Answer;
+  if (status < 200 || status > 299) throw new Error(`The provider answered with ${status}`);
+  return parseServiceJson(body.toString('utf8')) as unknown as Answer;
 }
 
 /**
  * Asks the providers that can be asked (`attempts_url`) what they made of an attempt, and prices it by the prices of its
  * admission. A provider that has not seen the attempt is told to refuse it, should it still be on its way.
  */
-export function createLookup({ catalog, providers }: { catalog: Catalog; providers: readonly Provider[] }): Lookup {
+export function createLookup({
+  catalog,
+  providers,
+  services,
+}: {
+  catalog: Catalog;
+  providers: readonly Provider[];
+  services: Services;
+}): Lookup {
   const urls = new Map(providers.map(({ slug, attempts_url }) => [slug, attempts_url]));
 
   function priced({ record, endpoint }: LostAttempt, told: readonly Told[]): FoundAttempt | undefined {
@@ -103,7 +106,7 @@ export function createLookup({ catalog, providers }: { catalog: Catalog; provide
     if (url === undefined) return undefined;
     const deadline = performance.now() + limits.lookups_ms_max;
     for (;;) {
-      const { data, remembers_since } = await ask(url, clientRequestId(id, number));
+      const { data, remembers_since } = await ask(services, url, clientRequestId(id, number));
       const [told, ...others] = data;
       if (told === undefined) return Date.parse(record.created_at) >= remembers_since ? NOTHING : undefined;
       // Inputs of embeddings may take several requests; whatever else has one name twice is not understood.

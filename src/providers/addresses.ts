@@ -25,3 +25,11 @@ export function isPublicAddress(text: string): boolean {
 function isPublicIpv4(address: ipaddr.IPv4): boolean {
   return address.range() === 'unicast' && !PLATFORM.has(address.toString());
 }
+
+/** Whether an address is in a network such as `10.0.0.0/8`; what is no address, or no network, is not. */
+export function isInNetwork(address: string, network: string): boolean {
+  if (!ipaddr.isValid(address) || !ipaddr.isValidCIDR(network)) return false;
+  const parsed = ipaddr.process(address);
+  const [base, bits] = ipaddr.parseCIDR(network);
+  return parsed.kind() === base.kind() && parsed.match(base, bits);
+}

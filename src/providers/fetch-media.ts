@@ -8,6 +8,7 @@ import { limits } from '../limits.ts';
 import { isPublicAddress } from './addresses.ts';
 import type { MediaNeed } from './dialect.ts';
 import { fitsKind, mediaTypeOf } from './media-type.ts';
+import { type ProxyRules, proxyFor, throughProxy } from './proxy.ts';
 import type { Room } from './room.ts';
 import { Client } from './undici.ts';
 
@@ -92,6 +93,8 @@ function systemResolve(): Resolve {
 interface Target {
   url: URL;
   addresses: readonly string[];
+  /** The proxy that leads there; undefined: none is between. */
+  proxy: string | undefined;
 }
 
 const NOT_PUBLIC = 'its host does not resolve to a public address';
@@ -186,7 +189,7 @@ function createTurns() {
 /** Finds out where an address leads, and refuses what is not public. */
 type FindTarget = (url: URL, signal: AbortSignal) => Promise<Target>;
 
-function createTargets(rules: MediaRules, resolve: Resolve): FindTarget {
+function createTargets(rules: MediaRules, { resolve = systemResolve(), proxies }: FetcherOptions): FindTarget {
   return async (url, signal) => {
     checkUrl(url);
     const { hostname } = url;
@@ -194,11 +197,13 @@ function createTargets(rules: MediaRules, resolve: Resolve): FindTarget {
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
     const listed = listedAs(rules, url);
     const is_private = listed !== undefined;
+    // What the operator listed stands in the operator's own network.
+    const proxy = is_private ? undefined : proxyFor(proxies, url);
     if (listed !== 'port' && !rules.ports.includes(port)) throw new MediaRefused(`its port ${port} is not allowed`);
     const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
     if (isIP(literal) !== 0) {
       if (!is_private && !isPublicAddress(literal)) throw new MediaRefused(NOT_PUBLIC);
-      return { url, addresses: [literal] };
+      return { url, addresses: [literal], proxy };
     }
     const found = await withSignal(
       resolve(host, is_private).catch(() => []),
@@ -207,7 +212,7 @@ function createTargets(rules: MediaRules, resolve: Resolve): FindTarget {
     // A name with a public and a private address is meant to pass a check of the first.
     const may = found.length > 0 && (is_private || found.every(isPublicAddress));
     if (!may) throw new MediaRefused(NOT_PUBLIC);
-    return { url, addresses: found };
+    return { url, addresses: found, proxy };
   };
 }
 
@@ -217,7 +222,7 @@ type Run = <T>(
   work: (signal: AbortSignal) => Promise<T>,
 ) => Promise<T>;
 
-function createRuns(ms_max: number): Run {
+function createRuns(ms_max: number = limits.media_ms_max): Run {
   const turns = createTurns();
   return async ({ signal, owner }, work) => {
     const late = AbortSignal.timeout(ms_max);
@@ -236,6 +241,12 @@ function createRuns(ms_max: number): Run {
       throw new MediaRefused('its server could not be reached, or broke off', { cause: error });
     }
   };
+}
+
+export interface FetcherOptions {
+  resolve?: Resolve | undefined;
+  proxies?: ProxyRules | undefined;
+  ms_max?: number | undefined;
 }
 
 /** Follows an address to what it leads to, each hop checked as the first. */
@@ -258,14 +269,11 @@ async function follow(
 
 /**
  * Fetches what requests point at, from nowhere but the public internet: every address of every hop is checked after its name was
- * resolved, and the connection goes to the address that was checked. No proxy of the environment is asked.
+ * resolved, and the connection goes to the address that was checked. A proxy is asked for that address, never for the name.
  */
-export function createMediaFetcher(
-  rules: MediaRules,
-  { resolve = systemResolve(), ms_max = limits.media_ms_max }: { resolve?: Resolve; ms_max?: number } = {},
-): MediaFetcher {
-  const find = createTargets(rules, resolve);
-  const run = createRuns(ms_max);
+export function createMediaFetcher(rules: MediaRules, options: FetcherOptions = {}): MediaFetcher {
+  const find = createTargets(rules, options);
+  const run = createRuns(options.ms_max);
   return {
     fetch: (need, { signal, bytes_max, owner, room }) =>
       run({ signal, owner }, async (either) => {
@@ -277,12 +285,9 @@ export function createMediaFetcher(
 }
 
 /** The same for pages that models want to read: whatever their type is, and compressed ones as well. */
-export function createPageFetcher(
-  rules: MediaRules,
-  { resolve = systemResolve(), ms_max = limits.media_ms_max }: { resolve?: Resolve; ms_max?: number } = {},
-): PageFetcher {
-  const find = createTargets(rules, resolve);
-  const run = createRuns(ms_max);
+export function createPageFetcher(rules: MediaRules, options: FetcherOptions = {}): PageFetcher {
+  const find = createTargets(rules, options);
+  const run = createRuns(options.ms_max);
   return {
     fetch: (url, { signal, bytes_max, owner, room, allows }) =>
       run({ signal, owner }, async (either) => {
@@ -357,24 +362,45 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 type Bounds = Omit<FetchOptions, 'owner'> & { takes_compressed?: boolean };
 
-async function visit({ url, addresses }: Target, bounds: Bounds): Promise<Visited> {
-  const client = new Client(url.origin, {
-    connect: { lookup: pinned(addresses), timeout: limits.media_connect_ms_max },
+/** The way to an address that was checked, and the origin under which it is asked. */
+function wayTo({ url, addresses, proxy }: Target): { way: Dispatcher; origin: string } {
+  const options = {
+    connect: { timeout: limits.media_connect_ms_max },
     headersTimeout: limits.media_ms_max,
     bodyTimeout: limits.media_ms_max,
     maxHeaderSize: limits.header_bytes_max,
+  };
+  if (proxy === undefined) {
+    const connect = { ...options.connect, lookup: pinned(addresses) };
+    return { way: new Client(url.origin, { ...options, connect }), origin: url.origin };
+  }
+  const [address = ''] = addresses;
+  const port = url.port === '' ? '' : `:${url.port}`;
+  // A proxy that were asked for the name would look it up itself, and may find another address than the one that was checked.
+  const origin = `${url.protocol}//${isIP(address) === 6 ? `[${address}]` : address}${port}`;
+  const isNamed = isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0;
+  const way = throughProxy(proxy, options, {
+    proxyTunnel: true,
+    ...(isNamed ? { requestTls: { servername: url.hostname } } : {}),
   });
+  return { way, origin };
+}
+
+async function visit(target: Target, bounds: Bounds): Promise<Visited> {
+  const { url } = target;
+  const { way, origin } = wayTo(target);
   try {
-    const answer = await client.request({
+    const answer = await way.request({
+      origin,
       method: 'GET',
       path: `${url.pathname}${url.search}`,
-      headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'model-gateway' },
+      headers: { host: url.host, accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'model-gateway' },
       signal: bounds.signal,
     });
     return await readAnswer(answer, bounds);
   } finally {
     // What was not read is not waited for.
-    await client.destroy();
+    await way.destroy();
   }
 }
 

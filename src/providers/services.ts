@@ -1,5 +1,5 @@
 import { limits } from '../limits.ts';
-import { Agent } from './undici.ts';
+import { openConnections, type ProxyRules } from './proxy.ts';
 
 /** One request to a service that the operator named: a search engine, an analyzer, a collector. Its address is trusted; redirects are not followed. */
 export interface ServiceRequest {
@@ -41,20 +41,21 @@ export interface Services {
 }
 
 /** Opens the pools; they are empty until something is asked. */
-export function createServices(): Services {
-  const agent = new Agent({
+export function createServices(proxies?: ProxyRules): Services {
+  const pools = {
     connections: limits.service_connections_per_origin_max,
     pipelining: 1,
     connect: { timeout: limits.service_connect_ms_max },
     keepAliveTimeout: limits.unused_connection_ms_max,
-  });
+  };
+  const connections = openConnections(pools, proxies);
   return {
     async ask({ url, method = 'POST', headers = {}, body, bytes_max, timeout_ms, signal: caller }) {
       const timeout = AbortSignal.timeout(timeout_ms);
       const signal = caller === undefined ? timeout : AbortSignal.any([caller, timeout]);
       try {
         const { origin, pathname, search } = new URL(url);
-        const answer = await agent.request({
+        const answer = await connections.to(origin).request({
           origin,
           path: pathname + search,
           method,
@@ -79,6 +80,6 @@ export function createServices(): Services {
         throw new ServiceFailed(reason, { cause: error });
       }
     },
-    close: () => agent.destroy(),
+    close: () => connections.destroy(),
   };
 }

@@ -11,4 +11,8 @@ Object.assign(prototype, load('undici/lib/api'));
  * resident memory that nothing here uses.
  */
 export const Agent = load('undici/lib/dispatcher/agent.js') as typeof import('undici').Agent;
+export const Pool = load('undici/lib/dispatcher/pool.js') as typeof import('undici').Pool;
 export const Client = load('undici/lib/dispatcher/client.js') as typeof import('undici').Client;
+
+/** Loaded when there is a proxy. */
+export const proxyAgent = () => load('undici/lib/dispatcher/proxy-agent.js') as typeof import('undici').ProxyAgent;

@@ -4,8 +4,8 @@ import type { Dispatcher } from 'undici';
 import { limits } from '../limits.ts';
 import { UpstreamError } from './dialect.ts';
 import { type Ask, createGoogleTokens, type GoogleTokens } from './google-tokens.ts';
+import { openConnections, type ProxyRules } from './proxy.ts';
 import type { Room } from './room.ts';
-import { Agent } from './undici.ts';
 
 export interface UpstreamTimeouts {
   upstream_connect_ms_max: number;
@@ -66,12 +66,22 @@ function codeOf(error: unknown): string | undefined {
   return cause === undefined ? undefined : codeOf(cause);
 }
 
+/** The status with which a proxy refused; undici has no code for it (`lib/dispatcher/proxy-agent.js`). */
+function proxyRefusal(error: unknown): string | undefined {
+  const { message } = (error ?? {}) as { message?: unknown };
+  return /^Proxy (?:response|Authentication Required) \((\d+)\)/.exec(String(message))?.[1];
+}
+
 /** A transport failure in our words: what went wrong is told, addresses are not. */
 function transportError(error: unknown, never_sent: boolean): UpstreamError {
   if (error instanceof UpstreamError) return error;
   const details = { transport_code: codeOf(error), never_sent, cause: error };
   const timeout = TIMEOUTS[details.transport_code ?? ''];
   if (timeout !== undefined) return new UpstreamError('timeout', timeout, details);
+  const refusal = proxyRefusal(error);
+  if (refusal !== undefined) {
+    return new UpstreamError('unavailable', `The proxy refused the way to the provider (status ${refusal})`, details);
+  }
   const message = never_sent
     ? 'The provider could not be reached'
     : 'The connection to the provider broke before its answer was complete';
@@ -97,8 +107,8 @@ async function* slicesOf(bytes: Buffer): AsyncGenerator<Buffer> {
 }
 
 /** Opens the pools. Idle connections are kept; their number an origin is bounded. */
-export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
-  const agent = new Agent({
+export function createUpstream(timeouts: UpstreamTimeouts, proxies?: ProxyRules): Upstream {
+  const pools = {
     connections: limits.upstream_connections_per_origin_max,
     pipelining: 1,
     connect: { timeout: timeouts.upstream_connect_ms_max },
@@ -106,14 +116,16 @@ export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
     bodyTimeout: timeouts.upstream_idle_ms_max,
     keepAliveTimeout: limits.unused_connection_ms_max,
     maxResponseSize: -1,
-  });
+  };
+  const connections = openConnections(pools, proxies);
   const send = (request: UpstreamRequest): Exchange => {
     const exchange = new HttpExchange();
     const slash = request.url.indexOf('/', request.url.indexOf('//') + 2);
+    const origin = slash === -1 ? request.url : request.url.slice(0, slash);
     try {
-      agent.dispatch(
+      connections.to(origin).dispatch(
         {
-          origin: slash === -1 ? request.url : request.url.slice(0, slash),
+          origin,
           path: slash === -1 ? '/' : request.url.slice(slash),
           method: request.method ?? 'POST',
           ...sent(request),
@@ -126,7 +138,7 @@ export function createUpstream(timeouts: UpstreamTimeouts): Upstream {
     }
     return exchange;
   };
-  return { send, google: createGoogleTokens(askThrough(send)), close: () => agent.destroy() };
+  return { send, google: createGoogleTokens(askThrough(send)), close: () => connections.destroy() };
 }
 
 /** Questions and short answers. */

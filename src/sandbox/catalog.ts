@@ -4,7 +4,7 @@ import { gemini_model_prefix } from './gemini-generate-content.ts';
 import { model_context_tokens, model_output_tokens, sandbox_models } from './models.ts';
 
 /** A row of the configuration's `providers` section, as an operator would write it. */
-interface ProviderRow {
+export interface ProviderRow {
   name: string;
   dialect: Wire;
   embeddings_dialect?: string;
@@ -25,7 +25,7 @@ interface EndpointRow {
   quirks?: { prefill: true };
 }
 
-interface ModelRow {
+export interface ModelRow {
   name: string;
   description: string;
   created: number;

@@ -1,5 +1,5 @@
 import { createVault } from '../../accounts/vault.ts';
-import { createIssuer, type IssuerSettings } from '../../http/issuer.ts';
+import { type AskIssuer, createIssuer, type IssuerSettings } from '../../http/issuer.ts';
 import { servePages, type TranslateError } from '../../http/page-routes.ts';
 import type { Authenticate } from '../../http/principal.ts';
 import { createRateLimit, limitClients } from '../../http/rate-limit.ts';
@@ -27,6 +27,7 @@ export interface AuthPagesDependencies {
   proxies: TrustedProxies;
   issuer: (Omit<IssuerSettings, 'redirect_uri'> & Omit<ProvisionRules, 'organization_id'>) | undefined;
   /** Where newcomers from the issuer belong. */
+  askIssuer: AskIssuer;
   organization_id: string;
   translate?: TranslateError | undefined;
   clock: { now_ms(): number; monotonic_ms(): number };
@@ -40,7 +41,11 @@ export async function authPages(server: Server, dependencies: AuthPagesDependenc
   const limitSignIns = limitClients(countSignIn, dependencies.proxies);
   const issuer =
     dependencies.issuer &&
-    createIssuer({ ...dependencies.issuer, redirect_uri: `${public_origin}${ISSUER_CALLBACK}` }, clock.monotonic_ms);
+    createIssuer(
+      { ...dependencies.issuer, redirect_uri: `${public_origin}${ISSUER_CALLBACK}` },
+      clock.monotonic_ms,
+      dependencies.askIssuer,
+    );
   const sessions = createPageSessions({
     queries,
     change,

@@ -1,0 +1,65 @@
+import { request } from 'node:http';
+import { ConfigError, listenAddress } from '../config.ts';
+import { limits } from '../limits.ts';
+import { type Command, readArguments } from './command.ts';
+
+const usage = `Usage: model-gateway health [--live]
+
+Asks the gateway of this machine whether it may be sent requests, at GATEWAY_HOST and GATEWAY_PORT. Ends with 0 if it may, else with 1.
+  --live  ask only whether the process answers: for supervisors that restart what is unhealthy
+`;
+
+/** Addresses at which a server listens for all, and at which it is reached from the same machine. */
+const REACHED_AT: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
+/** `model-gateway health`, for containers and supervisors. */
+export const healthCommand: Command = {
+  usage,
+  async run(args, environment) {
+    const { values } = readArguments({ args, options: { live: { type: 'boolean', default: false } } });
+    const { host, port } = listenAddress(environment);
+    if (port === 0) throw new ConfigError('GATEWAY_PORT is 0, so the port is not known. Set it to the port to ask at');
+    const path = values.live ? '/health/live' : '/health/ready';
+    try {
+      const { status, text } = await ask({ host: REACHED_AT[host] ?? host, port, path });
+      if (status === 200) {
+        process.stdout.write(values.live ? 'live\n' : 'ready\n');
+        return 0;
+      }
+      process.stderr.write(`The gateway at ${host} port ${port} answered ${status}: ${text}\n`);
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      process.stderr.write(
+        `No gateway answers at ${host} port ${port} (${code ?? message}). Start it, or set GATEWAY_HOST and GATEWAY_PORT as it has them.\n`,
+      );
+    }
+    return 1;
+  },
+};
+
+/** No proxy is asked: it is this machine. */
+function ask(target: { host: string; port: number; path: string }): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(limits.health_ms_max);
+    const asked = request({ ...target, signal, agent: false }, (answer) => {
+      let text = '';
+      answer.setEncoding('utf8');
+      answer.on('data', (part: string) => {
+        if (text.length < limits.health_chars_max) text += part;
+      });
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text: messageOf(text) }));
+      answer.on('error', reject);
+    });
+    asked.on('error', reject);
+    asked.end();
+  });
+}
+
+function messageOf(text: string): string {
+  try {
+    const { error } = JSON.parse(text) as { error?: { message?: unknown } };
+    return String(error?.message ?? text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,50 @@
+import type { DirectRule, ProxyRules } from '../providers/proxy.ts';
+import { ConfigError } from './config-error.ts';
+import { type Environment, variable } from './providers.ts';
+
+/** A variable in either spelling: both are in use, and most programs prefer the small letters. */
+function eitherCase(environment: Environment, name: string): { name: string; text: string } | undefined {
+  for (const spelling of [name.toLowerCase(), name]) {
+    const text = variable(environment, spelling);
+    if (text !== undefined) return { name: spelling, text };
+  }
+  return undefined;
+}
+
+/** What is wrong is not quoted: it may hold a password. */
+function proxyUrl(environment: Environment, variable_name: 'HTTP_PROXY' | 'HTTPS_PROXY'): string | undefined {
+  const found = eitherCase(environment, variable_name);
+  if (found === undefined) return undefined;
+  const url = URL.parse(found.text.includes('://') ? found.text : `http://${found.text}`);
+  const isPlain = url !== null && /^https?:$/.test(url.protocol) && /^\/?$/.test(url.pathname) && !url.search;
+  if (!isPlain) {
+    throw new ConfigError(
+      `${found.name} must be the address of an HTTP proxy, such as http://proxy.internal:3128 or http://user:password@proxy.internal:3128`,
+    );
+  }
+  return url.href;
+}
+
+function directRule(entry: string): DirectRule {
+  const [, bracketed, bracketed_port] = /^\[(.+)\](?::(\d+))?$/.exec(entry) ?? [];
+  // An IPv6 address has more colons than one.
+  const [, plain, plain_port] = /^([^:]+):(\d+)$/.exec(entry) ?? [];
+  const host = bracketed ?? plain ?? entry;
+  const port = bracketed_port ?? plain_port;
+  return {
+    host: host
+      .replace(/^\*?\.(?=.)/, '')
+      .replace(/(?<=.)\.$/, '')
+      .toLowerCase(),
+    port: port === undefined ? undefined : Number(port),
+  };
+}
+
+/** The proxies that the environment names; undefined: none. */
+export function readProxies(environment: Environment): ProxyRules | undefined {
+  const http = proxyUrl(environment, 'HTTP_PROXY');
+  const https = proxyUrl(environment, 'HTTPS_PROXY');
+  if (http === undefined && https === undefined) return undefined;
+  const entries = (eitherCase(environment, 'NO_PROXY')?.text ?? '').split(/[\s,]+/).filter((entry) => entry !== '');
+  return { http, https, direct: entries.map(directRule) };
+}
