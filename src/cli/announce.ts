@@ -51,7 +51,10 @@ function firstRequest({ api_key, file }: FirstKeys, url: string, model: string |
 }
 
 function providerLines({ providers, sandbox }: Shown): string[] {
-  const example = `OPENAI_API_KEY=sk-... ${startCommand()}`;
+  const other = providers.some(({ slug }) => slug === 'openai')
+    ? 'ANTHROPIC_API_KEY=sk-ant-...'
+    : 'OPENAI_API_KEY=sk-...';
+  const example = `${other} ${startCommand()}`;
   if (sandbox) {
     return [
       'No provider is configured: the sandbox answers, a simulated provider. What it costs is simulated too.',

@@ -43,6 +43,8 @@ function serviceSettings(config: Config): Record<string, Setting> {
     config_file: config.config_file,
     config_watch: config.config_watch ? 'on' : 'off',
     management_key: presence(config.management_key),
+    first_key: config.first_keys.ordinary,
+    print_keys: config.first_keys.are_printed ? 'on' : 'off',
     secret: presence(config.secret),
     metrics_token: presence(metrics.token),
     metrics_address: metrics.listen === undefined ? 'that of the API' : `${metrics.listen.host}:${metrics.listen.port}`,

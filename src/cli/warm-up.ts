@@ -6,6 +6,7 @@ import type { Command } from './command.ts';
  */
 async function warmUp(): Promise<number> {
   for (const load of [
+    () => import('./serve-command.ts'),
     () => import('./follow-config.ts'),
     () => import('./serve.ts'),
     () => import('./start-gateway.ts'),
