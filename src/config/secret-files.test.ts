@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { takeOver } from '../cli/reload.ts';
 import { ConfigError, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { providerRows } from '../providers/table.ts';
@@ -109,4 +110,12 @@ test('what is no secret has no file: the name of a file with settings is not rea
   const { port, warnings } = load({ GATEWAY_PORT_FILE: file('port', '9999') });
   expect(port).toBe(8080);
   expect(warnings.join('\n')).toContain('GATEWAY_PORT_FILE is not a known setting');
+});
+
+test('a reload takes over the key of a provider that was exchanged in its file', () => {
+  const environment = { OPENAI_API_KEY_FILE: file('exchanged', 'sk-before') };
+  const running = load(environment);
+  file('exchanged', 'sk-after');
+  const { providers } = takeOver(running, load(environment)).config;
+  expect(providers.find(({ slug }) => slug === 'openai')?.credential).toBe('sk-after');
 });
