@@ -546,7 +546,7 @@ export const limits = {
   /** The output bound sent where the wire needs one and neither the request nor the catalog names one. */
   output_tokens_default: 8_192,
   /** The same of a request under a spend limit, which has a bound on every wire, where the model's own is not known. */
-  output_tokens_unknown: 32_768,
+  output_tokens_unknown: 16_384,
   /** The smallest output bound that is sent for want of money; setting `ledger.min_output_tokens`. */
   output_tokens_min: 16,
   /** What an upstream's template may add to a prompt: its own system text and marks; with tools, their instructions; with a schema, its. */

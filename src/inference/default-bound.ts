@@ -18,21 +18,20 @@ function spareContext(request: ChatRequest, context_length: number): number {
 }
 
 /**
- * What the model itself makes at most: many servers refuse a bound that its context has no room for beside the prompt. Where a prompt
- * seems to leave less than the smallest default, that is asked for: characters are more than tokens.
+ * What the model itself makes at most, or a stated default where nobody says that: providers refuse a bound above it. Many servers
+ * refuse a bound that their context has no room for beside the prompt as well. Where a prompt seems to leave less than the smallest
+ * default, that is sent: characters are more than tokens.
  */
 export function defaultBound(
   request: ChatRequest,
   { max_completion_tokens, context_length }: Pick<Endpoint, 'max_completion_tokens' | 'context_length'>,
 ): DefaultBound {
-  if (context_length === undefined) {
-    if (max_completion_tokens !== undefined) return { tokens: max_completion_tokens, source: "the model's own" };
-    return { tokens: limits.output_tokens_unknown, source: "the default, since the model's own is not known" };
-  }
+  const most =
+    max_completion_tokens === undefined
+      ? { tokens: limits.output_tokens_unknown, source: "the default, since the model's own is not known" }
+      : { tokens: max_completion_tokens, source: "the model's own" };
+  if (context_length === undefined) return most;
   const least = Math.min(limits.output_tokens_default, Math.ceil(context_length / 2));
   const room = Math.max(spareContext(request, context_length), least);
-  if (max_completion_tokens !== undefined && max_completion_tokens <= room) {
-    return { tokens: max_completion_tokens, source: "the model's own" };
-  }
-  return { tokens: room, source: "what the model's context leaves" };
+  return most.tokens <= room ? most : { tokens: room, source: "what the model's context leaves" };
 }
