@@ -368,16 +368,18 @@ export async function createApp(options: AppOptions): Promise<App> {
       createCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
       createEmbeddings(api, { inference, tokenizer, clock });
       createTranscription(api, { inference, clock });
-      listEmbeddingModels(api, { listings });
+      listEmbeddingModels(api, { listings, statistics: shownStatistics, now: clock.now_ms });
       explainRoute(api, { inference, recorder, clock });
       getGenerationContent(api, { contents });
       getGeneration(api, { generations: { find: findGeneration } });
-      listModels(api, { listings, site: config.auth });
-      countModels(api, { listings });
+      listModels(api, { listings, site: config.auth, statistics: shownStatistics, now: clock.now_ms });
+      countModels(api, { listings, now: clock.now_ms });
       listUsableModels(api, {
         wholeCatalog,
         ownCredentials,
         allow_unpriced: config.ledger.unknown_price === 'allow',
+        statistics: shownStatistics,
+        now: clock.now_ms,
       });
       getModel(api, { catalog, routers });
       retrieveModel(api, { catalog, routers });

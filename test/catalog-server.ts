@@ -52,6 +52,7 @@ interface CatalogOptions {
   site: Site;
   statistics: StatisticsOf;
   routers(): RouterRules;
+  now(): number;
 }
 
 /** A server of operations that read the catalog: the bundled one, with five providers on and one key known. */
@@ -76,6 +77,7 @@ export async function startCatalogServer(
     routers: () => routers,
     site: { public_origin: undefined },
     statistics: () => statistics,
+    now: Date.now,
   });
   await server.ready();
   return { server, catalog };
