@@ -263,7 +263,11 @@ export async function createApp(options: AppOptions): Promise<App> {
     log,
   });
   const health = createHealth(statistics.performance);
-  const shownStatistics = (id: string) => statisticsShown(id, { health, statistics, now_ms: clock.now_ms() });
+  const shownStatistics = (id: string) => {
+    const shown = statisticsShown(id, { health, statistics, now_ms: clock.now_ms() });
+    const { endpoint_status } = served().config.compatibility;
+    return endpoint_status === 'integer' ? { ...shown, status: Number(shown.status) } : shown;
+  };
   const media = createMediaFetcher(config.media);
   const pdfs = createPdfReader();
   const ocr = createOcr(services, () => served().config.plugins.file_parser.ocr);

@@ -932,6 +932,8 @@ export const limits = {
   catalog_bytes_max: 64 * 1024 * 1024,
   catalog_download_ms_max: 60_000,
   /** Answers about the catalog that are kept ready, one for each choice of filters. */
+  /** The end user that a key is for. */
+  key_external_user_chars_max: 256,
   /** Of a list of names in a query of models. */
   model_filter_chars_max: 1_000,
   model_age_days_max: 36_500,

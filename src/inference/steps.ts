@@ -3,6 +3,7 @@ import { GatewayError } from '../errors.ts';
 import { restricted } from '../guardrails/restrictions.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { Report, UpstreamError } from '../providers/dialect.ts';
+import { keepsNothing } from '../routing/candidate.ts';
 import type { Health } from '../routing/health.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
@@ -134,11 +135,11 @@ function withRouting(error: GatewayError, gateway_metadata: Record<string, unkno
 /** Why the guardrails of a caller leave an endpoint out; undefined where none of them leaves anything out. */
 function restrictionOf({ guardrails }: Call['principal']): ((candidate: Candidate) => string | undefined) | undefined {
   if (guardrails.length === 0) return undefined;
-  return ({ model, provider }) => {
+  return (candidate) => {
     const found = restricted(guardrails, {
-      canonical_slug: model.canonical_slug,
-      provider_slug: provider.slug,
-      keeps_nothing: provider.data_policy.retention_days === 0,
+      canonical_slug: candidate.model.canonical_slug,
+      provider_slug: candidate.provider.slug,
+      keeps_nothing: keepsNothing(candidate),
     });
     return found && `a guardrail leaves it out (${found.reason})`;
   };

@@ -52,6 +52,11 @@ export interface Candidate {
 /** How the models of a plan came to be (public service's metadata, `strategy`). */
 export type Strategy = 'direct' | 'auto' | 'free' | 'latest' | 'alias' | 'fallback';
 
+/** Whether nothing of a request is kept there: as the owner of the credential declares, else as is known of the provider. */
+export function keepsNothing({ own, provider }: Pick<Candidate, 'own' | 'provider'>): boolean {
+  return own?.declared_zdr ?? provider.data_policy.retention_days === 0;
+}
+
 /** What statistics are kept by: an endpoint, or one of its service tiers, whatever the credential. */
 export function servedId({ endpoint, tier }: Pick<Candidate, 'endpoint' | 'tier'>): string {
   return tier === undefined ? endpoint.id : `${endpoint.id} ${tier}`;

@@ -20,6 +20,8 @@ describe('own credentials', () => {
     allowed_models: null,
     allowed_api_key_hashes: null,
     allowed_user_ids: null,
+    declared_zdr: null,
+    is_byok_only: false,
     unusable: undefined,
     secret: () => 's',
     ...over,
