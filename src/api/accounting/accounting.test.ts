@@ -162,7 +162,7 @@ describeStores('credits and activity', ({ open }) => {
       expect([status, headers['cache-control']]).toEqual([200, 'private, no-store']);
       return body['data'];
     };
-    expect(await own(limited)).toEqual({ total_credits: 5, total_usage: 2 });
+    expect(await own(limited)).toEqual({ total_credits: 5, total_usage: 0 });
     expect(await own(plain)).toEqual({ total_credits: 0, total_usage: 3 });
     expect((await call('GET', '/credits')).body['data']).toMatchObject({ total_credits: 90 });
     principals.ordinary.key_hash = 'deleted since';
