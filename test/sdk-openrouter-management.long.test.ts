@@ -36,6 +36,16 @@ async function pagesOf<T>(pages: AsyncIterable<T>): Promise<T[]> {
   return read;
 }
 
+/** What its methods answer depends on `stream`, which their types do not tell. */
+interface Whole {
+  id: string;
+  openrouterMetadata?: unknown;
+}
+interface Chunk {
+  choices: { delta: { content?: string | null } }[];
+  openrouterMetadata?: unknown;
+}
+
 const hello = [{ role: 'user' as const, content: 'Hello' }];
 
 describe.each(versions)('$version', ({ has_all, of }) => {
@@ -55,16 +65,17 @@ describe.each(versions)('$version', ({ has_all, of }) => {
   test('chat, whole and streamed, with the routing under the name that it reads', async () => {
     const asked = { model: 'sandbox/echo', messages: hello };
     const metadata = { xOpenRouterMetadata: 'enabled', xOpenRouterExperimentalMetadata: 'enabled' } as const;
-    const whole = await sdk.chat.send({ ...metadata, chatRequest: asked });
+    const whole = (await sdk.chat.send({ ...metadata, chatRequest: asked })) as Whole;
     expect(whole).toMatchObject({ choices: [{ message: { content: 'Hello' } }] });
-    const chunks = await pagesOf(await sdk.chat.send({ ...metadata, chatRequest: { ...asked, stream: true } }));
+    const streamed = await sdk.chat.send({ ...metadata, chatRequest: { ...asked, stream: true } });
+    const chunks = await pagesOf(streamed as AsyncIterable<Chunk>);
     const text = chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('');
     expect(text).toBe('Hello');
     // The older one neither asks for it nor reads it.
     if (!has_all) return;
     expect(whole.openrouterMetadata).toMatchObject({ requested: 'sandbox/echo', strategy: 'direct' });
     expect(chunks.at(-1)?.openrouterMetadata).toMatchObject({ requested: 'sandbox/echo' });
-    const plain = await sdk.chat.send({ chatRequest: asked });
+    const plain = (await sdk.chat.send({ chatRequest: asked })) as Whole;
     expect(plain.openrouterMetadata).toBeUndefined();
   });
 
@@ -72,7 +83,8 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     const { responses } = has_all ? sdk : sdk.beta;
     const asked = { model: 'sandbox/echo', input: 'Hello' };
     expect(await responses.send({ responsesRequest: asked })).toMatchObject({ status: 'completed' });
-    const events = await pagesOf(await responses.send({ responsesRequest: { ...asked, stream: true } }));
+    const streamed = await responses.send({ responsesRequest: { ...asked, stream: true } });
+    const events = await pagesOf(streamed as AsyncIterable<object>);
     expect(events.at(-1)).toMatchObject({ type: 'response.completed' });
   });
 
@@ -126,7 +138,7 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     // What failed is left out for a while: each version has one of its own.
     const failing = `${has_all ? 'openai-chat' : 'anthropic-messages'}/fail-503`;
     const asked = { models: [failing, 'sandbox/echo'], messages: hello };
-    const { id } = await sdk.chat.send({ chatRequest: asked });
+    const { id } = (await sdk.chat.send({ chatRequest: asked })) as Whole;
     const { data } = await sdk.generations.getGeneration({ id });
     expect(data).toMatchObject({ id, model: 'sandbox/echo' });
     expect(data.providerResponses).toHaveLength(2);

@@ -53,19 +53,17 @@ export function ofParentKey<B extends { label: string }>(budget: B): B {
 export interface BudgetState extends Budget {
   subject: string;
   guardrail_id: string | null;
-  /** Of a workspace's budget. */
-  workspace_budget_id: string | null;
   spent_nano: number;
 }
 
-/** As a key sees it. A limit of an organization is no concern of a key: it is not shown. */
+/** As a key sees it. */
 export function describeKeyBudget(state: BudgetState, now_ms: number): KeyBudget {
   const { limit_nano, spent_nano, reset_interval } = state;
   const resets_ms = windowEnd(reset_interval, now_ms);
   return {
     scope: scopeOf(state),
     guardrail_id: state.guardrail_id,
-    budget_id: state.workspace_budget_id,
+    budget_id: null,
     limit_usd: toUsd(limit_nano),
     spend_usd: toUsd(spent_nano),
     remaining_usd: toUsd(limit_nano - spent_nano),
@@ -75,11 +73,10 @@ export function describeKeyBudget(state: BudgetState, now_ms: number): KeyBudget
   };
 }
 
-const scopes = ['workspace_default_key', 'member', 'api_key', 'workspace', 'key_limit'] as const;
+const scopes = ['workspace_default_key', 'member', 'api_key', 'key_limit'] as const;
 
 function scopeOf({ scope, subject }: BudgetState): KeyBudget['scope'] {
   if (scope === 'key') return 'key_limit';
-  if (scope !== 'guardrail') return 'workspace';
   if (subject.startsWith('key:')) return 'api_key';
   return subject.startsWith('user:') ? 'member' : 'workspace_default_key';
 }

@@ -61,12 +61,12 @@ export type Key = Static<typeof Key>;
 /** One limit that a key's calls count against, as `GET /key` shows it (public service's API). */
 const KeyBudget = Type.Object(
   {
-    scope: Type.Enum(['workspace_default_key', 'member', 'api_key', 'workspace', 'key_limit'] as const, {
+    scope: Type.Enum(['workspace_default_key', 'member', 'api_key', 'key_limit'] as const, {
       description:
-        'What sets it: the default guardrail of the workspace, a guardrail of the member or of the key, a budget of the workspace, or the limit of the key itself.',
+        'What sets it: the default guardrail of the workspace, a guardrail of the member or of the key, or the limit of the key itself.',
     }),
     guardrail_id: Nullable(Type.String(), 'The guardrail that sets it.'),
-    budget_id: Nullable(Type.String(), 'The budget of the workspace.'),
+    budget_id: Type.Null({ description: 'Budgets of the workspace are not shown.' }),
     limit_usd: Type.Number(),
     spend_usd: Type.Number({ description: 'What counts against it in the current window.' }),
     remaining_usd: Type.Number(),
@@ -100,7 +100,7 @@ export const CurrentKey = Type.Object(
     organization_id: Type.String(),
     budgets: Type.Array(KeyBudget, {
       description:
-        'The limits that calls of this key count against, in the order in which they are told: those of keys that it was made with, and credits of the organization, count as well and are not shown.',
+        'The limits of the key and of its guardrails. Its calls also count against budgets of the workspace, credits of the organization and the limits of keys that it was made with, which are not shown here.',
     }),
     effective_budget: Nullable(KeyBudget, 'Of these, the one with the least left; null: there is none.'),
     allowed_data_regions: Type.Array(Type.Literal('global'), { description: 'Always `global`: there are no regions.' }),

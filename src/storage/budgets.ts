@@ -212,7 +212,7 @@ export function budgetStore(queries: Queries) {
       return rows as Budget[];
     },
 
-    /** What limits a caller and is shown to it: not its organization, nor the keys that its key was made with. */
+    /** What limits a caller and is shown to it: the limit of its key and of guardrails, not what its workspace, its organization or the keys that its key was made with may spend. */
     findStates: async (caller: Parameters<typeof subjectsOf>[0], now_ms: number): Promise<BudgetState[]> => {
       const subjects = subjectsOf(caller);
       const starts = intervals.map((interval) => windowStart(interval, now_ms));
@@ -224,7 +224,7 @@ export function budgetStore(queries: Queries) {
         .select(['b.id', 'b.scope', 'b.label', 'b.reset_interval', 'b.limit_nano', 'b.include_byok', 'b.subject'])
         .select(['b.guardrail_id', 'w.window_start', 'w.spent'])
         .where('b.subject', 'in', subjects)
-        .where('b.scope', '!=', 'organization')
+        .where('b.scope', 'in', ['key', 'guardrail'])
         .where('b.limit_nano', 'is not', null)
         .orderBy('b.id')
         .execute();
@@ -238,17 +238,7 @@ export function budgetStore(queries: Queries) {
       })[]) {
         const is_current = window_start === windowStart(budget.reset_interval, now_ms);
         const known = states.get(budget.id)?.spent_nano ?? 0;
-        states.set(budget.id, { ...budget, workspace_budget_id: null, spent_nano: is_current ? (spent ?? 0) : known });
-      }
-      const budgets = await queries
-        .selectFrom('workspace_budgets')
-        .select(['id', 'reset_interval'])
-        .where('workspace_id', '=', caller.workspace_id)
-        .execute();
-      for (const { id, reset_interval } of budgets) {
-        const interval = reset_interval === 'lifetime' ? 'never' : reset_interval;
-        const state = states.get(`workspace:${caller.workspace_id}:${interval}`);
-        if (state !== undefined) state.workspace_budget_id = id;
+        states.set(budget.id, { ...budget, spent_nano: is_current ? (spent ?? 0) : known });
       }
       return [...states.values()];
     },

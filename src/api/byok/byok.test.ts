@@ -96,7 +96,7 @@ describeStores('BYOK credentials', ({ open }) => {
 
   test('is_required is allow_shared_fallback in other words, and what contradicts itself is refused', async () => {
     const { create, call } = await setUp();
-    const made = (await create({ is_required: false })).body['data'];
+    const made = (await create({ is_required: false })).body['data']!;
     expect(made).toMatchObject({ allow_shared_fallback: true, is_required: false });
     const change = (body: object) => call('PATCH', `/byok/${made['id']}`, body);
     expect((await change({ is_required: true })).body['data']).toMatchObject({ allow_shared_fallback: false });
