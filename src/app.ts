@@ -263,7 +263,11 @@ export async function createApp(options: AppOptions): Promise<App> {
     log,
   });
   const health = createHealth(statistics.performance);
-  const shownStatistics = (id: string) => statisticsShown(id, { health, statistics, now_ms: clock.now_ms() });
+  const shownStatistics = (id: string) => {
+    const shown = statisticsShown(id, { health, statistics, now_ms: clock.now_ms() });
+    const { endpoint_status } = served().config.compatibility;
+    return endpoint_status === 'integer' ? { ...shown, status: Number(shown.status) } : shown;
+  };
   const media = createMediaFetcher(config.media, { proxies: config.proxies });
   const pdfs = createPdfReader();
   const ocr = createOcr(services, () => served().config.plugins.file_parser.ocr);
@@ -371,16 +375,18 @@ export async function createApp(options: AppOptions): Promise<App> {
       createCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
       createEmbeddings(api, { inference, tokenizer, clock });
       createTranscription(api, { inference, clock });
-      listEmbeddingModels(api, { listings });
+      listEmbeddingModels(api, { listings, statistics: shownStatistics, now: clock.now_ms });
       explainRoute(api, { inference, recorder, clock });
       getGenerationContent(api, { contents });
       getGeneration(api, { generations: { find: findGeneration } });
-      listModels(api, { listings, site: config.auth });
-      countModels(api, { listings });
+      listModels(api, { listings, site: config.auth, statistics: shownStatistics, now: clock.now_ms });
+      countModels(api, { listings, now: clock.now_ms });
       listUsableModels(api, {
         wholeCatalog,
         ownCredentials,
         allow_unpriced: config.ledger.unknown_price === 'allow',
+        statistics: shownStatistics,
+        now: clock.now_ms,
       });
       getModel(api, { catalog, routers });
       retrieveModel(api, { catalog, routers });

@@ -6,6 +6,7 @@ import type { DeclaredModel } from './catalog/catalog.ts';
 import { withSpeechModels } from './catalog/speech-models.ts';
 import { withVectorModels } from './catalog/vector-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
+import { type CompatibilityConfig, readCompatibility } from './config/compatibility.ts';
 import { ConfigError, didYouMean, readEach } from './config/config-error.ts';
 import { logLevels, type ProbesSection, type TimeoutsSection } from './config/file-schema.ts';
 import { type FirstKeysConfig, readFirstKeys } from './config/first-keys.ts';
@@ -81,6 +82,8 @@ export interface Config {
     hedge: boolean;
     hedge_share_max: number;
   };
+  /** How answers look where official clients read another form than the API has. */
+  compatibility: CompatibilityConfig;
   auth: AuthConfig;
   /** Whether API keys may make authorization codes for applications. */
   codes_by_api_key: boolean;
@@ -237,6 +240,7 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
       hedge: read?.value.routing?.hedge ?? false,
       hedge_share_max: read?.value.routing?.hedge_share ?? limits.hedge_share_max,
     },
+    compatibility: readCompatibility(read),
     auth,
     codes_by_api_key: read?.value.auth?.codes_by_api_key !== 'off',
     guardrails: readGuardrails(environment, read),

@@ -946,6 +946,12 @@ export const limits = {
   health_ms_max: 4_000,
   health_chars_max: 10_000,
   /** Answers about the catalog that are kept ready, one for each choice of filters. */
+  /** The end user that a key is for. */
+  key_external_user_chars_max: 256,
+  /** Of a list of names in a query of models. */
+  model_filter_chars_max: 1_000,
+  model_age_days_max: 36_500,
+  models_page_max: 1_000,
   catalog_answers_max: 256,
   catalog_answers_bytes_max: 48 * 1024 * 1024,
   /** Models whose use by a key is worked out in one turn of the loop. */

@@ -53,6 +53,7 @@ interface CatalogOptions {
   site: Site;
   statistics: StatisticsOf;
   routers(): RouterRules;
+  now(): number;
 }
 
 /** A server of operations that read the catalog: the bundled one, with five providers on and one key known. */
@@ -77,6 +78,7 @@ export async function startCatalogServer(
     routers: () => routers,
     site: { public_origin: undefined },
     statistics: () => statistics,
+    now: Date.now,
   });
   await server.ready();
   return { server, catalog };

@@ -136,6 +136,8 @@ function ownOf(chance: Chance, providers: readonly Provider[], models: readonly 
     allowed_models: chance.in(0.2) ? [chance.one(models).canonical_slug] : null,
     allowed_api_key_hashes: chance.in(0.1) ? ['another'] : null,
     allowed_user_ids: null,
+    declared_zdr: null,
+    is_byok_only: false,
     unusable: chance.in(0.1) ? 'it cannot be read' : undefined,
     secret: () => `own-secret-${at}`,
   }));

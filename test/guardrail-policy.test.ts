@@ -229,7 +229,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     await manage('DELETE', `/guardrails/${id}`);
     expect((await chat('acme/m')).status).toBe(200);
     const left = await manage('GET', '/workspaces/default');
-    expect(left.data.default_guardrail_id).toBeNull();
+    expect(left.data.default_guardrail_id).toBe('');
     expect(left.data.updated_at > held.data.updated_at).toBe(true);
   });
 

@@ -1,4 +1,6 @@
-import type { Budget, BudgetInterval } from '../schemas/budget.ts';
+import { type Budget, type BudgetInterval, windowEnd } from '../schemas/budget.ts';
+import type { KeyBudget } from '../schemas/key.ts';
+import { toUsd } from '../schemas/money.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
 
 /** Whom a limit is set for: what activity is told apart by, and who it is. */
@@ -45,6 +47,43 @@ export function subjectsOf(caller: {
 /** The same budgets of keys, as a refusal names them to a key that was made with those keys. */
 export function ofParentKey<B extends { label: string }>(budget: B): B {
   return { ...budget, label: budget.label.replace(/this API key$/, 'the API key that this key was made with') };
+}
+
+/** A budget in force, with what counts against it in the window of a moment. */
+export interface BudgetState extends Budget {
+  subject: string;
+  guardrail_id: string | null;
+  spent_nano: number;
+}
+
+/** As a key sees it. */
+export function describeKeyBudget(state: BudgetState, now_ms: number): KeyBudget {
+  const { limit_nano, spent_nano, reset_interval } = state;
+  const resets_ms = windowEnd(reset_interval, now_ms);
+  return {
+    scope: scopeOf(state),
+    guardrail_id: state.guardrail_id,
+    budget_id: null,
+    limit_usd: toUsd(limit_nano),
+    spend_usd: toUsd(spent_nano),
+    remaining_usd: toUsd(limit_nano - spent_nano),
+    include_byok: state.include_byok,
+    reset_interval: reset_interval === 'never' ? null : reset_interval,
+    resets_at: resets_ms === undefined ? null : new Date(resets_ms).toISOString(),
+  };
+}
+
+const scopes = ['workspace_default_key', 'member', 'api_key', 'key_limit'] as const;
+
+function scopeOf({ scope, subject }: BudgetState): KeyBudget['scope'] {
+  if (scope === 'key') return 'key_limit';
+  if (subject.startsWith('key:')) return 'api_key';
+  return subject.startsWith('user:') ? 'member' : 'workspace_default_key';
+}
+
+/** In the order in which the public service tells them. */
+export function inOrderOfScope(budgets: readonly KeyBudget[]): KeyBudget[] {
+  return [...budgets].sort((a, b) => scopes.indexOf(a.scope) - scopes.indexOf(b.scope));
 }
 
 type Reset = Exclude<BudgetInterval, 'never'> | null;

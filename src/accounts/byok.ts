@@ -1,4 +1,4 @@
-import type { ByokCredential } from '../schemas/byok.ts';
+import type { ByokCredential, DeclaredRegion } from '../schemas/byok.ts';
 
 /** A credential of the organization's own account at a provider, as it is stored. */
 export interface StoredByok {
@@ -20,6 +20,12 @@ export interface StoredByok {
   allowed_models: string[] | null;
   allowed_api_key_hashes: string[] | null;
   allowed_user_ids: string[] | null;
+  /** Whether the account keeps nothing, as its owner says; null: as is known of its provider. */
+  declared_zdr: boolean | null;
+  /** Told, and nothing else. */
+  declared_region: string | null;
+  /** No model goes to the gateway's own account at this provider. */
+  is_byok_only: boolean;
   created_at: string;
   updated_at: string | null;
 }
@@ -60,10 +66,15 @@ export function describeByok(stored: StoredByok): ByokCredential {
     disabled: stored.disabled,
     is_fallback: stored.is_fallback,
     allow_shared_fallback: stored.allow_shared_fallback,
+    is_required: !stored.is_fallback && !stored.allow_shared_fallback,
+    is_byok_only: stored.is_byok_only,
     sort_order: stored.sort_order,
     allowed_models: stored.allowed_models,
     allowed_api_key_hashes: stored.allowed_api_key_hashes,
     allowed_user_ids: stored.allowed_user_ids,
+    declared_zdr: stored.declared_zdr,
+    // The column's CHECK names the values that TypeScript cannot know.
+    declared_region: stored.declared_region as DeclaredRegion | null,
     workspace_id: stored.workspace_id,
     created_at: stored.created_at,
     updated_at: stored.updated_at,

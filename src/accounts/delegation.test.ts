@@ -25,6 +25,7 @@ const key = (over: Partial<StoredKey> = {}): StoredKey => ({
   budget_mode: null,
   parent_hash: null,
   made_by: null,
+  external_user: null,
   ...over,
 });
 const NOTHING = { limit_nano: null, limit_reset: null, expires_at: null };

@@ -31,6 +31,7 @@ function stored(over: Partial<StoredKey> = {}): StoredKey {
     budget_mode: null,
     parent_hash: null,
     made_by: null,
+    external_user: null,
     include_byok_in_limit: false,
     expires_at: null,
     created_at: '2026-11-01T00:00:00.000Z',
@@ -119,6 +120,8 @@ test('the public record has exactly the specified fields, the key number and the
     byok_usage_monthly: 0.3,
     budget_mode: null,
     parent_hash: null,
+    external_user: null,
+    last_used_at: null,
   });
 });
 

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { invalidField } from '../errors.ts';
 import { type BudgetMode, windowStart } from '../schemas/budget.ts';
-import type { CurrentKey, Key, LimitReset } from '../schemas/key.ts';
+import type { CurrentKey, Key, KeyBudget, LimitReset } from '../schemas/key.ts';
 import { toUsd } from '../schemas/money.ts';
 
 /** An API key as it is stored: everything but the secret. */
@@ -29,6 +29,8 @@ export interface StoredKey {
   parent_hash: string | null;
   /** How an application got it: by an API key, a member's session, or before this was recorded; null: an administrator made it. */
   made_by: 'key' | 'session' | 'unknown' | null;
+  /** The end user of its owner's that it is for; null: not told. */
+  external_user: string | null;
 }
 
 /** Nano-USD over the four periods that the key record shows. */
@@ -47,6 +49,8 @@ export interface KeyUsage {
   counted?: number;
   /** Of that window, what nodes have set aside that were not heard of for long: nobody can spend it. */
   stuck?: number;
+  /** When its last call was admitted; absent: none is known. */
+  last_used_at?: string;
 }
 
 /** Nothing spent yet. */
@@ -119,6 +123,7 @@ export function keyState(key: StoredKey): Record<string, unknown> {
     budget_mode: key.budget_mode,
     expires_at: key.expires_at,
     parent_hash: key.parent_hash,
+    external_user: key.external_user,
   };
 }
 
@@ -143,6 +148,13 @@ function describeSpending(key: Limited, spent: KeyUsage) {
   };
 }
 
+/** A key's own limit and what is taken of it, as the credits of its owner; where it has none, 0 and all that it spent. */
+export function keyCredits(key: Limited, spent: KeyUsage): { total_credits: number; total_usage: number } {
+  if (key.limit_nano === null) return { total_credits: 0, total_usage: toUsd(spent.usage.total) };
+  const taken = Math.min(key.limit_nano, takenUsage(key, spent));
+  return { total_credits: toUsd(key.limit_nano), total_usage: toUsd(taken) };
+}
+
 /** The public record of a key. */
 export function describeKey(key: StoredKey, spent: KeyUsage): Key {
   return {
@@ -159,13 +171,28 @@ export function describeKey(key: StoredKey, spent: KeyUsage): Key {
     ...describeSpending(key, spent),
     budget_mode: key.budget_mode,
     parent_hash: key.parent_hash,
+    external_user: key.external_user,
+    last_used_at: spent.last_used_at ?? null,
   };
+}
+
+/** The largest number of 32 bits, which every client reads. */
+const NO_QUOTA = 2_147_483_647;
+
+/** The budget that refuses first: of those with the least left, the first. */
+function tightest(budgets: readonly KeyBudget[]): KeyBudget | null {
+  return budgets.reduce<KeyBudget | null>(
+    (least, budget) => (least === null || budget.remaining_usd < least.remaining_usd ? budget : least),
+    null,
+  );
 }
 
 /** What a key is told about itself. */
 export function describeCurrentKey(
-  key: Limited & Pick<StoredKey, 'label' | 'workspace_id' | 'creator_user_id' | 'expires_at' | 'is_management'>,
+  key: Limited &
+    Pick<StoredKey, 'label' | 'organization_id' | 'workspace_id' | 'creator_user_id' | 'expires_at' | 'is_management'>,
   spent: KeyUsage,
+  budgets: readonly KeyBudget[],
 ): CurrentKey {
   return {
     label: key.label,
@@ -173,6 +200,11 @@ export function describeCurrentKey(
     creator_user_id: key.creator_user_id,
     expires_at: key.expires_at,
     ...describeSpending(key, spent),
+    organization_id: key.organization_id,
+    budgets: [...budgets],
+    effective_budget: tightest(budgets),
+    allowed_data_regions: ['global'],
+    free_model_daily_requests: { limit: NO_QUOTA, used: 0, remaining: NO_QUOTA },
     is_free_tier: false,
     is_management_key: key.is_management,
     is_provisioning_key: key.is_management,

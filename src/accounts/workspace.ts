@@ -10,12 +10,12 @@ import {
 } from '../schemas/workspace.ts';
 
 /** A workspace as it is stored. */
-export interface StoredWorkspace extends Omit<Workspace, 'io_logging_sampling_rate'> {
+export interface StoredWorkspace extends Omit<Workspace, 'io_logging_sampling_rate' | 'default_guardrail_id'> {
   organization_id: string;
   is_default: boolean;
   /** In ten-thousandths. */
   io_logging_sampling_rate_bp: number;
-  include_byok_in_budgets: boolean;
+  default_guardrail_id: string | null;
   seq: number;
   version: number;
 }
@@ -35,19 +35,21 @@ const SLUG = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** The settings of a body in the shape they are stored in; what the body leaves out is absent. */
-export type WorkspaceSettings = Omit<UpdateWorkspaceBody, 'io_logging_sampling_rate'> & {
+export type WorkspaceSettings = Omit<UpdateWorkspaceBody, 'io_logging_sampling_rate' | 'disabled_server_tools'> & {
   io_logging_sampling_rate_bp?: number;
 };
 
 /** Checks what schemas cannot say of a body: the slug's form, texts that a store keeps, each logged key once. */
 export function workspaceSettings(body: UpdateWorkspaceBody): WorkspaceSettings {
-  const { io_logging_sampling_rate: rate, ...settings } = body;
+  const { io_logging_sampling_rate: rate, disabled_server_tools: _, ...settings } = body;
   const { name, description, default_image_model, default_text_model } = settings;
   checkStorable({ name, description, default_image_model, default_text_model });
   if (settings.slug !== undefined) checkSlug(settings.slug);
   const ids = settings.io_logging_api_key_ids;
   return {
     ...settings,
+    // As clients write what is none where they know texts alone.
+    ...(settings.default_guardrail_id === '' ? { default_guardrail_id: null } : {}),
     ...(ids ? { io_logging_api_key_ids: [...new Set(ids)] } : {}),
     ...(rate === undefined ? {} : { io_logging_sampling_rate_bp: Math.max(1, Math.round(rate * RATE_UNITS)) }),
   };
@@ -78,7 +80,9 @@ export function describeWorkspace(stored: StoredWorkspace): Workspace {
     is_data_discount_logging_enabled: stored.is_data_discount_logging_enabled,
     is_observability_broadcast_enabled: stored.is_observability_broadcast_enabled,
     is_observability_io_logging_enabled: stored.is_observability_io_logging_enabled,
-    default_guardrail_id: stored.default_guardrail_id,
+    // Clients of the public service read a text: there every workspace has one.
+    default_guardrail_id: stored.default_guardrail_id ?? '',
+    include_byok_in_budgets: stored.include_byok_in_budgets,
   };
 }
 
@@ -90,7 +94,7 @@ export function describeBudget(stored: StoredBudget): WorkspaceBudget {
     limit_usd: toUsd(stored.limit_nano),
     reset_interval: stored.reset_interval === 'lifetime' ? null : stored.reset_interval,
     created_at: stored.created_at,
-    updated_at: stored.updated_at,
+    updated_at: stored.updated_at ?? stored.created_at,
   };
 }
 

@@ -29,6 +29,7 @@ function keyOf(secret: string, changes: Partial<StoredKey> = {}): StoredKey {
     budget_mode: null,
     parent_hash: null,
     made_by: null,
+    external_user: null,
     ...changes,
   };
 }

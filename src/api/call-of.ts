@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
-import { headerOf } from '../http/aliases.ts';
+import { asksByPublicName, headerOf } from '../http/aliases.ts';
 import { claimOf } from '../http/bounded-bodies.ts';
 import { type Attribution, type Call, type Clock, createCancellation } from '../inference/call.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
@@ -92,7 +92,7 @@ export function callOf(
   noteContents(body);
   if (contentsOf(body).has_calls) checkArguments(body.messages, kind.fieldName);
   const accepted_ms = clock.now_ms();
-  const shown = headerOf(headers, 'x-gateway-experimental-metadata');
+  const wants_metadata = headerOf(headers, 'x-gateway-experimental-metadata')?.trim().toLowerCase() === 'enabled';
   return {
     ...kind,
     request: body,
@@ -105,7 +105,8 @@ export function callOf(
     cancellation: createCancellation(),
     store_wait: request.store_wait,
     room: claimOf(request),
-    wants_metadata: shown?.trim().toLowerCase() === 'enabled',
+    wants_metadata,
+    ...(wants_metadata && asksByPublicName(headers) ? { wants_public_metadata: true } : {}),
     stages: [],
     settled: (record) => noteRecord(request, record),
   };

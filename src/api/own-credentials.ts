@@ -12,7 +12,8 @@ function opened(
 ): OwnCredential {
   const { id, version, provider, label, name, is_fallback, allow_shared_fallback, sort_order } = stored;
   const { allowed_models, allowed_api_key_hashes, allowed_user_ids } = stored;
-  const scope = { allowed_models, allowed_api_key_hashes, allowed_user_ids };
+  const { declared_zdr, is_byok_only } = stored;
+  const scope = { allowed_models, allowed_api_key_hashes, allowed_user_ids, declared_zdr, is_byok_only };
   const shown = { id, version, provider, label, name, is_fallback, allow_shared_fallback, sort_order, ...scope };
   const unusable = (reason: string): OwnCredential => ({
     ...shown,

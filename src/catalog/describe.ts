@@ -91,6 +91,8 @@ export function describeEndpoint(
   endpoint: Endpoint,
   { provider_name, tier, statistics }: { provider_name: string; tier?: string; statistics: ShownStatistics },
 ): PublicEndpoint {
+  const choosesTools = endpoint.supported_parameters?.includes('tool_choice') ?? true;
+  const { native_search: search } = endpoint.quirks;
   const { pricing } = (tier === undefined ? undefined : endpoint.service_tiers?.[tier]) ?? endpoint;
   return {
     name: `${provider_name} | ${model.id}`,
@@ -105,6 +107,11 @@ export function describeEndpoint(
     max_prompt_tokens: endpoint.max_prompt_tokens ?? null,
     supported_parameters: parameters.filter((name) => endpoint.supported_parameters?.includes(name) ?? true),
     supports_implicit_caching: endpoint.supports_implicit_caching,
+    supports_tool_choice: { auto: choosesTools, none: choosesTools, required: choosesTools, function: choosesTools },
+    native_tools: search === undefined ? {} : { 'openrouter:web_search': { type: search } },
+    service_tier: tier ?? null,
+    supports_diarization: false,
+    supports_voice_cloning: false,
     ...statistics,
   };
 }

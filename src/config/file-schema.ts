@@ -634,6 +634,12 @@ export const ConfigFile = Type.Object(
         },
       ),
     ),
+    compatibility: Type.Optional(
+      Type.Object(
+        { endpoint_status: Type.Optional(oneOf(['string', 'integer'])) },
+        { ...strict, description: 'an object with endpoint_status' },
+      ),
+    ),
     media: Type.Optional(
       Type.Object(
         {

@@ -8,7 +8,7 @@ import { outputFiltersOf } from './output-filters.ts';
 function guardrail(over: Partial<BoundGuardrail>): BoundGuardrail {
   const nothing = { allowed_models: null, ignored_models: null, allowed_providers: null, ignored_providers: null };
   const zdr = { enforce_zdr: null, enforce_zdr_anthropic: null, enforce_zdr_openai: null };
-  const rest = { enforce_zdr_google: null, enforce_zdr_other: null, content_filters: null };
+  const rest = { enforce_zdr_google: null, enforce_zdr_other: null, enforce_zdr_xai: null, content_filters: null };
   const output = { content_filter_builtins: null, content_filter_output: null, content_filter_reversible: null };
   return { id: 'g', scope: 'api-key', ...nothing, ...zdr, ...rest, ...output, ...over };
 }

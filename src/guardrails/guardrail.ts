@@ -33,6 +33,9 @@ export interface StoredGuardrail {
   enforce_zdr_openai: boolean | null;
   enforce_zdr_google: boolean | null;
   enforce_zdr_other: boolean | null;
+  enforce_zdr_xai: boolean | null;
+  /** Usage of own accounts counts toward its limit; it also does where its workspace counts it. */
+  include_byok_in_budgets: boolean;
   content_filter_builtins: BuiltinFilter[] | null;
   content_filters: CustomFilter[] | null;
   content_filter_output: boolean | null;
@@ -57,6 +60,7 @@ export const UNRESTRICTED: Readonly<Omit<BoundGuardrail, 'id' | 'scope'>> = {
   enforce_zdr_openai: null,
   enforce_zdr_google: null,
   enforce_zdr_other: null,
+  enforce_zdr_xai: null,
   content_filter_builtins: null,
   content_filters: null,
   content_filter_output: null,
@@ -96,7 +100,7 @@ export function guardrailSettings(
 ): GuardrailSettings {
   checkOutput({ ...before, ...body });
   const { name, description, reset_interval, limit_usd, content_filter_builtins, content_filters } = body;
-  const { content_filter_output, content_filter_reversible } = body;
+  const { content_filter_output, content_filter_reversible, include_byok_in_budgets } = body;
   const resolved = (field: ListField, resolve: (name: string) => string | undefined, what: string) => {
     const given = body[field];
     if (given === undefined) return {};
@@ -112,6 +116,7 @@ export function guardrailSettings(
     ...resolved('allowed_providers', names.provider, 'a provider that is known here'),
     ...resolved('ignored_providers', names.provider, 'a provider that is known here'),
     ...zdrOf(body),
+    ...(include_byok_in_budgets === undefined ? {} : { include_byok_in_budgets }),
     ...(content_filter_builtins === undefined ? {} : { content_filter_builtins }),
     ...(content_filters === undefined ? {} : { content_filters }),
     ...(content_filter_output === undefined ? {} : { content_filter_output }),
@@ -135,7 +140,7 @@ function checkOutput({ content_filter_output, content_filter_builtins }: Pick<Up
 type ListField = 'allowed_models' | 'ignored_models' | 'allowed_providers' | 'ignored_providers';
 
 function zdrOf(body: UpdateGuardrailBody): GuardrailSettings {
-  const { enforce_zdr, enforce_zdr_other } = body;
+  const { enforce_zdr, enforce_zdr_other, enforce_zdr_xai } = body;
   const found: GuardrailSettings = {};
   if (enforce_zdr !== undefined) found.enforce_zdr = enforce_zdr;
   for (const [neutral, named] of vendors) {
@@ -150,6 +155,8 @@ function zdrOf(body: UpdateGuardrailBody): GuardrailSettings {
   }
   const rest = enforce_zdr_other === undefined ? enforce_zdr : enforce_zdr_other;
   if (rest !== undefined) found.enforce_zdr_other = rest;
+  const xai = enforce_zdr_xai === undefined ? enforce_zdr : enforce_zdr_xai;
+  if (xai !== undefined) found.enforce_zdr_xai = xai;
   return found;
 }
 
@@ -220,6 +227,8 @@ export function describeGuardrail(stored: StoredGuardrail): Guardrail {
     enforce_zdr_openai: stored.enforce_zdr_openai,
     enforce_zdr_google: stored.enforce_zdr_google,
     enforce_zdr_other: stored.enforce_zdr_other,
+    enforce_zdr_xai: stored.enforce_zdr_xai,
+    include_byok_in_budgets: stored.include_byok_in_budgets,
     content_filter_builtins: stored.content_filter_builtins,
     content_filters: stored.content_filters,
     content_filter_output: stored.content_filter_output,

@@ -31,10 +31,20 @@ test.each<[string, Partial<Restriction>[], string | undefined]>([
     undefined,
   ],
   ['zero retention for all', [{ enforce_zdr: true }], 'zdr-violation-by-guardrail'],
+  ['zero retention for xAI alone', [{ enforce_zdr_xai: true }], undefined],
   ['zero retention for all but the vendor', [{ enforce_zdr: true, enforce_zdr_openai: false }], undefined],
 ])('%s', (_, guardrails, reason) => {
   const made = guardrails.map((over) => ({ ...nothing, ...over }));
   expect(restricted(made, endpoint)?.reason).toBe(reason);
+});
+
+test('models of xAI have a field of their own, and are of the others where it says nothing', () => {
+  const grok = { ...endpoint, canonical_slug: 'x-ai/grok-4' };
+  const reasonOf = (over: Partial<Restriction>) => restricted([{ ...nothing, ...over }], grok)?.reason;
+  expect(reasonOf({ enforce_zdr_xai: true })).toBe('zdr-violation-by-guardrail');
+  expect(reasonOf({ enforce_zdr_other: true })).toBe('zdr-violation-by-guardrail');
+  expect(reasonOf({ enforce_zdr_other: true, enforce_zdr_xai: false })).toBeUndefined();
+  expect(reasonOf({ enforce_zdr_openai: true })).toBeUndefined();
 });
 
 test('a model of no vendor with a field of its own is of the others; a provider that keeps nothing passes', () => {

@@ -15,6 +15,7 @@ export type Restriction = Pick<
   | 'enforce_zdr_openai'
   | 'enforce_zdr_google'
   | 'enforce_zdr_other'
+  | 'enforce_zdr_xai'
 >;
 
 /** What restrictions look at of an endpoint. */
@@ -100,6 +101,7 @@ function wantsZdr(guardrail: Restriction, canonical_slug: string): boolean {
     anthropic: guardrail.enforce_zdr_anthropic,
     openai: guardrail.enforce_zdr_openai,
     google: guardrail.enforce_zdr_google,
+    'x-ai': guardrail.enforce_zdr_xai ?? guardrail.enforce_zdr_other,
   };
   const author = canonical_slug.slice(0, canonical_slug.indexOf('/'));
   const field = Object.hasOwn(fields, author) ? fields[author] : guardrail.enforce_zdr_other;
@@ -125,6 +127,7 @@ export function enforcedZeroRetention(guardrails: readonly Restriction[]): strin
       one.enforce_zdr_openai,
       one.enforce_zdr_google,
       one.enforce_zdr_other,
+      one.enforce_zdr_xai,
     ].includes(true),
   );
   return is_enforced ? 'a guardrail of this key that enforces zero data retention' : undefined;

@@ -13,6 +13,16 @@ const HEADER_ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
   ],
 ]);
 
+/** Whether a request asks for routing metadata by the public service's name for it. */
+export function asksByPublicName(headers: IncomingHttpHeaders): boolean {
+  return ['x-openrouter-metadata', 'x-openrouter-experimental-metadata'].some(
+    (name) =>
+      String(headers[name] ?? '')
+        .trim()
+        .toLowerCase() === 'enabled',
+  );
+}
+
 const NO_ALIASES: readonly string[] = [];
 
 /** The value of a request header under its own name or an alias; undefined when there is none. */

@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError, internalError } from '../errors.ts';
+import { metadataMembers } from '../schemas/routing-metadata.ts';
 import { ValidationError } from './validation.ts';
 
 const TRANSLATED: Record<string, () => GatewayError> = {
@@ -30,7 +31,8 @@ export function toGatewayError(thrown: unknown): GatewayError {
 export function errorBody(error: GatewayError, user_id: string | null): Record<string, unknown> {
   return {
     error: { code: error.status, message: error.message, metadata: error.metadata ?? null },
-    gateway_metadata: error.gateway_metadata ?? null,
+    gateway_metadata: null,
+    ...metadataMembers(error.gateway_metadata),
     user_id,
   };
 }

@@ -298,18 +298,21 @@ export class ValidationError extends Error {
   }
 }
 
-/** Integers of a query string or a path, which are text there: decimal digits and nothing else. */
-function readIntegers(schema: SchemaNode, input: unknown): unknown {
+/** How numbers are written in a query string or a path, by their type: decimal digits and nothing else. */
+const WRITTEN: Readonly<Record<string, RegExp>> = { integer: /^-?\d+$/, number: /^-?\d+(?:\.\d+)?$/ };
+
+/** The numbers of a query string or a path, which are text there. */
+function readNumbers(schema: SchemaNode, input: unknown): unknown {
   if (kindOf(input) !== 'object') return input;
   const read = Object.entries(input as Record<string, unknown>).map(([name, value]) => {
-    const isInteger = propertyOf(schema, name)?.type === 'integer';
-    return [name, isInteger && typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value];
+    const written = WRITTEN[propertyOf(schema, name)?.type ?? ''];
+    return [name, typeof value === 'string' && written?.test(value) ? Number(value) : value];
   });
   return Object.fromEntries(read);
 }
 
 /**
- * Fastify's validator: bodies as they are, in query strings and path parameters integers read from their text. Compiled
+ * Fastify's validator: bodies as they are, in query strings and path parameters numbers read from their text. Compiled
  * when the first request comes.
  */
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
@@ -318,7 +321,7 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
   const part = httpPart === 'body' ? 'body' : httpPart === 'querystring' ? 'query string' : (httpPart ?? 'part');
   return (input: unknown) => {
     compiled ??= Compile(schema);
-    const value = converts ? readIntegers(schema as SchemaNode, input) : input;
+    const value = converts ? readNumbers(schema as SchemaNode, input) : input;
     if (compiled.Check(value)) return { value };
     const work = { values: 0 };
     const violations = explain(schema as SchemaNode, value, '', work).slice(0, limits.violations_max);

@@ -122,6 +122,8 @@ export interface Call {
   fieldName?: (field: string) => string;
   /** Show the routing to the client. */
   wants_metadata: boolean;
+  /** It is told by the public service's name too. */
+  wants_public_metadata?: boolean;
   /** Holds texts that come to the call later, as files are read, against its caller's filters. Absent: there are none. */
   screening?: Screening;
   /**

@@ -6,6 +6,7 @@ import { type OwnCredential, type ShownCredential, shownCredential } from '../ro
 import { type Candidate, type Plan, tagOf } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { toUsd } from '../schemas/money.ts';
+import { PUBLIC_NAME } from '../schemas/routing-metadata.ts';
 import type { AttemptFacts } from './attempt-facts.ts';
 import type { Call } from './call.ts';
 import { reportInClientsWords } from './client-fields.ts';
@@ -101,5 +102,6 @@ export function routingMetadata(facts: RoutingFacts): Record<string, unknown> {
     adjusted_parameters: reportInClientsWords(facts.report, call),
     warnings: expiryWarnings(modelsOf(plan), call.accepted_ms),
     ...(call.stages.length === 0 ? {} : { pipeline: call.stages }),
+    ...(call.wants_public_metadata === true ? { [PUBLIC_NAME]: true } : {}),
   };
 }

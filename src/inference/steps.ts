@@ -3,7 +3,7 @@ import { GatewayError } from '../errors.ts';
 import { type RestrictedEndpoint, restricted, restrictionStages } from '../guardrails/restrictions.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { Report, UpstreamError } from '../providers/dialect.ts';
-import { dataPolicyOf } from '../providers/provider.ts';
+import { keepsNothing } from '../routing/candidate.ts';
 import type { Health } from '../routing/health.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../routing/plan.ts';
@@ -141,11 +141,11 @@ function restrictionOf({ guardrails }: Call['principal']): ((candidate: Candidat
   };
 }
 
-function restrictedFacts({ model, provider, endpoint }: Candidate): RestrictedEndpoint {
+function restrictedFacts(candidate: Candidate): RestrictedEndpoint {
   return {
-    canonical_slug: model.canonical_slug,
-    provider_slug: provider.slug,
-    keeps_nothing: dataPolicyOf(provider, model, endpoint).retention_days === 0,
+    canonical_slug: candidate.model.canonical_slug,
+    provider_slug: candidate.provider.slug,
+    keeps_nothing: keepsNothing(candidate),
   };
 }
 

@@ -246,6 +246,8 @@ export interface DayRaise {
   usage_nano: number;
   byok_usage_nano: number;
   requests: number;
+  /** When the last of its calls was admitted. */
+  last_used_at: string;
 }
 
 /** Times of admission are UTC: the day is their beginning. */
@@ -267,6 +269,7 @@ export interface ActivityRaise extends Activity {
   usage_nano: number;
   byok_usage_nano: number;
   requests: number;
+  last_used_at: string;
 }
 
 /** Where a settle is added up, among what its key's settles have raised. */
@@ -293,7 +296,7 @@ export function activityRaisesOf(settles: readonly Settle[]): ActivityRaise[] {
     const raise = ofKey && raiseOf(ofKey, settle);
     if (raise === undefined) {
       const { organization_id, workspace_id } = settle;
-      const used = { usage_nano: cost_nano, byok_usage_nano, requests: 1 };
+      const used = { usage_nano: cost_nano, byok_usage_nano, requests: 1, last_used_at: settle.created_at };
       const first = { organization_id, workspace_id, key_hash, day: dayOf(settle), ...activity, ...used };
       raises.push(first);
       if (ofKey === undefined) byKey.set(key_hash, [first]);
@@ -303,6 +306,7 @@ export function activityRaisesOf(settles: readonly Settle[]): ActivityRaise[] {
     raise.usage_nano += cost_nano;
     raise.byok_usage_nano += byok_usage_nano;
     raise.requests += 1;
+    if (settle.created_at > raise.last_used_at) raise.last_used_at = settle.created_at;
     raise.prompt_tokens += activity.prompt_tokens;
     raise.completion_tokens += activity.completion_tokens;
     raise.reasoning_tokens += activity.reasoning_tokens;
@@ -313,15 +317,16 @@ export function activityRaisesOf(settles: readonly Settle[]): ActivityRaise[] {
 /** Adds up by key and day what activity rises by, in its order. */
 export function raisesOf(activity: readonly ActivityRaise[]): DayRaise[] {
   const raises: DayRaise[] = [];
-  for (const { key_hash, day, usage_nano, byok_usage_nano, requests } of activity) {
+  for (const { key_hash, day, usage_nano, byok_usage_nano, requests, last_used_at } of activity) {
     const last = raises.at(-1);
     if (last?.key_hash !== key_hash || last.day !== day) {
-      raises.push({ key_hash, day, usage_nano, byok_usage_nano, requests });
+      raises.push({ key_hash, day, usage_nano, byok_usage_nano, requests, last_used_at });
       continue;
     }
     last.usage_nano += usage_nano;
     last.byok_usage_nano += byok_usage_nano;
     last.requests += requests;
+    if (last_used_at > last.last_used_at) last.last_used_at = last_used_at;
   }
   return raises;
 }

@@ -1,6 +1,6 @@
 import type { Endpoint, Model } from '../catalog/model.ts';
 import { pricesFor } from '../catalog/price-list.ts';
-import type { Provider } from '../providers/provider.ts';
+import { dataPolicyOf, type Provider } from '../providers/provider.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { OwnCredential } from './own-credential.ts';
@@ -51,6 +51,11 @@ export interface Candidate {
 
 /** How the models of a plan came to be (public service's metadata, `strategy`). */
 export type Strategy = 'direct' | 'auto' | 'free' | 'latest' | 'alias' | 'fallback';
+
+/** Whether nothing of a request is kept there: as the owner of the credential declares, else as is known of the provider. */
+export function keepsNothing({ own, provider, model, endpoint }: Candidate): boolean {
+  return own?.declared_zdr ?? dataPolicyOf(provider, model, endpoint).retention_days === 0;
+}
 
 /** What statistics are kept by: an endpoint, or one of its service tiers, whatever the credential. */
 export function servedId({ endpoint, tier }: Pick<Candidate, 'endpoint' | 'tier'>): string {

@@ -17,6 +17,10 @@ export interface OwnCredential {
   allowed_models: readonly string[] | null;
   allowed_api_key_hashes: readonly string[] | null;
   allowed_user_ids: readonly string[] | null;
+  /** Whether the account keeps nothing, as its owner says; null: as is known of its provider. */
+  declared_zdr: boolean | null;
+  /** No model goes to the gateway's own account at this provider. */
+  is_byok_only: boolean;
   /** Why nothing can be sent with it; undefined: it can. */
   unusable: string | undefined;
   /** The credential itself. A function, so that nothing that prints or copies the record has it. */

@@ -20,6 +20,8 @@ describe('own credentials', () => {
     allowed_models: null,
     allowed_api_key_hashes: null,
     allowed_user_ids: null,
+    declared_zdr: null,
+    is_byok_only: false,
     unusable: undefined,
     secret: () => 's',
     ...over,
@@ -98,6 +100,44 @@ describe('own credentials', () => {
     ],
   ])('%s', (_title, credentials, preferences, expected) => {
     expect(planned(credentials, preferences).names).toEqual(expected);
+  });
+
+  test.each<[string, Partial<OwnCredential>, string[]]>([
+    ['for every model', {}, ['1@alpha', 'shared@beta', 'shared@beta/turbo']],
+    ['for models that it is not for', { allowed_models: ['a/two'] }, ['shared@beta', 'shared@beta/turbo']],
+    ['for keys that may not use it', { allowed_api_key_hashes: ['x'] }, ['shared@beta', 'shared@beta/turbo']],
+  ])("keep calls from the gateway's own account at their provider, where they say so, %s", (_title, over, expected) => {
+    const { names, candidates } = planned([own('1', 'alpha', { is_byok_only: true, ...over })]);
+    expect(names).toEqual(expected);
+    expect(candidates.find((one) => one.endpoint.tag === 'alpha' && !one.own)?.excluded?.reason).toContain(
+      "keeps its calls from the gateway's own account",
+    );
+  });
+
+  test.each<[boolean | null, string[]]>([
+    [true, ['1@alpha', '1@beta']],
+    [null, ['1@beta']],
+    [false, []],
+  ])('whose owner declares their account to keep nothing (%s) serve calls that demand it, or do not', (declared, names) => {
+    const kept = (slug: string) => ({
+      ...(PROVIDERS[slug] as Provider),
+      data_policy: { training: false as const, retention_days: slug === 'beta' ? 0 : 30 },
+    });
+    const credentials = ['alpha', 'beta'].map((slug) => own('1', slug, { declared_zdr: declared }));
+    const context = {
+      models: [ONE],
+      provider: kept,
+      health: createHealth(),
+      now_ms: 1000,
+      draw: 0,
+      allow_unpriced: true,
+      own: credentials,
+      caller: { key_hash: 'k', user_id: 'u' },
+    };
+    const request = { messages: [{ role: 'user' as const, content: 'x' }], provider: { zdr: true } };
+    const attempts = plan(request, context).attempts.filter((one) => one.endpoint.tag !== 'beta/turbo');
+    expect(attempts.flatMap((one) => (one.own ? `1@${one.endpoint.tag}` : [])).sort()).toEqual(names);
+    expect(attempts.some((one) => !one.own && one.endpoint.tag === 'alpha')).toBe(false);
   });
 
   test('are drawn by endpoint, and at one endpoint used in sort_order whatever is drawn', () => {

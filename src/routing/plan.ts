@@ -117,14 +117,22 @@ function candidatesOf(
 /**
  * What own credentials leave of a request's candidates, after every other filter. A model that a credential stands first
  * for goes to the gateway's own accounts only where each such credential allows it, also when none of them can be used:
- * a dead credential must show, not cost money elsewhere.
+ * a dead credential must show, not cost money elsewhere. A credential that says so keeps every call from the gateway's own
+ * account at its provider.
  */
-function refusedByOwn(left: readonly Candidate[]): (candidate: Candidate) => string | undefined {
+function refusedByOwn(
+  left: readonly Candidate[],
+  credentials: readonly OwnCredential[],
+): (candidate: Candidate) => string | undefined {
+  const byok_only = new Set(credentials.filter(({ is_byok_only }) => is_byok_only).map(({ provider }) => provider));
   const bound = new Set(
     left.filter(({ own }) => own && !own.is_fallback && !own.allow_shared_fallback).map(({ model }) => model),
   );
-  return ({ model, own }) => {
+  return ({ model, own, provider }) => {
     if (own !== undefined) return own.unusable;
+    if (byok_only.has(provider.slug)) {
+      return "a credential of the workspace keeps its calls from the gateway's own account at this provider";
+    }
     if (!bound.has(model)) return undefined;
     return "a credential of the workspace stands first, and does not allow the gateway's own accounts after it";
   };
@@ -330,8 +338,9 @@ function planAll(request: ChatRequest, context: PlanContext): Plan {
   const candidates = candidatesOf(request, context, lists);
   const sieve = new Sieve(candidates, asked);
   for (let at = 0; at < rules.length; at += 1) if (rules[at]!.applies(asked)) sieve.filter(rules[at]!);
-  if (candidates.some(({ own }) => own !== undefined)) {
-    sieve.filter({ step: laterSteps.own_credentials.step, reason: refusedByOwn(sieve.left) });
+  const { own: credentials = [] } = context;
+  if (credentials.some(({ is_byok_only }) => is_byok_only) || candidates.some(({ own }) => own !== undefined)) {
+    sieve.filter({ step: laterSteps.own_credentials.step, reason: refusedByOwn(sieve.left, credentials) });
   }
   for (let at = 0; at < soft.length; at += 1) if (soft[at]!.applies(asked)) sieve.prefer(soft[at]!);
 

@@ -2,7 +2,7 @@ import { invalidField } from '../errors.ts';
 import { dataPolicyOf } from '../providers/provider.ts';
 import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import { isPriced, type Prices } from '../schemas/prices.ts';
-import { type Candidate, pricesOf, tagOf } from './candidate.ts';
+import { type Candidate, keepsNothing, pricesOf, tagOf } from './candidate.ts';
 import { isNamed, type NameList, nameList } from './names.ts';
 import { isShortenedFor, type Needs, promptTokensMax, supports, takesInput, unsupportedParameters } from './needs.ts';
 import type { Wish } from './wish.ts';
@@ -215,10 +215,7 @@ export const rules: readonly Rule[] = [
     message: 'No endpoints found with zero data retention',
     constraint: { field: 'provider.zdr', detail: 'leave it out, or name a model of a provider that keeps nothing' },
     applies: ({ preferences }) => preferences.zdr === true,
-    reason: ({ provider, model, endpoint }) =>
-      dataPolicyOf(provider, model, endpoint).retention_days === 0
-        ? undefined
-        : 'its provider is not known to keep no data',
+    reason: (candidate) => (keepsNothing(candidate) ? undefined : 'its provider is not known to keep no data'),
   },
   {
     step: 'Filter by Parameters',

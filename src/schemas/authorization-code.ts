@@ -51,6 +51,14 @@ export const CreateAuthCodeBody = Type.Object(
     usage_limit_type: Type.Optional(
       Type.Union(LimitReset.anyOf, { description: 'When the limit starts anew, at midnight UTC; default: never.' }),
     ),
+    workspace_id: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 100,
+        description:
+          'The workspace of the key to be made. An ordinary key can name its own alone; default: that one, of a management key the default workspace.',
+      }),
+    ),
     expires_at: Type.Optional(
       Type.Union([Type.String(), Type.Null()], {
         description: 'When the key expires: ISO 8601 in UTC, such as 2027-01-31T00:00:00Z; null: never.',

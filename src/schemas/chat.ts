@@ -444,6 +444,7 @@ const envelope = {
   system_fingerprint: Type.Optional(nullable(Type.String())),
   service_tier: Type.Optional(nullable(Type.String())),
   gateway_metadata: Type.Optional(RoutingMetadata),
+  openrouter_metadata: Type.Optional(RoutingMetadata),
 };
 
 const Logprobs = nullable(

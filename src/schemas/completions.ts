@@ -75,9 +75,17 @@ const Choice = open(
 );
 
 const generations = Type.Optional(
-  Type.Array(open({ index: Type.Integer(), id: Type.String(), gateway_metadata: Type.Optional(RoutingMetadata) }), {
-    description: 'Where there are several prompts: the generation of each.',
-  }),
+  Type.Array(
+    open({
+      index: Type.Integer(),
+      id: Type.String(),
+      gateway_metadata: Type.Optional(RoutingMetadata),
+      openrouter_metadata: Type.Optional(RoutingMetadata),
+    }),
+    {
+      description: 'Where there are several prompts: the generation of each.',
+    },
+  ),
 );
 
 const { choices: _answer_choices, object: _answer_object, ...answer_envelope } = ChatCompletionAnswer.properties;

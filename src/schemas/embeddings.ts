@@ -80,6 +80,7 @@ export const EmbeddingsAnswer = Type.Object(
       { additionalProperties: true },
     ),
     gateway_metadata: Type.Optional(RoutingMetadata),
+    openrouter_metadata: Type.Optional(RoutingMetadata),
   },
   { title: 'EmbeddingsResponse' },
 );

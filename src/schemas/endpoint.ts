@@ -110,10 +110,22 @@ export const PublicEndpoint = Type.Object(
     max_prompt_tokens: Count,
     supported_parameters: Type.Array(Parameter),
     supports_implicit_caching: Type.Boolean(),
+    supports_tool_choice: Type.Object(
+      { auto: Type.Boolean(), none: Type.Boolean(), required: Type.Boolean(), function: Type.Boolean() },
+      { description: 'Which values of `tool_choice` it takes: all of them, or none.' },
+    ),
+    native_tools: Type.Record(Type.String(), Type.Object({ type: Type.String() }), {
+      description: 'Server tools that its provider runs by itself, by name; `type`: whose form of it.',
+    }),
+    service_tier: Type.Union([Type.String(), Type.Null()], {
+      description: 'The service tier that this record is of; null: the one that is served unasked.',
+    }),
+    supports_diarization: Type.Boolean({ description: 'Always false: speakers are not told apart.' }),
+    supports_voice_cloning: Type.Boolean({ description: 'Always false.' }),
     status: Type.Optional(
-      Type.Enum(['0', '-1', '-2', '-3', '-5', '-10'], {
+      Type.Union([Type.Enum(['0', '-1', '-2', '-3', '-5', '-10']), Type.Integer()], {
         description:
-          "0: nothing stands against it. -1: it is rate-limited. -2: fewer than 95 percent of the calls are answered. -3: it failed last, and was not tried again since. -5: fewer than 80 percent are answered. -10: the gateway's credential or account is refused there.",
+          "0: nothing stands against it. -1: it is rate-limited. -2: fewer than 95 percent of the calls are answered. -3: it failed last, and was not tried again since. -5: fewer than 80 percent are answered. -10: the gateway's credential or account is refused there. A text, or with `compatibility.endpoint_status: integer` in the configuration a number.",
       }),
     ),
     latency_last_30m: percentiles(

@@ -100,6 +100,9 @@ export const Generation = Type.Object(
     provider_name: nullable(Type.String()),
     app_id: nullable(Type.Integer()),
     external_user: nullable(Type.String()),
+    workspace_id: Type.String(),
+    preset_id: Type.Null({ description: 'There are no presets.' }),
+    data_region: Type.Literal('global', { description: 'There are no regions.' }),
     session_id: nullable(Type.String()),
     http_referer: nullable(Type.String()),
     title: nullable(Type.String()),
@@ -152,12 +155,12 @@ export const Generation = Type.Object(
     routing: nullable(GenerationRouting),
     provider_responses: Type.Array(
       Type.Object({
-        id: nullable(Type.String()),
+        id: Type.Optional(Type.String({ description: 'What the provider calls its answer; absent: it told none.' })),
         endpoint_id: Type.String(),
         model_permaslug: Type.String(),
         provider_name: Type.String(),
         status: nullable(Type.Number()),
-        latency: nullable(Type.Number()),
+        latency: Type.Optional(Type.Number({ description: 'Absent: nothing came.' })),
         is_byok: Type.Boolean(),
         byok_id: nullable(
           Type.String({ description: 'The credential of the organization that was used (`/byok/{id}`).' }),

@@ -21,6 +21,9 @@ export const BuiltinFilter = Type.Object(
     label: Type.Optional(
       Type.String({ maxLength: limits.filter_label_chars_max, description: 'Stands in redaction placeholders.' }),
     ),
+    scan_scope: Type.Optional(
+      Type.Literal('all_messages', { description: 'All messages are looked at; a narrower scope is refused.' }),
+    ),
   },
   { additionalProperties: false, title: 'BuiltinFilter' },
 );
@@ -55,6 +58,8 @@ export interface BoundGuardrail {
   enforce_zdr_openai: boolean | null;
   enforce_zdr_google: boolean | null;
   enforce_zdr_other: boolean | null;
+  /** Null: as `enforce_zdr_other`. */
+  enforce_zdr_xai: boolean | null;
   content_filter_builtins: BuiltinFilter[] | null;
   content_filters: CustomFilter[] | null;
   /** Its filters hold for answers as well. */
@@ -78,6 +83,7 @@ const zdrFields = {
   enforce_zdr_anthropic: zdr('The same as enforce_zdr_vendor_a.'),
   enforce_zdr_openai: zdr('The same as enforce_zdr_vendor_b.'),
   enforce_zdr_google: zdr('The same as enforce_zdr_vendor_c.'),
+  enforce_zdr_xai: zdr('Zero data retention for models of xAI; null: as enforce_zdr_other.'),
   enforce_zdr_other: zdr('Zero data retention for models of everybody else.'),
 };
 
@@ -96,6 +102,10 @@ export const Guardrail = Type.Object(
     ignored_providers: nullable(Type.Array(Type.String()), 'Provider slugs that are left out of routing.'),
     limit_usd: nullable(Type.Number(), 'Spending limit of each assignee, USD; null: none.'),
     reset_interval: Type.Optional(ResetInterval),
+    include_byok_in_budgets: Type.Boolean({
+      description:
+        'Whether usage of own provider accounts counts toward limit_usd; it also does where the workspace counts it.',
+    }),
     ...zdrFields,
     content_filter_builtins: nullable(Type.Array(BuiltinFilter)),
     content_filters: nullable(Type.Array(CustomFilter)),
@@ -119,6 +129,13 @@ const names = (description: string) =>
       description,
     ),
   );
+/** A permission of the public service's that a guardrail here cannot withdraw: what is not kept is refused. */
+const allowed = (what: string) =>
+  Type.Optional(
+    Type.Union([Type.Literal(true), Type.Null()], {
+      description: `true or null: no restriction. false (no ${what}) is refused, since no guardrail holds it here; use provider.data_collection, or allowed_providers.`,
+    }),
+  );
 const name = Type.String({ minLength: 1, maxLength: limits.guardrail_name_chars_max });
 const settings = {
   description: Type.Optional(nullable(Type.String({ maxLength: limits.guardrail_description_chars_max }))),
@@ -137,7 +154,20 @@ const settings = {
   enforce_zdr_anthropic: Type.Optional(zdrFields.enforce_zdr_anthropic),
   enforce_zdr_openai: Type.Optional(zdrFields.enforce_zdr_openai),
   enforce_zdr_google: Type.Optional(zdrFields.enforce_zdr_google),
+  enforce_zdr_xai: Type.Optional(zdrFields.enforce_zdr_xai),
   enforce_zdr_other: Type.Optional(zdrFields.enforce_zdr_other),
+  include_byok_in_budgets: Type.Optional(
+    Type.Boolean({
+      description:
+        'Whether usage of own provider accounts counts toward limit_usd. Where the workspace counts it toward its budgets, it does in any case. Default: false.',
+    }),
+  ),
+  enable_free_model_training: allowed('training by models that cost nothing'),
+  enable_paid_model_training: allowed('training by models that cost something'),
+  enable_free_model_publication: allowed('publication by models that cost nothing'),
+  allowed_data_regions: Type.Optional(
+    Type.Null({ description: 'null: any. A list is refused, since the gateway knows no regions.' }),
+  ),
   content_filter_builtins: Type.Optional(
     nullable(
       Type.Array(BuiltinFilter, { maxItems: limits.guardrail_filters_max }),

@@ -45,10 +45,38 @@ export const Key = Type.Object(
       'The key that made this one by an authorization code; null: none. A key is refused while its parent is disabled or ' +
         'expired, is deleted with it, and its calls count against the limits, rates and guardrails of the parent too.',
     ),
+    external_user: Nullable(
+      Type.String(),
+      'The end user that the key is for, as `external.user` said; null: not told.',
+    ),
+    last_used_at: Nullable(
+      Type.String({ format: 'date-time' }),
+      'When its last settled call was admitted; null: none, or none since this is kept.',
+    ),
   },
   { title: 'Key' },
 );
 export type Key = Static<typeof Key>;
+
+/** One limit that a key's calls count against, as `GET /key` shows it (public service's API). */
+const KeyBudget = Type.Object(
+  {
+    scope: Type.Enum(['workspace_default_key', 'member', 'api_key', 'key_limit'] as const, {
+      description:
+        'What sets it: the default guardrail of the workspace, a guardrail of the member or of the key, or the limit of the key itself.',
+    }),
+    guardrail_id: Nullable(Type.String(), 'The guardrail that sets it.'),
+    budget_id: Type.Null({ description: 'Budgets of the workspace are not shown.' }),
+    limit_usd: Type.Number(),
+    spend_usd: Type.Number({ description: 'What counts against it in the current window.' }),
+    remaining_usd: Type.Number(),
+    include_byok: Type.Boolean({ description: 'Whether usage of your own provider accounts counts.' }),
+    reset_interval: Nullable(LimitReset, 'null: never.'),
+    resets_at: Nullable(Type.String({ format: 'date-time' }), 'When the window ends; null: never.'),
+  },
+  { title: 'KeyBudget' },
+);
+export type KeyBudget = Static<typeof KeyBudget>;
 
 /** What `GET /key` tells a caller about its own key (the public service's fields, and the workspace). */
 export const CurrentKey = Type.Object(
@@ -69,6 +97,17 @@ export const CurrentKey = Type.Object(
     byok_usage_daily: Key.properties.byok_usage_daily,
     byok_usage_weekly: Key.properties.byok_usage_weekly,
     byok_usage_monthly: Key.properties.byok_usage_monthly,
+    organization_id: Type.String(),
+    budgets: Type.Array(KeyBudget, {
+      description:
+        'The limits of the key and of its guardrails. Its calls also count against budgets of the workspace, credits of the organization and the limits of keys that it was made with, which are not shown here.',
+    }),
+    effective_budget: Nullable(KeyBudget, 'Of these, the one with the least left; null: there is none.'),
+    allowed_data_regions: Type.Array(Type.Literal('global'), { description: 'Always `global`: there are no regions.' }),
+    free_model_daily_requests: Type.Object(
+      { limit: Type.Integer(), used: Type.Integer(), remaining: Type.Integer() },
+      { description: 'There is no such quota: the limit is the largest number that every client reads.' },
+    ),
     is_free_tier: Type.Boolean({ description: 'Always false: nobody is asked to pay for a tier here.' }),
     is_management_key: Type.Boolean(),
     is_provisioning_key: Type.Boolean({ description: 'The former name of is_management_key.', deprecated: true }),
@@ -99,6 +138,21 @@ export const CreateKeyBody = Type.Object(
       Nullable(Type.String({ minLength: 1 }), 'A member of the organization; default: the owner of the calling key.'),
     ),
     workspace_id: Type.Optional(Type.String({ description: 'Default: the default workspace.' })),
+    external: Type.Optional(
+      Type.Object(
+        {
+          user: Type.String({
+            minLength: 1,
+            maxLength: limits.key_external_user_chars_max,
+            description: 'An end user of yours that the key is for: shown with the key, and nothing else.',
+          }),
+        },
+        {
+          additionalProperties: false,
+          description: 'Only `user`: an `api_key` of your own is refused, since secrets are made by the gateway alone.',
+        },
+      ),
+    ),
     budget_mode: Type.Optional(
       Nullable(
         BudgetMode,

@@ -64,6 +64,7 @@ const message = {
   context_management: Type.Optional(nullable(anything)),
   usage: Usage,
   gateway_metadata: Type.Optional(RoutingMetadata),
+  openrouter_metadata: Type.Optional(RoutingMetadata),
 };
 
 /** Documentation of the answer; answers are written by the encoder, not by this schema. */
@@ -94,6 +95,7 @@ const MessagesError = open(
     error: open(kinds),
     request_id: nullable(Type.String({ description: 'The id of the generation, where there is one.' })),
     gateway_metadata: Type.Optional(RoutingMetadata),
+    openrouter_metadata: Type.Optional(RoutingMetadata),
   },
   { title: 'MessagesError' },
 );
@@ -119,7 +121,11 @@ export const MessagesEvent = Type.Union(
       delta: open({ stop_reason: StopReason, stop_sequence: nullable(Type.String()) }),
       usage: Usage,
     }),
-    open({ type: Type.Literal('message_stop'), gateway_metadata: Type.Optional(RoutingMetadata) }),
+    open({
+      type: Type.Literal('message_stop'),
+      gateway_metadata: Type.Optional(RoutingMetadata),
+      openrouter_metadata: Type.Optional(RoutingMetadata),
+    }),
     open({ type: Type.Literal('ping'), debug: Type.Optional(anything) }),
     open({ type: Type.Literal('error'), error: open(kinds), usage: Type.Optional(Usage) }),
   ],

@@ -6,7 +6,7 @@ const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null
 export const OrganizationMember = Type.Object(
   {
     id: Type.String({ description: 'The user, as in user_ids and creator_user_id.' }),
-    email: nullable(Type.String()),
+    email: Type.String({ description: 'Empty: none is known.' }),
     first_name: nullable(Type.String()),
     last_name: nullable(Type.String()),
     role: Type.Enum(['org:admin', 'org:member'] as const),

@@ -157,6 +157,9 @@ export const ResponseAnswer = open(
     truncation: Type.String(),
     user: orNull(Type.String()),
     gateway_metadata: Type.Optional(open({}, { description: 'As `RoutingMetadata` has it; when it was asked for.' })),
+    openrouter_metadata: Type.Optional(
+      open({}, { description: 'The same, for a client that asks by `X-OpenRouter-Metadata`.' }),
+    ),
     ...Object.fromEntries(
       [
         'billing',

@@ -77,6 +77,24 @@ const Attempt = Type.Object({
   ),
 });
 
+/** Marks routing metadata that its client asked for by the public service's name. Nothing writes it: JSON has no symbols. */
+export const PUBLIC_NAME: unique symbol = Symbol('openrouter_metadata');
+
+/** The members of an answer, or of an error, that tell its routing: under the name of the contract, and under the public service's for a client that asked by it. */
+export function metadataMembers(metadata: Readonly<Record<string | symbol, unknown>> | null | undefined): JsonObject {
+  if (metadata == null) return {};
+  const shown = metadata as JsonObject;
+  return PUBLIC_NAME in metadata
+    ? { gateway_metadata: shown, openrouter_metadata: shown }
+    : { gateway_metadata: shown };
+}
+
+/** The same members as JSON, each after a comma. */
+export function metadataJson(metadata: Parameters<typeof metadataMembers>[0]): string {
+  const json = JSON.stringify(metadataMembers(metadata));
+  return json === '{}' ? '' : `,${json.slice(1, -1)}`;
+}
+
 /** Documentation of `gateway_metadata`: how a call was routed. */
 export const RoutingMetadata = Type.Object(
   {
@@ -121,6 +139,7 @@ export const RoutingMetadata = Type.Object(
   {
     title: 'RoutingMetadata',
     additionalProperties: true,
-    description: 'With the header `X-Gateway-Experimental-Metadata: enabled` alone.',
+    description:
+      'With the header `X-Gateway-Experimental-Metadata: enabled` alone. With `X-OpenRouter-Metadata: enabled` it stands in `openrouter_metadata` as well.',
   },
 );

@@ -107,6 +107,7 @@ export const TranscriptionAnswer = Type.Object(
     segments: Type.Optional(Type.Array(Times)),
     words: Type.Optional(Type.Array(Times)),
     gateway_metadata: Type.Optional(RoutingMetadata),
+    openrouter_metadata: Type.Optional(RoutingMetadata),
   },
   { title: 'TranscriptionResponse' },
 );

@@ -28,7 +28,12 @@ export const Workspace = Type.Object(
     is_data_discount_logging_enabled: Type.Boolean({ description: 'Stored, and without effect here.' }),
     is_observability_broadcast_enabled: Type.Boolean(),
     is_observability_io_logging_enabled: Type.Boolean(),
-    default_guardrail_id: nullable(Type.String(), 'The guardrail that holds for all requests of the workspace.'),
+    default_guardrail_id: Type.String({
+      description: 'The guardrail that holds for all requests of the workspace; empty: none.',
+    }),
+    include_byok_in_budgets: Type.Boolean({
+      description: 'Whether usage of own provider accounts counts toward the budgets of the workspace.',
+    }),
   },
   { title: 'Workspace' },
 );
@@ -63,13 +68,24 @@ const settings = {
   io_logging_sampling_rate: Type.Optional(
     Type.Number({ minimum: 0.0001, maximum: 1, description: 'Kept to the nearest ten-thousandth.' }),
   ),
+  include_byok_in_budgets: Type.Optional(
+    Type.Boolean({
+      description: 'Whether usage of own provider accounts counts toward the budgets of the workspace, all of them.',
+    }),
+  ),
+  disabled_server_tools: Type.Optional(
+    nullable(
+      Type.Array(Type.String(), { maxItems: 0 }),
+      'null, or an empty list: all are enabled. Others are refused: the operator enables server tools for all.',
+    ),
+  ),
   is_data_discount_logging_enabled: Type.Optional(Type.Boolean()),
   is_observability_broadcast_enabled: Type.Optional(Type.Boolean()),
   is_observability_io_logging_enabled: Type.Optional(Type.Boolean()),
   default_guardrail_id: Type.Optional(
     nullable(
-      Type.String({ minLength: 1, maxLength: 100 }),
-      'A guardrail of this organization that holds for all requests of the workspace, beside those of keys and members; null: none.',
+      Type.String({ maxLength: 100 }),
+      'A guardrail of this organization that holds for all requests of the workspace, beside those of keys and members; null, or empty: none.',
     ),
   ),
 };
@@ -133,7 +149,7 @@ export const WorkspaceBudget = Type.Object(
       'null: for the lifetime of the workspace.',
     ),
     created_at: Type.String({ format: 'date-time' }),
-    updated_at: nullable(Type.String({ format: 'date-time' })),
+    updated_at: Type.String({ format: 'date-time', description: 'When its limit was last set.' }),
   },
   { title: 'WorkspaceBudget' },
 );

@@ -227,6 +227,20 @@ describeStores('budgets', ({ open }) => {
     expect((await limits()).map(([, limit]) => limit)).toEqual([null, null]);
   });
 
+  test('a guardrail that counts own accounts does so where its workspace does not', async () => {
+    const { makeKey, spend, queries, budgets, organization_id, workspace_id } = await setUp();
+    const { hash } = await makeKey();
+    const guardrails = guardrailStore(queries);
+    const guardrail = { organization_id, created_at: AT, workspace_id, name: 'G', limit_nano: 9 };
+    const { id } = await guardrails.insert({ ...guardrail, include_byok_in_budgets: true });
+    const assigned = { organization_id, guardrail_id: id, assigned_by: null, created_at: AT, assignees: [hash] };
+    await assignmentStore(queries).insertKeys(assigned);
+    await spend(hash, 1, { byok_cost_nano: 4 });
+    expect((await budgets()).map(([, , , spent]) => spent)).toEqual([5]);
+    await guardrails.update(id, { include_byok_in_budgets: false, updated_at: AT });
+    expect((await budgets()).map(([, , , spent]) => spent)).toEqual([1]);
+  });
+
   test('budgets of a workspace count all its keys; what they count of own accounts goes for its guardrails too', async () => {
     const { makeKey, spend, queries, budgets, organization_id, workspace_id, user_id } = await setUp();
     const workspaces = workspaceStore(queries);

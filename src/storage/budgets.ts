@@ -1,11 +1,13 @@
 import { sql } from 'kysely';
 import {
+  type BudgetState,
   creditBudget,
   guardrailBudgets,
   keyBudgets,
   type Payer,
   type SourcedBudget,
   subjectOf,
+  subjectsOf,
   workspaceBudgets,
 } from '../accounts/budget.ts';
 import type { StoredKey } from '../accounts/key.ts';
@@ -13,6 +15,8 @@ import { type Budget, windowStart } from '../schemas/budget.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
 import type { Queries } from './database.ts';
 import { portionsOf } from './portions.ts';
+
+const intervals = ['daily', 'weekly', 'monthly', 'never'] as const;
 
 /** What came of one source of limits. */
 type Slice = { scope: Budget['scope']; subject: string } | { guardrail_id: string } | { subject: string };
@@ -208,6 +212,37 @@ export function budgetStore(queries: Queries) {
       return rows as Budget[];
     },
 
+    /** What limits a caller and is shown to it: the limit of its key and of guardrails, not what its workspace, its organization or the keys that its key was made with may spend. */
+    findStates: async (caller: Parameters<typeof subjectsOf>[0], now_ms: number): Promise<BudgetState[]> => {
+      const subjects = subjectsOf(caller);
+      const starts = intervals.map((interval) => windowStart(interval, now_ms));
+      const rows = await queries
+        .selectFrom('ledger_budgets as b')
+        .leftJoin('ledger_windows as w', (join) =>
+          join.onRef('w.budget_id', '=', 'b.id').on('w.window_start', 'in', [...new Set(starts)]),
+        )
+        .select(['b.id', 'b.scope', 'b.label', 'b.reset_interval', 'b.limit_nano', 'b.include_byok', 'b.subject'])
+        .select(['b.guardrail_id', 'w.window_start', 'w.spent'])
+        .where('b.subject', 'in', subjects)
+        .where('b.scope', 'in', ['key', 'guardrail'])
+        .where('b.limit_nano', 'is not', null)
+        .orderBy('b.id')
+        .execute();
+      const states = new Map<string, BudgetState>();
+      for (const { window_start, spent, ...budget } of rows as (Omit<
+        BudgetState,
+        'spent_nano' | 'workspace_budget_id'
+      > & {
+        window_start: string | null;
+        spent: number | null;
+      })[]) {
+        const is_current = window_start === windowStart(budget.reset_interval, now_ms);
+        const known = states.get(budget.id)?.spent_nano ?? 0;
+        states.set(budget.id, { ...budget, spent_nano: is_current ? (spent ?? 0) : known });
+      }
+      return [...states.values()];
+    },
+
     /** Follows a key's own limit. */
     keepKey: async (key: StoredKey, at: string): Promise<void> => {
       const subject = subjectOf({ by: 'key_hash', id: key.hash, organization_id: key.organization_id });
@@ -220,13 +255,14 @@ export function budgetStore(queries: Queries) {
         .selectFrom('guardrails as g')
         .innerJoin('workspaces as w', 'w.id', 'g.workspace_id')
         .select(['g.id', 'g.organization_id', 'g.name', 'g.limit_nano', 'g.reset_interval'])
-        .select('w.include_byok_in_budgets')
+        .select(['g.include_byok_in_budgets', 'w.include_byok_in_budgets as workspace_includes_byok'])
         .where('g.id', '=', id)
         .executeTakeFirstOrThrow();
       const reset_interval = row.reset_interval as 'daily' | 'weekly' | 'monthly' | null;
       const assignees =
         row.limit_nano === null ? { key_hashes: [], user_ids: [], workspace_ids: [] } : await assigneesOf(id);
-      const wanted = guardrailBudgets({ ...row, reset_interval }, assignees, row.include_byok_in_budgets);
+      const include_byok = row.include_byok_in_budgets || row.workspace_includes_byok;
+      const wanted = guardrailBudgets({ ...row, reset_interval }, assignees, include_byok);
       await keep({ guardrail_id: id }, wanted, at);
     },
 

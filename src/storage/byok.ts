@@ -26,6 +26,9 @@ type Settings = Pick<
   | 'allowed_models'
   | 'allowed_api_key_hashes'
   | 'allowed_user_ids'
+  | 'declared_zdr'
+  | 'declared_region'
+  | 'is_byok_only'
 >;
 
 const json = (list: string[] | null) => (list === null ? null : JSON.stringify(list));

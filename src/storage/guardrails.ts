@@ -42,6 +42,7 @@ function bound(row: Omit<BoundGuardrail, 'scope'> & { scope: string }): BoundGua
     enforce_zdr_openai: row.enforce_zdr_openai,
     enforce_zdr_google: row.enforce_zdr_google,
     enforce_zdr_other: row.enforce_zdr_other,
+    enforce_zdr_xai: row.enforce_zdr_xai,
     content_filter_builtins: row.content_filter_builtins,
     content_filters: row.content_filters,
     content_filter_output: row.content_filter_output,
@@ -77,6 +78,7 @@ export function guardrailStore(queries: Queries) {
       const row = await queries
         .insertInto('guardrails')
         .values({
+          include_byok_in_budgets: false,
           ...written(made),
           organization_id: made.organization_id,
           workspace_id: made.workspace_id,

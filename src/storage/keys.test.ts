@@ -27,6 +27,7 @@ describeStores('organizations and keys', ({ open }) => {
         budget_mode: null,
         parent_hash: null,
         made_by: null,
+        external_user: null,
         include_byok_in_limit: false,
         expires_at: null,
         created_at: AT,

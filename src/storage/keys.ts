@@ -34,8 +34,8 @@ export interface KeyFilter {
 }
 
 /** A key to be stored; its budgets are kept as the gateway's settings say unless it says otherwise. */
-export type NewKey = Omit<StoredKey, 'id' | 'version' | 'budget_mode' | 'parent_hash' | 'made_by'> &
-  Partial<Pick<StoredKey, 'budget_mode' | 'parent_hash' | 'made_by'>>;
+export type NewKey = Omit<StoredKey, 'id' | 'version' | 'budget_mode' | 'parent_hash' | 'made_by' | 'external_user'> &
+  Partial<Pick<StoredKey, 'budget_mode' | 'parent_hash' | 'made_by' | 'external_user'>>;
 
 /** What may be changed of a key. */
 export type KeyChange = { updated_at: string } & Partial<
@@ -48,7 +48,7 @@ export function keyStore(queries: Queries) {
     /** Stores a key under the next number. Numbers are never given twice, also after a key was deleted. */
     insert: (key: NewKey): Promise<StoredKey> =>
       inTransaction(queries, async (tx) => {
-        const unset = { budget_mode: null, parent_hash: null, made_by: null };
+        const unset = { budget_mode: null, parent_hash: null, made_by: null, external_user: null };
         const row = { ...unset, ...key, id: await nextNumber(tx, 'api_keys'), version: 1 };
         await tx.insertInto('api_keys').values(row).execute();
         await insertAncestors(tx, row);
@@ -237,6 +237,7 @@ export function keyStore(queries: Queries) {
                 byok.daily.as('byok_daily'),
                 byok.weekly.as('byok_weekly'),
                 byok.monthly.as('byok_monthly'),
+                sql<string | null>`MAX(last_used_at)`.as('last_used_at'),
               ])
               .where('scope', '=', 'key')
               .where('scope_id', 'in', hashes)
@@ -254,6 +255,7 @@ export function keyStore(queries: Queries) {
             weekly: row.byok_weekly,
             monthly: row.byok_monthly,
           },
+          ...(row.last_used_at === null ? {} : { last_used_at: row.last_used_at }),
         });
       }
       return found;

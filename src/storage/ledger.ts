@@ -315,6 +315,8 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
           usage_nano: sql`usage_days.usage_nano + excluded.usage_nano`,
           byok_usage_nano: sql`usage_days.byok_usage_nano + excluded.byok_usage_nano`,
           requests: sql`usage_days.requests + excluded.requests`,
+          last_used_at: sql`CASE WHEN usage_days.last_used_at > excluded.last_used_at
+            THEN usage_days.last_used_at ELSE excluded.last_used_at END`,
         }),
       )
       .compile(),

@@ -13,7 +13,8 @@ export interface Membership {
 }
 
 /** A member of an organization, with the name that its user goes by. */
-export interface NamedMember extends OrganizationMember {
+export interface NamedMember extends Omit<OrganizationMember, 'email'> {
+  email: string | null;
   name: string;
 }
 

@@ -99,6 +99,7 @@ export const tables = {
     budget_mode: textOrNull,
     parent_hash: textOrNull,
     made_by: textOrNull,
+    external_user: textOrNull,
   },
   api_key_ancestors: { key_hash: text, ancestor_hash: text },
   guardrails: {
@@ -120,6 +121,8 @@ export const tables = {
     enforce_zdr_openai: booleanOrNull,
     enforce_zdr_google: booleanOrNull,
     enforce_zdr_other: booleanOrNull,
+    enforce_zdr_xai: booleanOrNull,
+    include_byok_in_budgets: boolean,
     content_filter_builtins: builtinsOrNull,
     content_filters: filtersOrNull,
     content_filter_output: booleanOrNull,
@@ -196,6 +199,9 @@ export const tables = {
     allowed_user_ids: textsOrNull,
     created_at: text,
     updated_at: textOrNull,
+    declared_zdr: booleanOrNull,
+    declared_region: textOrNull,
+    is_byok_only: boolean,
   },
   audit_events: {
     seq: bigint,
@@ -238,6 +244,7 @@ export const tables = {
     usage_nano: bigint,
     byok_usage_nano: bigint,
     requests: bigint,
+    last_used_at: textOrNull,
   },
   ledger_budgets: {
     id: text,

@@ -73,6 +73,7 @@ export function workspaceStore(queries: Queries) {
           is_observability_broadcast_enabled: false,
           is_observability_io_logging_enabled: false,
           default_guardrail_id: null,
+          include_byok_in_budgets: false,
           ...written(made),
           organization_id: made.organization_id,
           name: made.name,
@@ -84,7 +85,6 @@ export function workspaceStore(queries: Queries) {
           updated_at: null,
           seq: await nextNumber(queries, 'workspaces'),
           version: 1,
-          include_byok_in_budgets: false,
         })
         .returningAll()
         .executeTakeFirstOrThrow();
@@ -121,7 +121,7 @@ export function workspaceStore(queries: Queries) {
     /** `before` is the guardrail that held for all of it; both must be held, if another one is to. */
     update: async (
       id: string,
-      change: WorkspaceSettings & { include_byok_in_budgets?: boolean; updated_at: string },
+      change: WorkspaceSettings & { updated_at: string },
       before: string | null = null,
     ): Promise<StoredWorkspace> => {
       const row = await queries

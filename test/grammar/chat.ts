@@ -20,7 +20,7 @@ export interface ChatGrammar {
 const OBJECTS = { chat: 'chat.completion.chunk', prompt: 'chat.completion.chunk', completions: 'text_completion' };
 const FINISHES = new Set<JsonValue | undefined>(['tool_calls', 'stop', 'length', 'content_filter', 'error']);
 const IN_CHUNKS = new Set(
-  'id object created model provider system_fingerprint service_tier choices usage gateway_metadata generations debug error'.split(
+  'id object created model provider system_fingerprint service_tier choices usage gateway_metadata openrouter_metadata generations debug error'.split(
     ' ',
   ),
 );

@@ -241,13 +241,13 @@ class MessagesChecker {
   }
 
   #stop(event: JsonObject): void {
-    only(event, ['type', 'gateway_metadata']);
+    only(event, ['type', 'gateway_metadata', 'openrouter_metadata']);
     if (!this.#has_ended) fail('message_stop before message_delta');
     this.#has_stopped = true;
   }
 
   #fail(event: JsonObject): void {
-    only(event, ['type', 'error', 'request_id', 'usage', 'gateway_metadata']);
+    only(event, ['type', 'error', 'request_id', 'usage', 'gateway_metadata', 'openrouter_metadata']);
     if (this.#has_ended) fail('an error after the end', event);
     const error = object(event['error']);
     if (!ERRORS.has(error['type'])) fail('an error of an unknown type', error);

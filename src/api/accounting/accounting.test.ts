@@ -6,6 +6,7 @@ import { describeStores } from '../../../test/store-variants.ts';
 import { toSettle } from '../../ledger/settle.ts';
 import { activityStore } from '../../storage/activity.ts';
 import { creditStore } from '../../storage/credits.ts';
+import { keyStore } from '../../storage/keys.ts';
 import { ledgerStore } from '../../storage/ledger.ts';
 import { getCredits } from './get-credits.ts';
 import { listActivity } from './list-activity.ts';
@@ -20,7 +21,7 @@ describeStores('credits and activity', ({ open }) => {
     let flushed = async () => {};
     const credits = creditStore(database.queries);
     const recorder = { flush: () => flushed() };
-    getCredits(made.server, { activity, credits, recorder });
+    getCredits(made.server, { activity, credits, keys: keyStore(database.queries), recorder, now: made.now });
     listActivity(made.server, { activity, now: made.now, recorder });
     const ledger = ledgerStore(database.queries, database.engine);
     const { epoch } = await registerNode(ledger, 'n');
@@ -146,10 +147,36 @@ describeStores('credits and activity', ({ open }) => {
     expect((await call('GET', '/activity?date=2026-12-01')).status).toBe(200);
   });
 
-  test.each(['/credits', '/activity'])('401, 403, 500: %s', async (url) => {
+  test('200: an ordinary key is told of itself alone: its limit, and what is taken of it', async () => {
+    const { call, credits, addKey, principals, home, settle } = await setUp();
+    await credits.grant({ organization_id: home.organization_id, amount_nano: 90e9, reason: 'r', at: NOW });
+    const limited = await addKey({ limit_nano: 5e9 });
+    const plain = await addKey();
+    await settle(
+      { id: 'a', key_hash: limited.hash, cost_nano: 2e9 },
+      { id: 'b', key_hash: plain.hash, cost_nano: 3e9 },
+    );
+    const own = async ({ hash }: { hash: string }) => {
+      principals.ordinary.key_hash = hash;
+      const { status, body, headers } = await call('GET', '/credits', undefined, 'ordinary');
+      expect([status, headers['cache-control']]).toEqual([200, 'private, no-store']);
+      return body['data'];
+    };
+    expect(await own(limited)).toEqual({ total_credits: 5, total_usage: 0 });
+    expect(await own(plain)).toEqual({ total_credits: 0, total_usage: 3 });
+    expect((await call('GET', '/credits')).body['data']).toMatchObject({ total_credits: 90 });
+    principals.ordinary.key_hash = 'deleted since';
+    expect((await call('GET', '/credits', undefined, 'ordinary')).status).toBe(401);
+  });
+
+  test('403: /activity is of the organization', async () => {
+    const { call } = await setUp();
+    expect((await call('GET', '/activity', undefined, 'ordinary')).status).toBe(403);
+  });
+
+  test.each(['/credits', '/activity'])('401, 500: %s', async (url) => {
     const { call, database } = await setUp();
     expect((await call('GET', url, undefined, '')).status).toBe(401);
-    expect((await call('GET', url, undefined, 'ordinary')).status).toBe(403);
     await database.queries.schema.dropTable('activity_days').execute();
     expect((await call('GET', url)).status).toBe(500);
   });

@@ -1,17 +1,22 @@
 import Type from 'typebox';
+import { keyCredits, windowStarts } from '../../accounts/key.ts';
+import { GatewayError } from '../../errors.ts';
 import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { errors } from '../../schemas/error.ts';
 import { toUsd } from '../../schemas/money.ts';
 import type { ActivityStore } from '../../storage/activity.ts';
 import type { CreditStore } from '../../storage/credits.ts';
+import type { KeyStore } from '../../storage/keys.ts';
 import { principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
 
 export interface GetCreditsDependencies {
   activity: ActivityStore;
   credits: CreditStore;
+  keys: KeyStore;
   recorder: Pick<Recorder, 'flush'>;
+  now: () => number;
 }
 
 const Credits = Type.Object(
@@ -25,20 +30,32 @@ const Credits = Type.Object(
 );
 
 /** Serves `GET /credits`. */
-export function getCredits(server: Server, { activity, credits, recorder }: GetCreditsDependencies): void {
+export function getCredits(server: Server, { activity, credits, keys, recorder, now }: GetCreditsDependencies): void {
+  const ofKey = async (hash: string) => {
+    const key = await keys.findByHash(hash);
+    // Deleted since it came in.
+    if (key === undefined) throw new GatewayError(401, 'Invalid API key');
+    return keyCredits(key, await keys.findUsage(hash, windowStarts(now())));
+  };
   server.route({
     method: 'GET',
     url: '/credits',
-    config: { access: 'management' },
+    config: { access: 'any' },
     schema: {
       operationId: 'getCredits',
       tags: ['Accounting'],
-      summary: 'Returns the credits of the organization and what it has spent.',
-      response: { 200: Type.Object({ data: Credits }), ...errors(401, 403, 429, 500) },
+      summary:
+        'Returns the credits of the organization and what it has spent; to an ordinary key its own limit and usage.',
+      description:
+        'With an ordinary key it tells of that key alone: its limit, and what counts toward it in the current window, so that the difference is what is left. Of a key without a limit, 0 and all that it spent.',
+      response: { 200: Type.Object({ data: Credits }), ...errors(401, 429, 500) },
     },
-    handler: async (request) => {
-      const { organization_id } = principalOf(request);
+    handler: async (request, reply) => {
+      // No answer about a key is anybody else's.
+      reply.header('cache-control', 'private, no-store');
+      const { kind, key_hash, organization_id } = principalOf(request);
       await recentOutcomes(recorder);
+      if (kind === 'key') return { data: await ofKey(key_hash ?? '') };
       const total_credits = toUsd((await credits.total(organization_id)) ?? 0);
       return { data: { total_credits, total_usage: toUsd(await activity.sumUsage(organization_id)) } };
     },

@@ -6,6 +6,7 @@ import type { TaskAnswer } from '../../inference/task.ts';
 import { estimateSound, transcriptionTask } from '../../inference/transcription.ts';
 import type { TranscriptionAnswer } from '../../providers/transcription/dialect.ts';
 import { errors } from '../../schemas/error.ts';
+import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { TranscriptionAnswer as Answer, TranscriptionBody, TranscriptionForm } from '../../schemas/transcription.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import { answerWhole } from '../answer-whole.ts';
@@ -40,7 +41,7 @@ function encode(answered: TaskAnswer<TranscriptionAnswer>, { request, response_f
   const { text, language, segments, words } = answer;
   if (response_format === 'text') return `${text}\n`;
   const usage = usageOf(answered, request);
-  const shown = metadata === undefined ? {} : { gateway_metadata: metadata };
+  const shown = metadataMembers(metadata);
   if (response_format === 'json') return JSON.stringify({ text, usage, ...shown });
   // How long the sound is, not the seconds that are billed for it: those are rounded up by some.
   const duration = request.sound.duration_ms / 1000;

@@ -2,7 +2,7 @@ import Type from 'typebox';
 import { parseCallback, parseChallenge } from '../../accounts/authorization-code.ts';
 import { boundGrant } from '../../accounts/delegation.ts';
 import { parseExpiry } from '../../accounts/key.ts';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
 import { AuthorizationCode, CreateAuthCodeBody } from '../../schemas/authorization-code.ts';
@@ -11,6 +11,7 @@ import { toNano } from '../../schemas/money.ts';
 import { checkStorable } from '../../schemas/text.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change, principalOf, type Work } from '../change.ts';
+import { workspaceOfNew } from '../workspaces/found-workspace.ts';
 import { checkRoom, holdLineage } from './delegate.ts';
 import { type CodeRequest, defaultLabel, issueCode } from './issue-code.ts';
 
@@ -21,8 +22,12 @@ export interface CreateAuthorizationCodeDependencies {
 }
 
 /** An ordinary key asks for its own workspace, a management key, which belongs to none, for the default one. */
-async function workspaceOf({ tx }: Work, principal: Principal): Promise<string> {
-  if (principal.kind === 'key') return principal.workspace_id;
+async function workspaceOf({ tx }: Work, principal: Principal, wanted: string | undefined): Promise<string> {
+  if (principal.kind === 'key') {
+    if (wanted === undefined || wanted === principal.workspace_id) return principal.workspace_id;
+    throw invalidField('workspace_id', 'must be the workspace of the calling key, or be left out');
+  }
+  if (wanted !== undefined) return workspaceOfNew(tx, principal.organization_id, wanted);
   const workspace = await organizationStore(tx).findDefaultWorkspace(principal.organization_id);
   if (!workspace) throw new Error('an organization without a default workspace');
   return workspace.id;
@@ -46,7 +51,12 @@ function readBody(
 }
 
 /** A checked request as the calling key may grant it: the code says what the new key will have, and lives no longer than it. */
-async function boundRequest(work: Work, principal: Principal, requested: ReturnType<ReturnType<typeof readBody>>) {
+async function boundRequest(
+  work: Work,
+  principal: Principal,
+  requested: ReturnType<ReturnType<typeof readBody>>,
+  workspace_id: string | undefined,
+) {
   const { tx, at, actor } = work;
   const made_by = 'key' as const;
   const code = { organization_id: actor.organization_id, asker_key_hash: principal.key_hash, made_by };
@@ -61,7 +71,7 @@ async function boundRequest(work: Work, principal: Principal, requested: ReturnT
     limit_nano: grant.limit_nano,
     limit_reset: grant.limit_reset,
     key_expires_at: grant.expires_at,
-    workspace_id: await workspaceOf(work, principal),
+    workspace_id: await workspaceOf(work, principal, workspace_id),
     user_id: principal.user_id,
     asker_key_hash: principal.key_hash,
     made_by,
@@ -94,7 +104,7 @@ export function createAuthorizationCode(server: Server, dependencies: CreateAuth
       const read = readBody(request.body);
       const principal = principalOf(request);
       const { code, stored } = await issueCode(change, actorOf(request), (work) =>
-        boundRequest(work, principal, read(work)),
+        boundRequest(work, principal, read(work), request.body.workspace_id),
       );
       const { app_id, created_at } = stored;
       if (app_id === null) throw new Error('an authorization code for a callback without an application');

@@ -73,6 +73,10 @@ describeStores('BYOK credentials', ({ open }) => {
       disabled: false,
       is_fallback: false,
       allow_shared_fallback: false,
+      is_required: true,
+      is_byok_only: false,
+      declared_zdr: null,
+      declared_region: null,
       sort_order: 0,
       allowed_models: null,
       allowed_api_key_hashes: null,
@@ -88,6 +92,25 @@ describeStores('BYOK credentials', ({ open }) => {
     const events = await database.queries.selectFrom('audit_events').selectAll().execute();
     expect(JSON.stringify(events)).not.toContain(KEY.slice(3, -3));
     expect(JSON.stringify(events)).not.toContain(row.sealed);
+  });
+
+  test('is_required is allow_shared_fallback in other words, and what contradicts itself is refused', async () => {
+    const { create, call } = await setUp();
+    const made = (await create({ is_required: false })).body['data']!;
+    expect(made).toMatchObject({ allow_shared_fallback: true, is_required: false });
+    const change = (body: object) => call('PATCH', `/byok/${made['id']}`, body);
+    expect((await change({ is_required: true })).body['data']).toMatchObject({ allow_shared_fallback: false });
+    const spare = (await change({ is_fallback: true, declared_region: 'europe' })).body['data'];
+    expect(spare).toMatchObject({ is_required: false, declared_region: 'europe' });
+    for (const [body, message] of [
+      [{ is_required: true }, 'is_required must not be true beside is_fallback'],
+      [{ is_byok_only: true }, 'is_byok_only must not be true beside is_fallback'],
+      [{ is_required: true, allow_shared_fallback: true, is_fallback: false }, 'must not be the same as'],
+      [{ declared_region: 'moon' }, 'declared_region must be'],
+    ] as const) {
+      const { status, body: answer } = await change(body);
+      expect([status, JSON.stringify(answer)]).toEqual([400, expect.stringContaining(message)]);
+    }
   });
 
   test('400: a workspace has no more credentials than the bound', async () => {

@@ -71,6 +71,9 @@ export function createByok(
           allowed_models: settings.allowed_models ?? null,
           allowed_api_key_hashes: settings.allowed_api_key_hashes ?? null,
           allowed_user_ids: settings.allowed_user_ids ?? null,
+          declared_zdr: settings.declared_zdr ?? null,
+          declared_region: settings.declared_region ?? null,
+          is_byok_only: settings.is_byok_only ?? false,
           created_at: at,
           updated_at: null,
         });

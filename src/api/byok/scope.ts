@@ -9,14 +9,16 @@ import { keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 
 /** The settings of a credential as a body gives them, checked; what the body leaves out is absent. */
-export type CheckedSettings = Omit<UpdateByokBody, 'key'>;
+export type CheckedSettings = Omit<UpdateByokBody, 'key' | 'is_required'>;
+
+type ListField = 'allowed_models' | 'allowed_api_key_hashes' | 'allowed_user_ids';
 
 /** Where names are looked up, and the credential that the body changes. */
 interface Known {
   tx: Queries;
   organization_id: string;
   catalog: Catalog;
-  before?: Pick<StoredByok, 'allowed_models' | 'allowed_api_key_hashes' | 'allowed_user_ids'>;
+  before?: Pick<StoredByok, ListField | 'is_fallback' | 'is_byok_only'>;
 }
 
 /** Checks what a body says of a credential: models, keys and users that exist, or that it names already. Models come back as canonical slugs. */
@@ -24,7 +26,7 @@ export async function checkSettings(
   body: UpdateByokBody,
   { tx, organization_id, catalog, before }: Known,
 ): Promise<CheckedSettings> {
-  const { key, ...settings } = body;
+  const { key, is_required, ...settings } = body;
   checkStorable({ key, name: settings.name });
   if (key !== undefined && !isCredential(key)) {
     throw invalidField('key', 'must be JSON text, or visible ASCII characters without spaces or line breaks');
@@ -39,19 +41,40 @@ export async function checkSettings(
     const member = isStorable(user_id) && (await organizationStore(tx).lockMember({ organization_id, user_id }));
     if (member) users.add(user_id);
   }
-  const checked = (
-    field: keyof NonNullable<Known['before']>,
-    resolve: (entry: string) => string | undefined,
-    what: string,
-  ) => {
+  const checked = (field: ListField, resolve: (entry: string) => string | undefined, what: string) => {
     const given = settings[field];
     return given ? { [field]: resolveEntries({ field, given, kept: before?.[field], resolve, what }) } : {};
   };
   const among = (known: ReadonlySet<string>) => (entry: string) => (known.has(entry) ? entry : undefined);
   return {
     ...settings,
+    ...sharedFallback({ ...before, ...body }, body),
     ...checked('allowed_api_key_hashes', among(keys), 'the hash of an API key of this organization'),
     ...checked('allowed_user_ids', among(users), 'a member of this organization'),
     ...checked('allowed_models', (id) => catalog.find(id)?.canonical_slug, 'a model that is served here'),
   };
+}
+
+/** What a body says of the gateway's own accounts, in either of its two words; what contradicts itself is a 400. */
+function sharedFallback(
+  { is_fallback, is_byok_only }: Pick<UpdateByokBody, 'is_fallback' | 'is_byok_only'>,
+  { is_required, allow_shared_fallback }: Pick<UpdateByokBody, 'is_required' | 'allow_shared_fallback'>,
+): Pick<UpdateByokBody, 'allow_shared_fallback'> {
+  if (is_byok_only === true && is_fallback === true) {
+    throw invalidField(
+      'is_byok_only',
+      'must not be true beside is_fallback: nothing would stand before the credential',
+    );
+  }
+  if (is_required === undefined) return {};
+  if (is_required && is_fallback === true) {
+    throw invalidField('is_required', 'must not be true beside is_fallback: shared endpoints are used first');
+  }
+  if (is_required === allow_shared_fallback) {
+    throw invalidField(
+      'is_required',
+      'must not be the same as allow_shared_fallback: each is the opposite of the other',
+    );
+  }
+  return { allow_shared_fallback: !is_required };
 }

@@ -6,7 +6,10 @@ import { catalogCacheControl, jsonContentType, type Listings } from './listings.
 import { modelFilters, modelQuery, queryKey } from './model-query.ts';
 
 /** `GET /models/count`: how many models `GET /models` lists for the same filters. */
-export function countModels(server: Server, { listings: current }: { listings: () => Listings }): void {
+export function countModels(
+  server: Server,
+  { listings: current, now }: { listings: () => Listings; now: () => number },
+): void {
   server.route({
     method: 'GET',
     url: '/models/count',
@@ -23,7 +26,7 @@ export function countModels(server: Server, { listings: current }: { listings: (
       },
     },
     handler: async (request, reply) => {
-      const query = modelQuery(request.query);
+      const query = modelQuery(request.query, now());
       const listings = current();
       const answer = listings.answer(`count;${queryKey(query)}`, () => ({
         text: JSON.stringify({ data: { count: listings.models(query).length } }),

@@ -6,27 +6,29 @@ import { NotModified, sendCached } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
 import type { Site } from '../../http/site.ts';
 import { errors } from '../../schemas/error.ts';
-import { catalogCacheControl, jsonContentType, type Listings, modelListJson } from './listings.ts';
+import { answerModels } from './answer-models.ts';
+import type { StatisticsOf } from './endpoint-records.ts';
+import { catalogCacheControl, type Listings } from './listings.ts';
 import { feedContentType, modelFeed } from './model-feed.ts';
-import { type ModelQuery, modelFilters, modelQuery, queryKey } from './model-query.ts';
+import { type ModelQuery, modelFilters, modelPage, modelQuery } from './model-query.ts';
+import { isOfPerformance, paged, sorted } from './model-selection.ts';
 import { RetrievedModel } from './retrieve-model.ts';
 
 const nullableId = Type.Union([Type.String(), Type.Null()]);
 
-/** What lists of models answer: all in one page, which the SDKs of the public service, OpenAI and Anthropic want to be told. */
+/** What lists of models answer: a page of them, in the words of the SDKs of the public service, OpenAI and Anthropic. */
 export const ModelList = Type.Object({
   data: Type.Array(RetrievedModel),
   total_count: Type.Integer({ description: 'How many there are in all.' }),
-  links: Type.Object({ next: Type.Null({ description: 'There is no other page.' }) }),
+  links: Type.Object({
+    next: Type.Union([Type.String(), Type.Null()], { description: 'Path of the next page; null: there is none.' }),
+  }),
   object: Type.Literal('list'),
-  has_more: Type.Literal(false),
+  has_more: Type.Boolean({ description: 'Whether there is another page.' }),
   first_id: nullableId,
   last_id: nullableId,
 });
 export type ModelList = Static<typeof ModelList>;
-
-/** The list that most ask for, whose bytes all of them share. */
-const unfiltered = queryKey(modelQuery({}));
 
 const flag = (description: string) => Type.Optional(Type.String({ maxLength: 10, description }));
 
@@ -36,7 +38,12 @@ const flag = (description: string) => Type.Optional(Type.String({ maxLength: 10,
  */
 export function listModels(
   server: Server,
-  { listings: current, site }: { listings: () => Listings; site: Site },
+  {
+    listings: current,
+    site,
+    statistics,
+    now,
+  }: { listings: () => Listings; site: Site; statistics: StatisticsOf; now: () => number },
 ): void {
   server.route({
     method: 'GET',
@@ -48,6 +55,7 @@ export function listModels(
       summary: 'Lists the models that can be called.',
       querystring: Type.Object({
         ...modelFilters,
+        ...modelPage,
         use_rss: flag('true: an RSS 2.0 feed, newest first.'),
         use_rss_chat_links: flag('true, with use_rss: items lead to a conversation with the model.'),
       }),
@@ -64,27 +72,18 @@ export function listModels(
       },
     },
     handler: async (request, reply) => {
-      const query = modelQuery(request.query);
+      const query = modelQuery(request.query, now());
       const listings = current();
       const is_feed = isOn('use_rss', request.query.use_rss);
       const chat_links = isOn('use_rss_chat_links', request.query.use_rss_chat_links);
-      if (!is_feed) {
-        const answer = listings.answer(queryKey(query), () => ({
-          text: modelListJson(listings.models(query)),
-          content_type: jsonContentType,
-        }));
-        // All others may be as many as there are clients, and as long.
-        if (queryKey(query) !== unfiltered) await claimOf(request)?.take(answer.body.byteLength);
-        return sendCached(request, reply, answer, catalogCacheControl);
-      }
+      if (!is_feed) return answerModels(request, reply, { listings, statistics, query, path: '/models' });
+      if (isOfPerformance(query.sort)) throw invalidField('sort', `${query.sort} cannot be used with use_rss`);
       const place = { origin: originOf(request, site), path: feedPath(query, chat_links), chat_links };
-      const answer = listings.answer(`${place.origin}${place.path}`, () => ({
-        text: modelFeed(
-          listings.models(query).map(({ model }) => model),
-          place,
-        ),
-        content_type: feedContentType,
-      }));
+      const answer = listings.answer(`${place.origin}${place.path}`, () => {
+        const listed = sorted(listings.models(query), query.sort, statistics).map(({ model }) => model);
+        const { models } = paged(listed, query.page, ({ id }) => id);
+        return { text: modelFeed(models, place), content_type: feedContentType };
+      });
       await claimOf(request)?.take(answer.body.byteLength);
       return sendCached(request, reply, answer, catalogCacheControl);
     },
@@ -98,12 +97,8 @@ function isOn(field: string, text: string | undefined): boolean {
 }
 
 /** One path for all that ask for the same feed, however they put it. */
-function feedPath({ modalities, parameters, category }: ModelQuery, chat_links: boolean): string {
-  const query = new URLSearchParams({ use_rss: 'true', output_modalities: modalities.join(',') });
-  if (chat_links) query.set('use_rss_chat_links', 'true');
-  if (parameters.length > 0) query.set('supported_parameters', parameters.join(','));
-  if (category !== undefined) query.set('category', category);
-  return `/api/v1/models?${query}`;
+function feedPath({ whole }: ModelQuery, chat_links: boolean): string {
+  return `/api/v1/models?use_rss=true&${whole}${chat_links ? '&use_rss_chat_links=true' : ''}`;
 }
 
 /** Where a reader of the feed finds this gateway: as configured, else as this reader found it. */

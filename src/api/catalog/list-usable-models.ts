@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { describeModel } from '../../catalog/describe.ts';
+import type { Model } from '../../catalog/model.ts';
 import { claimOf } from '../../http/bounded-bodies.ts';
 import { sendBytes } from '../../http/cached-answer.ts';
 import { oneAtATime } from '../../http/one-at-a-time.ts';
@@ -11,9 +12,11 @@ import type { StoreWait } from '../../http/store-wait.ts';
 import { limits } from '../../limits.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { errors } from '../../schemas/error.ts';
+import type { StatisticsOf } from './endpoint-records.ts';
 import { ModelList } from './list-models.ts';
-import { jsonContentType, onePage } from './listings.ts';
-import { isWanted, type ModelQuery, modelFilters, modelQuery, queryKey } from './model-query.ts';
+import { besides, jsonContentType } from './listings.ts';
+import { type ModelQuery, modelFilters, modelPage, modelQuery, queryKey } from './model-query.ts';
+import { factsOf, isWanted, type ModelFacts, paged, sorted } from './model-selection.ts';
 import { retrieved } from './retrieve-model.ts';
 import { exclusionReasons, usable } from './usable-models.ts';
 
@@ -46,6 +49,8 @@ export interface UsableModelsDependencies {
     store_wait: StoreWait | undefined,
   ): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
   allow_unpriced: boolean;
+  statistics: StatisticsOf;
+  now(): number;
 }
 
 /**
@@ -53,7 +58,7 @@ export interface UsableModelsDependencies {
  * with what keeps it from the key.
  */
 export function listUsableModels(server: Server, dependencies: UsableModelsDependencies): void {
-  const { wholeCatalog, ownCredentials, allow_unpriced } = dependencies;
+  const { wholeCatalog, ownCredentials, allow_unpriced, statistics, now } = dependencies;
   // It takes tens of milliseconds: however many ask, one is made at a time.
   const inTurn = oneAtATime<Buffer>();
 
@@ -65,21 +70,27 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
       user: principal,
       allow_unpriced,
     };
-    const usable_models: { id: string; json: string }[] = [];
+    const usable_models: { model: Model; facts: ModelFacts; json: string }[] = [];
     const left_out: string[] = [];
     for (const [at, model] of catalog.models().entries()) {
       if (at % limits.usable_models_at_once === 0) await turn();
       const { endpoints, excluded: reasons } = usable(model, catalog, caller);
       const may = endpoints.length > 0;
-      const shown = describeModel(may ? { ...model, endpoints } : model);
-      if (!isWanted(model, shown.supported_parameters, query)) continue;
+      const seen = may ? { ...model, endpoints } : model;
+      const shown = describeModel(seen);
+      const facts = factsOf(shown);
+      if (!isWanted(seen, facts, query, catalog)) continue;
       const { id, canonical_slug, name } = model;
-      if (may) usable_models.push({ id, json: JSON.stringify(retrieved(shown)) });
+      if (may) usable_models.push({ model: seen, facts, json: JSON.stringify(retrieved(shown)) });
       else left_out.push(JSON.stringify({ id, canonical_slug, name, reasons }));
     }
-    const rest = JSON.stringify(onePage(usable_models)).slice(1, -1);
-    const data = usable_models.map(({ json }) => json).join(',');
-    return Buffer.from(`{"data":[${data}],${rest},"excluded":[${left_out.join(',')}]}`);
+    const found = paged(sorted(usable_models, query.sort, statistics), query.page, ({ model }) => model.id);
+    const models = found.models.map(({ model }) => model);
+    const rest = JSON.stringify(besides({ ...found, models }, '/models/user', query)).slice(1, -1);
+    const data = found.models.map(({ json }) => json).join(',');
+    const { offset, after_id, before_id } = query.page;
+    const is_first = offset === 0 && after_id === undefined && before_id === undefined;
+    return Buffer.from(`{"data":[${data}],${rest},"excluded":[${is_first ? left_out.join(',') : ''}]}`);
   }
 
   server.route({
@@ -90,18 +101,20 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
       operationId: 'listUsableModels',
       tags: ['Catalog'],
       summary: 'Lists the models that this key may use, and why not the others.',
-      querystring: Type.Object(modelFilters),
+      querystring: Type.Object({ ...modelFilters, ...modelPage }),
       response: {
         200: Type.Object({
           ...ModelList.properties,
-          excluded: Type.Array(ExcludedModel, { description: 'The models that the key may not use.' }),
+          excluded: Type.Array(ExcludedModel, {
+            description: 'The models that the key may not use; with the first page alone.',
+          }),
         }),
         ...errors(400, 401, 500),
       },
     },
     handler: async (request, reply) => {
       // Whoever asks what a key may do wants all of it, not what writes text alone.
-      const query = modelQuery({ output_modalities: 'all', ...request.query });
+      const query = modelQuery({ output_modalities: 'all', ...request.query }, now());
       const principal = request.principal as Principal;
       const body = await inTurn(nameOf(principal, query), () => listFor(principal, query, request.store_wait));
       reply.header('cache-control', 'private, no-cache').header('vary', 'authorization, x-api-key');

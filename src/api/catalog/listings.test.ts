@@ -4,6 +4,7 @@ import { loadConfig } from '../../config.ts';
 import { limits } from '../../limits.ts';
 import { createListings, modelListJson } from './listings.ts';
 import { modelQuery } from './model-query.ts';
+import { paged } from './model-selection.ts';
 
 const routers = { auto_models: undefined, free_models: undefined };
 const noon = Date.parse('2027-01-31T12:00:00Z');
@@ -33,7 +34,9 @@ const catalog = buildCatalog({
 /** The list, as it is sent at a moment. */
 function listAt(now_ms: number, listingsFor = createListings()) {
   const listings = listingsFor(catalog.at(now_ms), routers);
-  return listings.answer('all', () => ({ text: modelListJson(listings.models(modelQuery({}))), content_type: 'json' }));
+  const query = modelQuery({});
+  const page = paged(listings.models(query), query.page, ({ model }) => model.id);
+  return listings.answer('all', () => ({ text: modelListJson(page, '/models', query), content_type: 'json' }));
 }
 
 test('an answer is made once, and anew with another tag when a price comes into force', () => {

@@ -4,9 +4,11 @@ import { type CachedAnswer, cachedAnswer } from '../../http/cached-answer.ts';
 import { coalesced } from '../../http/coalesced.ts';
 import { limits } from '../../limits.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
+import type { StatisticsOf } from './endpoint-records.ts';
 import type { ModelList } from './list-models.ts';
 import { listedModels } from './listed-models.ts';
-import { isWanted, type ModelQuery } from './model-query.ts';
+import type { ModelQuery, ModelSort } from './model-query.ts';
+import { factsOf, isWanted, type ModelFacts, type PagedModels, sorted } from './model-selection.ts';
 import { retrieved } from './retrieve-model.ts';
 
 /** What the public service sends for its catalog. */
@@ -16,14 +18,16 @@ export const jsonContentType = 'application/json; charset=utf-8';
 /** A model as it is listed, and as the list has it. */
 interface WrittenModel {
   model: Model;
-  supported_parameters: readonly string[];
+  facts: ModelFacts;
   json: string;
 }
 
 /** What is said of one catalog and its routers, made once. A reload or a change of prices makes another catalog, and another of these. */
 export interface Listings {
-  /** The models that a query wants, newest first. */
-  models(query: ModelQuery): WrittenModel[];
+  /** The models that a query wants, all of them, newest first. */
+  models(query: ModelQuery): readonly WrittenModel[];
+  /** The same, in an order that follows from how endpoints do; the order is made anew within the bounds of `coalesced`. */
+  ranked(query: ModelQuery, statistics: StatisticsOf): Promise<readonly WrittenModel[]>;
   /** The answer of this key, made when first asked for. The ones asked for longest ago are forgotten. */
   answer(key: string, make: () => { text: string; content_type: string }): CachedAnswer;
   /** An answer of this key that also says how endpoints do: bytes that all who ask share, made anew within the bounds of `coalesced`. */
@@ -48,18 +52,26 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
   const all = () => {
     written ??= listedModels(catalog, routers).map(({ model, shown }) => ({
       model,
-      supported_parameters: shown.supported_parameters,
+      facts: factsOf(shown),
       json: JSON.stringify(retrieved(shown)),
     }));
     return written;
   };
+  const wanted = (models: readonly WrittenModel[], query: ModelQuery) =>
+    models.filter(({ model, facts }) => isWanted(model, facts, query, catalog));
+  const orders = new Map<ModelSort, () => Promise<readonly WrittenModel[]>>();
   const current = new Map<string, () => Promise<Buffer>>();
   const forget = (key: string, { body }: CachedAnswer) => {
     answers.delete(key);
     bytes -= body.byteLength;
   };
   return {
-    models: (query) => all().filter(({ model, supported_parameters }) => isWanted(model, supported_parameters, query)),
+    models: (query) => wanted(all(), query),
+    async ranked(query, statistics) {
+      const ask = orders.get(query.sort) ?? coalesced(() => sorted(all(), query.sort, statistics));
+      orders.set(query.sort, ask);
+      return wanted(await ask(), query);
+    },
     answer(key, make) {
       const known = answers.get(key);
       if (known !== undefined) {
@@ -90,20 +102,29 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
   };
 }
 
-/** What a list of models says beside them: that they are all there are. */
-export function onePage(models: readonly { id: string }[]): Omit<ModelList, 'data'> {
+/** What a list of models says beside them: how many there are in all, and where the next page is. `path`: of the list. */
+export function besides(
+  { models, total_count, next_offset, has_more }: PagedModels<{ id: string }>,
+  path: string,
+  { filters, sort, page }: Pick<ModelQuery, 'filters' | 'sort' | 'page'>,
+): Omit<ModelList, 'data'> {
+  const next = new URLSearchParams(filters);
+  if (sort !== 'newest') next.set('sort', sort);
+  if (next_offset !== undefined) next.set('offset', String(next_offset));
+  if (page.limit !== undefined) next.set('limit', String(page.limit));
   return {
-    total_count: models.length,
-    links: { next: null },
+    total_count,
+    links: { next: next_offset === undefined ? null : `/api/v1${path}?${next}` },
     object: 'list',
-    has_more: false,
+    has_more,
     first_id: models[0]?.id ?? null,
     last_id: models.at(-1)?.id ?? null,
   };
 }
 
-/** Models as the list that clients read. */
-export function modelListJson(models: readonly WrittenModel[]): string {
-  const rest = JSON.stringify(onePage(models.map(({ model }) => model))).slice(1);
-  return `{"data":[${models.map(({ json }) => json).join(',')}],${rest}`;
+/** A page of models as the list that clients read. */
+export function modelListJson(found: PagedModels<WrittenModel>, path: string, query: ModelQuery): string {
+  const models = found.models.map(({ model }) => model);
+  const rest = JSON.stringify(besides({ ...found, models }, path, query)).slice(1);
+  return `{"data":[${found.models.map(({ json }) => json).join(',')}],${rest}`;
 }

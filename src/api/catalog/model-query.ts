@@ -1,10 +1,25 @@
 import Type, { type Static } from 'typebox';
-import type { Model } from '../../catalog/model.ts';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
+import { limits } from '../../limits.ts';
 import { type Parameter, parameters } from '../../schemas/endpoint.ts';
-import { type Category, categories, type OutputModality, outputModalities } from '../../schemas/model.ts';
+import {
+  type Category,
+  categories,
+  type InputModality,
+  inputModalities,
+  type OutputModality,
+  outputModalities,
+  tokenizers,
+} from '../../schemas/model.ts';
 
-/** The filters that lists of models share (specification, GET /models). */
+const list = (description: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength: limits.model_filter_chars_max, description }));
+const usd = (description: string) =>
+  Type.Optional(Type.Number({ minimum: 0, maximum: limits.usd_max, description: `${description}, USD per million.` }));
+const days = (description: string) =>
+  Type.Optional(Type.Integer({ minimum: 0, maximum: limits.model_age_days_max, description }));
+
+/** The filters that lists of models share (specification, GET /models; public service's API for the others). */
 export const modelFilters = {
   category: Type.Optional(Type.Enum(categories, { description: 'What the model is good for.' })),
   supported_parameters: Type.Optional(
@@ -19,42 +34,198 @@ export const modelFilters = {
       description: `Comma-separated; models with one of these: ${outputModalities.join(', ')}, or all. Default: text.`,
     }),
   ),
+  input_modalities: Type.Optional(
+    Type.String({
+      maxLength: 200,
+      description: `Comma-separated; models that take all of these: ${inputModalities.join(', ')}.`,
+    }),
+  ),
+  q: list('Words, each of which is in the id or the name of the model.'),
+  context: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Smallest context length, in tokens.' }),
+  ),
+  min_price: usd('Lowest price of prompt tokens'),
+  max_price: usd('Highest price of prompt tokens'),
+  min_output_price: usd('Lowest price of completion tokens'),
+  max_output_price: usd('Highest price of completion tokens'),
+  arch: list(`Comma-separated families by their tokenizer, such as Claude, Llama or Llama3: ${tokenizers.join(', ')}.`),
+  model_authors: list('Comma-separated; the part of the id before the slash.'),
+  providers: list('Comma-separated slugs or names of providers; models that one of them serves.'),
+  distillable: Type.Optional(
+    Type.Enum(['true', 'false'], { description: 'Whether the author is known to allow training on the output.' }),
+  ),
+  zdr: Type.Optional(
+    Type.Literal('true', { description: 'Models with an endpoint whose provider is known to keep no data.' }),
+  ),
+  min_age_days: days('Models that are at least so old.'),
+  max_age_days: days('Models that are at most so old.'),
 };
-const ModelFilters = Type.Object(modelFilters);
+
+export const modelSorts = [
+  'newest',
+  'pricing-low-to-high',
+  'pricing-high-to-low',
+  'context-high-to-low',
+  'throughput-high-to-low',
+  'latency-low-to-high',
+] as const;
+export type ModelSort = (typeof modelSorts)[number];
+
+/** The order of a list of models, and the part of it that is answered. */
+export const modelPage = {
+  sort: Type.Optional(
+    Type.Enum(modelSorts, {
+      description:
+        'Default: newest. By price: of a prompt and a completion token together. By throughput and latency: medians of the last 30 minutes at this gateway, which takes an API key. Models of which the figure is not known come last.',
+    }),
+  ),
+  offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Models to skip.' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: limits.models_page_max, description: 'Models to return; default: all.' }),
+  ),
+  after_id: list('Only the models after this one, as the SDK of Anthropic asks for pages.'),
+  before_id: list('Only the models before this one, those next to it.'),
+};
+const ModelFilters = Type.Object({ ...modelFilters, ...modelPage });
+export type ModelQueryString = Static<typeof ModelFilters>;
+
+/** Filters of the public service that nothing here can answer: refused, since an answer without them would be another one. */
+const unanswerable: Readonly<Record<string, string>> = {
+  region: 'this gateway does not know in which region an endpoint runs',
+  min_tool_success_rate: 'this gateway does not compare models by their tool calls',
+  max_tool_success_rate: 'this gateway does not compare models by their tool calls',
+  ...Object.fromEntries(
+    ['intelligence', 'coding', 'agentic'].flatMap((name) =>
+      ['min', 'max'].map((bound) => [`${bound}_${name}_index`, 'this gateway has no benchmark results of models']),
+    ),
+  ),
+};
 
 /** Which models are wanted. */
 export interface ModelQuery {
   modalities: readonly OutputModality[];
   parameters: readonly Parameter[];
   category: Category | undefined;
+  inputs: readonly InputModality[];
+  /** In lower case. */
+  words: readonly string[];
+  context_min: number | undefined;
+  /** USD per million tokens. */
+  prompt_usd: Range;
+  completion_usd: Range;
+  /** In lower case: tokenizers, with or without their number. */
+  families: readonly string[];
+  authors: readonly string[];
+  /** In lower case: slugs or names. */
+  providers: readonly string[];
+  is_distillable: boolean | undefined;
+  zdr: boolean;
+  /** Unix seconds. */
+  created: Range;
+  sort: ModelSort;
+  page: ModelPage;
+  /** One text for each query that asks for the same, as a query string: `filters` without order and page, `whole` with both. */
+  filters: string;
+  whole: string;
 }
 
-/** Reads the filters of a request; each list has its names once and in a fixed order, so that there are few different queries. Throws a 400. */
-export function modelQuery(query: Static<typeof ModelFilters>): ModelQuery {
-  const { category, supported_parameters, output_modalities = 'text' } = query;
-  return {
-    category,
-    parameters:
-      supported_parameters === undefined ? [] : namesOf('supported_parameters', supported_parameters, parameters),
+/** The part of a list that is answered. */
+export interface ModelPage {
+  offset: number;
+  limit: number | undefined;
+  after_id: string | undefined;
+  before_id: string | undefined;
+}
+
+/** From and to, both included; undefined: no bound. */
+export interface Range {
+  min: number | undefined;
+  max: number | undefined;
+}
+
+const DAY_S = 86_400;
+
+/** Reads a request's query; each list has its names once and in a fixed order, so that there are few different queries. Throws a 400. */
+export function modelQuery(query: ModelQueryString, now_ms = 0): ModelQuery {
+  for (const [field, why] of Object.entries(unanswerable)) {
+    if (Object.hasOwn(query, field)) throw invalidField(field, `cannot be used as a filter: ${why}; leave it out`);
+  }
+  const { category, supported_parameters, output_modalities = 'text', input_modalities, sort = 'newest' } = query;
+  const { offset = 0, limit, after_id, before_id } = query;
+  if ([after_id, before_id, offset || undefined].filter((one) => one !== undefined).length > 1) {
+    throw invalidField('offset', 'must not stand beside after_id or before_id, nor these beside each other: send one');
+  }
+  // Counted in whole UTC days, so that those who ask the same on one day share an answer.
+  const today = Math.floor(now_ms / 1000 / DAY_S) * DAY_S;
+  const daysAgo = (age: number | undefined, more: number) =>
+    age === undefined ? undefined : today + more - age * DAY_S;
+  const wanted = {
     modalities:
       output_modalities.trim() === 'all'
         ? outputModalities
         : namesOf('output_modalities', output_modalities, outputModalities, 'all, or '),
+    parameters:
+      supported_parameters === undefined ? [] : namesOf('supported_parameters', supported_parameters, parameters),
+    category,
+    inputs: input_modalities === undefined ? [] : namesOf('input_modalities', input_modalities, inputModalities),
+    words: [...new Set((query.q ?? '').toLowerCase().split(/\s+/).filter(Boolean))],
+    context_min: query.context,
+    prompt_usd: { min: query.min_price, max: query.max_price },
+    completion_usd: { min: query.min_output_price, max: query.max_output_price },
+    families: entriesOf(query.arch),
+    authors: entriesOf(query.model_authors),
+    providers: entriesOf(query.providers),
+    is_distillable: query.distillable === undefined ? undefined : query.distillable === 'true',
+    zdr: query.zdr === 'true',
+    created: { min: daysAgo(query.max_age_days, 0), max: daysAgo(query.min_age_days, DAY_S - 1) },
   };
+  const page = { offset, limit, after_id, before_id };
+  const filters = textOf({
+    output_modalities: wanted.modalities,
+    supported_parameters: wanted.parameters,
+    category,
+    input_modalities: wanted.inputs,
+    q: wanted.words.join(' '),
+    context: query.context,
+    min_price: query.min_price,
+    max_price: query.max_price,
+    min_output_price: query.min_output_price,
+    max_output_price: query.max_output_price,
+    arch: wanted.families,
+    model_authors: wanted.authors,
+    providers: wanted.providers,
+    distillable: query.distillable,
+    zdr: query.zdr,
+    min_age_days: query.min_age_days,
+    max_age_days: query.max_age_days,
+  });
+  const rest = textOf({
+    ...(sort === 'newest' ? {} : { sort }),
+    offset: offset || undefined,
+    limit,
+    after_id,
+    before_id,
+  });
+  return { ...wanted, sort, page, filters, whole: rest === '' ? filters : `${filters}&${rest}` };
 }
 
-/** One text for each query that asks for the same. */
-export function queryKey({ modalities, parameters, category }: ModelQuery): string {
-  return `${modalities.join(',')};${parameters.join(',')};${category ?? ''}`;
+/** What answers of this query are kept by: it also says which day it is where the age of models matters. */
+export function queryKey({ whole, created }: ModelQuery): string {
+  return `${whole};${created.min ?? ''};${created.max ?? ''}`;
 }
 
-/** Whether a model is wanted, which supports `supported` at one endpoint or another. */
-export function isWanted(model: Model, supported: readonly string[], query: ModelQuery): boolean {
-  return (
-    query.modalities.some((modality) => model.output_modalities.includes(modality)) &&
-    query.parameters.every((name) => supported.includes(name)) &&
-    (query.category === undefined || (model.categories ?? []).includes(query.category))
-  );
+function textOf(fields: Readonly<Record<string, readonly string[] | string | number | undefined>>): string {
+  const text = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) {
+    const written = Array.isArray(value) ? value.join(',') : value;
+    if (written !== undefined && written !== '') text.set(name, String(written));
+  }
+  return text.toString();
+}
+
+function entriesOf(text = ''): string[] {
+  const entries = text.split(',').map((entry) => entry.trim().toLowerCase());
+  return [...new Set(entries.filter((entry) => entry !== ''))].sort();
 }
 
 function namesOf<const T extends string>(field: string, text: string, known: readonly T[], or = ''): readonly T[] {

@@ -1,8 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Endpoint, Model } from '../../catalog/model.ts';
 import { type Restriction, restricted, restrictionReasons } from '../../guardrails/restrictions.ts';
-import { dataPolicyOf } from '../../providers/provider.ts';
-import type { Candidate } from '../../routing/candidate.ts';
+import { type Candidate, keepsNothing } from '../../routing/candidate.ts';
 import { createHealth } from '../../routing/health.ts';
 import type { CredentialUser, OwnCredential } from '../../routing/own-credential.ts';
 import { NoEndpoint, plan } from '../../routing/plan.ts';
@@ -49,11 +48,10 @@ const request = { messages: [{ role: 'user' as const, content: '' }] };
 export function usable(model: Model, catalog: Catalog, { guardrails, own, user, allow_unpriced }: Caller): Usable {
   const refused = new Map<Candidate, Omit<Exclusion, 'endpoints'>>();
   const refuses = (candidate: Candidate) => {
-    const { provider, endpoint } = candidate;
     const found = restricted(guardrails, {
       canonical_slug: model.canonical_slug,
-      provider_slug: provider.slug,
-      keeps_nothing: dataPolicyOf(provider, model, endpoint).retention_days === 0,
+      provider_slug: candidate.provider.slug,
+      keeps_nothing: keepsNothing(candidate),
     });
     if (found === undefined) return undefined;
     const detail = `a guardrail leaves it out (${found.reason})`;

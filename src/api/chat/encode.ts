@@ -1,5 +1,4 @@
 import type { GatewayError } from '../../errors.ts';
-import { errorBody } from '../../http/error-envelope.ts';
 import type { WholeAnswer } from '../../inference/answer.ts';
 import { isMeaningful } from '../../inference/meter.ts';
 import { NO_USAGE } from '../../inference/settlement.ts';
@@ -13,6 +12,7 @@ import type {
   ToolCall,
   UrlCitation,
 } from '../../schemas/inner.ts';
+import { metadataJson, metadataMembers } from '../../schemas/routing-metadata.ts';
 import type { StreamEncoder } from '../answer-call.ts';
 import { choiceError } from '../error-type.ts';
 import { textFinish } from '../text-finish.ts';
@@ -133,7 +133,7 @@ export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): strin
     choices: [envelope.text_form ? textChoice(choice, envelope) : messageChoice(choice, envelope)],
     usage,
   };
-  if (metadata) made['gateway_metadata'] = metadata;
+  Object.assign(made, metadataMembers(metadata));
   return JSON.stringify(made);
 }
 
@@ -190,14 +190,13 @@ class ChatStreamEncoder implements StreamEncoder {
 
   end({ usage, metadata, error }: StreamEnd): string {
     const failure = error ? frame(failureJson(this.#head, error, this.#text_form)) : '';
-    const shown = metadata ? `,"gateway_metadata":${JSON.stringify(metadata)}` : '';
+    const shown = metadataJson(metadata);
     const tier = `"service_tier":${JSON.stringify(this.#service_tier)}`;
     return `${failure}${frame(`${this.#head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${shown}}`)}data: [DONE]\n\n`;
   }
 
-  failed(error: GatewayError, user_id: string | null): string {
-    const { gateway_metadata } = errorBody(error, user_id);
-    const shown = gateway_metadata ? `,"gateway_metadata":${JSON.stringify(gateway_metadata)}` : '';
+  failed(error: GatewayError): string {
+    const shown = metadataJson(error.gateway_metadata);
     const failed = headOf(this.#envelope, { model: this.#envelope.model, provider: failedProvider(error) });
     const usage = `"service_tier":null,"choices":[],"usage":${JSON.stringify(NO_USAGE)}`;
     return `${frame(failureJson(failed, error, this.#text_form))}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;

@@ -44,6 +44,9 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     provider_name: record.provider_name,
     app_id: null,
     external_user: record.external_user,
+    workspace_id: record.workspace_id,
+    preset_id: null,
+    data_region: 'global',
     session_id: record.session_id,
     http_referer: record.http_referer,
     title: record.title,
@@ -84,15 +87,21 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     charges: describeCharges(record),
     routing: describeRouting(record),
     provider_responses: record.attempts.map((attempt) => ({
-      id: attempt.upstream_id,
       model_permaslug: attempt.model_permaslug,
       provider_name: attempt.provider_name,
       status: attempt.status,
       is_byok: attempt.is_byok,
       byok_id: attempt.byok_id ?? null,
-      ...attemptFacts(attempt),
+      ...shownFacts(attempt),
     })),
   };
+}
+
+/** Clients of the public service read a text and a number there, or nothing. */
+function shownFacts(attempt: GenerationRecord['attempts'][number]) {
+  const { latency, ...facts } = attemptFacts(attempt);
+  const { upstream_id } = attempt;
+  return { ...facts, ...(upstream_id === null ? {} : { id: upstream_id }), ...(latency === null ? {} : { latency }) };
 }
 
 /** What searched the web for it; null: nothing did, or its provider. */

@@ -1,10 +1,10 @@
 import type { GatewayError } from '../../errors.ts';
-import { errorBody } from '../../http/error-envelope.ts';
 import type { WholeAnswer } from '../../inference/answer.ts';
 import { type AnswerUsage, NO_USAGE } from '../../inference/settlement.ts';
 import type { SentBody, Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type { ChatChunk, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { metadataJson, metadataMembers } from '../../schemas/routing-metadata.ts';
 import { choiceError } from '../error-type.ts';
 import { textFinish } from '../text-finish.ts';
 import { failedProvider } from '../unanswered.ts';
@@ -63,11 +63,11 @@ function failedChoice(index: number, error: GatewayError): JsonObject {
 }
 
 /** How the prompts were routed: of one, as in chat; of several, with the generation of each. */
-function routingOf({ prompts }: Envelope, metadata: readonly (object | null | undefined)[]): object {
-  if (prompts.length === 1) return metadata[0] ? { gateway_metadata: metadata[0] } : {};
+function routingOf({ prompts }: Envelope, metadata: readonly (Record<string, unknown> | null | undefined)[]): object {
+  if (prompts.length === 1) return metadataMembers(metadata[0]);
   const generations = prompts.map(({ generation_id: id }, index) => {
     const shown = metadata[index];
-    return { index, id, ...(shown ? { gateway_metadata: shown } : {}) };
+    return { index, id, ...metadataMembers(shown) };
   });
   return { generations };
 }
@@ -132,7 +132,7 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
   const usages: AnswerUsage[] = [];
   const finished = new Set<number>();
   let service_tier: string | null = null;
-  const metadata: (object | null | undefined)[] = [];
+  const metadata: (Record<string, unknown> | null | undefined)[] = [];
   const headOf = ({ model, provider }: { model: string; provider?: string | undefined }) => {
     const shown = provider === undefined ? '' : `,"provider":${JSON.stringify(provider)}`;
     return `data: {"id":${JSON.stringify(id)},"object":"text_completion","created":${created},"model":${JSON.stringify(model)}${shown}`;
@@ -200,9 +200,8 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
       const tier = `,"service_tier":${JSON.stringify(service_tier)}`;
       return usageEvent(last_head + tier, sumUsage(usages) ?? NO_USAGE, shown && `,${shown}`);
     },
-    failed(error, user_id) {
-      const { gateway_metadata } = errorBody(error, user_id);
-      const shown = gateway_metadata ? `,"gateway_metadata":${JSON.stringify(gateway_metadata)}` : '';
+    failed(error) {
+      const shown = metadataJson(error.gateway_metadata);
       const head = failedHead(error);
       return failure(head, 0, error) + usageEvent(`${head},"service_tier":null`, NO_USAGE, shown);
     },

@@ -9,6 +9,7 @@ import type { Vector } from '../../providers/embeddings/dialect.ts';
 import { toBase64, toNumbers } from '../../providers/embeddings/vector.ts';
 import { EmbeddingsAnswer, EmbeddingsBody } from '../../schemas/embeddings.ts';
 import { errors } from '../../schemas/error.ts';
+import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { answerWhole } from '../answer-whole.ts';
 import { callOf } from '../call-of.ts';
 import { embeddingRequest } from './door.ts';
@@ -56,7 +57,7 @@ async function encode(
   const head = JSON.stringify({ object: 'list', id, model, provider }).slice(0, -1);
   const tail = JSON.stringify({
     usage: shown,
-    ...(metadata === undefined ? {} : { gateway_metadata: metadata }),
+    ...metadataMembers(metadata),
   }).slice(1);
   return `${head},"data":[${await encodeVectors(answer, format)}],${tail}`;
 }

@@ -1,13 +1,19 @@
-import { NotModified, sendCached } from '../../http/cached-answer.ts';
+import Type from 'typebox';
+import { NotModified } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
+import { answerModels } from '../catalog/answer-models.ts';
+import type { StatisticsOf } from '../catalog/endpoint-records.ts';
 import { ModelList } from '../catalog/list-models.ts';
-import { catalogCacheControl, jsonContentType, type Listings, modelListJson } from '../catalog/listings.ts';
-import { modelQuery, queryKey } from '../catalog/model-query.ts';
+import type { Listings } from '../catalog/listings.ts';
+import { modelFilters, modelPage, modelQuery } from '../catalog/model-query.ts';
 
 /** `GET /embeddings/models`: the models that make vectors, newest first. */
-export function listEmbeddingModels(server: Server, { listings: current }: { listings: () => Listings }): void {
-  const query = modelQuery({ output_modalities: 'embeddings' });
+export function listEmbeddingModels(
+  server: Server,
+  { listings, statistics, now }: { listings: () => Listings; statistics: StatisticsOf; now: () => number },
+): void {
+  const { output_modalities: _, ...filters } = modelFilters;
   server.route({
     method: 'GET',
     url: '/embeddings/models',
@@ -16,15 +22,12 @@ export function listEmbeddingModels(server: Server, { listings: current }: { lis
       operationId: 'listEmbeddingModels',
       tags: ['Embeddings'],
       summary: 'Lists the embedding models that can be called.',
+      querystring: Type.Object({ ...filters, ...modelPage }),
       response: { 200: ModelList, 304: NotModified, ...errors(400, 500) },
     },
     handler: async (request, reply) => {
-      const listings = current();
-      const answer = listings.answer(queryKey(query), () => ({
-        text: modelListJson(listings.models(query)),
-        content_type: jsonContentType,
-      }));
-      return sendCached(request, reply, answer, catalogCacheControl);
+      const query = modelQuery({ ...request.query, output_modalities: 'embeddings' }, now());
+      return answerModels(request, reply, { listings: listings(), statistics, query, path: '/embeddings/models' });
     },
   });
 }

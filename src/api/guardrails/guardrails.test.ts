@@ -15,7 +15,7 @@ describeStores('guardrails', ({ open }) => {
     const { create, home } = await setUp();
     const { status, data } = await create();
     expect(status).toBe(201);
-    const zdr = ['vendor_a', 'vendor_b', 'vendor_c', 'anthropic', 'openai', 'google', 'other'];
+    const zdr = ['vendor_a', 'vendor_b', 'vendor_c', 'anthropic', 'openai', 'google', 'other', 'xai'];
     expect(data).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       name: 'g',
@@ -28,6 +28,7 @@ describeStores('guardrails', ({ open }) => {
       allowed_providers: null,
       ignored_providers: null,
       limit_usd: null,
+      include_byok_in_budgets: false,
       enforce_zdr: null,
       ...Object.fromEntries(zdr.map((vendor) => [`enforce_zdr_${vendor}`, null])),
       content_filter_builtins: null,

@@ -45,6 +45,8 @@ describeStores('POST /keys', ({ open }) => {
       byok_usage_monthly: 0,
       budget_mode: null,
       parent_hash: null,
+      external_user: null,
+      last_used_at: null,
     });
   });
 

@@ -43,7 +43,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
     handler: async (request, reply) => {
       const { body } = request;
       const { name, creator_user_id, workspace_id } = body;
-      checkStorable({ name, creator_user_id, workspace_id });
+      checkStorable({ name, creator_user_id, workspace_id, 'external.user': body.external?.user });
       const { organization_id, user_id } = principalOf(request);
       const creator = creator_user_id ?? user_id;
       const { secret, hash, label } = createSecret();
@@ -61,6 +61,7 @@ export function createKey(server: Server, { change }: CreateKeyDependencies): vo
           limit_reset: body.limit_reset ?? null,
           include_byok_in_limit: body.include_byok_in_limit ?? false,
           budget_mode: body.budget_mode ?? null,
+          external_user: body.external?.user ?? null,
           expires_at: typeof body.expires_at === 'string' ? parseExpiry(body.expires_at, Date.parse(at)) : null,
           created_at: at,
           updated_at: null,

@@ -9,6 +9,17 @@ test('GET /key, and its former path: what the key may spend and has spent; nobod
     const body = { name: 'k', limit: 5, limit_reset: 'daily', expires_at: '2999-01-01T00:00:00Z' };
     const made = await (await gateway.call('POST', '/keys', body, manage)).json();
     const { key, data } = made as { key: string; data: Record<string, unknown> };
+    const own_limit = {
+      scope: 'key_limit',
+      guardrail_id: null,
+      budget_id: null,
+      limit_usd: 5,
+      spend_usd: 0,
+      remaining_usd: 5,
+      include_byok: false,
+      reset_interval: 'daily',
+      resets_at: expect.stringMatching(/T00:00:00\.000Z$/),
+    };
     for (const path of ['/key', '/auth/key']) {
       const answer = await gateway.call('GET', path, undefined, { authorization: `Bearer ${key}` });
       expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'private, no-store']);
@@ -30,6 +41,11 @@ test('GET /key, and its former path: what the key may spend and has spent; nobod
           byok_usage_daily: 0,
           byok_usage_weekly: 0,
           byok_usage_monthly: 0,
+          organization_id: expect.any(String),
+          budgets: [own_limit],
+          effective_budget: own_limit,
+          allowed_data_regions: ['global'],
+          free_model_daily_requests: { limit: 2_147_483_647, used: 0, remaining: 2_147_483_647 },
           is_free_tier: false,
           is_management_key: false,
           is_provisioning_key: false,

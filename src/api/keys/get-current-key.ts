@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { describeKeyBudget, inOrderOfScope } from '../../accounts/budget.ts';
 import { describeCurrentKey, UNUSED, windowStarts } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
@@ -6,25 +7,29 @@ import type { Server } from '../../http/server.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import { errors } from '../../schemas/error.ts';
 import { CurrentKey } from '../../schemas/key.ts';
+import { budgetStore } from '../../storage/budgets.ts';
+import type { Queries } from '../../storage/database.ts';
 import type { KeyStore } from '../../storage/keys.ts';
 import { principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
 
 export interface GetCurrentKeyDependencies {
   keys: KeyStore;
+  queries: Queries;
   recorder: Pick<Recorder, 'flush'>;
   now: () => number;
 }
 
 /** The management key of the environment has no record: what can be said of it follows from who it acts for. */
-function environmentKey({ workspace_id, user_id }: Principal): CurrentKey {
+function environmentKey({ organization_id, workspace_id, user_id }: Principal): CurrentKey {
   const unlimited = { limit_nano: null, limit_reset: null, include_byok_in_limit: false };
-  const key = { label: 'GATEWAY_MANAGEMENT_KEY', workspace_id, creator_user_id: user_id, expires_at: null };
-  return describeCurrentKey({ ...key, ...unlimited, is_management: true }, UNUSED);
+  const whose = { organization_id, workspace_id, creator_user_id: user_id };
+  const key = { label: 'GATEWAY_MANAGEMENT_KEY', ...whose, expires_at: null };
+  return describeCurrentKey({ ...key, ...unlimited, is_management: true }, UNUSED, []);
 }
 
 /** Serves `GET /key`, and `GET /auth/key`, its former path at the public service. */
-export function getCurrentKey(server: Server, { keys, recorder, now }: GetCurrentKeyDependencies): void {
+export function getCurrentKey(server: Server, { keys, queries, recorder, now }: GetCurrentKeyDependencies): void {
   const currentKey = async (principal: Principal): Promise<CurrentKey> => {
     const { key_hash } = principal;
     if (key_hash === null) return environmentKey(principal);
@@ -32,7 +37,11 @@ export function getCurrentKey(server: Server, { keys, recorder, now }: GetCurren
     // Deleted since it came in.
     if (key === undefined) throw new GatewayError(401, 'Invalid API key');
     await recentOutcomes(recorder);
-    return describeCurrentKey(key, await keys.findUsage(key_hash, windowStarts(now())));
+    const at = now();
+    // Management keys call no model: nothing limits them.
+    const budgets = key.is_management ? [] : await budgetStore(queries).findStates(principal, at);
+    const shown = budgets.map((budget) => describeKeyBudget(budget, at));
+    return describeCurrentKey(key, await keys.findUsage(key_hash, windowStarts(at)), inOrderOfScope(shown));
   };
   for (const url of ['/key', '/auth/key']) {
     server.route({

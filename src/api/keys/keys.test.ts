@@ -132,7 +132,14 @@ describeStores('API keys', ({ open }) => {
     const owned = { organization_id: home.organization_id, created_at: NOW, seq: 1 };
     await database.queries
       .insertInto('guardrails')
-      .values({ ...owned, id: 'g', version: 1, workspace_id: home.default_workspace_id, name: 'g' })
+      .values({
+        ...owned,
+        id: 'g',
+        version: 1,
+        workspace_id: home.default_workspace_id,
+        name: 'g',
+        include_byok_in_budgets: false,
+      })
       .execute();
     await database.queries
       .insertInto('guardrail_key_assignments')

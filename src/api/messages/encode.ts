@@ -1,5 +1,6 @@
 import type { WholeAnswer } from '../../inference/answer.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { turnChunks } from '../turn-chunks.ts';
 import { type BlockSink, createBlockWriter, isShownBlock } from './blocks.ts';
 import { brokenAnswer } from './errors.ts';
@@ -85,7 +86,7 @@ export function encodeMessage(answer: WholeAnswer, envelope: MessagesEnvelope): 
     ...(context_management === undefined ? {} : { context_management }),
     usage: usageOf(classes, { response, service_tier: completion.service_tier }, usage),
     provider: served.provider,
-    ...(metadata === undefined ? {} : { gateway_metadata: metadata }),
+    ...metadataMembers(metadata),
   });
   return `${head.slice(0, -1)},"content":[${sink.blocks.join(',')}],${tail.slice(1)}`;
 }

@@ -1,5 +1,6 @@
 import { type ErrorStatus, GatewayError } from '../../errors.ts';
 import type { ErrorSkin } from '../../http/error-envelope.ts';
+import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { errorTypeOf } from '../error-type.ts';
 
 /** https://platform.claude.com/docs/en/api/errors; statuses of no row there are told as the nearest one. */
@@ -33,7 +34,7 @@ export const messagesError: ErrorSkin = (error: GatewayError, { generation_id })
       ...(error.metadata?.['error_code'] === undefined ? {} : { details: error.metadata }),
     },
     request_id: generation_id ?? null,
-    ...(error.gateway_metadata === undefined ? {} : { gateway_metadata: error.gateway_metadata }),
+    ...metadataMembers(error.gateway_metadata),
   };
 };
 

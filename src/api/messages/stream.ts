@@ -2,6 +2,7 @@ import type { GatewayError } from '../../errors.ts';
 import type { Served } from '../../inference/stream-answer.ts';
 import type { ChatChunk, FinishReason, ResponseExt } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import type { StreamEncoder } from '../answer-call.ts';
 import { createBlockOrder } from '../block-order.ts';
 import { type BlockSink, createBlockWriter, isShownBlock } from './blocks.ts';
@@ -141,7 +142,7 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
     },
     end({ usage, classes, metadata, error }) {
       let text = told === undefined ? messageStart() : '';
-      const shown: JsonObject = metadata === undefined ? {} : { gateway_metadata: metadata as JsonObject };
+      const shown = metadataMembers(metadata);
       const counted = usageOf(classes, { response, service_tier }, usage);
       order.flush();
       const late = error ?? (finish_reason === 'error' ? brokenAnswer(failure) : undefined);

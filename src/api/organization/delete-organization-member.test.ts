@@ -85,7 +85,13 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
       .insertInto('byok_credentials')
       .values({
         ...{ id: 'byok', seq: 1, version: 1, provider: 'p', label: 'l', sealed: 's', name: null, disabled: false },
-        ...{ is_fallback: false, allow_shared_fallback: true, sort_order: 0, allowed_models: null },
+        ...{
+          is_fallback: false,
+          allow_shared_fallback: true,
+          is_byok_only: false,
+          sort_order: 0,
+          allowed_models: null,
+        },
         ...{ allowed_api_key_hashes: null, allowed_user_ids: JSON.stringify([ada]), updated_at: null, ...shared },
       })
       .execute();

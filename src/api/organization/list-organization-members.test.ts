@@ -26,7 +26,7 @@ describeStores('GET /organization/members', ({ open }) => {
         .values({ id: `m${index}`, seq: 10 - index, ...member })
         .execute();
     }
-    const owner = { id: home.owner_user_id, email: null, first_name: null, last_name: null, role: 'org:admin' };
+    const owner = { id: home.owner_user_id, email: '', first_name: null, last_name: null, role: 'org:admin' };
     const named = { first_name: 'Ada', last_name: 'L.' };
     expect((await call('GET', '/organization/members')).body).toEqual({
       total_count: 3,

@@ -19,6 +19,9 @@ export function listOrganizationMembers(server: Server, { members }: { members: 
       querystring: Type.Object(PageQuery),
       response: { 200: PageOf(OrganizationMember), ...errors(400, 401, 403, 429, 500) },
     },
-    handler: (request) => members.listOrganization(principalOf(request).organization_id, pageOf(request.query)),
+    handler: async (request) => {
+      const found = await members.listOrganization(principalOf(request).organization_id, pageOf(request.query));
+      return { ...found, data: found.data.map((member) => ({ ...member, email: member.email ?? '' })) };
+    },
   });
 }

@@ -6,6 +6,7 @@ import { asObject } from '../../providers/json-shape.ts';
 import { restOf } from '../../providers/openai-responses/wire.ts';
 import type { ChoiceError, Ext, FinishReason } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { errorTypeOf } from '../error-type.ts';
 import { errorCodeOf } from './errors.ts';
 import type { ItemStatus } from './item.ts';
@@ -149,6 +150,7 @@ const OURS: ReadonlySet<string> = new Set([
   'service_tier',
   'usage',
   'gateway_metadata',
+  'openrouter_metadata',
 ]);
 
 /** The request as its response repeats it, in the client's own words; where those are silent, in the upstream's. */
@@ -209,7 +211,7 @@ export function createResponseObject(
       const last = {
         service_tier,
         usage: publicUsage(usage),
-        ...(metadata === undefined ? {} : { gateway_metadata: metadata }),
+        ...metadataMembers(metadata),
       };
       return `{${head},${members(shown)},"output":[${output.join(',')}],${repeated},${members(last)}}`;
     },

@@ -64,7 +64,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     const filed = { id: 'x', seq: 1, version: 1, organization_id, workspace_id, created_at: NOW };
     await queries
       .insertInto('guardrails')
-      .values({ ...filed, name: 'g' })
+      .values({ ...filed, name: 'g', include_byok_in_budgets: false })
       .execute();
     await queries
       .insertInto('byok_credentials')
@@ -77,6 +77,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
         is_fallback: false,
         allow_shared_fallback: false,
         sort_order: 0,
+        is_byok_only: false,
       })
       .execute();
     const [inside, outside] = [await addKey(workspace_id, { disabled: true }), await addKey(home.default_workspace_id)];

@@ -22,7 +22,7 @@ describeStores('budgets of workspaces', ({ open }) => {
         limit_usd: 500,
         reset_interval: 'monthly',
         created_at: NOW,
-        updated_at: null,
+        updated_at: NOW,
       },
     ]);
     expect(await put('daily', 500)).toMatchObject({

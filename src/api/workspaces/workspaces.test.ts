@@ -32,7 +32,8 @@ describeStores('workspaces', ({ open }) => {
       is_data_discount_logging_enabled: false,
       is_observability_broadcast_enabled: false,
       is_observability_io_logging_enabled: false,
-      default_guardrail_id: null,
+      default_guardrail_id: '',
+      include_byok_in_budgets: false,
     });
   });
 
