@@ -6,6 +6,7 @@ import type { DeclaredModel } from './catalog/catalog.ts';
 import { withSpeechModels } from './catalog/speech-models.ts';
 import { withVectorModels } from './catalog/vector-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
+import { type CompatibilityConfig, readCompatibility } from './config/compatibility.ts';
 import { ConfigError, didYouMean } from './config/config-error.ts';
 import { logLevels, type ProbesSection, type TimeoutsSection } from './config/file-schema.ts';
 import { type GuardrailsConfig, readGuardrails } from './config/guardrails.ts';
@@ -74,6 +75,8 @@ export interface Config {
     hedge: boolean;
     hedge_share_max: number;
   };
+  /** How values are read that clients send and the API does not have. */
+  compatibility: CompatibilityConfig;
   auth: AuthConfig;
   /** Whether API keys may make authorization codes for applications. */
   codes_by_api_key: boolean;
@@ -189,6 +192,7 @@ export function loadConfig(
       hedge: read?.value.routing?.hedge ?? false,
       hedge_share_max: read?.value.routing?.hedge_share ?? limits.hedge_share_max,
     },
+    compatibility: readCompatibility(read),
     auth,
     codes_by_api_key: read?.value.auth?.codes_by_api_key !== 'off',
     guardrails: readGuardrails(environment, read),

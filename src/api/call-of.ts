@@ -8,6 +8,7 @@ import { type Attribution, type Call, type Clock, createCancellation } from '../
 import { limits } from '../limits.ts';
 import { contentsOf, noteContents } from '../schemas/contents.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
+import './sampler-off-values.ts';
 import { checkArguments } from './tool-arguments.ts';
 
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789');
@@ -88,5 +89,6 @@ export function callOf(
     room: claimOf(request),
     wants_metadata: shown?.trim().toLowerCase() === 'enabled',
     stages: [],
+    changes: request.body_changes,
   };
 }

@@ -21,6 +21,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
   timeouts: { needs_restart: 'timeouts' },
   ledger: { needs_restart: 'ledger' },
   routing: 'live',
+  compatibility: 'live',
   plugins: 'live',
   guardrails: 'live',
   media: { needs_restart: 'media' },
@@ -55,6 +56,7 @@ const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string 
 /** Live settings that no difference between catalogs tells of. */
 const beside_catalog = [
   'routing',
+  'compatibility',
   'rate_limits',
   'plugins',
   'guardrails',

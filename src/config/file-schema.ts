@@ -633,6 +633,12 @@ export const ConfigFile = Type.Object(
         },
       ),
     ),
+    compatibility: Type.Optional(
+      Type.Object(
+        { sampler_off_values: Type.Optional(oneOf(['refuse', 'ignore'])) },
+        { ...strict, description: 'an object with sampler_off_values' },
+      ),
+    ),
     media: Type.Optional(
       Type.Object(
         {

@@ -261,7 +261,8 @@ export function createSteps(
         prefers,
         sticky: home && ((candidate) => home.isAt(candidate)),
       });
-      return { call, catalog, plan: found, requested, names, wishes, told, home };
+      const changes = call.changes === undefined ? told : [...call.changes, ...told];
+      return { call, catalog, plan: found, requested, names, wishes, told: changes, home };
     } catch (error) {
       throw shownTo(call, error, requested);
     }

@@ -7,11 +7,13 @@ import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } 
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
 import { openBroughtEnvelopes } from '../opened-envelopes.ts';
+import { checkSamplers, type SamplerOffValues } from '../sampler-off-values.ts';
 import { askedModel } from '../unanswered.ts';
 import { chatRequest } from './door.ts';
 import { createStreamEncoder, type Envelope, encodeCompletion } from './encode.ts';
 
 export interface ChatOptions extends AnswerOptions {
+  samplerOffValues(): SamplerOffValues;
   clock: Clock;
   envelopes: Envelopes;
 }
@@ -32,6 +34,7 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
     method: 'POST',
     url: '/chat/completions',
     config: { metered: options.inference, events: ChatCompletionChunk },
+    preValidation: checkSamplers(options.samplerOffValues),
     schema: {
       operationId: 'createChatCompletion',
       tags: ['Chat'],
