@@ -83,6 +83,8 @@ export const limits = {
   schema_levels_max: 100,
   /** What is put into one schema in place of its references. */
   schema_expanded_chars_max: 256 * 1024,
+  /** Answers to one request (`n`), as OpenAI's API has it. */
+  choices_max: 128,
   stop_sequences_max: 4,
   /** Of the Messages API, which takes more of them. */
   messages_stop_sequences_max: 100,

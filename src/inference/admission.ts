@@ -10,7 +10,7 @@ import type { ChatRequest } from '../schemas/inner.ts';
 import { toNano } from '../schemas/money.ts';
 import type { Call } from './call.ts';
 import type { SpendBound } from './fit-request.ts';
-import type { Meter } from './meter.ts';
+import { choicesOf, type Meter } from './meter.ts';
 import { costOf, type Exposure, outputFor } from './worst-case.ts';
 
 /** How spend limits are kept: the settings of the configuration's `ledger`. */
@@ -29,6 +29,8 @@ export interface Grant {
   output_tokens: number;
   /** The output that the money set aside pays for: less than the bound only where it is set aside a slice at a time. */
   paid_tokens: number;
+  /** How many answers it gives, each within the bound. */
+  choices: number;
   mode: BudgetMode;
 }
 
@@ -152,6 +154,7 @@ export function createAdmission({
   function admitPrepared<P extends Prepared>(asking: Asking<P>, prepared: P): Admitted<P> | Promise<Admitted<P>> {
     const { call, hold: held, measure } = asking;
     const mode = call.principal.budget_mode ?? rules.budgets;
+    const choices = choicesOf(call.request);
     const output_tokens = prepared.output_tokens ?? rules.default_output_tokens;
     const measured = measure(prepared, output_tokens, mode);
     // What is not streamed cannot be cut, so that it is paid for in one piece.
@@ -164,7 +167,11 @@ export function createAdmission({
     if (hold instanceof Promise || hold.granted_nano < ask.full_nano) {
       return admitLess(asking, terms, { prepared, measured, hold, ask });
     }
-    return { prepared, hold, grant: { exposure: measured.exposure, output_tokens, paid_tokens: full_tokens, mode } };
+    return {
+      prepared,
+      hold,
+      grant: { exposure: measured.exposure, output_tokens, paid_tokens: full_tokens, choices, mode },
+    };
   }
 
   /** What is not there at once: once it has come, or as far as it goes, or by a better count. */
@@ -197,7 +204,7 @@ export function createAdmission({
     }
     const is_full = hold.granted_nano >= ask.full_nano;
     const paid_tokens = is_full ? full_tokens : outputFor(exposure, hold.granted_nano);
-    const grant = { exposure, output_tokens, paid_tokens, mode };
+    const grant = { exposure, output_tokens, paid_tokens, choices: choicesOf(asking.call.request), mode };
     if (is_full || is_sliced) return { prepared: asked.prepared, hold, grant };
     const lowered = await asking.prepare({ default_tokens: rules.default_output_tokens, paid_tokens });
     return { prepared: lowered, hold, grant: { ...grant, output_tokens: paid_tokens } };
@@ -255,15 +262,20 @@ export function createAdmission({
       const ask = { id: call.generation_id, at: call.accepted_ms, budgets, is_byok: false, mode, full_nano };
       const reserved = recorder.reserveNow({ ...ask, least_nano: full_nano }, hold);
       return reserved
-        ? { prepared, hold, grant: { exposure, output_tokens, paid_tokens: output_tokens, mode } }
+        ? {
+            prepared,
+            hold,
+            grant: { exposure, output_tokens, paid_tokens: output_tokens, choices: choicesOf(call.request), mode },
+          }
         : undefined;
     },
 
     cutReason({ hold, grant, meter }) {
       // Its end has come by itself.
-      if (meter.finish_reason !== null) return undefined;
-      const tokens = meter.outputTokens();
-      const { output_tokens, paid_tokens } = grant;
+      if (meter.open_choices.length === 0) return undefined;
+      const { output_tokens, paid_tokens, choices } = grant;
+      // Of each answer, where there are several: what is set aside for one pays as well for another.
+      const tokens = Math.ceil(meter.outputTokens() / choices);
       if (tokens > output_tokens * limits.overrun_factor_max + limits.overrun_tokens_max) {
         return `the provider did not keep to the output bound of ${output_tokens} tokens`;
       }

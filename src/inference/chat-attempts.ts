@@ -12,7 +12,7 @@ import type { AttemptContext } from './exchange.ts';
 import type { SpendBound } from './fit-request.ts';
 import { Fitting, type FittingOptions } from './fitting.ts';
 import { NO_MEDIA } from './media.ts';
-import { createMeter, type Meter } from './meter.ts';
+import { choicesOf, createMeter, type Meter } from './meter.ts';
 import type { Session } from './session.ts';
 import { servedBy } from './stream-answer.ts';
 
@@ -158,7 +158,7 @@ abstract class ChatTries {
 class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCompletion> {
   async send(prepared: PreparedAttempt): Promise<MeteredCompletion> {
     this.echo(prepared);
-    const meter = createMeter();
+    const meter = createMeter(choicesOf(prepared.request));
     try {
       const context = this.parts.contextOf(this.session);
       return await attemptWhole(prepared, context, (completion) => meteredCompletion(completion, meter));
@@ -174,7 +174,7 @@ class StreamedAttempts extends ChatTries implements Work<PreparedAttempt, Metere
 
   async send(prepared: PreparedAttempt, cancellation?: Cancellation): Promise<MeteredStream> {
     this.echo(prepared);
-    const meter = createMeter();
+    const meter = createMeter(choicesOf(prepared.request));
     try {
       const stream = await attemptStream(prepared, this.parts.contextOf(this.session, cancellation), meter);
       return meteredStream(stream, meter);

@@ -6,12 +6,14 @@ import type { TokenClasses } from '../schemas/inner.ts';
 import { isPriced } from '../schemas/prices.ts';
 import { inputTokens } from '../schemas/usage.ts';
 import type { Call } from './call.ts';
-import { estimatePrompt } from './meter.ts';
+import { choicesOf, estimatePrompt } from './meter.ts';
 
 /** What a call is expected to take, wherever it goes. */
 export interface ExpectedTokens {
   prompt: number;
   completion: number;
+  /** How many answers that is of. */
+  choices: number;
 }
 
 /**
@@ -26,8 +28,9 @@ export function expectedTokens(
   const { max_completion_tokens, max_tokens } = request;
   const most = max_completion_tokens ?? max_tokens ?? limits.expected_completion_tokens;
   return {
+    choices: choicesOf(request),
     prompt: usage === null ? estimatePrompt(request) : inputTokens(usage),
-    completion: Math.min(most, limits.expected_completion_tokens),
+    completion: Math.min(most, limits.expected_completion_tokens) * choicesOf(request),
   };
 }
 
@@ -39,6 +42,6 @@ export function expectedCost(
 ): number | undefined {
   const prices = pricesFor(endpoint, { prompt_tokens: tokens.prompt, service_tier: tier ?? service_tier });
   if (!isPriced(prices)) return undefined;
-  const completion = Math.min(tokens.completion, endpoint.max_completion_tokens ?? tokens.completion);
+  const completion = Math.min(tokens.completion, (endpoint.max_completion_tokens ?? Infinity) * tokens.choices);
   return charge([{ usage: { in_uncached: tokens.prompt, out_text: completion }, prices }]).cost_nano;
 }

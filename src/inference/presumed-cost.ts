@@ -6,7 +6,7 @@ import { outputTokens } from '../schemas/usage.ts';
 import type { Prepared, SpendingRules } from './admission.ts';
 import type { Call } from './call.ts';
 import { priceAttempt } from './generation.ts';
-import { roughPrompt } from './meter.ts';
+import { choicesOf, roughPrompt } from './meter.ts';
 
 /** How long answers of each endpoint are: a running mean, in this process alone. */
 export class UsualOutput {
@@ -44,7 +44,8 @@ export function presumedOutput(
 ): number {
   // What is no chat is counted whole by its estimate.
   if (call.estimate !== undefined || output_tokens === 0) return 0;
-  return Math.min(output_tokens ?? endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY, usual.of(endpoint.id));
+  const bound = output_tokens ?? endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY;
+  return Math.min(bound, usual.of(endpoint.id)) * choicesOf(call.request);
 }
 
 /** The same with its prompt, in money: what the journal keeps of an attempt. Its tokens are those of the prompt, which alone are counted. */

@@ -4,6 +4,7 @@ import { placeholderFinder } from '../guardrails/restorer.ts';
 import { withSources } from '../http/sources.ts';
 import type { Inference } from './answer.ts';
 import type { Call } from './call.ts';
+import { choicesOf } from './meter.ts';
 import type { StreamEvent } from './stream-answer.ts';
 
 /**
@@ -22,7 +23,7 @@ export function createRestored(
   });
 
   async function* restoredStream(call: Call): AsyncGenerator<StreamEvent, void, undefined> {
-    const filter = createAnswerFilter(optionsOf(call));
+    const filter = createAnswerFilter(optionsOf(call), choicesOf(call.request));
     let is_open = false;
     for await (const event of inner.stream(call)) {
       const chunks =

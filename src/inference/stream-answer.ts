@@ -17,7 +17,7 @@ import { type Citer, createCiter } from './citer.ts';
 import { continuedRequest, continuesText, fitContinued, isContinuable, OverlapCut, ShownText } from './continuation.ts';
 import { abortStopsBilling, ClientGone, goneAs, outcomeOf, outcomeOfWhole } from './exchange.ts';
 import { fallsOver } from './failure.ts';
-import type { Meter } from './meter.ts';
+import { choicesOf, type Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
 import type { Answered, Session } from './session.ts';
 import type { AnswerUsage, Settlement, SettlementLog } from './settlement.ts';
@@ -75,8 +75,8 @@ interface View {
   shown(chunks: ChatChunk[], is_ours?: boolean): ChatChunk[];
   /** What is still held back. */
   rest(): ChatChunk[];
-  /** Of an end that the gateway makes. */
-  cutShort(end: ChatChunk): ChatChunk[];
+  /** Of ends that the gateway makes. */
+  cutShort(ends: ChatChunk[]): ChatChunk[];
 }
 
 /** How far a stream has come. */
@@ -143,7 +143,11 @@ export function createStreaming({
   function plainView({ call }: Session, candidate: Candidate, text: ShownText | undefined): View {
     const keeper = states.keeper(call, candidate, wireOf(candidate));
     const { sources = [] } = call;
-    return new PlainView(text, keeper, sources.length === 0 ? undefined : createCiter(sources));
+    return new PlainView(
+      text,
+      keeper,
+      sources.length === 0 ? undefined : createCiter(sources, choicesOf(call.request)),
+    );
   }
 
   /** The same of one with tools of the gateway's: one view over all its steps. */
@@ -158,7 +162,7 @@ export function createStreaming({
       shown: (chunks, is_ours) => show(is_ours === true ? chunks : turn.add(chunks)),
       rest: () => [],
       // The end of its step is known: it is not asked whether it goes on.
-      cutShort: (end) => show([end]),
+      cutShort: (ends) => show(ends),
     };
   }
 
@@ -305,7 +309,7 @@ export function createStreaming({
         if (failure !== undefined) return failure;
         at.finish_reason = 'length';
         const cut: ChatChunk = { delta: {}, finish_reason: 'length', native_finish_reason: null };
-        yield { type: 'chunks', chunks: view.cutShort(cut) };
+        yield { type: 'chunks', chunks: view.cutShort([cut]) };
         return undefined;
       }
       session.step_first_token_ms = clock.monotonic_ms();
@@ -369,7 +373,7 @@ export function createStreaming({
         return kept;
       },
       rest: () => overlap.end(),
-      cutShort: (end) => [end],
+      cutShort: (ends) => ends,
     });
   }
 
@@ -422,8 +426,8 @@ class PlainView implements View {
     return [];
   }
 
-  cutShort(end: ChatChunk): ChatChunk[] {
-    return this.#citer?.add([end]) ?? [end];
+  cutShort(ends: ChatChunk[]): ChatChunk[] {
+    return this.#citer?.add(ends) ?? ends;
   }
 }
 

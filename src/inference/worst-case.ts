@@ -10,6 +10,7 @@ import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { declarationOf, runsAtClient, toolsBrought } from './bound-tools.ts';
+import { choicesOf } from './meter.ts';
 import { jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 
 /** Tokens that may go in, by what they are priced as. */
@@ -437,11 +438,13 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
   const { endpoint } = candidate;
   const beside = besideTokens(prepared);
   const passes = passesOf(prepared);
+  // The prompt is read once for all answers, and each of them may be as long as the bound.
+  const choices = choicesOf(request);
   const prompt_tokens = prompt.text + prompt.image + prompt.audio;
   const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: prepared.service_tier });
   const lines = lists.map((prices) => {
     const input_pico = inputPrice(prices, prepared);
-    const output_pico = outputPrice(prices, candidate) * passes;
+    const output_pico = outputPrice(prices, candidate) * passes * choices;
     const fixed_pico =
       passes * prompt.text * input_pico +
       passes * prompt.image * Math.max(input_pico, prices.image_token ?? 0) +

@@ -357,7 +357,13 @@ export const ChatCompletionBody = open(
     top_logprobs: orNull(Type.Integer({ minimum: 0, maximum: 20 })),
     min_p: orNull(fraction),
     top_a: orNull(fraction),
-    n: orNull(Type.Integer({ minimum: 1, maximum: 1, description: 'One answer a request.' })),
+    n: orNull(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.choices_max,
+        description: 'How many answers are wanted, where an endpoint gives several to one request.',
+      }),
+    ),
     prediction: orNull(open({ type: Type.Literal('content'), content: Content })),
     user: orNull(Type.String({ maxLength: limits.attribution_chars_max })),
     cache_control: orNull(CacheControl),

@@ -23,6 +23,7 @@ function envelopeOf(call: Call): Envelope {
     id: call.generation_id,
     created: Math.floor(call.accepted_ms / 1000),
     model: askedModel(call.request),
+    choices: call.request.n ?? 1,
     text_form: call.request.ext?.client === 'completions',
     hide_reasoning: hidesReasoning(call.request),
   };

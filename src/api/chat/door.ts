@@ -197,6 +197,14 @@ function checkPromptForm({ tools, functions, modalities }: ChatBody): void {
   }
 }
 
+/** What works on one answer as it comes cannot be asked for with several of them. */
+function refuseWithSeveral({ tools, plugins }: ChatRequest): void {
+  const tool = tools?.find(({ type }) => type.startsWith('gateway:'));
+  const plugin = plugins?.find(({ id, enabled }) => id === 'response-healing' && enabled !== false);
+  const named = tool?.type ?? plugin?.id;
+  if (named !== undefined) throw invalidField('n', `must be 1 with ${named}: send the request once for each answer`);
+}
+
 /**
  * The public request in the one inner language: legacy forms rewritten, nulls that mean nothing taken out, extension
  * points emptied. Throws `GatewayError` 400 that names the field.
@@ -232,5 +240,10 @@ export function chatRequest(body: ChatBody): ChatRequest {
     client: body.prompt == null ? 'chat' : 'completions',
     rest: {},
   };
-  return withAskedTools(request as unknown as ChatRequest);
+  const made = withAskedTools(request as unknown as ChatRequest);
+  if (body.n != null && body.n > 1) {
+    refuseWithSeveral(made);
+    made.n = body.n;
+  }
+  return made;
 }

@@ -7,6 +7,7 @@ import type { SentBody, Served, StreamEnd } from '../../inference/stream-answer.
 import type {
   Annotation,
   ChatChunk,
+  Choice,
   Delta,
   Message,
   ReasoningDetail,
@@ -25,6 +26,8 @@ export interface Envelope {
   created: number;
   /** The model that was asked for: answers name the one that gave them. */
   model: string;
+  /** How many choices the request asks for. Absent: one. */
+  choices?: number;
   /** The request had `prompt`: choices carry `text`. */
   text_form: boolean;
   /** The client wants no reasoning shown. */
@@ -90,12 +93,10 @@ function publicAnnotation(annotation: Annotation): Annotation {
   return url_citation.title == null ? { ...annotation, url_citation: { ...url_citation, title: '' } } : annotation;
 }
 
-type Choice = WholeAnswer['completion']['choices'][0];
-
 function textChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string, unknown> {
   const { message, logprobs, error } = choice;
   const made: Record<string, unknown> = {
-    index: 0,
+    index: choice.index,
     finish_reason: textFinish(choice.finish_reason),
     native_finish_reason: choice.native_finish_reason,
   };
@@ -108,7 +109,7 @@ function textChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string
 
 function messageChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string, unknown> {
   const made: Record<string, unknown> = {
-    index: 0,
+    index: choice.index,
     logprobs: choice.logprobs ?? null,
     finish_reason: choice.finish_reason,
     native_finish_reason: choice.native_finish_reason,
@@ -121,7 +122,7 @@ function messageChoice(choice: Choice, { hide_reasoning }: Envelope): Record<str
 /** The whole answer as the contract has it, field by field. */
 export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): string {
   const { completion, served, usage, metadata } = answer;
-  const [choice] = completion.choices;
+  const written = envelope.text_form ? textChoice : messageChoice;
   const made: Record<string, unknown> = {
     id: envelope.id,
     object: 'chat.completion',
@@ -130,7 +131,7 @@ export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): strin
     provider: served.provider,
     system_fingerprint: completion.system_fingerprint ?? null,
     service_tier: completion.service_tier ?? null,
-    choices: [envelope.text_form ? textChoice(choice, envelope) : messageChoice(choice, envelope)],
+    choices: completion.choices.map((choice) => written(choice, envelope)),
     usage,
   };
   if (metadata) made['gateway_metadata'] = metadata;
@@ -146,6 +147,8 @@ export function createStreamEncoder(envelope: Envelope): StreamEncoder {
   return new ChatStreamEncoder(envelope);
 }
 
+const ROLE = '"role":"assistant",';
+
 /** A chunk's choice costs a few microseconds at most: the fixed parts are made once. A class and not closures: there is one for every stream. */
 class ChatStreamEncoder implements StreamEncoder {
   readonly #envelope: Envelope;
@@ -153,8 +156,10 @@ class ChatStreamEncoder implements StreamEncoder {
   readonly #hide_reasoning: boolean;
   #head: string;
   /** Stands in the first delta alone: OpenAI's SDK for Python strings together what it is told in each. */
-  #role = '"role":"assistant",';
+  #role = ROLE;
   #begun = false;
+  /** Of several choices, those that have begun. */
+  readonly #begun_choices: Set<number> | undefined;
   #service_tier: string | null = null;
 
   constructor(envelope: Envelope) {
@@ -162,6 +167,7 @@ class ChatStreamEncoder implements StreamEncoder {
     this.#text_form = envelope.text_form;
     this.#hide_reasoning = envelope.hide_reasoning;
     this.#head = headOf(envelope, envelope);
+    this.#begun_choices = (envelope.choices ?? 1) === 1 ? undefined : new Set();
   }
 
   open(served: Served): string {
@@ -177,6 +183,7 @@ class ChatStreamEncoder implements StreamEncoder {
     let text = '';
     for (const chunk of chunks) {
       this.#service_tier = chunk.service_tier ?? this.#service_tier;
+      if (this.#begun_choices !== undefined) this.#turnTo(this.#begun_choices, chunk.choice ?? 0);
       if (this.#isSilent(chunk)) continue;
       this.#begun = true;
       const fingerprint = chunk.system_fingerprint
@@ -201,6 +208,13 @@ class ChatStreamEncoder implements StreamEncoder {
     const failed = headOf(this.#envelope, { model: this.#envelope.model, provider: failedProvider(error) });
     const usage = `"service_tier":null,"choices":[],"usage":${JSON.stringify(NO_USAGE)}`;
     return `${frame(failureJson(failed, error, this.#text_form))}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
+  }
+
+  /** What is of a choice that has begun is no news; its first delta tells the role. */
+  #turnTo(begun: Set<number>, choice: number): void {
+    this.#begun = begun.has(choice);
+    this.#role = this.#begun ? '' : ROLE;
+    begun.add(choice);
   }
 
   /** `content` stands in every delta. */
@@ -233,7 +247,7 @@ class ChatStreamEncoder implements StreamEncoder {
     const body = this.#text_form ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;
     const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);
     const error = chunk.error ? `,"error":${JSON.stringify(chunk.error)}` : '';
-    return `{"index":0,${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
+    return `{"index":${chunk.choice ?? 0},${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
   }
 
   /** Opening and closing of blocks is no news to a chat client, but for the very first chunk. */

@@ -13,7 +13,7 @@ import type {
   Wire,
 } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
-import { isMeaningful } from '../meter.ts';
+import { choicesOf, isMeaningful } from '../meter.ts';
 import { isReturnedSeal, type Sealer } from './seal.ts';
 import {
   isOpaque,
@@ -283,7 +283,8 @@ export function createTurnStates({
     },
 
     keeper(call, candidate, wire) {
-      if (!carriesState(wire, candidate)) return undefined;
+      // Which of several answers the client goes on with is not known.
+      if (!carriesState(wire, candidate) || choicesOf(call.request) > 1) return undefined;
       const issuer = issuerOf(candidate);
       const { generation_id, principal } = call;
       const owner = { organization_id: principal.organization_id, generation_id };

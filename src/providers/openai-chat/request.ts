@@ -70,6 +70,7 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
     state['tools'] = tools.flatMap(({ function: told }) => (isObject(told) ? String(told['name']) : []));
   const call_ids = contentsOf(request).has_calls ? callIds(request.messages) : [];
   if (call_ids.length > 0) state['call_ids'] = call_ids;
+  if (request.n !== undefined && request.n > 1) state['choices'] = request.n;
   if (quirks.think_tags) state['think_tags'] = true;
   if (quirks.think_in_reasoning) state['think_in_reasoning'] = true;
   if (quirks.cached_tokens_header) state['cached_tokens_header'] = quirks.cached_tokens_header.toLowerCase();
@@ -93,7 +94,7 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
     if (name === 'stop' && Array.isArray(value) && value.length === 0) continue;
     if (refused?.includes(name)) {
       tell(encoding, 'dropped', name, `${endpoint.provider} does not take this parameter`);
-    } else if (gatewayFields.has(name) && name !== 'store' && !(name === 'n' && value === 1)) {
+    } else if (gatewayFields.has(name) && name !== 'store' && name !== 'n') {
       // What is kept upstream is the client's own wish here, as it is in the public API.
       tell(encoding, 'dropped', name, 'the gateway sets it');
     } else if (name === 'temperature' && Number(value) > (quirks.temperature_max ?? Number.POSITIVE_INFINITY)) {
