@@ -85,9 +85,7 @@ export const limits = {
   schema_expanded_chars_max: 256 * 1024,
   /** Answers to one request (`n`), as OpenAI's API has it. */
   choices_max: 128,
-  stop_sequences_max: 4,
-  /** Of the Messages API, which takes more of them. */
-  messages_stop_sequences_max: 100,
+  stop_sequences_max: 100,
   tools_max: 1_024,
   /** Of a function in the chat API; others take longer ones. */
   function_name_chars_max: 64,

@@ -168,6 +168,7 @@ const laboratories: readonly ProviderRow[] = [
     quirks: {
       ...compatible,
       temperature_max: 1.5,
+      stop_sequences_max: 100,
       no_stream_usage: true,
       refused_parameters: ['user', 'service_tier', 'logit_bias', 'logprobs', 'top_logprobs', 'store'],
       prefill_prefix: true,
@@ -199,6 +200,7 @@ const laboratories: readonly ProviderRow[] = [
     quirks: {
       ...compatible,
       ...oneAnswer,
+      stop_sequences_max: 16,
       prefill_prefix: true,
       reasoning_field: 'thinking_effort',
       lost_reasoning: 'off',
@@ -527,7 +529,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['TOGETHER_API_KEY', 'TOGETHERAI_API_KEY'],
     source: 'togetherai',
     parameters: openHost,
-    quirks: { ...openModels, logprobs_count: true },
+    quirks: { ...openModels, logprobs_count: true, stop_sequences_max: 100 },
     abort_stops_billing: true,
   },
   {
@@ -549,7 +551,8 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'],
     source: 'deepinfra',
     parameters: openHost,
-    quirks: openModels,
+    // https://deepinfra.com/docs/openai_api: up to 16.
+    quirks: { ...openModels, stop_sequences_max: 16 },
     abort_stops_billing: true,
   },
   {
@@ -731,6 +734,8 @@ const localServers: readonly ProviderRow[] = (
   quirks: {
     ...openModels,
     ...(slug === 'ollama' ? oneAnswer : {}),
+    // Their samplers know no bound.
+    stop_sequences_max: 100,
     inline_images: slug === 'ollama' || slug === 'lmstudio',
     tool_properties: slug === 'lmstudio',
     // Ollama and SGLang refuse other words (https://github.com/ollama/ollama/pull/17141), older versions of vLLM as well.

@@ -18,14 +18,21 @@ export interface ChatGrammar {
 }
 
 const OBJECTS = { chat: 'chat.completion.chunk', prompt: 'chat.completion.chunk', completions: 'text_completion' };
-const FINISHES = new Set<JsonValue | undefined>(['tool_calls', 'stop', 'length', 'content_filter', 'error']);
+const FINISHES = new Set<JsonValue | undefined>([
+  'tool_calls',
+  'stop',
+  'length',
+  'content_filter',
+  'error',
+  'function_call',
+]);
 const IN_CHUNKS = new Set(
   'id object created model provider system_fingerprint service_tier choices usage gateway_metadata generations debug error'.split(
     ' ',
   ),
 );
 const IN_DELTAS = new Set(
-  'role content reasoning reasoning_details tool_calls refusal images audio annotations'.split(' '),
+  'role content reasoning reasoning_details tool_calls function_call refusal images audio annotations'.split(' '),
 );
 const IN_CHOICES = new Set('index delta finish_reason native_finish_reason logprobs error'.split(' '));
 const IN_TEXT_CHOICES = new Set('index text reasoning finish_reason native_finish_reason logprobs error'.split(' '));

@@ -28,6 +28,8 @@ export interface Envelope {
   model: string;
   /** How many choices the request asks for. Absent: one. */
   choices?: number;
+  /** The request had `functions`: a call is told as `function_call`. */
+  function_form?: boolean;
   /** The request had `prompt`: choices carry `text`. */
   text_form: boolean;
   /** The client wants no reasoning shown. */
@@ -107,15 +109,27 @@ function textChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string
   return made;
 }
 
-function messageChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string, unknown> {
+/** How an answer ended, as clients of the older form read it. */
+function functionFinish<T extends string | null | undefined>(finish_reason: T): T | 'function_call' {
+  return finish_reason === 'tool_calls' ? 'function_call' : finish_reason;
+}
+
+/** The older form has one call to a message. */
+function functionMessage({ tool_calls, ...message }: Record<string, unknown>): Record<string, unknown> {
+  const [call] = (tool_calls ?? []) as { function: { name: string; arguments: string } }[];
+  return call === undefined ? message : { ...message, function_call: call.function };
+}
+
+function messageChoice(choice: Choice, { hide_reasoning, function_form }: Envelope): Record<string, unknown> {
   const made: Record<string, unknown> = {
     index: choice.index,
     logprobs: choice.logprobs ?? null,
-    finish_reason: choice.finish_reason,
+    finish_reason: function_form ? functionFinish(choice.finish_reason) : choice.finish_reason,
     native_finish_reason: choice.native_finish_reason,
   };
   if (choice.error) made['error'] = choice.error;
-  made['message'] = publicMessage(choice.message, hide_reasoning);
+  const message = publicMessage(choice.message, hide_reasoning);
+  made['message'] = function_form ? functionMessage(message) : message;
   return made;
 }
 
@@ -153,6 +167,7 @@ const ROLE = '"role":"assistant",';
 class ChatStreamEncoder implements StreamEncoder {
   readonly #envelope: Envelope;
   readonly #text_form: boolean;
+  readonly #function_form: boolean;
   readonly #hide_reasoning: boolean;
   #head: string;
   /** Stands in the first delta alone: OpenAI's SDK for Python strings together what it is told in each. */
@@ -165,6 +180,7 @@ class ChatStreamEncoder implements StreamEncoder {
   constructor(envelope: Envelope) {
     this.#envelope = envelope;
     this.#text_form = envelope.text_form;
+    this.#function_form = envelope.function_form === true;
     this.#hide_reasoning = envelope.hide_reasoning;
     this.#head = headOf(envelope, envelope);
     this.#begun_choices = (envelope.choices ?? 1) === 1 ? undefined : new Set();
@@ -227,7 +243,7 @@ class ChatStreamEncoder implements StreamEncoder {
       json += `,"reasoning":${JSON.stringify(delta.reasoning ?? null)}`;
     }
     if (details?.length) json += `,"reasoning_details":${JSON.stringify(details.map(publicDetail))}`;
-    if (delta.tool_calls?.length) json += `,"tool_calls":${JSON.stringify(delta.tool_calls)}`;
+    if (delta.tool_calls?.length) json += this.#callsJson(delta.tool_calls);
     if (delta.refusal) json += `,"refusal":${JSON.stringify(delta.refusal)}`;
     if (delta.images) json += `,"images":${JSON.stringify(delta.images)}`;
     if (delta.audio) json += `,"audio":${JSON.stringify(delta.audio)}`;
@@ -235,13 +251,24 @@ class ChatStreamEncoder implements StreamEncoder {
     return `${json}}`;
   }
 
+  #callsJson(calls: NonNullable<Delta['tool_calls']>): string {
+    if (!this.#function_form) return `,"tool_calls":${JSON.stringify(calls)}`;
+    const first = calls.find(({ index }) => index === 0);
+    return first === undefined ? '' : `,"function_call":${JSON.stringify(first.function)}`;
+  }
+
   #textJson({ content, reasoning, refusal }: Delta): string {
     const thought = reasoning && !this.#hide_reasoning ? `,"reasoning":${JSON.stringify(reasoning)}` : '';
     return `"text":${JSON.stringify(`${content ?? ''}${refusal ?? ''}`)}${thought}`;
   }
 
+  #finish(finish_reason: ChatChunk['finish_reason']): string | null | undefined {
+    if (this.#text_form) return textFinish(finish_reason);
+    return this.#function_form ? functionFinish(finish_reason) : finish_reason;
+  }
+
   #choiceJson(chunk: ChatChunk): string {
-    const told = this.#text_form ? textFinish(chunk.finish_reason) : chunk.finish_reason;
+    const told = this.#finish(chunk.finish_reason);
     const finish = told ? JSON.stringify(told) : 'null';
     const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
     const body = this.#text_form ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;

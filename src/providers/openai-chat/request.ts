@@ -36,6 +36,9 @@ const OWN_FIELDS: readonly string[] = [
   'include_reasoning',
 ];
 
+/** https://platform.openai.com/docs/api-reference/chat/create */
+const STOP_SEQUENCES_MAX = 4;
+
 const NOT_COPIED: ReadonlySet<string> = new Set([...OWN_FIELDS, ...spokenToGateway]);
 
 /** Builds the upstream request; what needs no change is shared with the client's request, which is never touched. */
@@ -86,7 +89,7 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
 
 function encodeFields(encoding: Encoding, body: JsonObject): void {
   const { request, quirks, endpoint } = encoding;
-  const refused = quirks.refused_parameters;
+  const { refused_parameters: refused, stop_sequences_max: stops_max = STOP_SEQUENCES_MAX } = quirks;
   for (const name in request) {
     const value = request[name] as JsonValue | undefined;
     // `null` means absent; not every upstream knows that.
@@ -100,6 +103,9 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
     } else if (name === 'temperature' && Number(value) > (quirks.temperature_max ?? Number.POSITIVE_INFINITY)) {
       body['temperature'] = quirks.temperature_max;
       tell(encoding, 'clamped', name, `${endpoint.provider} takes at most ${quirks.temperature_max}`);
+    } else if (name === 'stop' && Array.isArray(value) && value.length > stops_max) {
+      body['stop'] = value.slice(0, stops_max);
+      tell(encoding, 'clamped', name, `${endpoint.provider} takes at most ${stops_max} sequences`);
     } else if (name === 'user') {
       body['user'] = hashUser(String(value));
     } else if (name === 'seed' && quirks.random_seed) {
