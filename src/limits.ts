@@ -74,6 +74,15 @@ export const limits = {
   item_parts_max: 10_000,
   input_parts_max: 50_000,
   models_max: 32,
+  /** What `gateway/auto` spends at most where nobody has said what it chooses among: 3 and 15 USD per million tokens. */
+  built_in_prompt_pico_max: 3_000_000,
+  built_in_completion_pico_max: 15_000_000,
+  /** A name that is no model's is compared with so many ids, if it is not longer than that, and up to so many letters apart. */
+  near_models_max: 5_000,
+  near_name_chars_max: 100,
+  near_distance_max: 3,
+  /** Of the providers that would serve a model so many are named. */
+  unserved_providers_shown: 3,
   /** Prompts of one legacy completion; each is a call of its own. */
   completion_prompts_max: 64,
   completion_prompts_at_once: 8,

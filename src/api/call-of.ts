@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { GatewayError } from '../errors.ts';
+import { GatewayError, invalidField } from '../errors.ts';
 import { headerOf } from '../http/aliases.ts';
 import { claimOf } from '../http/bounded-bodies.ts';
 import { type Attribution, type Call, type Clock, createCancellation } from '../inference/call.ts';
@@ -57,6 +57,15 @@ function attributionOf(headers: IncomingHttpHeaders): Attribution {
   };
 }
 
+/** A preset stands for fields that nobody here knows: without them the answer would be another one. */
+function refusePreset(body: unknown): void {
+  if (typeof body !== 'object' || body === null || !('preset' in body) || body.preset == null) return;
+  throw invalidField(
+    'preset',
+    'is not supported: there are no presets; send the fields of the preset with the request',
+  );
+}
+
 /** What every inference operation makes of its HTTP request once the body is in the inner language. */
 export function callOf(
   request: FastifyRequest,
@@ -66,6 +75,7 @@ export function callOf(
 ): Call {
   const { principal } = request;
   if (principal === undefined) throw new GatewayError(401, 'Missing Authentication header');
+  refusePreset(request.body);
   const { headers } = request.raw;
   const session = headerOf(headers, 'x-session-id');
   if (session !== undefined && body.session_id === undefined) {

@@ -64,6 +64,8 @@ export interface CatalogSources {
   created_default: number;
   /** Facts about a model that its name tells a dialect; they stand over the provider's quirks. */
   modelQuirks?: (dialect: Wire, upstream_model: string) => Quirks;
+  /** See `Catalog.unserved`. Absent: nothing is known of such. */
+  unserved?: (id: string) => string | undefined;
 }
 
 /** What can be called: models and their endpoints at the providers that are on. Never changes once built. */
@@ -76,6 +78,8 @@ export interface Catalog {
   /** By slug or display name, in any case. */
   provider(slugOrName: string): Provider | undefined;
   providers(): readonly Provider[];
+  /** How a model is turned on that is known, and that no provider which is on serves; undefined for any other name. */
+  unserved(id: string): string | undefined;
   /** The same at the prices that are in force then, with who has expired; the same object as long as none of that changes. */
   at(now_ms: number): Catalog;
 }
@@ -113,6 +117,7 @@ export function buildCatalog(sources: CatalogSources): Catalog {
       // Endpoints name their provider as it is known; clients do in letters of any case.
       provider: (slugOrName) => byName.get(slugOrName) ?? byName.get(slugOrName.toLowerCase()),
       providers: () => sources.providers,
+      unserved: (id) => sources.unserved?.(id),
     };
   };
   return dated(models, among);

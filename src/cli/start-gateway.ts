@@ -21,6 +21,7 @@ import { closeDataDir } from './data-dir-modes.ts';
 import { firstHome, firstKey } from './first-start.ts';
 import { type Reloaded, takeOver } from './reload.ts';
 import { systemClock } from './system-clock.ts';
+import { unservedModels } from './unserved-models.ts';
 import { addSandbox, withSandbox } from './with-sandbox.ts';
 import { databaseOf } from './with-store.ts';
 
@@ -70,24 +71,32 @@ function urlOf(address: ReturnType<Server['addresses']>[number] | undefined, con
 }
 
 /** The catalog of a configuration; models bring what their names tell about them. */
-export function catalogOf(config: Config, providers = config.providers): Catalog {
+export function catalogOf(
+  config: Config,
+  providers = config.providers,
+  bundled = readBundledCatalog(),
+  unserved?: (id: string) => string | undefined,
+): Catalog {
   return buildCatalog({
-    bundled: readBundledCatalog(),
+    bundled,
     config,
     providers,
     created_default: config.loaded_at,
     modelQuirks,
+    ...(unserved === undefined ? {} : { unserved }),
   });
 }
 
 /** What a configuration serves. */
 function servedOf(config: Config): Served {
   let whole: Catalog | undefined;
+  const bundled = readBundledCatalog();
+  const unserved = unservedModels(config, bundled);
   return {
     config,
-    catalog: catalogOf(config),
+    catalog: catalogOf(config, config.providers, bundled, unserved),
     wholeCatalog() {
-      whole ??= catalogOf(config, [...config.providers, ...config.providers_own_only]);
+      whole ??= catalogOf(config, [...config.providers, ...config.providers_own_only], bundled, unserved);
       return whole;
     },
   };

@@ -132,7 +132,9 @@ function withRouting(error: GatewayError, gateway_metadata: Record<string, unkno
 }
 
 /** Why the guardrails of a caller leave an endpoint out; undefined where none of them leaves anything out. */
-function restrictionOf({ guardrails }: Call['principal']): ((candidate: Candidate) => string | undefined) | undefined {
+export function restrictionOf({
+  guardrails,
+}: Call['principal']): ((candidate: Pick<Candidate, 'model' | 'provider'>) => string | undefined) | undefined {
   if (guardrails.length === 0) return undefined;
   return ({ model, provider }) => {
     const found = restricted(guardrails, {

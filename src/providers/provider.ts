@@ -207,6 +207,8 @@ export interface Provider {
   variants?: readonly string[];
   /** Headers sent with every request. */
   headers: Record<string, string>;
+  /** Makes answers up: nobody is sent to it unasked. */
+  is_sandbox?: true;
   /** The gateway has no credential for it: it serves those alone who bring their own. */
   is_own_only?: true;
 }

@@ -193,16 +193,15 @@ describe('200', () => {
     expect(message).toMatchObject({ function_call: { name: 'look_up', arguments: expect.stringContaining('{') } });
     expect(message).not.toHaveProperty('tool_calls');
     const streamed = await stream({ model: 'sandbox/tools', messages: hello.messages, functions });
-    const pieces = streamed.chunks.flatMap(({ choices }) => choices);
-    const told = pieces.flatMap(
-      ({ delta }) => (delta as { function_call?: Record<string, string> }).function_call ?? [],
-    );
+    type Piece = { delta: { function_call?: Record<string, string> }; finish_reason: string | null };
+    const pieces = streamed.chunks.flatMap(({ choices }) => choices) as unknown as Piece[];
+    const told = pieces.flatMap(({ delta }) => delta.function_call ?? []);
     expect(told[0]?.['name']).toBe('look_up');
     expect(told.map((piece) => piece['arguments'] ?? '').join('')).toBe(
       (message as { function_call: { arguments: string } }).function_call.arguments,
     );
     expect(pieces.map((piece) => piece.finish_reason).filter(Boolean)).toEqual(['function_call']);
-    expect(pieces.every(({ delta }) => !('tool_calls' in (delta as object)))).toBe(true);
+    expect(pieces.every(({ delta }) => !('tool_calls' in delta))).toBe(true);
     const second = await post({
       model: 'sandbox/tools',
       functions,
