@@ -62,6 +62,8 @@ export const limits = {
   pipelined_requests_max: 32,
   /** An idle connection is kept for so long: longer than balancers keep theirs. */
   client_idle_ms_max: 72_000,
+  /** A packed body is unpacked in pieces of so much. */
+  inflated_chunk_bytes: 16 * 1024,
   /** Of one address this part of them; setting `http.connections_per_address_max`. */
   connections_address_divisor: 4,
   /** Files and sockets that are kept for the store, the journal and the catalog when connections are counted. */

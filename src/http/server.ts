@@ -109,15 +109,18 @@ export interface ServerOptions {
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
 
-/** The secret of a request: a bearer token, or the header that Anthropic-style clients send. */
-function credentialOf(request: IncomingMessage): string | undefined {
-  const { authorization } = request.headers;
-  if (authorization !== undefined) {
-    const match = /^bearer +(\S+) *$/i.exec(authorization);
-    if (match) return match[1];
+/** The secret of a request: a bearer token, or a header that clients of Anthropic or Azure send. Throws a 400 for two that differ. */
+function credentialOf({ headers }: IncomingMessage): string | undefined {
+  const { authorization } = headers;
+  const bearer = authorization === undefined ? undefined : /^bearer +(\S+) *$/i.exec(authorization)?.[1];
+  const anthropic = headers['x-api-key'];
+  const azure = headers['api-key'];
+  if (anthropic === undefined && azure === undefined) return bearer;
+  const told = [bearer, anthropic, azure].filter((one) => typeof one === 'string' && one !== '') as string[];
+  if (told.some((one) => one !== told[0])) {
+    throw new GatewayError(400, 'The request has two different keys, in authorization, x-api-key or api-key: send one');
   }
-  const key = request.headers['x-api-key'];
-  return typeof key === 'string' && key !== '' ? key : undefined;
+  return told[0];
 }
 
 function allow(access: 'key' | 'management', principal: Principal): void {
@@ -171,7 +174,6 @@ function identify(
     done();
     return;
   }
-  const secret = credentialOf(request.raw);
   const refuse = (error: unknown) => {
     const ignored = access === 'public' && error instanceof GatewayError && error.status === 401;
     done(ignored ? undefined : (error as Error));
@@ -181,13 +183,12 @@ function identify(
     if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
     if (access === 'key' || access === 'management') allow(access, principal);
     if (access === 'management') limitManagement?.(principal.key_hash ?? 'environment');
+    assumeJson(request.raw);
     done();
   };
-  if (secret === undefined) {
-    refuse(new GatewayError(401, 'Missing Authentication header'));
-    return;
-  }
   try {
+    const secret = credentialOf(request.raw);
+    if (secret === undefined) throw new GatewayError(401, 'Missing Authentication header');
     request.store_wait = storeWait?.();
     const found = authenticate(secret, request.store_wait);
     if (found instanceof Promise) found.then(accept).catch(refuse);
@@ -201,6 +202,13 @@ function identify(
 function ambiguous(request: IncomingMessage): GatewayError | undefined {
   const fault = ambiguityOf(request);
   return fault === undefined ? undefined : new GatewayError(400, fault, { headers: CLOSE });
+}
+
+/** A body without a content type is JSON, of one who has shown a key: no browser sends that for another site's page unasked. */
+function assumeJson({ headers }: IncomingMessage): void {
+  if (headers['content-type'] !== undefined) return;
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  if (encoding !== undefined || (length !== undefined && length !== '0')) headers['content-type'] = 'application/json';
 }
 
 /** Clients that name a content type with every request name it for an empty body too, which is no JSON. */

@@ -195,7 +195,7 @@ describe('200', () => {
     const streamed = await stream({ model: 'sandbox/tools', messages: hello.messages, functions });
     type Piece = { delta: { function_call?: Record<string, string> }; finish_reason: string | null };
     const pieces = streamed.chunks.flatMap(({ choices }) => choices) as unknown as Piece[];
-    const told = pieces.flatMap(({ delta }) => delta.function_call ?? []);
+    const told = pieces.flatMap(({ delta }) => (delta.function_call === undefined ? [] : [delta.function_call]));
     expect(told[0]?.['name']).toBe('look_up');
     expect(told.map((piece) => piece['arguments'] ?? '').join('')).toBe(
       (message as { function_call: { arguments: string } }).function_call.arguments,
