@@ -76,6 +76,12 @@ export const limits = {
   item_parts_max: 10_000,
   input_parts_max: 50_000,
   models_max: 32,
+  /** How often local servers are asked for their models, and what of an answer is read. */
+  local_models_every_ms: 60_000,
+  local_models_ms_max: 2_000,
+  local_models_bytes_max: 1024 * 1024,
+  local_models_max: 500,
+  local_model_name_chars_max: 200,
   /** What `gateway/auto` spends at most where nobody has said what it chooses among: 3 and 15 USD per million tokens. */
   built_in_prompt_pico_max: 3_000_000,
   built_in_completion_pico_max: 15_000_000,

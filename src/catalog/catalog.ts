@@ -64,6 +64,8 @@ export interface CatalogSources {
   created_default: number;
   /** Facts about a model that its name tells a dialect; they stand over the provider's quirks. */
   modelQuirks?: (dialect: Wire, upstream_model: string) => Quirks;
+  /** Ids of models that local servers say they have. Absent: none. */
+  discovered?: readonly string[];
   /** See `Catalog.unserved`. Absent: nothing is known of such. */
   unserved?: (id: string) => string | undefined;
 }
@@ -98,6 +100,10 @@ export function buildCatalog(sources: CatalogSources): Catalog {
   for (const id of new Set([...bundled.keys(), ...declared.keys()])) {
     const model = mergeModel(id, bundled.get(id), declared.get(id), { ...sources, providers, byUpstream });
     if (model.endpoints.length > 0) models.push(model);
+  }
+  for (const id of sources.discovered ?? []) {
+    const model = models.some((one) => one.id === id) ? undefined : anyModel(id, providers, sources.created_default);
+    if (model !== undefined) models.push({ ...model, is_discovered: true });
   }
   models.sort((a, b) => b.created - a.created || (a.id < b.id ? -1 : 1));
 

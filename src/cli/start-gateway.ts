@@ -19,6 +19,7 @@ import { createMetrics } from '../telemetry/metrics.ts';
 import { prepareDataDir, secretOf } from './data-dir.ts';
 import { closeDataDir } from './data-dir-modes.ts';
 import { firstHome, firstKey } from './first-start.ts';
+import { followLocalModels } from './local-models.ts';
 import { type Reloaded, takeOver } from './reload.ts';
 import { systemClock } from './system-clock.ts';
 import { unservedModels } from './unserved-models.ts';
@@ -75,7 +76,7 @@ export function catalogOf(
   config: Config,
   providers = config.providers,
   bundled = readBundledCatalog(),
-  unserved?: (id: string) => string | undefined,
+  more: Pick<Parameters<typeof buildCatalog>[0], 'unserved' | 'discovered'> = {},
 ): Catalog {
   return buildCatalog({
     bundled,
@@ -83,20 +84,20 @@ export function catalogOf(
     providers,
     created_default: config.loaded_at,
     modelQuirks,
-    ...(unserved === undefined ? {} : { unserved }),
+    ...more,
   });
 }
 
-/** What a configuration serves. */
-function servedOf(config: Config): Served {
+/** What a configuration serves, with the models that local servers have. */
+function servedOf(config: Config, discovered: readonly string[]): Served {
   let whole: Catalog | undefined;
   const bundled = readBundledCatalog();
-  const unserved = unservedModels(config, bundled);
+  const more = { unserved: unservedModels(config, bundled), discovered };
   return {
     config,
-    catalog: catalogOf(config, config.providers, bundled, unserved),
+    catalog: catalogOf(config, config.providers, bundled, more),
     wholeCatalog() {
-      whole ??= catalogOf(config, [...config.providers, ...config.providers_own_only], bundled, unserved);
+      whole ??= catalogOf(config, [...config.providers, ...config.providers_own_only], bundled, more);
       return whole;
     },
   };
@@ -169,7 +170,8 @@ async function build(
     onReturn: () => log.info('changes of others are heard again'),
   });
   opened.defer(() => changes.stop());
-  let served = servedOf(config);
+  let discovered: readonly string[] = [];
+  let served = servedOf(config, discovered);
   const store = ledgerStore(database.queries, database.engine);
   const recorder = await startRecorder({
     data_dir: config.data_dir,
@@ -206,6 +208,15 @@ async function build(
     metrics_source: options.metrics_source ?? own,
   });
   opened.defer(() => app.drain());
+  const local = followLocalModels({
+    providers: () => served.config.providers,
+    log,
+    onChange(ids) {
+      discovered = ids;
+      served = servedOf(served.config, ids);
+    },
+  });
+  opened.defer(() => local.stop());
   return {
     app,
     config,
@@ -213,7 +224,7 @@ async function build(
     replace(next) {
       const adapted = sandbox === undefined ? next : addSandbox(next, sandbox.url);
       const taken = takeOver(served.config, adapted);
-      const made = servedOf(taken.config);
+      const made = servedOf(taken.config, discovered);
       const changes = catalogChanges(served.catalog, made.catalog);
       // From here on whoever asks finds all of it.
       served = made;

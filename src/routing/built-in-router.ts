@@ -40,6 +40,8 @@ export function builtInModels(
     if (endpoints.length === 0) return [];
     return endpoints.length === model.endpoints.length ? [model] : [{ ...model, endpoints }];
   });
-  known.set(models, found);
-  return found;
+  // Of what a local server has, nothing says how well it answers.
+  const ordered = [...found.filter((one) => !one.is_discovered), ...found.filter((one) => one.is_discovered)];
+  known.set(models, ordered);
+  return ordered;
 }

@@ -48,7 +48,8 @@ const chat = (headers: Record<string, string>, ...pieces: (Buffer | string)[]) =
 
 describe('a key', () => {
   test('comes as a bearer token, in x-api-key or in api-key', async () => {
-    for (const headers of [bearer(), { 'x-api-key': gateway.key }, { 'api-key': gateway.key }]) {
+    const forms: Record<string, string>[] = [bearer(), { 'x-api-key': gateway.key }, { 'api-key': gateway.key }];
+    for (const headers of forms) {
       expect((await chat({ ...json, ...headers }, JSON.stringify(ask))).status).toBe(200);
     }
   });
