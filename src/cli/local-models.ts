@@ -30,7 +30,8 @@ function idsOf(body: Buffer): string[] | undefined {
 }
 
 async function listOf({ base_url, credential, headers }: Provider, services: Services): Promise<string[] | undefined> {
-  const authorization = credential === undefined ? {} : { authorization: `Bearer ${credential}` };
+  const authorization: Record<string, string> =
+    credential === undefined ? {} : { authorization: `Bearer ${credential}` };
   try {
     const { status, body } = await services.ask({
       url: `${base_url}/models`,

@@ -20,6 +20,7 @@ import { boundBodies, releaseClaim } from './bounded-bodies.ts';
 import { answerClientError, continueLate, continueWithoutBody, isBodyWithheld } from './connection.ts';
 import { boundConnections, type ConnectionBounds, type ConnectionExcess, type Connections } from './connections.ts';
 import { answerBrowsers } from './cors.ts';
+import { assumeJson, credentialOf } from './credential.ts';
 import { type ErrorSkin, sendError } from './error-envelope.ts';
 import { HttpServer } from './http-server.ts';
 import { createKnownRoutes } from './known-routes.ts';
@@ -109,20 +110,6 @@ export interface ServerOptions {
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
 
-/** The secret of a request: a bearer token, or a header that clients of Anthropic or Azure send. Throws a 400 for two that differ. */
-function credentialOf({ headers }: IncomingMessage): string | undefined {
-  const { authorization } = headers;
-  const bearer = authorization === undefined ? undefined : /^bearer +(\S+) *$/i.exec(authorization)?.[1];
-  const anthropic = headers['x-api-key'];
-  const azure = headers['api-key'];
-  if (anthropic === undefined && azure === undefined) return bearer;
-  const told = [bearer, anthropic, azure].filter((one) => typeof one === 'string' && one !== '') as string[];
-  if (told.some((one) => one !== told[0])) {
-    throw new GatewayError(400, 'The request has two different keys, in authorization, x-api-key or api-key: send one');
-  }
-  return told[0];
-}
-
 function allow(access: 'key' | 'management', principal: Principal): void {
   if (access === 'management' && principal.kind !== 'management') {
     throw new GatewayError(403, 'Only management keys can perform this operation');
@@ -202,13 +189,6 @@ function identify(
 function ambiguous(request: IncomingMessage): GatewayError | undefined {
   const fault = ambiguityOf(request);
   return fault === undefined ? undefined : new GatewayError(400, fault, { headers: CLOSE });
-}
-
-/** A body without a content type is JSON, of one who has shown a key: no browser sends that for another site's page unasked. */
-function assumeJson({ headers }: IncomingMessage): void {
-  if (headers['content-type'] !== undefined) return;
-  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
-  if (encoding !== undefined || (length !== undefined && length !== '0')) headers['content-type'] = 'application/json';
 }
 
 /** Clients that name a content type with every request name it for an empty body too, which is no JSON. */

@@ -6,11 +6,12 @@ import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { BudgetMode } from '../schemas/budget.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { toNano } from '../schemas/money.ts';
 import type { Call } from './call.ts';
 import type { SpendBound } from './fit-request.ts';
-import { choicesOf, type Meter } from './meter.ts';
+import type { Meter } from './meter.ts';
 import { costOf, type Exposure, outputFor } from './worst-case.ts';
 
 /** How spend limits are kept: the settings of the configuration's `ledger`. */

@@ -1,6 +1,7 @@
 import { type Media, UpstreamError } from '../providers/dialect.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatCompletion, ChatRequest, ChoiceError, TokenClasses } from '../schemas/inner.ts';
 import type { Measure } from './admission.ts';
 import { requireFewParts } from './answer-bounds.ts';
@@ -12,7 +13,7 @@ import type { AttemptContext } from './exchange.ts';
 import type { SpendBound } from './fit-request.ts';
 import { Fitting, type FittingOptions } from './fitting.ts';
 import { NO_MEDIA } from './media.ts';
-import { choicesOf, createMeter, type Meter } from './meter.ts';
+import { createMeter, type Meter } from './meter.ts';
 import type { Session } from './session.ts';
 import { servedBy } from './stream-answer.ts';
 

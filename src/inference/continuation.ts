@@ -3,8 +3,8 @@ import { UpstreamError } from '../providers/dialect.ts';
 import type { Quirks } from '../providers/provider.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { append } from '../schemas/append.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatChunk, ChatRequest, Delta } from '../schemas/inner.ts';
-import { choicesOf } from './meter.ts';
 
 /** What of a stream has been shown, as long as it is text alone: only then another endpoint can go on with it. */
 export class ShownText {

@@ -2,11 +2,12 @@ import { pricesFor } from '../catalog/price-list.ts';
 import { charge } from '../ledger/charge.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { isPriced } from '../schemas/prices.ts';
 import { inputTokens } from '../schemas/usage.ts';
 import type { Call } from './call.ts';
-import { choicesOf, estimatePrompt } from './meter.ts';
+import { estimatePrompt } from './meter.ts';
 
 /** What a call is expected to take, wherever it goes. */
 export interface ExpectedTokens {

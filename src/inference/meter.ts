@@ -307,11 +307,6 @@ function isJson(text: string): boolean {
   }
 }
 
-/** How many answers a request asks for. */
-export function choicesOf({ n }: Pick<ChatRequest, 'n'>): number {
-  return n ?? 1;
-}
-
 /** Makes the meter of one attempt. `choices`: how many its answer has. */
 export function createMeter(choices = 1): Meter {
   return new AnswerMeter(choices);

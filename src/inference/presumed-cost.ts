@@ -1,12 +1,13 @@
 import type { Metered } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { outputTokens } from '../schemas/usage.ts';
 import type { Prepared, SpendingRules } from './admission.ts';
 import type { Call } from './call.ts';
 import { priceAttempt } from './generation.ts';
-import { choicesOf, roughPrompt } from './meter.ts';
+import { roughPrompt } from './meter.ts';
 
 /** How long answers of each endpoint are: a running mean, in this process alone. */
 export class UsualOutput {

@@ -3,10 +3,11 @@ import type { GatewayError } from '../errors.ts';
 import type { RateBook, RateCaller } from '../ledger/rate-book.ts';
 import { type Candidate, pricesOf } from '../routing/candidate.ts';
 import { isFree } from '../routing/rules.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { RateLimit } from '../schemas/rate-limit.ts';
 import { inputTokens } from '../schemas/usage.ts';
 import type { Call } from './call.ts';
-import { choicesOf, estimatePrompt } from './meter.ts';
+import { estimatePrompt } from './meter.ts';
 
 /** One call, past the limits of its key. */
 export interface Passage {

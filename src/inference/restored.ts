@@ -2,9 +2,9 @@ import { createAnswerFilter, wantsJson } from '../guardrails/answer-filter.ts';
 import { filteredAnswer } from '../guardrails/filtered-answer.ts';
 import { placeholderFinder } from '../guardrails/restorer.ts';
 import { withSources } from '../http/sources.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { Inference } from './answer.ts';
 import type { Call } from './call.ts';
-import { choicesOf } from './meter.ts';
 import type { StreamEvent } from './stream-answer.ts';
 
 /**

@@ -4,13 +4,13 @@ import { pricesInReach } from '../catalog/price-list.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
 import type { Media as FetchedMedia } from '../providers/dialect.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import { contentsOf } from '../schemas/contents.ts';
 import type { InnerPart, Native, Wire } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { declarationOf, runsAtClient, toolsBrought } from './bound-tools.ts';
-import { choicesOf } from './meter.ts';
 import { jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 
 /** Tokens that may go in, by what they are priced as. */

@@ -1,5 +1,10 @@
 import { append } from './append.ts';
-import type { ChatChunk } from './inner.ts';
+import type { ChatChunk, ChatRequest } from './inner.ts';
+
+/** How many answers a request asks for. */
+export function choicesOf({ n }: Pick<ChatRequest, 'n'>): number {
+  return n ?? 1;
+}
 
 /** Follows the chunks of one choice, and gives out what becomes of them. */
 type Follow = (chunks: readonly ChatChunk[]) => readonly ChatChunk[];

@@ -2,6 +2,7 @@ import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { createAccumulator } from '../../schemas/accumulate.ts';
+import { choicesOf } from '../../schemas/by-choice.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type {
   ChatChunk,
@@ -13,7 +14,7 @@ import type {
   Wire,
 } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
-import { choicesOf, isMeaningful } from '../meter.ts';
+import { isMeaningful } from '../meter.ts';
 import { isReturnedSeal, type Sealer } from './seal.ts';
 import {
   isOpaque,
