@@ -365,18 +365,27 @@ export async function createApp(options: AppOptions): Promise<App> {
         done();
       });
       const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
-      createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, envelopes });
+      const samplerOffValues = () => served().config.compatibility.sampler_off_values;
+      createChatCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, envelopes, samplerOffValues });
       countMessageTokens(api, { inference, clock, envelopes });
       createMessage(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, envelopes });
-      createResponse(api, { inference, clock, envelopes, stored, heartbeat_first_ms, heartbeat_ms });
+      createResponse(api, {
+        inference,
+        clock,
+        envelopes,
+        stored,
+        heartbeat_first_ms,
+        heartbeat_ms,
+        samplerOffValues,
+      });
       getResponse(api, { stored });
       deleteResponse(api, { stored });
       listInputItems(api, { stored });
-      createCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms });
+      createCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, samplerOffValues });
       createEmbeddings(api, { inference, tokenizer, clock });
       createTranscription(api, { inference, clock });
       listEmbeddingModels(api, { listings, statistics: shownStatistics, now: clock.now_ms });
-      explainRoute(api, { inference, recorder, clock });
+      explainRoute(api, { inference, recorder, clock, samplerOffValues });
       getGenerationContent(api, { contents });
       getGeneration(api, { generations: { find: findGeneration } });
       listModels(api, { listings, site: config.auth, statistics: shownStatistics, now: clock.now_ms });

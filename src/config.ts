@@ -82,7 +82,7 @@ export interface Config {
     hedge: boolean;
     hedge_share_max: number;
   };
-  /** How answers look where official clients read another form than the API has. */
+  /** Where this gateway differs from the API for the sake of clients that expect something else. */
   compatibility: CompatibilityConfig;
   auth: AuthConfig;
   /** Whether API keys may make authorization codes for applications. */

@@ -62,6 +62,8 @@ export const limits = {
   pipelined_requests_max: 32,
   /** An idle connection is kept for so long: longer than balancers keep theirs. */
   client_idle_ms_max: 72_000,
+  /** A packed body is unpacked in pieces of so much. */
+  inflated_chunk_bytes: 16 * 1024,
   /** Of one address this part of them; setting `http.connections_per_address_max`. */
   connections_address_divisor: 4,
   /** Files and sockets that are kept for the store, the journal and the catalog when connections are counted. */
@@ -74,6 +76,21 @@ export const limits = {
   item_parts_max: 10_000,
   input_parts_max: 50_000,
   models_max: 32,
+  /** How often local servers are asked for their models, and what of an answer is read. */
+  local_models_every_ms: 60_000,
+  local_models_ms_max: 2_000,
+  local_models_bytes_max: 1024 * 1024,
+  local_models_max: 500,
+  local_model_name_chars_max: 200,
+  /** What `gateway/auto` spends at most where nobody has said what it chooses among: 3 and 15 USD per million tokens. */
+  built_in_prompt_pico_max: 3_000_000,
+  built_in_completion_pico_max: 15_000_000,
+  /** A name that is no model's is compared with so many ids, if it is not longer than that, and up to so many letters apart. */
+  near_models_max: 5_000,
+  near_name_chars_max: 100,
+  near_distance_max: 3,
+  /** Of the providers that would serve a model so many are named. */
+  unserved_providers_shown: 3,
   /** Prompts of one legacy completion; each is a call of its own. */
   completion_prompts_max: 64,
   completion_prompts_at_once: 8,
@@ -83,9 +100,9 @@ export const limits = {
   schema_levels_max: 100,
   /** What is put into one schema in place of its references. */
   schema_expanded_chars_max: 256 * 1024,
-  stop_sequences_max: 4,
-  /** Of the Messages API, which takes more of them. */
-  messages_stop_sequences_max: 100,
+  /** Answers to one request (`n`), as OpenAI's API has it. */
+  choices_max: 128,
+  stop_sequences_max: 100,
   tools_max: 1_024,
   /** Of a function in the chat API; others take longer ones. */
   function_name_chars_max: 64,

@@ -71,6 +71,22 @@ const tools: ChatRequest['tools'] = [{ type: 'function', function: { name: 'look
 
 describe('what servers refuse that OpenAI takes', () => {
   test.each([
+    ['openai', 4],
+    ['groq', 4],
+    ['deepseek', 16],
+    ['mistral', 100],
+    ['vllm', 100],
+  ])('%s takes up to %d stop sequences: of more the first go, with a report', (slug, most) => {
+    const { encode } = provider(slug);
+    const stop = Array.from({ length: 100 }, (_, at) => `end ${at}`);
+    const { body, report } = encode({ ...HELLO, stop });
+    expect(body['stop']).toEqual(stop.slice(0, most));
+    expect(report).toEqual(
+      most === 100 ? [] : [{ kind: 'clamped', field: 'stop', reason: `${slug} takes at most ${most} sequences` }],
+    );
+  });
+
+  test.each([
     ['mistral', 1.5],
     ['z-ai', 1],
     ['moonshotai', 1],

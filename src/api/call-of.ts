@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { GatewayError } from '../errors.ts';
+import { GatewayError, invalidField } from '../errors.ts';
 import { asksByPublicName, headerOf } from '../http/aliases.ts';
 import { claimOf } from '../http/bounded-bodies.ts';
 import { type Attribution, type Call, type Clock, createCancellation } from '../inference/call.ts';
@@ -11,6 +11,7 @@ import { contentsOf, noteContents } from '../schemas/contents.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { toNano, toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
+import './sampler-off-values.ts';
 import { checkArguments } from './tool-arguments.ts';
 
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789');
@@ -75,6 +76,15 @@ function noteRecord({ log_facts }: FastifyRequest, record: GenerationRecord | un
 
 const sumOf = (before: unknown, more: number): number => (typeof before === 'number' ? before + more : more);
 
+/** A preset stands for fields that nobody here knows: without them the answer would be another one. */
+function refusePreset(body: unknown): void {
+  if (typeof body !== 'object' || body === null || !('preset' in body) || body.preset == null) return;
+  throw invalidField(
+    'preset',
+    'is not supported: there are no presets; send the fields of the preset with the request',
+  );
+}
+
 /** What every inference operation makes of its HTTP request once the body is in the inner language. */
 export function callOf(
   request: FastifyRequest,
@@ -84,6 +94,7 @@ export function callOf(
 ): Call {
   const { principal } = request;
   if (principal === undefined) throw new GatewayError(401, 'Missing Authentication header');
+  refusePreset(request.body);
   const { headers } = request.raw;
   const session = headerOf(headers, 'x-session-id');
   if (session !== undefined && body.session_id === undefined) {
@@ -109,5 +120,6 @@ export function callOf(
     ...(wants_metadata && asksByPublicName(headers) ? { wants_public_metadata: true } : {}),
     stages: [],
     settled: (record) => noteRecord(request, record),
+    changes: request.body_changes,
   };
 }

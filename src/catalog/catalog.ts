@@ -64,6 +64,10 @@ export interface CatalogSources {
   created_default: number;
   /** Facts about a model that its name tells a dialect; they stand over the provider's quirks. */
   modelQuirks?: (dialect: Wire, upstream_model: string) => Quirks;
+  /** Ids of models that local servers say they have. Absent: none. */
+  discovered?: readonly string[];
+  /** See `Catalog.unserved`. Absent: nothing is known of such. */
+  unserved?: (id: string) => string | undefined;
 }
 
 /** What can be called: models and their endpoints at the providers that are on. Never changes once built. */
@@ -76,6 +80,8 @@ export interface Catalog {
   /** By slug or display name, in any case. */
   provider(slugOrName: string): Provider | undefined;
   providers(): readonly Provider[];
+  /** How a model is turned on that is known, and that no provider which is on serves; undefined for any other name. */
+  unserved(id: string): string | undefined;
   /** The same at the prices that are in force then, with who has expired; the same object as long as none of that changes. */
   at(now_ms: number): Catalog;
 }
@@ -95,6 +101,10 @@ export function buildCatalog(sources: CatalogSources): Catalog {
     const model = mergeModel(id, bundled.get(id), declared.get(id), { ...sources, providers, byUpstream });
     if (model.endpoints.length > 0) models.push(model);
   }
+  for (const id of sources.discovered ?? []) {
+    const model = models.some((one) => one.id === id) ? undefined : anyModel(id, providers, sources.created_default);
+    if (model !== undefined) models.push({ ...model, is_discovered: true });
+  }
   models.sort((a, b) => b.created - a.created || (a.id < b.id ? -1 : 1));
 
   const byName = new Map<string, Provider>();
@@ -113,6 +123,7 @@ export function buildCatalog(sources: CatalogSources): Catalog {
       // Endpoints name their provider as it is known; clients do in letters of any case.
       provider: (slugOrName) => byName.get(slugOrName) ?? byName.get(slugOrName.toLowerCase()),
       providers: () => sources.providers,
+      unserved: (id) => sources.unserved?.(id),
     };
   };
   return dated(models, among);

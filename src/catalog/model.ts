@@ -36,6 +36,8 @@ export interface DatedPrices extends EndpointPrices {
 
 /** What a client names: `author/slug`. */
 export interface Model {
+  /** A local server lists it; nothing else is known of it. */
+  is_discovered?: true;
   id: string;
   /** Never changes, also when `id` comes to mean a newer version. */
   canonical_slug: string;

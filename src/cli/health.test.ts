@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
-import { runHealth } from './health.ts';
+import { healthCommand } from './health.ts';
 
 let server: Server | undefined;
 afterEach(() => {
@@ -28,7 +28,7 @@ async function health(args: string[], environment: Record<string, string>) {
   for (const stream of [process.stdout, process.stderr]) {
     vi.spyOn(stream, 'write').mockImplementation((text) => written.push(String(text)) > 0);
   }
-  return { code: await runHealth(args, environment), text: written.join('') };
+  return { code: await healthCommand.run(args, environment), text: written.join('') };
 }
 
 test.each(['127.0.0.1', '0.0.0.0', 'localhost'])(
@@ -59,5 +59,5 @@ test('where none answers it gives 1 and says where it asked, and asks no proxy',
 });
 
 test('a port that is any port cannot be asked', async () => {
-  await expect(runHealth([], { GATEWAY_PORT: '0' })).rejects.toThrow('GATEWAY_PORT is 0, so the port is not known');
+  await expect(healthCommand.run([], { GATEWAY_PORT: '0' })).rejects.toThrow('GATEWAY_PORT is 0, so the port is not known');
 });

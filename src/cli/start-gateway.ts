@@ -21,8 +21,10 @@ import { prepareDataDir, secretOf } from './data-dir.ts';
 import { closeDataDir } from './data-dir-modes.ts';
 import { exampleModel } from './example-model.ts';
 import { type FirstKeys, firstHome, firstKeys } from './first-start.ts';
+import { followLocalModels } from './local-models.ts';
 import { type Reloaded, takeOver } from './reload.ts';
 import { systemClock } from './system-clock.ts';
+import { unservedModels } from './unserved-models.ts';
 import { unservedNames } from './unserved-names.ts';
 import { addSandbox, withSandbox } from './with-sandbox.ts';
 import { databaseOf } from './with-store.ts';
@@ -82,24 +84,32 @@ function urlOf(address: ReturnType<Server['addresses']>[number] | undefined, con
 }
 
 /** The catalog of a configuration; models bring what their names tell about them. */
-export function catalogOf(config: Config, providers = config.providers): Catalog {
+export function catalogOf(
+  config: Config,
+  providers = config.providers,
+  bundled = readBundledCatalog(),
+  more: Pick<Parameters<typeof buildCatalog>[0], 'unserved' | 'discovered'> = {},
+): Catalog {
   return buildCatalog({
-    bundled: readBundledCatalog(),
+    bundled,
     config,
     providers,
     created_default: config.loaded_at,
     modelQuirks,
+    ...more,
   });
 }
 
-/** What a configuration serves. */
-function servedOf(config: Config): Served {
+/** What a configuration serves, with the models that local servers have. */
+function servedOf(config: Config, discovered: readonly string[]): Served {
   let whole: Catalog | undefined;
+  const bundled = readBundledCatalog();
+  const more = { unserved: unservedModels(config, bundled), discovered };
   return {
     config,
-    catalog: catalogOf(config),
+    catalog: catalogOf(config, config.providers, bundled, more),
     wholeCatalog() {
-      whole ??= catalogOf(config, [...config.providers, ...config.providers_own_only]);
+      whole ??= catalogOf(config, [...config.providers, ...config.providers_own_only], bundled, more);
       return whole;
     },
   };
@@ -189,9 +199,10 @@ async function build(
     onReturn: () => log.info('change feed connected again; key cache in use'),
   });
   opened.defer(() => changes.stop());
-  let served = servedOf(config);
   const services = createServices(config.proxies);
   opened.defer(() => services.close());
+  let discovered: readonly string[] = [];
+  let served = servedOf(config, discovered);
   const store = ledgerStore(database.queries, database.engine);
   const recorder = await startRecorder({
     data_dir: config.data_dir,
@@ -228,6 +239,15 @@ async function build(
     metrics_source: options.metrics_source ?? own,
   });
   opened.defer(() => app.drain());
+  const local = followLocalModels({
+    providers: () => served.config.providers,
+    log,
+    onChange(ids) {
+      discovered = ids;
+      served = servedOf(served.config, ids);
+    },
+  });
+  opened.defer(() => local.stop());
   return {
     app,
     config,
@@ -236,7 +256,7 @@ async function build(
     replace(next) {
       const adapted = sandbox === undefined ? next : addSandbox(next, sandbox.url);
       const taken = takeOver(served.config, adapted);
-      const made = servedOf(taken.config);
+      const made = servedOf(taken.config, discovered);
       const changes = catalogChanges(served.catalog, made.catalog);
       const known = unservedNames(served.config, served.catalog);
       const unserved = unservedNames(made.config, made.catalog).filter((warning) => !known.includes(warning));

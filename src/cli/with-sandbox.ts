@@ -24,7 +24,11 @@ export function addSandbox(config: Config, url: string): Config {
   return {
     ...config,
     plugins: searchedBySandbox(config, url),
-    providers: [...config.providers, ...on.filter(({ slug }) => slug.startsWith('sandbox'))],
+    routing: { ...config.routing, sandbox_models: config.providers.length > 0 ? undefined : ['sandbox/echo'] },
+    providers: [
+      ...config.providers,
+      ...on.flatMap((one) => (one.slug.startsWith('sandbox') ? { ...one, is_sandbox: true as const } : [])),
+    ],
     models: [...config.models, ...declaredModels(file, slugs, true).filter(({ id }) => !own.has(id))],
   };
 }

@@ -58,6 +58,13 @@ const QuirksSection = Type.Object(
     system_role: Type.Optional(oneOf(['system', 'developer', 'user'])),
     plain_text: Type.Optional(flag),
     tool_properties: Type.Optional(flag),
+    stop_sequences_max: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.stop_sequences_max,
+        description: `a whole number from 1 to ${limits.stop_sequences_max}`,
+      }),
+    ),
     temperature_max: Type.Optional(Type.Number({ minimum: 0, maximum: 2, description: 'a number from 0 to 2' })),
     no_stream_usage: Type.Optional(flag),
     refused_parameters: Type.Optional(names('a list of parameter names')),
@@ -636,8 +643,11 @@ export const ConfigFile = Type.Object(
     ),
     compatibility: Type.Optional(
       Type.Object(
-        { endpoint_status: Type.Optional(oneOf(['string', 'integer'])) },
-        { ...strict, description: 'an object with endpoint_status' },
+        {
+          endpoint_status: Type.Optional(oneOf(['string', 'integer'])),
+          sampler_off_values: Type.Optional(oneOf(['refuse', 'ignore'])),
+        },
+        { ...strict, description: 'an object with endpoint_status and sampler_off_values' },
       ),
     ),
     media: Type.Optional(

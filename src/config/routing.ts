@@ -6,6 +6,8 @@ export interface RoutingConfig {
   auto_models: readonly string[] | undefined;
   /** Of `gateway/free`. */
   free_models: readonly string[] | 'all' | undefined;
+  /** What `gateway/auto` chooses among where nothing is set up and there is the sandbox alone. */
+  sandbox_models?: readonly string[] | undefined;
   users: ReadonlyMap<string, { default_text_model?: string | undefined; default_provider_sort?: string | undefined }>;
 }
 

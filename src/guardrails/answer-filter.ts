@@ -1,4 +1,5 @@
 import { joinReasoning } from '../schemas/accumulate.ts';
+import { ByChoice, followed, ofChoice } from '../schemas/by-choice.ts';
 import type {
   Annotation,
   ChatChunk,
@@ -63,9 +64,24 @@ const RAW_ANNOTATION = 'response.output_text.annotation.added';
 /**
  * Makes the filter of one answer. Each text is one, over all its chunks and blocks: content, refusal, reasoning, transcript,
  * the arguments of each call. A text is held back where it might become a match; what belongs behind it waits with it, what
- * is of other blocks does not. A block of another kind ends a text whose own block is closed.
+ * is of other blocks does not. A block of another kind ends a text whose own block is closed. Each of several choices is looked at by
+ * itself; what ends one of them ends the answer.
  */
-export function createAnswerFilter(options: AnswerFilterOptions): AnswerFilter {
+export function createAnswerFilter(options: AnswerFilterOptions, choices = 1): AnswerFilter {
+  if (choices === 1) return createChoiceFilter(options);
+  const filters = new ByChoice(() => createChoiceFilter(options));
+  const each = (rest: (filter: AnswerFilter) => ChatChunk[]) =>
+    filters.all().flatMap((filter, choice) => ofChoice(choice, rest(filter)));
+  return {
+    take: (chunks) => followed(chunks, (choice) => (of_choice) => filters.of(choice).take(of_choice)),
+    reopen: () => each((filter) => filter.reopen()),
+    end: () => each((filter) => filter.end()),
+    hasEnded: () => filters.all().some((filter) => filter.hasEnded()),
+    hasChanged: () => filters.all().some((filter) => filter.hasChanged()),
+  };
+}
+
+function createChoiceFilter(options: AnswerFilterOptions): AnswerFilter {
   const { written } = options.finder;
   const first = createOneFilter(options);
   if (!options.content_is_json || written === undefined) return first;

@@ -1,4 +1,5 @@
-import { pipeline, Transform } from 'node:stream';
+import { pipeline, type Readable, Transform } from 'node:stream';
+import { createGunzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -70,12 +71,32 @@ function whenTaken(take: () => Promise<void> | undefined, done: (error?: Error) 
   }
 }
 
-/** Refuses what is not read as it is sent: JSON is UTF-8 (RFC 8259, section 8.1), and nothing is unpacked. */
-function refuseCoding({ headers }: FastifyRequest['raw']): void {
-  const coding = headers['content-encoding'];
-  if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
-    throw new GatewayError(400, `content-encoding ${coding} is not supported; send the body as it is`);
-  }
+/** Whether a body is packed: as gzip, once, and as JSON of one who has shown a key. Throws a 400 for any other coding. */
+function isPacked({ raw: { headers }, principal }: FastifyRequest): boolean {
+  const coding = headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
+  if (coding === 'identity') return false;
+  if (principal !== undefined && coding === 'gzip' && headers['content-type']?.startsWith('application/json'))
+    return true;
+  const why = coding === 'gzip' ? 'is for bodies of JSON, with a key' : 'is not supported';
+  throw new GatewayError(400, `content-encoding ${coding} ${why}; send the body as it is`);
+}
+
+/** What a packed body holds, as it comes, through what counts it. Where that is refused the rest is read and dropped: a client that is still sending would not see why. */
+function unpacked(payload: Readable, into: Transform): Transform {
+  const gunzip = createGunzip({ chunkSize: limits.inflated_chunk_bytes });
+  const stop = (error?: Error) => {
+    payload.unpipe(gunzip);
+    payload.resume();
+    gunzip.destroy();
+    if (!into.destroyed) into.destroy(error);
+  };
+  gunzip.on('error', () => stop(new GatewayError(400, 'The request body is not valid gzip')));
+  payload.once('error', stop);
+  payload.once('close', () => {
+    if (!payload.readableEnded) stop(new GatewayError(400, 'The request body broke off'));
+  });
+  into.once('error', () => stop());
+  return payload.pipe(gunzip).pipe(into);
 }
 
 function readJson(server: Server): void {
@@ -109,8 +130,9 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
       done(null, payload);
       return;
     }
+    let is_packed: boolean;
     try {
-      refuseCoding(request.raw);
+      is_packed = isPacked(request);
     } catch (error) {
       done(error as Error);
       return;
@@ -123,16 +145,24 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
     }
     // Whoever has left already, while its key was asked for, is not heard of again.
     if (reply.raw.destroyed) claim.release();
-    const first_bytes = length ?? Math.min(limits.counted_bytes_step, bytes_max);
+    const first_bytes = (is_packed ? undefined : length) ?? Math.min(limits.counted_bytes_step, bytes_max);
+    const { headers } = request.raw;
+    if (is_packed) {
+      // Both are of what was sent, and the body is not that any more.
+      delete headers['content-encoding'];
+      delete headers['content-length'];
+    }
+    const read = () => {
+      if (is_packed) return unpacked(payload, counted(claim, first_bytes, bytes_max));
+      return length === undefined
+        ? pipeline(payload, counted(claim, first_bytes, bytes_max), () => undefined)
+        : payload;
+    };
     whenTaken(
       () => claim.take(limits.request_bytes + first_bytes * limits.body_copies),
       (error) => {
         if (error !== undefined) done(error);
-        else
-          done(
-            null,
-            length === undefined ? pipeline(payload, counted(claim, first_bytes, bytes_max), () => undefined) : payload,
-          );
+        else done(null, read());
       },
     );
   });

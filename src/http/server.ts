@@ -20,6 +20,7 @@ import { boundBodies, releaseClaim } from './bounded-bodies.ts';
 import { answerClientError, continueLate, continueWithoutBody, isBodyWithheld } from './connection.ts';
 import { boundConnections, type ConnectionBounds, type ConnectionExcess, type Connections } from './connections.ts';
 import { answerBrowsers } from './cors.ts';
+import { assumeJson, credentialOf } from './credential.ts';
 import { type ErrorSkin, sendError } from './error-envelope.ts';
 import { HttpServer } from './http-server.ts';
 import { createKnownRoutes } from './known-routes.ts';
@@ -109,17 +110,6 @@ export interface ServerOptions {
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
 
-/** The secret of a request: a bearer token, or the header that Anthropic-style clients send. */
-function credentialOf(request: IncomingMessage): string | undefined {
-  const { authorization } = request.headers;
-  if (authorization !== undefined) {
-    const match = /^bearer +(\S+) *$/i.exec(authorization);
-    if (match) return match[1];
-  }
-  const key = request.headers['x-api-key'];
-  return typeof key === 'string' && key !== '' ? key : undefined;
-}
-
 function allow(access: 'key' | 'management', principal: Principal): void {
   if (access === 'management' && principal.kind !== 'management') {
     throw new GatewayError(403, 'Only management keys can perform this operation');
@@ -171,7 +161,6 @@ function identify(
     done();
     return;
   }
-  const secret = credentialOf(request.raw);
   const refuse = (error: unknown) => {
     const ignored = access === 'public' && error instanceof GatewayError && error.status === 401;
     done(ignored ? undefined : (error as Error));
@@ -181,13 +170,12 @@ function identify(
     if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
     if (access === 'key' || access === 'management') allow(access, principal);
     if (access === 'management') limitManagement?.(principal.key_hash ?? 'environment');
+    assumeJson(request.raw);
     done();
   };
-  if (secret === undefined) {
-    refuse(new GatewayError(401, 'Missing Authentication header'));
-    return;
-  }
   try {
+    const secret = credentialOf(request.raw);
+    if (secret === undefined) throw new GatewayError(401, 'Missing Authentication header');
     request.store_wait = storeWait?.();
     const found = authenticate(secret, request.store_wait);
     if (found instanceof Promise) found.then(accept).catch(refuse);

@@ -6,6 +6,7 @@ import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { BudgetMode } from '../schemas/budget.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { toNano } from '../schemas/money.ts';
 import type { Call } from './call.ts';
@@ -30,6 +31,8 @@ export interface Grant {
   output_tokens: number;
   /** The output that the money set aside pays for: less than the bound only where it is set aside a slice at a time. */
   paid_tokens: number;
+  /** How many answers it gives, each within the bound. */
+  choices: number;
   mode: BudgetMode;
 }
 
@@ -163,6 +166,7 @@ export function createAdmission({
   function admitPrepared<P extends Prepared>(asking: Asking<P>, prepared: P): Admitted<P> | Promise<Admitted<P>> {
     const { call, hold: held, measure } = asking;
     const mode = call.principal.budget_mode ?? rules.budgets;
+    const choices = choicesOf(call.request);
     const output_tokens = boundOf(prepared);
     const measured = measure(prepared, output_tokens, mode);
     // What is not streamed cannot be cut, so that it is paid for in one piece.
@@ -176,7 +180,11 @@ export function createAdmission({
     if (hold instanceof Promise || hold.granted_nano < ask.full_nano) {
       return admitLess(asking, terms, { prepared, measured, hold, ask });
     }
-    return { prepared, hold, grant: { exposure: measured.exposure, output_tokens, paid_tokens: full_tokens, mode } };
+    return {
+      prepared,
+      hold,
+      grant: { exposure: measured.exposure, output_tokens, paid_tokens: full_tokens, choices, mode },
+    };
   }
 
   /** What is not there at once: once it has come, or as far as it goes, or by a better count. */
@@ -209,7 +217,7 @@ export function createAdmission({
     }
     const is_full = hold.granted_nano >= ask.full_nano;
     const paid_tokens = is_full ? full_tokens : outputFor(exposure, hold.granted_nano);
-    const grant = { exposure, output_tokens, paid_tokens, mode };
+    const grant = { exposure, output_tokens, paid_tokens, choices: choicesOf(asking.call.request), mode };
     if (is_full || is_sliced) return { prepared: asked.prepared, hold, grant };
     const lowered = await asking.prepare({ default_tokens: rules.default_output_tokens, paid_tokens });
     return { prepared: lowered, hold, grant: { ...grant, output_tokens: paid_tokens } };
@@ -268,6 +276,7 @@ export function createAdmission({
       if (budgets.length === 0) return admitFree(prepare(), hold);
       const mode = call.principal.budget_mode ?? rules.budgets;
       const prepared = await prepare({ default_tokens: rules.default_output_tokens });
+      const choices = choicesOf(call.request);
       const output_tokens = boundOf(prepared);
       const { exposure, least_tokens } = measure(prepared, output_tokens, mode);
       const terms: Terms = {
@@ -284,18 +293,19 @@ export function createAdmission({
       const { store_wait: _, ...ask } = askOf({ ...asking, is_byok: false }, terms, exposure);
       if (!recorder.reserveNow(ask, hold)) return undefined;
       if (hold.granted_nano >= ask.full_nano) {
-        return { prepared, hold, grant: { exposure, output_tokens, paid_tokens: output_tokens, mode } };
+        return { prepared, hold, grant: { exposure, output_tokens, paid_tokens: output_tokens, choices, mode } };
       }
       const paid_tokens = outputFor(exposure, hold.granted_nano);
       const lowered = await prepare({ default_tokens: rules.default_output_tokens, paid_tokens });
-      return { prepared: lowered, hold, grant: { exposure, output_tokens: paid_tokens, paid_tokens, mode } };
+      return { prepared: lowered, hold, grant: { exposure, output_tokens: paid_tokens, paid_tokens, choices, mode } };
     },
 
     cutReason({ hold, grant, meter }) {
       // Its end has come by itself.
-      if (meter.finish_reason !== null) return undefined;
-      const tokens = meter.outputTokens();
-      const { output_tokens, paid_tokens } = grant;
+      if (meter.open_choices.length === 0) return undefined;
+      const { output_tokens, paid_tokens, choices } = grant;
+      // Of each answer, where there are several: what is set aside for one pays as well for another.
+      const tokens = Math.ceil(meter.outputTokens() / choices);
       if (tokens > output_tokens * limits.overrun_factor_max + limits.overrun_tokens_max) {
         return `the provider did not keep to the output bound of ${output_tokens} tokens`;
       }

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
-import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
+import type { ChatChunk, ChatCompletion, ChatRequest, Choice } from '../schemas/inner.ts';
 import { answerLevels, type StructureBounds, structureBreach } from '../schemas/json-structure.ts';
 
 /** What of an answer is counted, in the words of its failure. */
@@ -83,7 +83,15 @@ function beyond(part: Part, count: number): UpstreamError | undefined {
 }
 
 /** Why a whole answer has too many parts; undefined: it has not. */
-export function partsBeyond({ choices: [{ message }] }: ChatCompletion): UpstreamError | undefined {
+export function partsBeyond({ choices }: ChatCompletion): UpstreamError | undefined {
+  for (const choice of choices) {
+    const failure = beyondIn(choice);
+    if (failure !== undefined) return failure;
+  }
+  return undefined;
+}
+
+function beyondIn({ message }: Choice): UpstreamError | undefined {
   const { content, tool_calls, annotations, reasoning_details, images, ext } = message;
   const texts = Array.isArray(content) ? content.length : 0;
   return (

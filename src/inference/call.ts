@@ -1,6 +1,7 @@
 import type { Principal } from '../http/principal.ts';
 import type { StoreWait } from '../http/store-wait.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
+import type { Report } from '../providers/dialect.ts';
 import type { Room } from '../providers/room.ts';
 import type { Candidate } from '../routing/candidate.ts';
 import type { ChatCompletion, ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
@@ -116,6 +117,8 @@ export interface Call {
   store_wait?: StoreWait | undefined;
   /** Where what is read for it is counted. Absent: nowhere. */
   room?: Room | undefined;
+  /** What was changed of its body when it came. Absent: nothing. */
+  changes?: readonly Report[] | undefined;
   /** Why an endpoint is not what this call is for. Absent: all are. */
   refuses?: (candidate: Candidate) => string | undefined;
   /** How its client calls a field of the inner language. Absent: by the same name. */

@@ -1,6 +1,7 @@
 import { type Media, UpstreamError } from '../providers/dialect.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatCompletion, ChatRequest, ChoiceError, TokenClasses } from '../schemas/inner.ts';
 import type { Measure } from './admission.ts';
 import { requireFewParts } from './answer-bounds.ts';
@@ -158,7 +159,7 @@ abstract class ChatTries {
 class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCompletion> {
   async send(prepared: PreparedAttempt): Promise<MeteredCompletion> {
     this.echo(prepared);
-    const meter = createMeter();
+    const meter = createMeter(choicesOf(prepared.request));
     try {
       const context = this.parts.contextOf(this.session);
       return await attemptWhole(prepared, context, (completion) => meteredCompletion(completion, meter));
@@ -174,7 +175,7 @@ class StreamedAttempts extends ChatTries implements Work<PreparedAttempt, Metere
 
   async send(prepared: PreparedAttempt, cancellation?: Cancellation): Promise<MeteredStream> {
     this.echo(prepared);
-    const meter = createMeter();
+    const meter = createMeter(choicesOf(prepared.request));
     try {
       const stream = await attemptStream(prepared, this.parts.contextOf(this.session, cancellation), meter);
       return meteredStream(stream, meter);

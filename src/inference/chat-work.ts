@@ -1,3 +1,4 @@
+import type { Model } from '../catalog/model.ts';
 import { GatewayError, invalidField } from '../errors.ts';
 import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
 import { inlinesMedia, leftAddress, webMedia, withInlineMedia } from '../providers/media-addresses.ts';
@@ -12,9 +13,9 @@ import { defaultModel, type RoutingRules } from './caller-defaults.ts';
 import type { SpendBound } from './fit-request.ts';
 import { ConversationHome } from './homes.ts';
 import { leftOut } from './left-out.ts';
-import { requestedModels } from './requested-models.ts';
+import { type ModelSource, requestedModels } from './requested-models.ts';
 import { carriesState, issuerOf, type Recalled, type TurnStates } from './state/states.ts';
-import { type Suited, type Wanted, wireOf } from './steps.ts';
+import { restrictionOf, type Suited, type Wanted, wireOf } from './steps.ts';
 
 export interface ChatWorkOptions {
   dialect(wire: Wire): ChatDialect | undefined;
@@ -83,6 +84,17 @@ function refuseAddress({ encoded, candidate }: PreparedAttempt): void {
   throw invalidField(left.field, rule);
 }
 
+/** Whether the guardrails of a caller leave an endpoint of a model; undefined where none of them leaves anything out. */
+function allowedBy(call: Call, catalog: ModelSource): ((model: Model) => boolean) | undefined {
+  const restricts = restrictionOf(call.principal);
+  if (restricts === undefined) return undefined;
+  return (model) =>
+    model.endpoints.some((endpoint) => {
+      const provider = catalog.provider(endpoint.provider);
+      return provider !== undefined && restricts({ model, provider, endpoint }) === undefined;
+    });
+}
+
 export function createChatWork(options: ChatWorkOptions): ChatWork {
   const { dialect, states, stickiness, clock, chance } = options;
 
@@ -102,7 +114,14 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
     return {
       home,
       models: (catalog) =>
-        requestedModels(call.request, { catalog, default_model, routers, draw: chance, home: homeAt }),
+        requestedModels(call.request, {
+          catalog,
+          default_model,
+          routers,
+          draw: chance,
+          home: homeAt,
+          allows: allowedBy(call, catalog),
+        }),
       refuses: call.refuses,
       recall,
     };

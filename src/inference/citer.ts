@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
 import { countCodePoints } from '../providers/slot.ts';
+import { ByChoice, followed } from '../schemas/by-choice.ts';
 import type { ChatChunk, UrlCitation } from '../schemas/inner.ts';
 import type { Source } from './server-tools.ts';
 
@@ -84,9 +85,15 @@ export interface Citer {
 /**
  * Makes the citer of one answer. `sources` may grow while the answer does. A markdown link or a bare address of a source is a
  * citation, with its place in the joined text in code points; where the whole answer cites nothing, all sources are told at its
- * end, without a place. What a provider cites by itself stays, in its place in the joined text.
+ * end, without a place. What a provider cites by itself stays, in its place in the joined text. Each of several choices has its own.
  */
-export function createCiter(sources: readonly Source[]): Citer {
+export function createCiter(sources: readonly Source[], choices = 1): Citer {
+  if (choices === 1) return createChoiceCiter(sources);
+  const citers = new ByChoice(() => createChoiceCiter(sources));
+  return { add: (chunks) => followed(chunks, (choice) => (of_choice) => citers.of(choice).add(of_choice)) };
+}
+
+function createChoiceCiter(sources: readonly Source[]): Citer {
   const known = new Map<string, Source>();
   /** Code points of all blocks before the one that grows, and how many of them were told before the step under way. */
   let before = 0;

@@ -1,6 +1,7 @@
 import type { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import type { ChatChunk, ChatCompletion, ChatRequest, Message } from '../schemas/inner.ts';
+import { ByChoice } from '../schemas/by-choice.ts';
+import type { ChatChunk, ChatCompletion, ChatRequest, Choice, Message } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { LoggedContent, LoggedError, LoggedOutput } from '../schemas/logged-content.ts';
 import { Copier, isObject, mediaText, REMAINDER } from './content-copy.ts';
@@ -56,9 +57,29 @@ function requestOf(copier: Copier, request: ChatRequest, said: JsonObject | unde
   return { ...fieldsOf(copier, request, said), messages: messages.reverse() };
 }
 
-/** Gathers what an answer says, up to a length. */
+const paragraphs = (a: string | null, b: string | null) => (a === null ? b : b === null ? a : `${a}\n\n${b}`);
+
+/** What two choices of one answer say, as one: texts apart by a blank line. */
+function together(a: LoggedOutput, b: LoggedOutput): LoggedOutput {
+  const refusal = paragraphs(a.refusal ?? null, b.refusal ?? null);
+  const tool_calls = [...(a.tool_calls ?? []), ...(b.tool_calls ?? [])];
+  const media = [...(a.media ?? []), ...(b.media ?? [])];
+  return {
+    ...b,
+    ...a,
+    completion: paragraphs(a.completion, b.completion),
+    reasoning: paragraphs(a.reasoning, b.reasoning),
+    ...(refusal === null ? {} : { refusal }),
+    ...(tool_calls.length === 0 ? {} : { tool_calls }),
+    ...(media.length === 0 ? {} : { media }),
+  };
+}
+
+/** Gathers what an answer says, all its choices together, up to a length. */
 export class OutputText {
-  readonly #copier = new Copier(limits.logged_output_chars_max);
+  readonly #copier: Copier;
+  /** Of the choices after the first. */
+  readonly #others = new ByChoice(() => new OutputText(this.#copier));
   #content = '';
   #reasoning = '';
   #refusal = '';
@@ -69,12 +90,21 @@ export class OutputText {
   /** What the upstream said of its failure inside its answer. */
   error: LoggedError | undefined;
 
+  constructor(copier = new Copier(limits.logged_output_chars_max)) {
+    this.#copier = copier;
+  }
+
   isCut(): boolean {
     return this.#copier.is_cut;
   }
 
   chunks(chunks: readonly ChatChunk[]): void {
-    for (const { delta, finish_reason } of chunks) {
+    for (const chunk of chunks) {
+      if (chunk.choice) {
+        this.#others.of(chunk.choice - 1).chunks([{ ...chunk, choice: 0 }]);
+        continue;
+      }
+      const { delta, finish_reason } = chunk;
       if (finish_reason !== undefined) this.#finish_reason = finish_reason;
       if (this.#copier.is_cut) continue;
       if (delta.content != null) this.#say(delta.content);
@@ -92,7 +122,12 @@ export class OutputText {
     }
   }
 
-  whole({ choices: [{ message, finish_reason, error }] }: ChatCompletion): void {
+  whole({ choices: [first, ...others] }: ChatCompletion): void {
+    this.#choice(first);
+    for (const [at, choice] of others.entries()) this.#others.of(at).#choice(choice);
+  }
+
+  #choice({ message, finish_reason, error }: Choice): void {
     const { content, refusal, tool_calls, images, audio } = message;
     const parts = objectsOf(content).map(({ type, text }) => (type === 'text' ? textOf(text) : ''));
     if (content != null) this.#say(typeof content === 'string' ? content : parts.join(''));
@@ -125,6 +160,11 @@ export class OutputText {
   }
 
   result(): LoggedOutput {
+    const others = this.#others.all().map((other) => other.result());
+    return others.length === 0 ? this.#own() : [this.#own(), ...others].reduce(together);
+  }
+
+  #own(): LoggedOutput {
     return {
       completion: this.#has_content ? this.#content : null,
       reasoning: this.#reasoning || null,

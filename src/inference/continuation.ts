@@ -3,6 +3,7 @@ import { UpstreamError } from '../providers/dialect.ts';
 import type { Quirks } from '../providers/provider.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { append } from '../schemas/append.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatChunk, ChatRequest, Delta } from '../schemas/inner.ts';
 
 /** What of a stream has been shown, as long as it is text alone: only then another endpoint can go on with it. */
@@ -74,7 +75,7 @@ export function isContinuable(request: ChatRequest): boolean {
   const makes_more = modalities?.some((kind) => kind !== 'text') === true || audio != null;
   const is_shaped = shapes(rest) || Object.values(provider?.options ?? {}).some(shapes);
   const is_text = format === 'text' && !is_shaped && !makes_more && logprobs !== true;
-  return messages.at(-1)?.role !== 'assistant' && is_text && !thinks;
+  return messages.at(-1)?.role !== 'assistant' && is_text && !thinks && choicesOf(request) === 1;
 }
 
 /** Whether an endpoint goes on with a trailing assistant message; what is not known to, does not. */

@@ -25,6 +25,7 @@ import type { ModelSource } from './requested-models.ts';
 import { sentDataOf, writtenChars } from './sent-data.ts';
 import type { Line, Task, Words } from './task.ts';
 import type { Tokenizer } from './tokenizer.ts';
+import { unknownModel } from './unknown-model.ts';
 import { type Exposure, imageTokens } from './worst-case.ts';
 
 /** Inputs that go in one upstream request. */
@@ -281,7 +282,7 @@ async function send(prepared: PreparedEmbeddings, line: Line): Promise<Vector[]>
 
 function embeddingModel(id: string, catalog: ModelSource): Model {
   const model = catalog.find(id);
-  if (model === undefined) throw new GatewayError(404, `${id} is not a valid model ID`);
+  if (model === undefined) throw unknownModel(id, catalog, { status: 404 });
   if (!makesVectors(model)) throw new GatewayError(404, `${id} is not an embedding model`);
   return model;
 }

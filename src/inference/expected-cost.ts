@@ -2,6 +2,7 @@ import { pricesFor } from '../catalog/price-list.ts';
 import { charge } from '../ledger/charge.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { isPriced } from '../schemas/prices.ts';
 import { inputTokens } from '../schemas/usage.ts';
@@ -12,6 +13,8 @@ import { estimatePrompt } from './meter.ts';
 export interface ExpectedTokens {
   prompt: number;
   completion: number;
+  /** How many answers that is of. */
+  choices: number;
 }
 
 /**
@@ -26,8 +29,9 @@ export function expectedTokens(
   const { max_completion_tokens, max_tokens } = request;
   const most = max_completion_tokens ?? max_tokens ?? limits.expected_completion_tokens;
   return {
+    choices: choicesOf(request),
     prompt: usage === null ? estimatePrompt(request) : inputTokens(usage),
-    completion: Math.min(most, limits.expected_completion_tokens),
+    completion: Math.min(most, limits.expected_completion_tokens) * choicesOf(request),
   };
 }
 
@@ -39,6 +43,6 @@ export function expectedCost(
 ): number | undefined {
   const prices = pricesFor(endpoint, { prompt_tokens: tokens.prompt, service_tier: tier ?? service_tier });
   if (!isPriced(prices)) return undefined;
-  const completion = Math.min(tokens.completion, endpoint.max_completion_tokens ?? tokens.completion);
+  const completion = Math.min(tokens.completion, (endpoint.max_completion_tokens ?? Infinity) * tokens.choices);
   return charge([{ usage: { in_uncached: tokens.prompt, out_text: completion }, prices }]).cost_nano;
 }

@@ -9,6 +9,8 @@ import type { Finder } from '../guardrails/stream-filter.ts';
 import { filterName, filterStages } from '../guardrails/verdict.ts';
 import { METERED } from '../http/metered.ts';
 import { withSources } from '../http/sources.ts';
+import { append } from '../schemas/append.ts';
+import { choicesOf, ends, OpenChoices } from '../schemas/by-choice.ts';
 import type { ChatChunk, ChatCompletion, ChoiceError } from '../schemas/inner.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Prepared } from './admission.ts';
@@ -135,7 +137,9 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
 
   async function* maskedStream(call: Call, set: FilterSet): AsyncGenerator<StreamEvent, void, undefined> {
     const tally = tallyOf(call, set);
-    const filter = createAnswerFilter(tally.options);
+    const choices = choicesOf(call.request);
+    const filter = createAnswerFilter(tally.options, choices);
+    const unfinished = new OpenChoices(choices);
     const quiet = quietFinder(call, set);
     let is_open = false;
     let is_over = false;
@@ -143,8 +147,10 @@ export function createMasked(inner: Inference, { metrics, phone_regions }: Maske
       if (filter.hasEnded() && !is_over) {
         is_over = true;
         const error = refusalTold(tally.ending());
-        chunks.push({ delta: {}, finish_reason: 'content_filter', native_finish_reason: null, error });
-      }
+        for (const chunk of chunks) unfinished.note(chunk);
+        const end: ChatChunk = { delta: {}, finish_reason: 'content_filter', native_finish_reason: null, error };
+        append(chunks, ends(unfinished.open, end));
+      } else if (choices > 1) for (const chunk of chunks) unfinished.note(chunk);
       if (is_over || chunks.some(({ finish_reason }) => finish_reason != null)) tally.tell();
       return chunks;
     };

@@ -1,9 +1,11 @@
 import { estimateTokens, TokenCount } from '../ledger/token-estimate.ts';
 import { limits } from '../limits.ts';
+import { OpenChoices } from '../schemas/by-choice.ts';
 import type {
   ChatChunk,
   ChatCompletion,
   ChatRequest,
+  Choice,
   Delta,
   FinishReason,
   Message,
@@ -23,7 +25,10 @@ export interface Meter {
    * came out was counted.
    */
   readonly is_void: boolean;
+  /** Of the first choice. */
   readonly finish_reason: FinishReason | null;
+  /** The choices that have not ended. */
+  readonly open_choices: readonly number[];
   readonly native_finish_reason: string | null;
   readonly service_tier: string | null;
   readonly upstream_id: string | null;
@@ -129,9 +134,14 @@ function messageTokens(message: Message, part_tokens: number, count: (text: stri
   return tokens;
 }
 
+const FIRST_CHOICE: readonly number[] = [0];
+const NO_CHOICES: readonly number[] = [];
+
 /** A class and not closures: objects with getters made anew for every call are costly in V8, each has a shape of its own. */
 class AnswerMeter implements Meter {
   produced = false;
+  /** Of several choices, those that have not ended. Undefined: there is one. */
+  readonly #open: OpenChoices | undefined;
   finish_reason: FinishReason | null = null;
   native_finish_reason: string | null = null;
   service_tier: string | null = null;
@@ -145,21 +155,42 @@ class AnswerMeter implements Meter {
   #reported: TokenClasses | undefined = undefined;
   /** The answer went on after that was told. */
   #is_outrun = false;
-  /** Arguments of tools, by the index of the call. */
-  #arguments: Map<number, string> | undefined = undefined;
+  /** Arguments of tools, by the choice and the index of the call. */
+  #arguments: Map<string | number, string> | undefined = undefined;
+
+  constructor(choices: number) {
+    this.#open = choices === 1 ? undefined : new OpenChoices(choices);
+  }
+
+  get open_choices(): readonly number[] {
+    if (this.#open !== undefined) return this.#open.open;
+    return this.finish_reason === null ? FIRST_CHOICE : NO_CHOICES;
+  }
 
   chunk(chunk: ChatChunk): void {
-    this.#delta(chunk.delta);
-    if (chunk.finish_reason) this.finish_reason = chunk.finish_reason;
-    if (chunk.native_finish_reason) this.native_finish_reason = chunk.native_finish_reason;
+    this.#delta(chunk.delta, chunk.choice);
+    this.#open?.note(chunk);
+    if (chunk.choice === undefined || chunk.choice === 0) {
+      if (chunk.finish_reason) this.finish_reason = chunk.finish_reason;
+      if (chunk.native_finish_reason) this.native_finish_reason = chunk.native_finish_reason;
+    }
     if (chunk.service_tier) this.service_tier = chunk.service_tier;
     const response = chunk.ext?.response;
     if (response?.requestId !== undefined) this.upstream_id = response.requestId;
     if (response?.usage) this.#report(response.usage);
   }
 
-  completion({ choices: [choice], service_tier, ext }: ChatCompletion): void {
-    const { message } = choice;
+  completion({ choices, service_tier, ext }: ChatCompletion): void {
+    for (const choice of choices) this.#choice(choice);
+    const [first] = choices;
+    this.finish_reason = first.finish_reason;
+    this.native_finish_reason = first.native_finish_reason;
+    this.service_tier = service_tier ?? null;
+    this.upstream_id = ext.requestId ?? null;
+    if (ext.usage) this.#report(ext.usage);
+  }
+
+  #choice({ index, message, finish_reason }: Choice): void {
     const delta: Delta = {
       content: joinText(message.content),
       refusal: message.refusal ?? null,
@@ -172,12 +203,8 @@ class AnswerMeter implements Meter {
     if (message.images) delta.images = message.images;
     if (message.audio) delta.audio = message.audio;
     if (message.annotations?.length) delta.annotations = message.annotations;
-    this.#delta(delta);
-    this.finish_reason = choice.finish_reason;
-    this.native_finish_reason = choice.native_finish_reason;
-    this.service_tier = service_tier ?? null;
-    this.upstream_id = ext.requestId ?? null;
-    if (ext.usage) this.#report(ext.usage);
+    this.#delta(delta, index);
+    this.#open?.note({ choice: index, finish_reason });
   }
 
   get is_void(): boolean {
@@ -191,11 +218,11 @@ class AnswerMeter implements Meter {
   #report(usage: TokenClasses): void {
     const former = this.#reported;
     this.#reported = believable({ ...former, ...usage });
-    if (this.#reported === undefined || former === undefined || this.finish_reason !== null) this.#is_outrun = false;
+    if (this.#reported === undefined || former === undefined || this.open_choices.length === 0) this.#is_outrun = false;
     else if (outputTokens(this.#reported) > outputTokens(former)) this.#is_outrun = false;
   }
 
-  #delta(part: Delta): void {
+  #delta(part: Delta, choice = 0): void {
     if (!this.produced && isMeaningful(part)) this.produced = true;
     if (part.content || part.refusal || part.reasoning || part.tool_calls?.length) this.#is_outrun = true;
     if (part.content) this.#text += part.content;
@@ -205,7 +232,8 @@ class AnswerMeter implements Meter {
       this.#text += call.function.name ?? '';
       this.#text += call.function.arguments ?? '';
       this.#arguments ??= new Map();
-      this.#arguments.set(call.index, (this.#arguments.get(call.index) ?? '') + (call.function.arguments ?? ''));
+      const key = choice === 0 ? call.index : `${choice}/${call.index}`;
+      this.#arguments.set(key, (this.#arguments.get(key) ?? '') + (call.function.arguments ?? ''));
     }
   }
 
@@ -279,9 +307,9 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Makes the meter of one attempt. */
-export function createMeter(): Meter {
-  return new AnswerMeter();
+/** Makes the meter of one attempt. `choices`: how many its answer has. */
+export function createMeter(choices = 1): Meter {
+  return new AnswerMeter(choices);
 }
 
 /** The usage itself; undefined where it has counts that no answer can have: they would spoil every sum they enter. */

@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
+import { ends } from '../schemas/by-choice.ts';
 import type { ChatChunk } from '../schemas/inner.ts';
 import type { OpenStream } from './attempt.ts';
 import { mayGoOn } from './attempts.ts';
@@ -10,17 +11,17 @@ import type { SettlementLog } from './settlement.ts';
 
 type Metered = Answered & { meter: Meter };
 
-/** Ends an answer from our side, as if the output bound had been reached. */
-export function cut(session: Session, { meter, candidate }: Metered, reason: string, log: SettlementLog): ChatChunk {
-  const chunk: ChatChunk = { delta: {}, finish_reason: 'length', native_finish_reason: null };
-  meter.chunk(chunk);
+/** Ends an answer from our side, as if the output bound had been reached: the ends of all its choices that are open. */
+export function cut(session: Session, { meter, candidate }: Metered, reason: string, log: SettlementLog): ChatChunk[] {
+  const chunks = ends(meter.open_choices, { delta: {}, finish_reason: 'length', native_finish_reason: null });
+  for (const chunk of chunks) meter.chunk(chunk);
   session.report = [...session.report, { kind: 'clamped', field: 'max_tokens', reason }];
   const tokens = meter.outputTokens();
   log.warn(
     { generation: session.call.generation_id, endpoint: candidate.endpoint.id, tokens, reason },
     'an answer was cut',
   );
-  return chunk;
+  return chunks;
 }
 
 /** After a cut, where closing the connection does not end the bill: reads on for a bounded time, so that what is billed is known. */

@@ -1,6 +1,7 @@
 import type { Metered } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { outputTokens } from '../schemas/usage.ts';
 import type { Prepared, SpendingRules } from './admission.ts';
@@ -44,7 +45,8 @@ export function presumedOutput(
 ): number {
   // What is no chat is counted whole by its estimate.
   if (call.estimate !== undefined || output_tokens === 0) return 0;
-  return Math.min(output_tokens ?? endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY, usual.of(endpoint.id));
+  const bound = output_tokens ?? endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY;
+  return Math.min(bound, usual.of(endpoint.id)) * choicesOf(call.request);
 }
 
 /** The same with its prompt, in money: what the journal keeps of an attempt. Its tokens are those of the prompt, which alone are counted. */

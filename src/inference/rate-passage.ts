@@ -3,6 +3,7 @@ import type { GatewayError } from '../errors.ts';
 import type { RateBook, RateCaller } from '../ledger/rate-book.ts';
 import { type Candidate, pricesOf } from '../routing/candidate.ts';
 import { isFree } from '../routing/rules.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { RateLimit } from '../schemas/rate-limit.ts';
 import { inputTokens } from '../schemas/usage.ts';
 import type { Call } from './call.ts';
@@ -62,7 +63,8 @@ function callerOf({ principal: { key_hash, rate_name, organization_id, budgets, 
 /** What a call will use, as far as it can be told before: its prompt by our count, and the output bound that it names. */
 function tokensOf({ request, estimate }: Call): { prompt: number; bound: number } {
   const prompt = estimate === undefined ? estimatePrompt(request) : inputTokens(estimate());
-  return { prompt, bound: request.max_completion_tokens ?? request.max_tokens ?? 0 };
+  const bound = request.max_completion_tokens ?? request.max_tokens ?? 0;
+  return { prompt, bound: bound * choicesOf(request) };
 }
 
 function giveBackAll(held: readonly Held[]): void {

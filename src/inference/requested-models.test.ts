@@ -90,7 +90,7 @@ describe('names', () => {
     expect(() => ask({ model: 'b/vectors' })).toThrow(expect.objectContaining({ status: 400 }));
   });
 
-  test.each(['gateway/auto', 'gateway/free'])('%s has to be set up', (name) => {
+  test.each(['gateway/free'])('%s has to be set up', (name) => {
     const routers = { auto_models: undefined, free_models: undefined };
     expect(() => ask({ model: name }, { routers })).toThrow(expect.objectContaining({ status: 400 }));
   });
@@ -144,8 +144,15 @@ describe('a request without a model', () => {
     expect(ask({}, { default_model: 'a/fast-1:nitro' })).toMatchObject({ ids: ['a/fast-1'] });
     expect(ask({ models: ['b/gift'] }, { default_model: 'a/fast-1' }).ids).toEqual(['b/gift']);
   });
-  test('is a 400 where there is none', () => {
-    expect(() => ask({})).toThrow(expect.objectContaining({ status: 400 }));
+  test('is answered by what is on where there is none, newest first', () => {
+    const routers = { auto_models: undefined, free_models: undefined };
+    expect(ask({}, { routers })).toMatchObject({ ids: expect.arrayContaining(['a/fast-1']), strategy: 'auto' });
+    expect(ask({}, { routers }).ids[0]).toBe('a/fast-2');
+  });
+  test('is a 400 where nothing is on', () => {
+    const routers = { auto_models: undefined, free_models: undefined };
+    const catalog = { find: () => undefined, models: () => [], provider: () => undefined };
+    expect(() => ask({}, { routers, catalog })).toThrow(expect.objectContaining({ status: 400 }));
   });
 });
 

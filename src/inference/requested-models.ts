@@ -1,6 +1,7 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError, invalidField } from '../errors.ts';
 import type { Provider } from '../providers/provider.ts';
+import { builtInModels } from '../routing/built-in-router.ts';
 import type { Strategy } from '../routing/candidate.ts';
 import { latestModels } from '../routing/families.ts';
 import { needsOf } from '../routing/needs.ts';
@@ -11,11 +12,11 @@ import { resolveVariant, wishOf } from '../routing/variants.ts';
 import type { Wish } from '../routing/wish.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { BOUNDS } from './fit-request.ts';
+import { type KnownModels, unknownModel } from './unknown-model.ts';
 
 /** The part of the catalog that inference looks at. */
-export interface ModelSource {
+export interface ModelSource extends KnownModels {
   find(id: string): Model | undefined;
-  models(): readonly Model[];
   provider(slug_or_name: string): Provider | undefined;
 }
 
@@ -47,6 +48,8 @@ export interface Lookup {
   default_model: string | undefined;
   routers: RouterRules;
   draw(): number;
+  /** Whether the caller may use a model at all. Absent: any. */
+  allows?: ((model: Model) => boolean) | undefined;
   /** The model that the conversation was given before by a router. */
   home(router: string): string | undefined;
 }
@@ -72,18 +75,17 @@ const ROUTER_NAMES: Readonly<Record<string, string>> = {
   'openrouter/free': FREE,
 };
 
-function namesOf(request: ChatRequest, default_model: string | undefined): Named[] {
+function namesOf(request: ChatRequest, default_model = AUTO): Named[] {
   const named: Named[] = [];
   if (request.model) named.push({ field: 'model', name: request.model });
   if (request.models) {
     for (const [index, name] of request.models.entries()) named.push({ field: `models[${index}]`, name });
   }
   if (named.length > 0) return named;
-  if (default_model === undefined) throw invalidField('model', 'is required: no default model is configured');
   return [{ field: 'model', name: default_model }];
 }
 
-function invalid({ field, name }: Named, why = `${name} is not a valid model ID`): GatewayError {
+function invalid({ field }: Named, why: string): GatewayError {
   return new GatewayError(400, why, { metadata: { field } });
 }
 
@@ -92,12 +94,31 @@ function known(ids: readonly string[], catalog: ModelSource): Model[] {
   return ids.flatMap((id) => catalog.find(id) ?? []);
 }
 
+/** What `gateway/auto` chooses among: as the operator says, else the caller's default and what is on. */
+function autoAmong(named: Named, request: ChatRequest, { catalog, routers, default_model }: Lookup): readonly Model[] {
+  if (routers.auto_models !== undefined) return known(routers.auto_models, catalog);
+  const on =
+    routers.sandbox_models === undefined
+      ? builtInModels(catalog.models(), (slug) => catalog.provider(slug))
+      : known(routers.sandbox_models, catalog);
+  const first = default_model === undefined ? undefined : catalog.find(default_model);
+  const among = first === undefined ? on : [first, ...on.filter(({ id }) => id !== first.id)];
+  if (among.length > 0) return among;
+  if (request.model == null && !request.models?.length) {
+    throw invalidField('model', 'is required: no model of the providers that are on can be chosen without being named');
+  }
+  throw new GatewayError(
+    404,
+    `${named.name} has no model to choose from: name a model, or have the operator set routing.auto_models`,
+    { metadata: { field: named.field } },
+  );
+}
+
 function routed(router: string, named: Named, request: ChatRequest, lookup: Lookup): Resolved {
   const { catalog, routers, draw, home } = lookup;
   const choice = { request, needs: needsOf(request), draw: draw(), home: home(router) };
   if (router === AUTO) {
-    if (routers.auto_models === undefined) throw invalid(named, `${named.name} is not set up (routing.auto_models)`);
-    return { models: autoModels(known(routers.auto_models, catalog), choice), strategy: 'auto' };
+    return { models: autoModels(autoAmong(named, request, lookup), choice), strategy: 'auto' };
   }
   if (routers.free_models === undefined) throw invalid(named, `${named.name} is not set up (routing.free_models)`);
   const among = routers.free_models === 'all' ? catalog.models() : known(routers.free_models, catalog);
@@ -111,9 +132,16 @@ function resolved(named: Named, request: ChatRequest, lookup: Lookup): Resolved 
   // A model that an operator calls so goes first.
   const plain = catalog.find(name);
   if (plain !== undefined) return { models: [plain], strategy: plain.id === name ? 'direct' : 'alias' };
+  if (name.includes('@preset/')) throw invalid(named, `${name} names a preset, and there are none; name a model`);
   const latest = latestModels(catalog.models());
   const variant = resolveVariant<Model | string>(name, (id) => catalog.find(id) ?? routerOf(id) ?? latest.get(id));
-  if (variant === undefined) throw invalid(named);
+  if (variant === undefined) {
+    throw unknownModel(name, catalog, {
+      status: 400,
+      field: named.field,
+      ...(lookup.allows && { allows: lookup.allows }),
+    });
+  }
   const { model, suffixes } = variant;
   if (suffixes.includes('batch')) {
     throw new GatewayError(404, `${name} is served in batches alone, which this gateway does not do`, {

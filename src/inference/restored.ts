@@ -2,6 +2,7 @@ import { createAnswerFilter, wantsJson } from '../guardrails/answer-filter.ts';
 import { filteredAnswer } from '../guardrails/filtered-answer.ts';
 import { placeholderFinder } from '../guardrails/restorer.ts';
 import { withSources } from '../http/sources.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { Inference } from './answer.ts';
 import type { Call } from './call.ts';
 import type { StreamEvent } from './stream-answer.ts';
@@ -22,7 +23,7 @@ export function createRestored(
   });
 
   async function* restoredStream(call: Call): AsyncGenerator<StreamEvent, void, undefined> {
-    const filter = createAnswerFilter(optionsOf(call));
+    const filter = createAnswerFilter(optionsOf(call), choicesOf(call.request));
     let is_open = false;
     for await (const event of inner.stream(call)) {
       const chunks =

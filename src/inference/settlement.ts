@@ -1,6 +1,7 @@
 import type { Recorder } from '../ledger/recorder.ts';
 import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord } from '../ledger/records.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
 import { toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage, sumClasses } from '../schemas/usage.ts';
@@ -367,7 +368,10 @@ export function createSettlement(options: {
     answered: Answered,
     { usage, end_ms, is_completed }: Pick<AnswerFacts, 'usage' | 'end_ms' | 'is_completed'>,
   ): void {
-    if (usage !== null && is_completed) usual.note(answered.candidate.endpoint.id, usage);
+    // Of several answers to one request it is not known how long each was.
+    if (usage !== null && is_completed && choicesOf(session.call.request) === 1) {
+      usual.note(answered.candidate.endpoint.id, usage);
+    }
     traffic.answered(answered.candidate, {
       is_streamed: session.call.request.stream === true,
       sent_ms: session.sent_ms,

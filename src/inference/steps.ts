@@ -132,8 +132,12 @@ function withRouting(error: GatewayError, gateway_metadata: Record<string, unkno
   });
 }
 
+type EndpointFacts = Pick<Candidate, 'model' | 'provider' | 'endpoint' | 'own'>;
+
 /** Why the guardrails of a caller leave an endpoint out; undefined where none of them leaves anything out. */
-function restrictionOf({ guardrails }: Call['principal']): ((candidate: Candidate) => string | undefined) | undefined {
+export function restrictionOf({
+  guardrails,
+}: Call['principal']): ((candidate: EndpointFacts) => string | undefined) | undefined {
   if (guardrails.length === 0) return undefined;
   return (candidate) => {
     const found = restricted(guardrails, restrictedFacts(candidate));
@@ -141,7 +145,7 @@ function restrictionOf({ guardrails }: Call['principal']): ((candidate: Candidat
   };
 }
 
-function restrictedFacts(candidate: Candidate): RestrictedEndpoint {
+function restrictedFacts(candidate: EndpointFacts): RestrictedEndpoint {
   return {
     canonical_slug: candidate.model.canonical_slug,
     provider_slug: candidate.provider.slug,
@@ -266,7 +270,8 @@ export function createSteps(
         prefers,
         sticky: home && ((candidate) => home.isAt(candidate)),
       });
-      return { call, catalog, plan: found, requested, names, wishes, told, home };
+      const changes = call.changes === undefined ? told : [...call.changes, ...told];
+      return { call, catalog, plan: found, requested, names, wishes, told: changes, home };
     } catch (error) {
       throw shownTo(call, error, requested);
     }

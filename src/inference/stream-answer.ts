@@ -4,6 +4,7 @@ import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatChunk, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { outputTokens } from '../schemas/usage.ts';
@@ -75,8 +76,8 @@ interface View {
   shown(chunks: ChatChunk[], is_ours?: boolean): ChatChunk[];
   /** What is still held back. */
   rest(): ChatChunk[];
-  /** Of an end that the gateway makes. */
-  cutShort(end: ChatChunk): ChatChunk[];
+  /** Of ends that the gateway makes. */
+  cutShort(ends: ChatChunk[]): ChatChunk[];
 }
 
 /** How far a stream has come. */
@@ -143,7 +144,11 @@ export function createStreaming({
   function plainView({ call }: Session, candidate: Candidate, text: ShownText | undefined): View {
     const keeper = states.keeper(call, candidate, wireOf(candidate));
     const { sources = [] } = call;
-    return new PlainView(text, keeper, sources.length === 0 ? undefined : createCiter(sources));
+    return new PlainView(
+      text,
+      keeper,
+      sources.length === 0 ? undefined : createCiter(sources, choicesOf(call.request)),
+    );
   }
 
   /** The same of one with tools of the gateway's: one view over all its steps. */
@@ -158,7 +163,7 @@ export function createStreaming({
       shown: (chunks, is_ours) => show(is_ours === true ? chunks : turn.add(chunks)),
       rest: () => [],
       // The end of its step is known: it is not asked whether it goes on.
-      cutShort: (end) => show([end]),
+      cutShort: (ends) => show(ends),
     };
   }
 
@@ -305,7 +310,7 @@ export function createStreaming({
         if (failure !== undefined) return failure;
         at.finish_reason = 'length';
         const cut: ChatChunk = { delta: {}, finish_reason: 'length', native_finish_reason: null };
-        yield { type: 'chunks', chunks: view.cutShort(cut) };
+        yield { type: 'chunks', chunks: view.cutShort([cut]) };
         return undefined;
       }
       session.step_first_token_ms = clock.monotonic_ms();
@@ -369,7 +374,7 @@ export function createStreaming({
         return kept;
       },
       rest: () => overlap.end(),
-      cutShort: (end) => [end],
+      cutShort: (ends) => ends,
     });
   }
 
@@ -422,8 +427,8 @@ class PlainView implements View {
     return [];
   }
 
-  cutShort(end: ChatChunk): ChatChunk[] {
-    return this.#citer?.add([end]) ?? [end];
+  cutShort(ends: ChatChunk[]): ChatChunk[] {
+    return this.#citer?.add(ends) ?? ends;
   }
 }
 

@@ -23,6 +23,7 @@ import { readable } from './answer-bounds.ts';
 import { withOptions } from './attempt.ts';
 import type { ModelSource } from './requested-models.ts';
 import type { Line, Task, Words } from './task.ts';
+import { unknownModel } from './unknown-model.ts';
 import type { Exposure } from './worst-case.ts';
 
 interface PreparedTranscription extends Prepared {
@@ -205,7 +206,7 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
 
 function modelOf(id: string, catalog: ModelSource): Model {
   const model = catalog.find(id);
-  if (model === undefined) throw new GatewayError(404, `${id} is not a valid model ID`);
+  if (model === undefined) throw unknownModel(id, catalog, { status: 404 });
   const hears = model.endpoints.some(({ provider }) => {
     const found = catalog.provider(provider);
     return found !== undefined && transcriptionDialectOf(found)?.by_chat === true;

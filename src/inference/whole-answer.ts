@@ -60,7 +60,7 @@ export function createWholeAnswers({
   function cited({ call: { sources = [] } }: Session, completion: ChatCompletion): ChatCompletion {
     return sources.length === 0
       ? completion
-      : accumulate(createCiter(sources).add(chunksOf(completion)), completion.created);
+      : accumulate(createCiter(sources, completion.choices.length).add(chunksOf(completion)), completion.created);
   }
 
   /** Steps of the model and runs of tools, until the model is at its end. */

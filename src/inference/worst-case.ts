@@ -4,6 +4,7 @@ import { pricesInReach } from '../catalog/price-list.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
 import type { Media as FetchedMedia } from '../providers/dialect.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
 import { contentsOf } from '../schemas/contents.ts';
 import type { InnerPart, Native, Wire } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
@@ -437,11 +438,13 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
   const { endpoint } = candidate;
   const beside = besideTokens(prepared);
   const passes = passesOf(prepared);
+  // The prompt is read once for all answers, and each of them may be as long as the bound.
+  const choices = choicesOf(request);
   const prompt_tokens = prompt.text + prompt.image + prompt.audio;
   const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: prepared.service_tier });
   const lines = lists.map((prices) => {
     const input_pico = inputPrice(prices, prepared);
-    const output_pico = outputPrice(prices, candidate) * passes;
+    const output_pico = outputPrice(prices, candidate) * passes * choices;
     const fixed_pico =
       passes * prompt.text * input_pico +
       passes * prompt.image * Math.max(input_pico, prices.image_token ?? 0) +

@@ -33,6 +33,8 @@ export interface Quirks {
   tool_properties?: boolean;
   /** The highest temperature that is taken, where it is below the 2 of OpenAI. */
   temperature_max?: number;
+  /** How many stop sequences it takes, where that is not the 4 of OpenAI. */
+  stop_sequences_max?: number;
   /** Does not know `stream_options.include_usage`. */
   no_stream_usage?: boolean;
   /** Parameters the upstream refuses: dropped with a report. */
@@ -207,6 +209,8 @@ export interface Provider {
   variants?: readonly string[];
   /** Headers sent with every request. */
   headers: Record<string, string>;
+  /** Makes answers up: nobody is sent to it unasked. */
+  is_sandbox?: true;
   /** The gateway has no credential for it: it serves those alone who bring their own. */
   is_own_only?: true;
 }

@@ -108,6 +108,13 @@ const compatible: Quirks = { system_role: 'system', output_bound_field: 'max_tok
 /** Hosts of open models leave the thoughts of some in the content (https://fireworks.ai/docs/deepseek/general-deepseek). */
 const openModels: Quirks = { ...compatible, think_tags: true };
 
+/**
+ * `n` is not in their documentation, and they give one answer whatever it says: https://docs.ollama.com/api/openai-compatibility,
+ * https://api-docs.deepseek.com/api/create-chat-completion, https://docs.perplexity.ai/api-reference/chat-completions-post. Groq and
+ * Cerebras refuse more than 1 (https://console.groq.com/docs/openai).
+ */
+const oneAnswer: Quirks = { refused_parameters: ['n'] };
+
 const laboratories: readonly ProviderRow[] = [
   {
     slug: 'openai',
@@ -162,6 +169,7 @@ const laboratories: readonly ProviderRow[] = [
     quirks: {
       ...compatible,
       temperature_max: 1.5,
+      stop_sequences_max: 100,
       no_stream_usage: true,
       refused_parameters: ['user', 'service_tier', 'logit_bias', 'logprobs', 'top_logprobs', 'store'],
       prefill_prefix: true,
@@ -192,6 +200,8 @@ const laboratories: readonly ProviderRow[] = [
     // The beta address takes all of the plain one and `prefix` (https://api-docs.deepseek.com/guides/chat_prefix_completion).
     quirks: {
       ...compatible,
+      ...oneAnswer,
+      stop_sequences_max: 16,
       prefill_prefix: true,
       reasoning_field: 'thinking_effort',
       lost_reasoning: 'off',
@@ -270,7 +280,7 @@ const laboratories: readonly ProviderRow[] = [
       'frequency_penalty',
       'parallel_tool_calls',
     ),
-    quirks: { ...compatible, temperature_max: 1, reasoning_field: 'thinking' },
+    quirks: { ...compatible, ...oneAnswer, temperature_max: 1, reasoning_field: 'thinking' },
   },
   {
     slug: 'alibaba',
@@ -309,7 +319,7 @@ const laboratories: readonly ProviderRow[] = [
     credential_variables: ['PERPLEXITY_API_KEY', 'PPLX_API_KEY'],
     source: 'perplexity',
     parameters: [...without(chat, 'logit_bias', 'logprobs', 'top_logprobs', 'seed'), 'top_k', 'web_search_options'],
-    quirks: { ...openModels, alternating_roles: true, native_search: 'perplexity' },
+    quirks: { ...openModels, ...oneAnswer, alternating_roles: true, native_search: 'perplexity' },
   },
   {
     slug: 'inception',
@@ -503,7 +513,7 @@ const hosts: readonly ProviderRow[] = [
       system_role: 'system',
       output_bound_field: 'max_completion_tokens',
       plain_text: true,
-      refused_parameters: ['logit_bias', 'logprobs', 'top_logprobs', 'metadata', 'prediction'],
+      refused_parameters: ['logit_bias', 'logprobs', 'top_logprobs', 'metadata', 'prediction', 'n'],
       think_tags: true,
       think_in_reasoning: true,
       // "Streaming and tool use are not currently supported with Structured Outputs" (https://console.groq.com/docs/structured-outputs).
@@ -520,7 +530,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['TOGETHER_API_KEY', 'TOGETHERAI_API_KEY'],
     source: 'togetherai',
     parameters: openHost,
-    quirks: { ...openModels, logprobs_count: true },
+    quirks: { ...openModels, logprobs_count: true, stop_sequences_max: 100 },
     abort_stops_billing: true,
   },
   {
@@ -542,7 +552,8 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'],
     source: 'deepinfra',
     parameters: openHost,
-    quirks: openModels,
+    // https://deepinfra.com/docs/openai_api: up to 16.
+    quirks: { ...openModels, stop_sequences_max: 16 },
     abort_stops_billing: true,
   },
   {
@@ -558,7 +569,7 @@ const hosts: readonly ProviderRow[] = [
       system_role: 'system',
       output_bound_field: 'max_completion_tokens',
       plain_text: true,
-      refused_parameters: ['frequency_penalty', 'presence_penalty', 'logit_bias', 'service_tier'],
+      refused_parameters: ['frequency_penalty', 'presence_penalty', 'logit_bias', 'service_tier', 'n'],
     },
   },
   {
@@ -610,7 +621,7 @@ const hosts: readonly ProviderRow[] = [
     credential_variables: ['OLLAMA_API_KEY'],
     source: 'ollama-cloud',
     parameters: without(chat, 'logit_bias', 'parallel_tool_calls', 'tool_choice'),
-    quirks: openModels,
+    quirks: { ...openModels, ...oneAnswer },
   },
   {
     slug: 'baseten',
@@ -723,6 +734,9 @@ const localServers: readonly ProviderRow[] = (
   // vLLM and SGLang close a trailing assistant message unless they are told not to.
   quirks: {
     ...openModels,
+    ...(slug === 'ollama' ? oneAnswer : {}),
+    // Their samplers know no bound.
+    stop_sequences_max: 100,
     inline_images: slug === 'ollama' || slug === 'lmstudio',
     tool_properties: slug === 'lmstudio',
     // Ollama and SGLang refuse other words (https://github.com/ollama/ollama/pull/17141), older versions of vLLM as well.

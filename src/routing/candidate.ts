@@ -53,7 +53,12 @@ export interface Candidate {
 export type Strategy = 'direct' | 'auto' | 'free' | 'latest' | 'alias' | 'fallback';
 
 /** Whether nothing of a request is kept there: as the owner of the credential declares, else as is known of the provider. */
-export function keepsNothing({ own, provider, model, endpoint }: Candidate): boolean {
+export function keepsNothing({
+  own,
+  provider,
+  model,
+  endpoint,
+}: Pick<Candidate, 'own' | 'provider' | 'model' | 'endpoint'>): boolean {
   return own?.declared_zdr ?? dataPolicyOf(provider, model, endpoint).retention_days === 0;
 }
 

@@ -118,27 +118,30 @@ describe('own credentials', () => {
     [true, ['1@alpha', '1@beta']],
     [null, ['1@beta']],
     [false, []],
-  ])('whose owner declares their account to keep nothing (%s) serve calls that demand it, or do not', (declared, names) => {
-    const kept = (slug: string) => ({
-      ...(PROVIDERS[slug] as Provider),
-      data_policy: { training: false as const, retention_days: slug === 'beta' ? 0 : 30 },
-    });
-    const credentials = ['alpha', 'beta'].map((slug) => own('1', slug, { declared_zdr: declared }));
-    const context = {
-      models: [ONE],
-      provider: kept,
-      health: createHealth(),
-      now_ms: 1000,
-      draw: 0,
-      allow_unpriced: true,
-      own: credentials,
-      caller: { key_hash: 'k', user_id: 'u' },
-    };
-    const request = { messages: [{ role: 'user' as const, content: 'x' }], provider: { zdr: true } };
-    const attempts = plan(request, context).attempts.filter((one) => one.endpoint.tag !== 'beta/turbo');
-    expect(attempts.flatMap((one) => (one.own ? `1@${one.endpoint.tag}` : [])).sort()).toEqual(names);
-    expect(attempts.some((one) => !one.own && one.endpoint.tag === 'alpha')).toBe(false);
-  });
+  ])(
+    'whose owner declares their account to keep nothing (%s) serve calls that demand it, or do not',
+    (declared, names) => {
+      const kept = (slug: string) => ({
+        ...(PROVIDERS[slug] as Provider),
+        data_policy: { training: false as const, retention_days: slug === 'beta' ? 0 : 30 },
+      });
+      const credentials = ['alpha', 'beta'].map((slug) => own('1', slug, { declared_zdr: declared }));
+      const context = {
+        models: [ONE],
+        provider: kept,
+        health: createHealth(),
+        now_ms: 1000,
+        draw: 0,
+        allow_unpriced: true,
+        own: credentials,
+        caller: { key_hash: 'k', user_id: 'u' },
+      };
+      const request = { messages: [{ role: 'user' as const, content: 'x' }], provider: { zdr: true } };
+      const attempts = plan(request, context).attempts.filter((one) => one.endpoint.tag !== 'beta/turbo');
+      expect(attempts.flatMap((one) => (one.own ? `1@${one.endpoint.tag}` : [])).sort()).toEqual(names);
+      expect(attempts.some((one) => !one.own && one.endpoint.tag === 'alpha')).toBe(false);
+    },
+  );
 
   test('are drawn by endpoint, and at one endpoint used in sort_order whatever is drawn', () => {
     const three = [own('3', 'beta', { sort_order: 3 }), own('1', 'beta', { sort_order: 1 }), own('2', 'alpha')];

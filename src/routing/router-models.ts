@@ -16,8 +16,10 @@ export const FREE = 'gateway/free';
 
 /** Which models the router models choose among; undefined: that router is not there. */
 export interface RouterRules {
-  /** Best first. */
+  /** Best first. Undefined: what is on, as `builtInModels` has it. */
   auto_models: readonly string[] | undefined;
+  /** In place of what is on, where that is the sandbox alone. */
+  sandbox_models?: readonly string[] | undefined;
   free_models: readonly string[] | 'all' | undefined;
 }
 

@@ -205,6 +205,7 @@ describe('a refusal', () => {
     endpoint('a/x', 'beta', 1, { context_length: 10, supported_parameters: [], quantization: 'fp8' }),
   ]);
   const image = { role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url: 'data:,' } }] };
+  const cohere = model('a/x', [endpoint('a/x', 'beta', 1, { dialect: 'cohere-chat' })]);
   const unpriced = model('a/x', [endpoint('a/x', 'beta', undefined)]);
   const by = (provider: ProviderPreferences): Parameters<typeof planned> => [{ provider }, { models: [one] }];
   const cases: Record<string, [string, ...Parameters<typeof planned>]> = {
@@ -231,13 +232,19 @@ describe('a refusal', () => {
     ],
     'Filter by Quantization': ['provider.quantizations', ...by({ quantizations: ['bf16'] })],
     'Filter by Max Price': ['provider.max_price', ...by({ max_price: { prompt: 0 } })],
+    'Filter by Number of Answers': ['n', { n: 2 }, { models: [cohere] }],
     'Filter by Provider Order': ['provider.order', ...by({ order: ['alpha'], allow_fallbacks: false })],
     'Initial Endpoints': ['model', {}, { models: [model('a/none', [])] }],
   };
 
   test.each(Object.entries(cases))('of “%s” says what the caller could change', (step, [field, ...given]) => {
     const { status, message, metadata, plan } = refused(...given);
-    expect(status).toBe({ 'Filter by Context Length': 400, 'Filter by Guardrails': 403 }[step] ?? 404);
+    const statuses: Record<string, number> = {
+      'Filter by Context Length': 400,
+      'Filter by Number of Answers': 400,
+      'Filter by Guardrails': 403,
+    };
+    expect(status).toBe(statuses[step] ?? 404);
     expect(message).toMatch(/\w/);
     expect(metadata).toMatchObject({ failed_routing_step: step, constraint: { field } });
     expect(plan.funnel.find((entry) => entry.endpoint_count === 0)?.step).toBe(step);

@@ -243,6 +243,23 @@ export const rules: readonly Rule[] = [
     reason: (candidate, { preferences, needs }) => overPrice(preferences, pricesOf(candidate, needs.prompt_tokens)),
   },
   {
+    step: 'Filter by Number of Answers',
+    message:
+      'n must be 1 for the selected model: none of its endpoints gives several answers to one request; send the request once for each answer',
+    status: 400,
+    constraint: {
+      field: 'n',
+      detail: 'send the request once for each answer, or name a model of a provider that takes n',
+    },
+    applies: ({ request: { n } }) => n !== undefined && n > 1,
+    reason({ endpoint, provider }) {
+      const takes_n = (endpoint.dialect ?? provider.dialect) === 'openai-chat';
+      return takes_n && endpoint.quirks.refused_parameters?.includes('n') !== true
+        ? undefined
+        : 'it gives one answer to a request';
+    },
+  },
+  {
     // Last, so that what it leaves out is left out by nothing else: the refusal depends on that.
     step: GUARDRAILS,
     message: 'No endpoints available matching your guardrail restrictions and data policy',

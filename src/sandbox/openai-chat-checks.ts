@@ -2,6 +2,9 @@ import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { model_context_tokens, model_output_tokens } from './models.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 
+/** https://platform.openai.com/docs/api-reference/chat/create */
+const choices_max = 128;
+
 const roles = ['system', 'developer', 'user', 'assistant', 'tool'];
 
 // Bounds: https://platform.openai.com/docs/api-reference/chat/create
@@ -55,8 +58,9 @@ function checkNumbers(body: JsonObject): void {
       );
     }
   }
-  if (typeof body['n'] === 'number' && body['n'] !== 1) {
-    throw new Refusal(400, 'The sandbox makes one choice only.', 'invalid_value', 'n');
+  const { n } = body;
+  if (n !== undefined && n !== null && !(Number.isInteger(n) && Number(n) >= 1 && Number(n) <= choices_max)) {
+    throw new Refusal(400, `Invalid 'n': expected an integer from 1 to ${choices_max}.`, 'invalid_value', 'n');
   }
 }
 

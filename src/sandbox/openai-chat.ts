@@ -72,6 +72,7 @@ function readPrompt(body: JsonObject): Prompt {
     reasoning: typeof body['reasoning_effort'] === 'string' && body['reasoning_effort'] !== 'none',
     tokens_max: typeof bound === 'number' ? bound : Number.POSITIVE_INFINITY,
     stop: typeof stop === 'string' ? [stop] : Array.isArray(stop) ? stop.map((one) => textOf(one)) : [],
+    choices: typeof body['n'] === 'number' ? body['n'] : 1,
     conversation: textOf(body['user']) || messages.map((message) => partsText(message['content'])).join('\n'),
     input_tokens,
     cache_prefixes: [],
@@ -113,7 +114,7 @@ function joined(answer: Answer, kind: 'text' | 'refusal' | 'reasoning'): string 
 }
 
 function encodeBody(envelope: Envelope): JsonObject {
-  const { answer, faults, id, created, body } = envelope;
+  const { answer, faults, id, created, body, prompt } = envelope;
   const message: JsonObject = {
     role: 'assistant',
     content: joined(answer, 'text'),
@@ -138,34 +139,39 @@ function encodeBody(envelope: Envelope): JsonObject {
     object: 'chat.completion',
     created,
     model: textOf(body['model']),
-    choices: [{ index: 0, message, logprobs, finish_reason: faults.finish || finish_reasons[answer.finish] }],
+    choices: Array.from({ length: prompt.choices ?? 1 }, (_, index) => ({
+      index,
+      message,
+      logprobs,
+      finish_reason: faults.finish || finish_reasons[answer.finish],
+    })),
     ...(faults.no_usage ? {} : { usage: usageOf(envelope) }),
     service_tier: 'default',
     system_fingerprint: 'fp_sandbox',
   };
 }
 
-function* encodeStream(envelope: Envelope): Generator<string> {
-  const { answer, faults, id, created, body } = envelope;
-  const options = body['stream_options'];
-  const include_usage = isObject(options) && options['include_usage'] === true && !faults.no_usage;
-  const usage = JSON.stringify(usageOf(envelope));
-  const head = `data: {"id":"chatcmpl-${id}","object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(textOf(body['model']))},"service_tier":"default","system_fingerprint":"fp_sandbox","choices":[`;
-  const plain_tail = `]${include_usage ? ',"usage":null' : ''}}\n\n`;
-  const tail = faults.usage_every_chunk ? `],"usage":${usage}}\n\n` : plain_tail;
-  const open = `${head}{"index":0,"delta":`;
+/** The frame of one choice's events. */
+interface EventFrame {
+  head: string;
+  tail: string;
+}
+
+/** One choice of a stream, event by event. */
+function* encodeChoice(
+  { answer, faults, body }: Envelope,
+  index: number,
+  { head, tail }: EventFrame,
+): Generator<string> {
+  const open = `${head}{"index":${index},"delta":`;
   const close = `,"logprobs":null,"finish_reason":null}${tail}`;
   const top = typeof body['top_logprobs'] === 'number' ? body['top_logprobs'] : 0;
   let calls = 0;
   yield `${open}{"role":"assistant","content":${answer.blocks[0]?.kind === 'text' ? '""' : 'null'},"refusal":null}${close}`;
   for (const block of answer.blocks) {
     if (block.kind === 'call') {
-      const opening = {
-        index: calls,
-        id: `call_${block.id}`,
-        type: 'function',
-        function: { name: block.name, arguments: '' },
-      };
+      const id = index === 0 ? `call_${block.id}` : `call_${block.id}_${index}`;
+      const opening = { index: calls, id, type: 'function', function: { name: block.name, arguments: '' } };
       yield `${open}{"tool_calls":[${JSON.stringify(opening)}]}${close}`;
       for (const piece of block.pieces) {
         yield `${open}{"tool_calls":[{"index":${calls},"function":{"arguments":${JSON.stringify(piece)}}}]}${close}`;
@@ -182,8 +188,34 @@ function* encodeStream(envelope: Envelope): Generator<string> {
     }
   }
   const finish = JSON.stringify(faults.finish || finish_reasons[answer.finish]);
+  yield `${open}{},"logprobs":null,"finish_reason":${finish}}`;
+}
+
+function* encodeStream(envelope: Envelope): Generator<string> {
+  const { prompt, faults, id, created, body } = envelope;
+  const options = body['stream_options'];
+  const include_usage = isObject(options) && options['include_usage'] === true && !faults.no_usage;
+  const usage = JSON.stringify(usageOf(envelope));
+  const head = `data: {"id":"chatcmpl-${id}","object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(textOf(body['model']))},"service_tier":"default","system_fingerprint":"fp_sandbox","choices":[`;
+  const plain_tail = `]${include_usage ? ',"usage":null' : ''}}\n\n`;
+  const tail = faults.usage_every_chunk ? `],"usage":${usage}}\n\n` : plain_tail;
   const on_finish = faults.usage_on_finish && !faults.no_usage;
-  yield `${open}{},"logprobs":null,"finish_reason":${finish}}${on_finish ? `],"usage":${usage}}\n\n` : tail}`;
+  const finish_tail = on_finish ? `],"usage":${usage}}\n\n` : tail;
+  let running = Array.from({ length: prompt.choices ?? 1 }, (_, index) =>
+    encodeChoice(envelope, index, { head, tail }),
+  );
+  // The events of several choices come by turns.
+  while (running.length > 0) {
+    const left: typeof running = [];
+    for (const choice of running) {
+      const { value } = choice.next();
+      if (value === undefined) continue;
+      const has_ended = !value.endsWith('\n\n');
+      yield has_ended ? value + finish_tail : value;
+      if (!has_ended) left.push(choice);
+    }
+    running = left;
+  }
   if (include_usage && !on_finish && !faults.usage_every_chunk) yield `${head}],"usage":${usage}}\n\n`;
   if (!faults.no_done) yield 'data: [DONE]\n\n';
 }

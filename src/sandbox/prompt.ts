@@ -33,6 +33,8 @@ export interface Prompt {
   reasoning: boolean;
   tokens_max: number;
   stop: string[];
+  /** How many answers are wanted, each the same. Absent: one. */
+  choices?: number;
   /** Identifies the user or else the conversation, the same on every wire. */
   conversation: string;
   input_tokens: number;

@@ -181,7 +181,16 @@ async function answer(
   if (sendFault(wire, response, faults, attempt.id)) return;
   // OpenAI's wires only show reasoning where the model always reasons; elsewhere it is asked for.
   if (model.behaviour === 'think' && (wire === openAiChat || wire === openAiResponses)) prompt.reasoning = true;
-  const made = answerTo(prompt, model.behaviour, faults);
+  const one = answerTo(prompt, model.behaviour, faults);
+  const { choices = 1 } = prompt;
+  const made =
+    choices === 1
+      ? one
+      : {
+          ...one,
+          output_tokens: one.output_tokens * choices,
+          reasoning_tokens: one.reasoning_tokens * choices,
+        };
   if (wire.counts_only) {
     const nothing = { read_tokens: 0, write_5m_tokens: 0, write_1h_tokens: 0 };
     const counted = { answer: made, prompt, cache: nothing, faults, id: attempt.id, created: 0, body };

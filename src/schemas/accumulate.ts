@@ -3,6 +3,7 @@ import type {
   Annotation,
   ChatChunk,
   ChatCompletion,
+  Choice,
   ChoiceError,
   Ext,
   FinishReason,
@@ -65,6 +66,8 @@ class AnswerAccumulator implements Accumulator {
   #systemFingerprint: string | null | undefined = undefined;
   #serviceTier: string | null | undefined = undefined;
   #response: Partial<ResponseExt> | undefined = undefined;
+  /** Of the choices after the first. */
+  #others: AnswerAccumulator[] | undefined = undefined;
   /** What was told of it first is not ours to change. */
   #ownsResponse = false;
   /** The last block of each detail; made for the first detail that is found by its index alone. */
@@ -158,6 +161,10 @@ class AnswerAccumulator implements Accumulator {
 
   add(chunk: ChatChunk): void {
     const { delta, ext } = chunk;
+    if (chunk.choice) {
+      this.#other(chunk.choice).add({ ...chunk, choice: 0 });
+      return;
+    }
     const slotted = ext?.slot === undefined ? undefined : this.#addSlot(ext.slot);
     if (delta.reasoning_details !== undefined) {
       for (const detail of delta.reasoning_details) this.#addDetail(this.#reasoningBlock(detail, slotted), detail);
@@ -188,21 +195,37 @@ class AnswerAccumulator implements Accumulator {
     if (ext?.response !== undefined) this.#addResponse(ext.response);
   }
 
-  result(created: number): ChatCompletion {
-    const response = this.#response;
-    const wire = response?.wire ?? this.#blocks.find((block) => block.ext !== undefined)?.ext?.wire ?? 'openai-chat';
+  #other(choice: number): AnswerAccumulator {
+    this.#others ??= [];
+    while (this.#others.length < choice) this.#others.push(new AnswerAccumulator());
+    return this.#others[choice - 1]!;
+  }
+
+  #wire(): Wire {
+    const told = this.#response?.wire ?? this.#blocks.find((block) => block.ext !== undefined)?.ext?.wire;
+    return told ?? 'openai-chat';
+  }
+
+  #choice(index: number, wire: Wire): Choice {
     const message = buildMessage(this.#blocks, wire);
     if (this.#audio !== undefined) message.audio = this.#audio;
     if (this.#annotations?.length) message.annotations = [...this.#annotations];
-    const choice: ChatCompletion['choices'][0] = {
-      index: 0,
+    const choice: Choice = {
+      index,
       message,
       finish_reason: this.#finishReason,
       native_finish_reason: this.#nativeFinishReason,
     };
     if (this.#logprobs !== undefined) choice.logprobs = copyLists(this.#logprobs);
     if (this.#error !== undefined) choice.error = this.#error;
-    const completion: Partial<ChatCompletion> = { choices: [choice], created };
+    return choice;
+  }
+
+  result(created: number): ChatCompletion {
+    const response = this.#response;
+    const wire = this.#wire();
+    const others = this.#others?.map((other, at) => other.#choice(at + 1, wire)) ?? [];
+    const completion: Partial<ChatCompletion> = { choices: [this.#choice(0, wire), ...others], created };
     if (this.#systemFingerprint != null) completion.system_fingerprint = this.#systemFingerprint;
     if (this.#serviceTier != null) completion.service_tier = this.#serviceTier;
     completion.ext = { ...response, wire, rest: { ...response?.rest } };

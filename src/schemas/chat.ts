@@ -302,7 +302,11 @@ export const ChatCompletionBody = open(
     route: orNull(Type.Enum(['fallback', 'sort'])),
     provider: orNull(ProviderPreferences),
     response_format: orNull(ResponseFormat),
-    stop: orNull(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: limits.stop_sequences_max })])),
+    stop: orNull(
+      Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: limits.stop_sequences_max })], {
+        description: 'Of more than an endpoint takes (OpenAI: four) the first are sent.',
+      }),
+    ),
     transforms: orNull(
       Type.Array(Type.Enum(['middle-out']), {
         description: 'The older form of the plugin `context-compression`; an empty list switches it off.',
@@ -357,7 +361,13 @@ export const ChatCompletionBody = open(
     top_logprobs: orNull(Type.Integer({ minimum: 0, maximum: 20 })),
     min_p: orNull(fraction),
     top_a: orNull(fraction),
-    n: orNull(Type.Integer({ minimum: 1, maximum: 1, description: 'One answer a request.' })),
+    n: orNull(
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.choices_max,
+        description: 'How many answers are wanted, where an endpoint gives several to one request.',
+      }),
+    ),
     prediction: orNull(open({ type: Type.Literal('content'), content: Content })),
     user: orNull(Type.String({ maxLength: limits.attribution_chars_max })),
     cache_control: orNull(CacheControl),
@@ -392,7 +402,8 @@ export const ChatCompletionBody = open(
 );
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const FinishReason = nullable(Type.Enum(['tool_calls', 'stop', 'length', 'content_filter', 'error']));
+/** The last: in place of `tool_calls` where the request had `functions`. */
+const FinishReason = nullable(Type.Enum(['tool_calls', 'stop', 'length', 'content_filter', 'error', 'function_call']));
 const ChoiceError = open({
   code: Type.Number(),
   message: Type.String(),
@@ -452,6 +463,11 @@ const Logprobs = nullable(
 );
 const anything = Type.Object({}, { additionalProperties: true });
 
+const CalledFunction = open(
+  { name: Type.Optional(Type.String()), arguments: Type.Optional(Type.String()) },
+  { description: 'In place of `tool_calls` where the request had `functions`.' },
+);
+
 /** What models say beside text, where they say it: in messages as in the pieces of streams. */
 const beside_text = {
   reasoning_details: Type.Optional(Type.Array(ReasoningDetail)),
@@ -486,6 +502,7 @@ export const ChatCompletionAnswer = open(
                 }),
               ),
             ),
+            function_call: Type.Optional(CalledFunction),
           }),
         ),
         text: Type.Optional(Type.String({ description: 'In place of `message` when the request had `prompt`.' })),
@@ -524,6 +541,7 @@ export const ChatCompletionChunk = open(
             refusal: Type.Optional(Type.String()),
             ...beside_text,
             tool_calls: Type.Optional(Type.Array(ToolCallDelta)),
+            function_call: Type.Optional(CalledFunction),
           }),
         ),
         text: Type.Optional(Type.String({ description: 'In place of `delta` when the request had `prompt`.' })),

@@ -1,5 +1,16 @@
 import { isObject, joinReasoning } from './accumulate.ts';
-import type { ChatChunk, ChatCompletion, Delta, Ext, InnerPart, Message, Native, Slot, UrlCitation } from './inner.ts';
+import type {
+  ChatChunk,
+  ChatCompletion,
+  Choice,
+  Delta,
+  Ext,
+  InnerPart,
+  Message,
+  Native,
+  Slot,
+  UrlCitation,
+} from './inner.ts';
 import type { JsonValue } from './json.ts';
 
 /**
@@ -8,7 +19,7 @@ import type { JsonValue } from './json.ts';
  */
 export function chunksOf(completion: ChatCompletion): ChatChunk[] {
   const { choices, ext: response, service_tier, system_fingerprint } = completion;
-  const [{ message, finish_reason, native_finish_reason, logprobs, error }] = choices;
+  const [{ message, finish_reason, native_finish_reason, logprobs, error }, ...others] = choices;
   const { wire, rest } = response;
   const blocks = blocksOf(message);
   if (logprobs !== undefined) tellLogprobs(blocks, logprobs);
@@ -20,9 +31,24 @@ export function chunksOf(completion: ChatCompletion): ChatChunk[] {
       ...(logprobs === undefined || blocks.length > 0 ? {} : { logprobs }),
       ext: { response: { wire, rest } },
     },
+    ...others.flatMap(chunksOfOther),
     ...blocks,
     { delta: {}, finish_reason, native_finish_reason, ...(error === undefined ? {} : { error }), ext: { response } },
   ];
+}
+
+/** The chunks of a choice after the first, which tell nothing of the answer as a whole. */
+function chunksOfOther({ index, message, finish_reason, native_finish_reason, logprobs, error }: Choice): ChatChunk[] {
+  const blocks = blocksOf(message);
+  if (logprobs !== undefined) tellLogprobs(blocks, logprobs);
+  return [
+    {
+      delta: { role: 'assistant' as const },
+      ...(logprobs === undefined || blocks.length > 0 ? {} : { logprobs }),
+    },
+    ...blocks,
+    { delta: {}, finish_reason, native_finish_reason, ...(error === undefined ? {} : { error }) },
+  ].map((chunk) => ({ ...chunk, choice: index }));
 }
 
 /** Gives each text the probabilities of its own tokens, where those are told by token; else all to the first. */

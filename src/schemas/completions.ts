@@ -21,6 +21,7 @@ const {
   function_call: _function_call,
   logprobs: _logprobs,
   top_logprobs: _top_logprobs,
+  n: _n,
   ...as_in_chat
 } = ChatCompletionBody.properties;
 
@@ -38,6 +39,9 @@ export const CompletionBody = open(
     ),
     echo: orNull(Type.Boolean({ description: 'Repeat the prompt before the text.' })),
     logprobs: orNull(Type.Integer({ minimum: 0, maximum: 5, description: 'How many tokens to tell at each place.' })),
+    n: orNull(
+      Type.Integer({ minimum: 1, maximum: 1, description: '1 is what there is: each prompt is answered once.' }),
+    ),
     best_of: orNull(Type.Integer({ minimum: 1, maximum: 20, description: '1 is what there is.' })),
     suffix: orNull(Type.String({ description: 'Not served; empty is none.' })),
   },

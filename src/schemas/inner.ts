@@ -236,6 +236,8 @@ export interface ChatRequest {
   presence_penalty?: number | null;
   repetition_penalty?: number | null;
   seed?: number | null;
+  /** How many choices are wanted. Absent: one. */
+  n?: number;
   stop?: string | string[] | null;
   logit_bias?: Record<string, number> | null;
   logprobs?: boolean | null;
@@ -302,18 +304,19 @@ export interface ChoiceError {
   metadata?: JsonObject;
 }
 
-/** A whole answer. There is exactly one choice. Envelope fields (id, model, provider) are the client encoder's. */
+/** One answer to a request. */
+export interface Choice {
+  index: number;
+  message: Message & { role: 'assistant' };
+  finish_reason: FinishReason | null;
+  native_finish_reason: string | null;
+  logprobs?: JsonValue;
+  error?: ChoiceError;
+}
+
+/** A whole answer: one choice, or several where `n` asked for them. Envelope fields (id, model, provider) are the client encoder's. */
 export interface ChatCompletion {
-  choices: [
-    {
-      index: 0;
-      message: Message & { role: 'assistant' };
-      finish_reason: FinishReason | null;
-      native_finish_reason: string | null;
-      logprobs?: JsonValue;
-      error?: ChoiceError;
-    },
-  ];
+  choices: [Choice, ...Choice[]];
   created: number;
   system_fingerprint?: string | null;
   service_tier?: string | null;
@@ -361,6 +364,8 @@ export interface ChunkExt {
 /** One step of a streamed answer. Usage travels in `ext.response.usage`, in one last chunk; the client encoder makes it public. */
 export interface ChatChunk {
   delta: Delta;
+  /** Which choice it is of. Absent: the first. */
+  choice?: number;
   finish_reason?: FinishReason | null;
   native_finish_reason?: string | null;
   logprobs?: JsonValue;

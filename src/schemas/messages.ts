@@ -224,7 +224,7 @@ export const MessagesBody = open(
           'Absent: what the endpoint makes at most. 0 fills the prompt cache without an answer, at endpoints that speak this API.',
       }),
     ),
-    stop_sequences: orNull(Type.Array(Type.String(), { maxItems: limits.messages_stop_sequences_max })),
+    stop_sequences: orNull(Type.Array(Type.String(), { maxItems: limits.stop_sequences_max })),
     stream: orNull(Type.Boolean()),
     temperature: orNull(Type.Number({ minimum: 0, maximum: 2 })),
     top_p: orNull(Type.Number({ minimum: 0, maximum: 1 })),

@@ -39,7 +39,7 @@ export const chatFields = {
     with: { functions: [TOOL.function] },
     goes: 'on',
     own: ['tool_choice', { type: 'function', function: { name: 'f' } }],
-    other: ['tool_choice', { type: 'tool', name: 'f' }],
+    other: ['tool_choice', { type: 'tool', name: 'f', disable_parallel_tool_use: true }],
   },
   response_format: {
     value: { type: 'json_schema', json_schema: { name: 's', schema: SCHEMA, strict: true } },
@@ -73,7 +73,7 @@ export const chatFields = {
   prompt_cache_retention: { value: '24h', goes: 'to its own wire' },
   stream: { value: true, goes: 'on', other: ['stream', true] },
   stream_options: { value: { include_usage: true }, goes: 'to the gateway' },
-  n: { value: 2, goes: 'back', says: /\bn\b/ },
+  n: { value: 2, goes: 'to its own wire' },
 } satisfies Record<keyof ChatCompletionCreateParamsBase, RequestRow>;
 
 /** What the public service adds to it. */

@@ -11,21 +11,28 @@ export type ChatForm = 'chat' | 'prompt' | 'completions';
 
 export interface ChatGrammar {
   form?: ChatForm;
-  /** How many choices the answer has: prompts of one request. */
+  /** How many choices the answer has: prompts of one request, or `n`. */
   choices?: number;
   /** Another endpoint may have gone on with the answer, and is then named. */
   continued?: boolean;
 }
 
 const OBJECTS = { chat: 'chat.completion.chunk', prompt: 'chat.completion.chunk', completions: 'text_completion' };
-const FINISHES = new Set<JsonValue | undefined>(['tool_calls', 'stop', 'length', 'content_filter', 'error']);
+const FINISHES = new Set<JsonValue | undefined>([
+  'tool_calls',
+  'stop',
+  'length',
+  'content_filter',
+  'error',
+  'function_call',
+]);
 const IN_CHUNKS = new Set(
   'id object created model provider system_fingerprint service_tier choices usage gateway_metadata openrouter_metadata generations debug error'.split(
     ' ',
   ),
 );
 const IN_DELTAS = new Set(
-  'role content reasoning reasoning_details tool_calls refusal images audio annotations'.split(' '),
+  'role content reasoning reasoning_details tool_calls function_call refusal images audio annotations'.split(' '),
 );
 const IN_CHOICES = new Set('index delta finish_reason native_finish_reason logprobs error'.split(' '));
 const IN_TEXT_CHOICES = new Set('index text reasoning finish_reason native_finish_reason logprobs error'.split(' '));
@@ -76,9 +83,11 @@ class ChatChecker {
   #has_begun = false;
   #has_usage = false;
   #has_error = false;
-  #has_role = false;
+  readonly #have_roles = new Set<number>();
   readonly #finished = new Set<number>();
-  readonly #calls: string[] = [];
+  /** Of each choice. */
+  readonly #calls_of = new Map<number, string[]>();
+  #calls: string[] = [];
   readonly #details = new Map<JsonValue | undefined, string>();
 
   constructor({ form = 'chat', choices = 1, continued = false }: ChatGrammar) {
@@ -96,7 +105,7 @@ class ChatChecker {
     const choices = chunk['choices'];
     if (!Array.isArray(choices)) fail('choices is no array', chunk);
     if (chunk['gateway_metadata'] !== undefined && chunk['usage'] === undefined) fail('metadata stands not at the end');
-    const is_batch = this.#choices > 1 && chunk['usage'] !== undefined;
+    const is_batch = this.#form === 'completions' && this.#choices > 1 && chunk['usage'] !== undefined;
     if (array(chunk['generations']).length !== (is_batch ? this.#choices : 0))
       fail('the generations of prompts', chunk);
     if (chunk['usage'] !== undefined) {
@@ -147,6 +156,8 @@ class ChatChecker {
     if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index >= this.#choices) {
       fail('no choice has this index', index);
     }
+    this.#calls = this.#calls_of.get(index) ?? [];
+    this.#calls_of.set(index, this.#calls);
     if (this.#finished.has(index)) fail('something is told after the finish reason', choice);
     if (native_finish_reason !== null && typeof native_finish_reason !== 'string') fail('native_finish_reason', choice);
     if (logprobs !== null && typeof logprobs !== 'object') fail('logprobs are neither null nor an object', choice);
@@ -155,7 +166,7 @@ class ChatChecker {
       if (choice['reasoning'] !== undefined && typeof choice['reasoning'] !== 'string') fail('reasoning', choice);
     } else {
       const delta = object(choice['delta'] ?? fail('a choice without delta', choice));
-      this.#role(delta['role'], finish_reason === 'error');
+      this.#role(index, delta['role'], finish_reason === 'error');
       this.#delta(delta);
     }
     if (finish_reason === null) {
@@ -171,11 +182,12 @@ class ChatChecker {
   }
 
   /** In the first delta alone: clients add up the strings of all of them. A failure needs none. */
-  #role(role: JsonValue | undefined, is_failure: boolean): void {
-    if (role === undefined && (this.#has_role || is_failure)) return;
+  #role(index: number, role: JsonValue | undefined, is_failure: boolean): void {
+    const has_role = this.#have_roles.has(index);
+    if (role === undefined && (has_role || is_failure)) return;
     if (role !== 'assistant') fail('the first delta is not of the assistant', role);
-    if (this.#has_role) fail('the role is told again');
-    this.#has_role = true;
+    if (has_role) fail('the role is told again');
+    this.#have_roles.add(index);
   }
 
   #delta(delta: JsonObject): void {

@@ -10,7 +10,11 @@ export function checkStreamOf(path: string, body: unknown, text: string): void {
   switch (path) {
     case '/chat/completions':
       // Whether another endpoint went on with it is for the test to know.
-      checkChatStream(text, { form: asked['prompt'] == null ? 'chat' : 'prompt', continued: true });
+      checkChatStream(text, {
+        form: asked['prompt'] == null ? 'chat' : 'prompt',
+        choices: typeof asked['n'] === 'number' ? asked['n'] : 1,
+        continued: true,
+      });
       return;
     case '/completions': {
       const { prompt } = asked;

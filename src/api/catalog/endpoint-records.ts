@@ -30,7 +30,7 @@ export function endpointRecords(
 
 /** Lets caches keep an answer that anybody may see; what depends on the caller is the caller's own. */
 export function setEndpointCaching({ principal }: FastifyRequest, reply: FastifyReply): void {
-  reply.header('vary', 'authorization, x-api-key');
+  reply.header('vary', 'authorization, x-api-key, api-key');
   if (principal === undefined) letCachesKeep(reply, catalogCacheControl);
   else reply.header('cache-control', 'private, no-cache');
 }

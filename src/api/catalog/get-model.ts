@@ -4,13 +4,14 @@ import type { Server } from '../../http/server.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
 import { errors } from '../../schemas/error.ts';
 import { PublicModel } from '../../schemas/model.ts';
-import { ModelParams, namedModel } from './named-model.ts';
+import { EscapedModelParams, ModelParams, namedModel } from './named-model.ts';
 
 /** `GET /model/{author}/{slug}`: one model, named as in a request. */
 export function getModel(
   server: Server,
   { catalog, routers }: { catalog: () => Catalog; routers: () => RouterRules },
 ): void {
+  const find = (name: string) => ({ data: namedModel(name, { catalog: catalog(), routers: routers() }).shown });
   server.route({
     method: 'GET',
     url: '/model/:author/:slug',
@@ -22,9 +23,17 @@ export function getModel(
       params: ModelParams,
       response: { 200: Type.Object({ data: PublicModel }), ...errors(401, 404, 500) },
     },
-    handler: async ({ params: { author, slug } }) => {
-      const { shown } = namedModel(`${author}/${slug}`, { catalog: catalog(), routers: routers() });
-      return { data: shown };
+    handler: async ({ params: { author, slug } }) => find(`${author}/${slug}`),
+  });
+  server.route({
+    method: 'GET',
+    url: '/model/:model',
+    config: { access: 'any' },
+    schema: {
+      tags: ['Catalog'],
+      params: EscapedModelParams,
+      response: { 200: Type.Object({ data: PublicModel }), ...errors(401, 404, 500) },
     },
+    handler: async ({ params: { model } }) => find(model),
   });
 }

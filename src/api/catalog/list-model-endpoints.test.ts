@@ -55,11 +55,14 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     const url = '/models/openai/gpt-4o/endpoints';
     const plain = await server.inject({ method: 'GET', url });
     expect(plain.headers).toMatchObject({
-      vary: 'authorization, x-api-key',
+      vary: 'authorization, x-api-key, api-key',
       'cache-control': expect.stringMatching(/^public/),
     });
     const known = await server.inject({ method: 'GET', url, headers: { authorization: `Bearer ${KNOWN_SECRET}` } });
-    expect(known.headers).toMatchObject({ vary: 'authorization, x-api-key', 'cache-control': 'private, no-cache' });
+    expect(known.headers).toMatchObject({
+      vary: 'authorization, x-api-key, api-key',
+      'cache-control': 'private, no-cache',
+    });
     expect(known.json().data.endpoints[0]).toMatchObject({
       latency_last_30m: { p50: 100, p75: 200, p90: 300, p99: 400 },
       throughput_last_30m: { p50: 50, p75: 40, p90: 30, p99: 20 },

@@ -1,3 +1,4 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { describeModelEndpoints } from '../../catalog/describe.ts';
@@ -8,7 +9,7 @@ import { errors } from '../../schemas/error.ts';
 import { ModelEndpoints } from '../../schemas/model.ts';
 import { endpointRecords, type StatisticsOf, setEndpointCaching } from './endpoint-records.ts';
 import { jsonContentType, type Listings } from './listings.ts';
-import { ModelParams, namedModel } from './named-model.ts';
+import { EscapedModelParams, ModelParams, namedModel } from './named-model.ts';
 
 /** `GET /models/{author}/{slug}/endpoints`: a model, named as in a request, with the endpoints that may serve it. */
 export function listModelEndpoints(
@@ -25,29 +26,40 @@ export function listModelEndpoints(
     statistics: StatisticsOf;
   },
 ): void {
+  const schema = {
+    tags: ['Catalog'],
+    response: { 200: Type.Object({ data: ModelEndpoints }), ...errors(404, 500) },
+  };
+  const answer = async (name: string, request: FastifyRequest, reply: FastifyReply) => {
+    const source = catalog();
+    const { model, endpoints } = namedModel(name, { catalog: source, routers: routers() });
+    const is_known = request.principal !== undefined;
+    setEndpointCaching(request, reply);
+    const places = endpoints.map((endpoint) => model.endpoints.indexOf(endpoint));
+    const bytes = await listings().current(`${model.id};${places.join()};${is_known}`, () => {
+      const records = endpointRecords(model, endpoints, { catalog: source, statistics, is_known });
+      return JSON.stringify({ data: describeModelEndpoints(model, records) });
+    });
+    return sendBytes(reply, bytes, jsonContentType);
+  };
   server.route({
     method: 'GET',
     url: '/models/:author/:slug/endpoints',
     config: { access: 'public' },
     schema: {
+      ...schema,
       operationId: 'listModelEndpoints',
-      tags: ['Catalog'],
       summary: 'Lists the endpoints of a model.',
       params: ModelParams,
-      response: { 200: Type.Object({ data: ModelEndpoints }), ...errors(404, 500) },
     },
-    handler: async (request, reply) => {
-      const source = catalog();
-      const { author, slug } = request.params;
-      const { model, endpoints } = namedModel(`${author}/${slug}`, { catalog: source, routers: routers() });
-      const is_known = request.principal !== undefined;
-      setEndpointCaching(request, reply);
-      const places = endpoints.map((endpoint) => model.endpoints.indexOf(endpoint));
-      const bytes = await listings().current(`${model.id};${places.join()};${is_known}`, () => {
-        const records = endpointRecords(model, endpoints, { catalog: source, statistics, is_known });
-        return JSON.stringify({ data: describeModelEndpoints(model, records) });
-      });
-      return sendBytes(reply, bytes, jsonContentType);
-    },
+    handler: (request, reply) => answer(`${request.params.author}/${request.params.slug}`, request, reply),
+  });
+  // The slash of the id as clients write it that escape it.
+  server.route({
+    method: 'GET',
+    url: '/models/:model/endpoints',
+    config: { access: 'public' },
+    schema: { ...schema, params: EscapedModelParams },
+    handler: (request, reply) => answer(request.params.model, request, reply),
   });
 }

@@ -117,7 +117,7 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
       const query = modelQuery({ output_modalities: 'all', ...request.query }, now());
       const principal = request.principal as Principal;
       const body = await inTurn(nameOf(principal, query), () => listFor(principal, query, request.store_wait));
-      reply.header('cache-control', 'private, no-cache').header('vary', 'authorization, x-api-key');
+      reply.header('cache-control', 'private, no-cache').header('vary', 'authorization, x-api-key, api-key');
       await claimOf(request)?.take(body.byteLength);
       return sendBytes(reply, body, jsonContentType);
     },

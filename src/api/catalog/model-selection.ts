@@ -1,6 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Endpoint, Model } from '../../catalog/model.ts';
 import { invalidField } from '../../errors.ts';
+import { dataPolicyOf } from '../../providers/provider.ts';
 import { healthId } from '../../routing/candidate.ts';
 import type { PublicModel } from '../../schemas/model.ts';
 import type { StatisticsOf } from './endpoint-records.ts';
@@ -50,7 +51,7 @@ export function isWanted(
     (query.is_distillable === undefined || (model.is_distillable === true) === query.is_distillable) &&
     isWithin(model.created, query.created) &&
     (query.providers.length === 0 || model.endpoints.some((endpoint) => isNamed(endpoint, query.providers, catalog))) &&
-    (!query.zdr || model.endpoints.some((endpoint) => keepsNothing(endpoint, catalog)))
+    (!query.zdr || model.endpoints.some((endpoint) => keepsNothing(model, endpoint, catalog)))
   );
 }
 
@@ -65,8 +66,9 @@ function isNamed({ provider }: Endpoint, names: readonly string[], catalog: Pick
   );
 }
 
-function keepsNothing({ provider }: Endpoint, catalog: Pick<Catalog, 'provider'>): boolean {
-  return catalog.provider(provider)?.data_policy.retention_days === 0;
+function keepsNothing(model: Model, endpoint: Endpoint, catalog: Pick<Catalog, 'provider'>): boolean {
+  const provider = catalog.provider(endpoint.provider);
+  return provider !== undefined && dataPolicyOf(provider, model, endpoint).retention_days === 0;
 }
 
 /** A model of a list, with what it is put in order by. */

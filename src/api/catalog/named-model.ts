@@ -16,6 +16,11 @@ export const ModelParams = Type.Object({
   slug: Type.String({ description: 'Slug of the model, plain or dated, with suffixes such as `:free`.' }),
 });
 
+/** The same of a client that writes the slash of the id as `%2F`. */
+export const EscapedModelParams = Type.Object({
+  model: Type.String({ description: 'Id of the model, plain or dated, with suffixes such as `:free`.' }),
+});
+
 /** A model by a name, with those of its endpoints that the name leaves, and its record. */
 export interface NamedModel {
   model: Model;

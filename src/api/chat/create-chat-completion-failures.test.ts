@@ -109,7 +109,7 @@ test.each<[number, string, unknown, string]>([
     'response_format.json_schema.name',
   ],
   [400, 'a prediction of another kind', message({ prediction: { type: 'guess', content: 'x' } }), 'prediction.type'],
-  [400, 'n 2', message({ n: 2 }), 'n'],
+  [400, 'n 129', message({ n: 129 }), 'n'],
   [400, 'provider.order as text', message({ provider: { order: 'sandbox' } }), 'provider.order'],
   [
     400,

@@ -183,16 +183,25 @@ describe('200', () => {
     expect((await post({ ...hello, messages })).status).toBe(200);
   });
 
-  test('legacy functions become tools, and their messages tool messages', async () => {
+  test('legacy functions are answered in their own form, and their messages become tool messages', async () => {
     const functions = [
       { name: 'look_up', parameters: { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] } },
     ];
     const first = await post({ model: 'sandbox/tools', messages: hello.messages, functions });
-    const calls = first.answer.choices[0]?.message?.['tool_calls'] as {
-      function: { name: string; arguments: string };
-    }[];
-    expect(first.answer.choices[0]?.finish_reason).toBe('tool_calls');
-    expect(calls[0]?.function.name).toBe('look_up');
+    const { finish_reason, message } = first.answer.choices[0]!;
+    expect(finish_reason).toBe('function_call');
+    expect(message).toMatchObject({ function_call: { name: 'look_up', arguments: expect.stringContaining('{') } });
+    expect(message).not.toHaveProperty('tool_calls');
+    const streamed = await stream({ model: 'sandbox/tools', messages: hello.messages, functions });
+    type Piece = { delta: { function_call?: Record<string, string> }; finish_reason: string | null };
+    const pieces = streamed.chunks.flatMap(({ choices }) => choices) as unknown as Piece[];
+    const told = pieces.flatMap(({ delta }) => (delta.function_call === undefined ? [] : [delta.function_call]));
+    expect(told[0]?.['name']).toBe('look_up');
+    expect(told.map((piece) => piece['arguments'] ?? '').join('')).toBe(
+      (message as { function_call: { arguments: string } }).function_call.arguments,
+    );
+    expect(pieces.map((piece) => piece.finish_reason).filter(Boolean)).toEqual(['function_call']);
+    expect(pieces.every(({ delta }) => !('tool_calls' in delta))).toBe(true);
     const second = await post({
       model: 'sandbox/tools',
       functions,

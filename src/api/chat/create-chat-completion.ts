@@ -7,20 +7,24 @@ import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } 
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
 import { openBroughtEnvelopes } from '../opened-envelopes.ts';
+import { checkSamplers, type SamplerOffValues } from '../sampler-off-values.ts';
 import { askedModel } from '../unanswered.ts';
-import { chatRequest } from './door.ts';
+import { type ChatBody, chatRequest, usesFunctions } from './door.ts';
 import { createStreamEncoder, type Envelope, encodeCompletion } from './encode.ts';
 
 export interface ChatOptions extends AnswerOptions {
+  samplerOffValues(): SamplerOffValues;
   clock: Clock;
   envelopes: Envelopes;
 }
 
-function envelopeOf(call: Call): Envelope {
+function envelopeOf(call: Call, body: ChatBody): Envelope {
   return {
     id: call.generation_id,
     created: Math.floor(call.accepted_ms / 1000),
     model: askedModel(call.request),
+    choices: call.request.n ?? 1,
+    function_form: usesFunctions(body),
     text_form: call.request.ext?.client === 'completions',
     hide_reasoning: hidesReasoning(call.request),
   };
@@ -32,6 +36,7 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
     method: 'POST',
     url: '/chat/completions',
     config: { metered: options.inference, events: ChatCompletionChunk },
+    preValidation: checkSamplers(options.samplerOffValues),
     schema: {
       operationId: 'createChatCompletion',
       tags: ['Chat'],
@@ -46,7 +51,7 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
       const organization_id = request.principal?.organization_id ?? '';
       asked.messages = openBroughtEnvelopes(asked.messages, () => options.envelopes(organization_id));
       const call = callOf(request, asked, options.clock);
-      const envelope = envelopeOf(call);
+      const envelope = envelopeOf(call, request.body);
       const answer: ClientAnswer = {
         whole: (told) => encodeCompletion(told, envelope),
         stream: () => createStreamEncoder(envelope),

@@ -80,6 +80,8 @@ describe('functions of before tools', () => {
     });
     expect(request.tools).toEqual([{ type: 'function', function: { name: 'f', parameters: {} } }]);
     expect(request.tool_choice).toEqual({ type: 'function', function: { name: 'f' } });
+    // Their answers have room for one call.
+    expect(request.parallel_tool_calls).toBe(false);
     const [call, answer] = request.messages;
     expect(call?.tool_calls).toMatchObject([{ type: 'function', function: { name: 'f', arguments: '{}' } }]);
     expect(answer).toEqual({ role: 'tool', name: 'f', content: 'done', tool_call_id: call?.tool_calls?.[0]?.id });

@@ -197,6 +197,19 @@ function checkPromptForm({ tools, functions, modalities }: ChatBody): void {
   }
 }
 
+/** Whether a request is in the form of before tools. */
+export function usesFunctions({ functions, tools }: Pick<ChatBody, 'functions' | 'tools'>): boolean {
+  return functions != null && tools == null;
+}
+
+/** What works on one answer as it comes cannot be asked for with several of them. */
+function refuseWithSeveral({ tools, plugins }: ChatRequest): void {
+  const tool = tools?.find(({ type }) => type.startsWith('gateway:'));
+  const plugin = plugins?.find(({ id, enabled }) => id === 'response-healing' && enabled !== false);
+  const named = tool?.type ?? plugin?.id;
+  if (named !== undefined) throw invalidField('n', `must be 1 with ${named}: send the request once for each answer`);
+}
+
 /**
  * The public request in the one inner language: legacy forms rewritten, nulls that mean nothing taken out, extension
  * points emptied. Throws `GatewayError` 400 that names the field.
@@ -219,10 +232,14 @@ export function chatRequest(body: ChatBody): ChatRequest {
   const legacy: LegacyCalls = { ids: undefined };
   const given = (body.messages ?? [{ role: 'user', content: body.prompt ?? '' }]) as Record<string, unknown>[];
   request['messages'] = mapChanged(given, (item, index) => message(item, index, legacy));
-  if (body.functions && !body.tools) {
-    request['tools'] = body.functions.map((definition) => ({ type: 'function', function: definition }) as FunctionTool);
+  if (usesFunctions(body)) {
+    request['tools'] = (body.functions ?? []).map(
+      (definition) => ({ type: 'function', function: definition }) as FunctionTool,
+    );
     const choice = legacyChoice(body.function_call);
     if (choice !== undefined && request['tool_choice'] === undefined) request['tool_choice'] = choice;
+    // The form has one call to a message.
+    request['parallel_tool_calls'] ??= false;
   } else if (body.tools) {
     request['tools'] = mapChanged(body.tools, (tool) => typed(withoutExtension(tool)));
   }
@@ -232,5 +249,10 @@ export function chatRequest(body: ChatBody): ChatRequest {
     client: body.prompt == null ? 'chat' : 'completions',
     rest: {},
   };
-  return withAskedTools(request as unknown as ChatRequest);
+  const made = withAskedTools(request as unknown as ChatRequest);
+  if (body.n != null && body.n > 1) {
+    refuseWithSeveral(made);
+    made.n = body.n;
+  }
+  return made;
 }

@@ -6,6 +6,7 @@ import type { SentBody, Served, StreamEnd } from '../../inference/stream-answer.
 import type {
   Annotation,
   ChatChunk,
+  Choice,
   Delta,
   Message,
   ReasoningDetail,
@@ -25,6 +26,10 @@ export interface Envelope {
   created: number;
   /** The model that was asked for: answers name the one that gave them. */
   model: string;
+  /** How many choices the request asks for. Absent: one. */
+  choices?: number;
+  /** The request had `functions`: a call is told as `function_call`. */
+  function_form?: boolean;
   /** The request had `prompt`: choices carry `text`. */
   text_form: boolean;
   /** The client wants no reasoning shown. */
@@ -90,12 +95,10 @@ function publicAnnotation(annotation: Annotation): Annotation {
   return url_citation.title == null ? { ...annotation, url_citation: { ...url_citation, title: '' } } : annotation;
 }
 
-type Choice = WholeAnswer['completion']['choices'][0];
-
 function textChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string, unknown> {
   const { message, logprobs, error } = choice;
   const made: Record<string, unknown> = {
-    index: 0,
+    index: choice.index,
     finish_reason: textFinish(choice.finish_reason),
     native_finish_reason: choice.native_finish_reason,
   };
@@ -106,22 +109,34 @@ function textChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string
   return made;
 }
 
-function messageChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string, unknown> {
+/** How an answer ended, as clients of the older form read it. */
+function functionFinish<T extends string | null | undefined>(finish_reason: T): T | 'function_call' {
+  return finish_reason === 'tool_calls' ? 'function_call' : finish_reason;
+}
+
+/** The older form has one call to a message. */
+function functionMessage({ tool_calls, ...message }: Record<string, unknown>): Record<string, unknown> {
+  const [call] = (tool_calls ?? []) as { function: { name: string; arguments: string } }[];
+  return call === undefined ? message : { ...message, function_call: call.function };
+}
+
+function messageChoice(choice: Choice, { hide_reasoning, function_form }: Envelope): Record<string, unknown> {
   const made: Record<string, unknown> = {
-    index: 0,
+    index: choice.index,
     logprobs: choice.logprobs ?? null,
-    finish_reason: choice.finish_reason,
+    finish_reason: function_form ? functionFinish(choice.finish_reason) : choice.finish_reason,
     native_finish_reason: choice.native_finish_reason,
   };
   if (choice.error) made['error'] = choice.error;
-  made['message'] = publicMessage(choice.message, hide_reasoning);
+  const message = publicMessage(choice.message, hide_reasoning);
+  made['message'] = function_form ? functionMessage(message) : message;
   return made;
 }
 
 /** The whole answer as the contract has it, field by field. */
 export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): string {
   const { completion, served, usage, metadata } = answer;
-  const [choice] = completion.choices;
+  const written = envelope.text_form ? textChoice : messageChoice;
   const made: Record<string, unknown> = {
     id: envelope.id,
     object: 'chat.completion',
@@ -130,7 +145,7 @@ export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): strin
     provider: served.provider,
     system_fingerprint: completion.system_fingerprint ?? null,
     service_tier: completion.service_tier ?? null,
-    choices: [envelope.text_form ? textChoice(choice, envelope) : messageChoice(choice, envelope)],
+    choices: completion.choices.map((choice) => written(choice, envelope)),
     usage,
   };
   Object.assign(made, metadataMembers(metadata));
@@ -146,22 +161,29 @@ export function createStreamEncoder(envelope: Envelope): StreamEncoder {
   return new ChatStreamEncoder(envelope);
 }
 
+const ROLE = '"role":"assistant",';
+
 /** A chunk's choice costs a few microseconds at most: the fixed parts are made once. A class and not closures: there is one for every stream. */
 class ChatStreamEncoder implements StreamEncoder {
   readonly #envelope: Envelope;
   readonly #text_form: boolean;
+  readonly #function_form: boolean;
   readonly #hide_reasoning: boolean;
   #head: string;
   /** Stands in the first delta alone: OpenAI's SDK for Python strings together what it is told in each. */
-  #role = '"role":"assistant",';
+  #role = ROLE;
   #begun = false;
+  /** Of several choices, those that have begun. */
+  readonly #begun_choices: Set<number> | undefined;
   #service_tier: string | null = null;
 
   constructor(envelope: Envelope) {
     this.#envelope = envelope;
     this.#text_form = envelope.text_form;
+    this.#function_form = envelope.function_form === true;
     this.#hide_reasoning = envelope.hide_reasoning;
     this.#head = headOf(envelope, envelope);
+    this.#begun_choices = (envelope.choices ?? 1) === 1 ? undefined : new Set();
   }
 
   open(served: Served): string {
@@ -177,6 +199,7 @@ class ChatStreamEncoder implements StreamEncoder {
     let text = '';
     for (const chunk of chunks) {
       this.#service_tier = chunk.service_tier ?? this.#service_tier;
+      if (this.#begun_choices !== undefined) this.#turnTo(this.#begun_choices, chunk.choice ?? 0);
       if (this.#isSilent(chunk)) continue;
       this.#begun = true;
       const fingerprint = chunk.system_fingerprint
@@ -202,6 +225,13 @@ class ChatStreamEncoder implements StreamEncoder {
     return `${frame(failureJson(failed, error, this.#text_form))}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
   }
 
+  /** What is of a choice that has begun is no news; its first delta tells the role. */
+  #turnTo(begun: Set<number>, choice: number): void {
+    this.#begun = begun.has(choice);
+    this.#role = this.#begun ? '' : ROLE;
+    begun.add(choice);
+  }
+
   /** `content` stands in every delta. */
   #deltaJson(delta: Delta): string {
     let json = `{${this.#role}"content":${JSON.stringify(delta.content ?? '')}`;
@@ -212,7 +242,7 @@ class ChatStreamEncoder implements StreamEncoder {
       json += `,"reasoning":${JSON.stringify(delta.reasoning ?? null)}`;
     }
     if (details?.length) json += `,"reasoning_details":${JSON.stringify(details.map(publicDetail))}`;
-    if (delta.tool_calls?.length) json += `,"tool_calls":${JSON.stringify(delta.tool_calls)}`;
+    if (delta.tool_calls?.length) json += this.#callsJson(delta.tool_calls);
     if (delta.refusal) json += `,"refusal":${JSON.stringify(delta.refusal)}`;
     if (delta.images) json += `,"images":${JSON.stringify(delta.images)}`;
     if (delta.audio) json += `,"audio":${JSON.stringify(delta.audio)}`;
@@ -220,19 +250,30 @@ class ChatStreamEncoder implements StreamEncoder {
     return `${json}}`;
   }
 
+  #callsJson(calls: NonNullable<Delta['tool_calls']>): string {
+    if (!this.#function_form) return `,"tool_calls":${JSON.stringify(calls)}`;
+    const first = calls.find(({ index }) => index === 0);
+    return first === undefined ? '' : `,"function_call":${JSON.stringify(first.function)}`;
+  }
+
   #textJson({ content, reasoning, refusal }: Delta): string {
     const thought = reasoning && !this.#hide_reasoning ? `,"reasoning":${JSON.stringify(reasoning)}` : '';
     return `"text":${JSON.stringify(`${content ?? ''}${refusal ?? ''}`)}${thought}`;
   }
 
+  #finish(finish_reason: ChatChunk['finish_reason']): string | null | undefined {
+    if (this.#text_form) return textFinish(finish_reason);
+    return this.#function_form ? functionFinish(finish_reason) : finish_reason;
+  }
+
   #choiceJson(chunk: ChatChunk): string {
-    const told = this.#text_form ? textFinish(chunk.finish_reason) : chunk.finish_reason;
+    const told = this.#finish(chunk.finish_reason);
     const finish = told ? JSON.stringify(told) : 'null';
     const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
     const body = this.#text_form ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;
     const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);
     const error = chunk.error ? `,"error":${JSON.stringify(chunk.error)}` : '';
-    return `{"index":0,${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
+    return `{"index":${chunk.choice ?? 0},${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
   }
 
   /** Opening and closing of blocks is no news to a chat client, but for the very first chunk. */

@@ -14,6 +14,7 @@ import { type AnswerOptions, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { answerWhole } from '../answer-whole.ts';
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
+import { checkSamplers, type SamplerOffValues } from '../sampler-off-values.ts';
 import { toldError } from '../told-error.ts';
 import { askedModel } from '../unanswered.ts';
 import { completeAll, type PromptEvent, streamAll } from './answer-prompts.ts';
@@ -21,6 +22,7 @@ import { type CompletionRequest, completionRequests } from './door.ts';
 import { createCompletionStream, type Envelope, encodeCompletion } from './encode.ts';
 
 export interface CompletionOptions extends AnswerOptions {
+  samplerOffValues(): SamplerOffValues;
   clock: Clock;
 }
 
@@ -56,6 +58,7 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
     method: 'POST',
     url: '/completions',
     config: { metered: inference, events: CompletionChunk },
+    preValidation: checkSamplers(options.samplerOffValues),
     schema: {
       operationId: 'createCompletion',
       tags: ['Completions'],

@@ -133,6 +133,19 @@ describe('before a stream', () => {
 });
 
 describe('in a stream', () => {
+  test('a message begins with the tokens of its prompt by our count where the provider tells them last', async () => {
+    const usage = { prompt_tokens: 90, completion_tokens: 1, total_tokens: 91 };
+    const last = `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [], usage })}\n\n`;
+    steps = [stream, chunk({ content: 'Hi' }), chunk({}, 'stop'), last, 'data: [DONE]\n\n', 'END'];
+    const messages = [{ role: 'user', content: 'How many words has this sentence? '.repeat(10) }];
+    const text = await (await ask({ messages, stream: true })).text();
+    const usages = [...text.matchAll(/"input_tokens":(\d+)/g)].map(([, tokens]) => Number(tokens));
+    expect(usages).toHaveLength(2);
+    expect(usages[0]).toBeGreaterThan(50);
+    expect(usages[0]).toBeLessThan(150);
+    expect(usages[1]).toBe(90);
+  });
+
   const read = async (more: object = {}) => {
     const response = await ask({ stream: true, ...more });
     expect(response.status).toBe(200);

@@ -1,5 +1,6 @@
 import type { Server } from '../../http/server.ts';
 import type { Call, Clock } from '../../inference/call.ts';
+import { roughPrompt } from '../../inference/meter.ts';
 import type { Envelope, Envelopes } from '../../inference/state/envelope.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { MessagesBody } from '../../schemas/messages.ts';
@@ -30,7 +31,8 @@ function reasoningShown({ ext, reasoning }: ChatRequest): ReasoningShown {
 }
 
 function envelopeOf(call: Call, envelope: Envelope): MessagesEnvelope {
-  return { id: call.generation_id, envelope, reasoning: reasoningShown(call.request) };
+  const promptTokens = () => roughPrompt(call.request);
+  return { id: call.generation_id, envelope, reasoning: reasoningShown(call.request), promptTokens };
 }
 
 /** `POST /messages`: an answer of the model in the Messages API of Anthropic, whole or as a stream of server-sent events. */

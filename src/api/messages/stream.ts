@@ -17,6 +17,8 @@ export const PING = 'event: ping\ndata: {"type":"ping"}\n\n';
 export interface MessagesEnvelope extends ThinkingOptions {
   /** The generation's id, which is the message's. */
   id: string;
+  /** The tokens of the prompt by our count, for the beginning of a message whose provider counts at its end. Absent: 0. */
+  promptTokens?: () => number;
 }
 
 /** An event as the wire frames it. */
@@ -87,7 +89,9 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
     told = { ...ownRest(response) };
     // Some wires count from the first chunk on; what has no output has no thinking in it either.
     const { output_tokens_details: _, ...input } = usageOf(response.usage, { response, service_tier });
-    const usage = { ...input, output_tokens: 0 };
+    const input_tokens =
+      response.usage?.in_uncached === undefined ? (envelope.promptTokens?.() ?? 0) : (input['input_tokens'] ?? 0);
+    const usage = { ...input, input_tokens, output_tokens: 0 };
     return frame('message_start', {
       message: {
         stop_details: null,

@@ -10,6 +10,7 @@ import { ResponseAnswer, ResponseEvent, responsesErrors } from '../../schemas/re
 import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
+import { checkSamplers, type SamplerOffValues } from '../sampler-off-values.ts';
 import { askedModel } from '../unanswered.ts';
 import { declaredTools } from './declared-tools.ts';
 import { type ResponsesRequestBody, responsesRequest } from './door.ts';
@@ -22,6 +23,7 @@ import type { StoredResponses } from './stored-responses.ts';
 import { createResponseStream } from './stream.ts';
 
 export interface ResponsesOptions extends AnswerOptions {
+  samplerOffValues(): SamplerOffValues;
   clock: Clock;
   envelopes: Envelopes;
   /** Undefined: responses are not stored here. */
@@ -61,6 +63,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
     method: 'POST',
     url: '/responses',
     config: { metered: inference, skin: responsesError, events: ResponseEvent },
+    preValidation: checkSamplers(options.samplerOffValues, ['top_k', 'top_p']),
     schema: {
       operationId: 'createResponse',
       tags: ['Responses'],

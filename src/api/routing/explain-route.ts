@@ -9,6 +9,7 @@ import { RouteExplanation } from '../../schemas/route-explanation.ts';
 import { callOf } from '../call-of.ts';
 import { chatRequest } from '../chat/door.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
+import { checkSamplers, type SamplerOffValues } from '../sampler-off-values.ts';
 import { describeExplanation } from './describe-explanation.ts';
 
 /**
@@ -17,12 +18,23 @@ import { describeExplanation } from './describe-explanation.ts';
  */
 export function explainRoute(
   server: Server,
-  { inference, recorder, clock }: { inference: Inference; recorder: Pick<Recorder, 'flush'>; clock: Clock },
+  {
+    inference,
+    recorder,
+    clock,
+    samplerOffValues,
+  }: {
+    inference: Inference;
+    recorder: Pick<Recorder, 'flush'>;
+    clock: Clock;
+    samplerOffValues(): SamplerOffValues;
+  },
 ): void {
   server.route({
     method: 'POST',
     url: '/route/explain',
     config: { metered: inference },
+    preValidation: checkSamplers(samplerOffValues),
     schema: {
       operationId: 'explainRoute',
       tags: ['Routing'],

@@ -2,6 +2,7 @@ import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { createAccumulator } from '../../schemas/accumulate.ts';
+import { choicesOf } from '../../schemas/by-choice.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type {
   ChatChunk,
@@ -283,7 +284,8 @@ export function createTurnStates({
     },
 
     keeper(call, candidate, wire) {
-      if (!carriesState(wire, candidate)) return undefined;
+      // Which of several answers the client goes on with is not known.
+      if (!carriesState(wire, candidate) || choicesOf(call.request) > 1) return undefined;
       const issuer = issuerOf(candidate);
       const { generation_id, principal } = call;
       const owner = { organization_id: principal.organization_id, generation_id };

@@ -1,3 +1,4 @@
+import { append } from '../../schemas/append.ts';
 import type { Annotation, ChatChunk, ResponseExt, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { outputTokens } from '../../schemas/usage.ts';
@@ -19,18 +20,60 @@ import {
   type WireUsage,
 } from './wire.ts';
 
+/** What is read of one choice. */
+class ChoiceReader {
+  readonly turn: TurnWriter;
+  native: string | undefined = undefined;
+  stopSequence: string | undefined = undefined;
+
+  constructor(known: KnownState, generation_id: string) {
+    this.turn = new TurnWriter(known, generation_id);
+  }
+
+  /** Throws `UpstreamError` where the choice holds an error. */
+  take(choice: WireChoice, is_whole: boolean, chunks: ChatChunk[]): void {
+    const fault = choice.error == null ? undefined : errorInside({ error: choice.error });
+    if (fault !== undefined) throw fault;
+    // In a stream, a message beside or after deltas repeats them (Perplexity).
+    const message = choice.delta ?? (this.turn.hasProduced() ? undefined : choice.message);
+    if (isObject(message)) this.turn.take(message as WireMessage, is_whole || choice.delta == null, chunks);
+    const logprobs = choice.logprobs == null ? undefined : logprobsOf(choice.logprobs);
+    if (logprobs !== undefined) {
+      const last = chunks.at(-1);
+      // The probabilities belong to the text they come with.
+      if (last?.delta.content !== undefined || last?.delta.refusal !== undefined) last.logprobs = logprobs;
+      else chunks.push({ delta: {}, logprobs });
+    }
+    this.native = textOf(choice.finish_reason) ?? this.native;
+    this.stopSequence = textOf(choice.stop_reason) ?? textOf(choice.matched_stop) ?? this.stopSequence;
+  }
+
+  finish(sources: Annotation[], chunks: ChatChunk[]): ChatChunk {
+    this.turn.end(chunks);
+    if (sources.length > 0) chunks.push({ delta: { annotations: sources } });
+    const reason = finishReason(this.native, {
+      has_calls: this.turn.hasCalls(),
+      is_empty: !this.turn.hasProduced(),
+    });
+    const last: ChatChunk = { delta: {}, finish_reason: reason, native_finish_reason: this.native ?? null };
+    chunks.push(last);
+    return last;
+  }
+}
+
 /** The one reader of this wire's answers, streamed or whole. */
 export class AnswerReader {
   readonly #known: KnownState;
-  readonly #turn: TurnWriter;
+  readonly #generation_id: string;
+  readonly #first: ChoiceReader;
+  /** The choices after it that have begun, by their index. */
+  #others: Map<number, ChoiceReader> | undefined = undefined;
   readonly #rest: JsonObject = {};
   #isStarted = false;
   #requestId: string | undefined = undefined;
   #isIdTold = false;
   #serviceTier: string | undefined = undefined;
   #toldTier: string | undefined = undefined;
-  #native: string | undefined = undefined;
-  #stopSequence: string | undefined = undefined;
   #usage: WireUsage | undefined = undefined;
   /** The classes that were told before the end, as none: a later count may leave out what it has no more. */
   #none: TokenClasses = {};
@@ -38,7 +81,8 @@ export class AnswerReader {
 
   constructor(state: AttemptState) {
     this.#known = readState(state);
-    this.#turn = new TurnWriter(this.#known, state.generation_id);
+    this.#generation_id = state.generation_id;
+    this.#first = new ChoiceReader(this.#known, state.generation_id);
   }
 
   isStarted(): boolean {
@@ -47,7 +91,9 @@ export class AnswerReader {
 
   /** Whether the upstream said why its answer is over. Usage says no such thing: some tell it as they go. */
   isComplete(): boolean {
-    return this.#native !== undefined;
+    if (this.#known.choices === 1) return this.#first.native !== undefined;
+    const ended = [this.#first, ...(this.#others?.values() ?? [])].filter(({ native }) => native !== undefined);
+    return ended.length === this.#known.choices;
   }
 
   /** Throws `UpstreamError` where a choice holds an error. */
@@ -55,11 +101,15 @@ export class AnswerReader {
     this.#start(answer, chunks);
     const choices = Array.isArray(answer.choices) ? answer.choices : [];
     for (const choice of choices) {
-      const isOurs = isObject(choice) && !numberOf(choice['index']);
-      if (isOurs) this.#takeChoice(choice as WireChoice, is_whole, chunks);
+      if (!isObject(choice)) continue;
+      const index = numberOf(choice['index']) ?? 0;
+      if (index === 0) this.#takeFirst(choice as WireChoice, is_whole, chunks);
+      else if (Number.isInteger(index) && index < this.#known.choices) {
+        this.#takeOther(index, choice as WireChoice, is_whole, chunks);
+      }
     }
     // Told before the end, it is what counts should the stream break off.
-    if (this.takeUsage(answer) && this.#native === undefined && this.hasToldOutput()) {
+    if (this.takeUsage(answer) && this.#first.native === undefined && this.hasToldOutput()) {
       const usage = this.#classes()!;
       const { counts: _, ...told } = usage;
       this.#none = Object.fromEntries(Object.keys(told).map((name) => [name, 0]));
@@ -78,15 +128,13 @@ export class AnswerReader {
 
   /** Closes all blocks and says why the answer ended. */
   finish(chunks: ChatChunk[]): void {
-    this.#turn.end(chunks);
-    if (this.#sources.length > 0) chunks.push({ delta: { annotations: this.#sources } });
-    const reason = finishReason(this.#native, {
-      has_calls: this.#turn.hasCalls(),
-      is_empty: !this.#turn.hasProduced(),
-    });
-    const last: ChatChunk = { delta: {}, finish_reason: reason, native_finish_reason: this.#native ?? null };
+    for (const [choice, reader] of this.#others ?? []) {
+      const from = chunks.length;
+      reader.finish(this.#sources, chunks);
+      tag(chunks, from, choice);
+    }
+    const last = this.#first.finish(this.#sources, chunks);
     if (this.#serviceTier !== this.#toldTier) last.service_tier = this.#serviceTier ?? null;
-    chunks.push(last);
   }
 
   /** One last chunk: usage and remainder. */
@@ -95,7 +143,8 @@ export class AnswerReader {
     const classes = this.#classes();
     if (this.#usage !== undefined) this.#rest['usage'] = this.#usage;
     if (classes !== undefined) response.usage = classes;
-    if (this.#stopSequence !== undefined) response.stopSequence = this.#stopSequence;
+    const { stopSequence } = this.#first;
+    if (stopSequence !== undefined) response.stopSequence = stopSequence;
     if (!this.#isIdTold && this.#requestId !== undefined) response.requestId = this.#requestId;
     chunks.push({ delta: {}, ext: { response } });
   }
@@ -117,22 +166,25 @@ export class AnswerReader {
     chunks.push(first);
   }
 
-  #takeChoice(choice: WireChoice, is_whole: boolean, chunks: ChatChunk[]): void {
-    const fault = choice.error == null ? undefined : errorInside({ error: choice.error });
-    if (fault !== undefined) throw fault;
-    // In a stream, a message beside or after deltas repeats them (Perplexity).
-    const message = choice.delta ?? (this.#turn.hasProduced() ? undefined : choice.message);
-    if (isObject(message)) this.#turn.take(message as WireMessage, is_whole || choice.delta == null, chunks);
-    const logprobs = choice.logprobs == null ? undefined : logprobsOf(choice.logprobs);
-    if (logprobs !== undefined) {
-      const last = chunks.at(-1);
-      // The probabilities belong to the text they come with.
-      if (last?.delta.content !== undefined || last?.delta.refusal !== undefined) last.logprobs = logprobs;
-      else chunks.push({ delta: {}, logprobs });
-    }
-    this.#native = textOf(choice.finish_reason) ?? this.#native;
-    this.#stopSequence = textOf(choice.stop_reason) ?? textOf(choice.matched_stop) ?? this.#stopSequence;
+  #takeFirst(choice: WireChoice, is_whole: boolean, chunks: ChatChunk[]): void {
+    this.#first.take(choice, is_whole, chunks);
     if (choice.content_filter_results != null) this.#rest['content_filter_results'] = choice.content_filter_results;
+  }
+
+  #takeOther(index: number, choice: WireChoice, is_whole: boolean, chunks: ChatChunk[]): void {
+    this.#others ??= new Map();
+    let reader = this.#others.get(index);
+    const from = chunks.length;
+    if (reader === undefined) {
+      // Ids of calls are made of it, and must not come twice in one answer.
+      reader = new ChoiceReader(this.#known, `${this.#generation_id}#${index}`);
+      this.#others.set(index, reader);
+      chunks.push({ delta: { role: 'assistant' } });
+    }
+    const own: ChatChunk[] = [];
+    reader.take(choice, is_whole, own);
+    append(chunks, own);
+    tag(chunks, from, index);
   }
 
   /** Whether usage was told that counts what came out, and not only what went in. */
@@ -153,6 +205,11 @@ export class AnswerReader {
     this.#usage = told;
     return true;
   }
+}
+
+/** What stands from there on is of this choice. */
+function tag(chunks: ChatChunk[], from: number, choice: number): void {
+  for (let at = from; at < chunks.length; at += 1) chunks[at]!.choice = choice;
 }
 
 /** Groq's `on_demand` is what others call `default`. */

@@ -36,6 +36,9 @@ const OWN_FIELDS: readonly string[] = [
   'include_reasoning',
 ];
 
+/** https://platform.openai.com/docs/api-reference/chat/create */
+const STOP_SEQUENCES_MAX = 4;
+
 const NOT_COPIED: ReadonlySet<string> = new Set([...OWN_FIELDS, ...spokenToGateway]);
 
 /** Builds the upstream request; what needs no change is shared with the client's request, which is never touched. */
@@ -70,6 +73,7 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
     state['tools'] = tools.flatMap(({ function: told }) => (isObject(told) ? String(told['name']) : []));
   const call_ids = contentsOf(request).has_calls ? callIds(request.messages) : [];
   if (call_ids.length > 0) state['call_ids'] = call_ids;
+  if (request.n !== undefined && request.n > 1) state['choices'] = request.n;
   if (quirks.think_tags) state['think_tags'] = true;
   if (quirks.think_in_reasoning) state['think_in_reasoning'] = true;
   if (quirks.cached_tokens_header) state['cached_tokens_header'] = quirks.cached_tokens_header.toLowerCase();
@@ -85,7 +89,7 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
 
 function encodeFields(encoding: Encoding, body: JsonObject): void {
   const { request, quirks, endpoint } = encoding;
-  const refused = quirks.refused_parameters;
+  const { refused_parameters: refused, stop_sequences_max: stops_max = STOP_SEQUENCES_MAX } = quirks;
   for (const name in request) {
     const value = request[name] as JsonValue | undefined;
     // `null` means absent; not every upstream knows that.
@@ -93,12 +97,15 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
     if (name === 'stop' && Array.isArray(value) && value.length === 0) continue;
     if (refused?.includes(name)) {
       tell(encoding, 'dropped', name, `${endpoint.provider} does not take this parameter`);
-    } else if (gatewayFields.has(name) && name !== 'store' && !(name === 'n' && value === 1)) {
+    } else if (gatewayFields.has(name) && name !== 'store' && name !== 'n') {
       // What is kept upstream is the client's own wish here, as it is in the public API.
       tell(encoding, 'dropped', name, 'the gateway sets it');
     } else if (name === 'temperature' && Number(value) > (quirks.temperature_max ?? Number.POSITIVE_INFINITY)) {
       body['temperature'] = quirks.temperature_max;
       tell(encoding, 'clamped', name, `${endpoint.provider} takes at most ${quirks.temperature_max}`);
+    } else if (name === 'stop' && Array.isArray(value) && value.length > stops_max) {
+      body['stop'] = value.slice(0, stops_max);
+      tell(encoding, 'clamped', name, `${endpoint.provider} takes at most ${stops_max} sequences`);
     } else if (name === 'user') {
       body['user'] = hashUser(String(value));
     } else if (name === 'seed' && quirks.random_seed) {

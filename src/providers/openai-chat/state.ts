@@ -12,6 +12,8 @@ interface RequestState {
   think_tags: boolean;
   think_in_reasoning: boolean;
   cached_tokens_header: string | undefined;
+  /** How many choices were asked for. */
+  choices: number;
 }
 
 /** The encoder's state with what a decoder needs of the answer's headers. */
@@ -29,6 +31,7 @@ export function readState(state: AttemptState): KnownState {
     think_tags: state['think_tags'] === true,
     think_in_reasoning: state['think_in_reasoning'] === true,
     cached_tokens_header: header,
+    choices: typeof state['choices'] === 'number' ? state['choices'] : 1,
     cachedTokens() {
       const told = header === undefined ? undefined : state.headers?.[header];
       const value = Array.isArray(told) ? told[0] : told;
