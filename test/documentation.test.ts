@@ -45,7 +45,7 @@ test('the README names every setting that the configuration reads, and it and th
 const yamls = documents.flatMap(({ file, text }) => blocksOf(text, 'yaml').map((yaml) => ({ file, yaml })));
 
 test('every YAML of the README and the guides is a configuration that loads without a warning', () => {
-  expect(yamls.length).toBe(8);
+  expect(yamls.length).toBe(9);
   const folder = mkdtempSync(join(tmpdir(), 'gateway-readme-'));
   try {
     for (const { file, yaml } of yamls) {

@@ -11,6 +11,7 @@ import { categoriesOf } from './categories.ts';
 import { isDistillable } from './distillable.ts';
 import { expiresAt } from './expiry.ts';
 import type { DatedPrices, Endpoint, Model } from './model.ts';
+import { nativeParameters } from './native-tools.ts';
 import { declaredPrices, pricesAt } from './price-list.ts';
 import { endpointOfTranscripts, transcribes } from './transcripts.ts';
 import { endpointOfVectors, makesVectors } from './vectors.ts';
@@ -199,7 +200,10 @@ function mergeModel(
     if (!isReached(endpoint, provider) || !isVariantOf(endpoint, provider)) return [];
     return [overrule(bundledEndpoint(facts, endpoint, provider, context), declared)];
   });
-  const endpoints = [...own, ...rest];
+  const endpoints = [...own, ...rest].map((endpoint) => {
+    const supported_parameters = nativeParameters(endpoint.quirks, endpoint.supported_parameters);
+    return { ...endpoint, supported_parameters };
+  });
   const description = declared?.description ?? describe(facts);
   return { ...facts, description, endpoints: endpoints.map(narrowed(facts)) };
 }
@@ -449,7 +453,7 @@ function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created:
         max_completion_tokens: undefined,
         max_prompt_tokens: undefined,
         pricing: { prompt: 0, completion: 0 },
-        supported_parameters: is_of_vectors ? [] : row.parameters,
+        supported_parameters: is_of_vectors ? [] : nativeParameters(provider.quirks, row.parameters),
         quantization: 'unknown',
         supports_implicit_caching: false,
         input_modalities,

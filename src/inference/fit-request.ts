@@ -20,6 +20,9 @@ export const UNPRICED_TIER = 'the endpoint has no price for this tier';
 /** Names under which hosts of open models make, and bill, several answers of which one is given. */
 const SEVERAL = ['best_of', 'num_generations', 'num_return_sequences'] as const;
 
+/** The fields that say which tools may be called, and how. */
+const OF_TOOLS: ReadonlySet<string> = new Set(['tools', 'tool_choice', 'parallel_tool_calls']);
+
 /** The fields of an output bound. */
 export const BOUNDS = ['max_completion_tokens', 'max_tokens'] as const;
 
@@ -36,6 +39,8 @@ export function fitRequest(
     return fitted;
   };
   for (const name of unsupportedParameters(request, endpoint)) {
+    // Without native tools they are described in the prompt.
+    if (OF_TOOLS.has(name)) continue;
     delete own()[name];
     report.push({ kind: 'dropped', field: name, reason: 'the endpoint does not support it' });
   }

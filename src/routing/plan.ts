@@ -16,7 +16,7 @@ import { PRIORITY_TIERS, type Sort, sorts, type Wish } from './wish.ts';
 
 export type { Candidate, Strategy } from './candidate.ts';
 export { healthId, tagOf } from './candidate.ts';
-export { unsupportedParameters } from './needs.ts';
+export { supports, unsupportedParameters } from './needs.ts';
 export { NoEndpoint } from './refusal.ts';
 export type { Sort } from './wish.ts';
 
