@@ -15,6 +15,7 @@ import { nativeParameters } from './native-tools.ts';
 import { declaredPrices, pricesAt } from './price-list.ts';
 import { endpointOfTranscripts, transcribes } from './transcripts.ts';
 import { endpointOfVectors, makesVectors } from './vectors.ts';
+import { takenOver } from './wire-parameters.ts';
 
 /** An endpoint as an operator declares it. */
 export interface DeclaredEndpoint extends Partial<DatedPrices> {
@@ -376,25 +377,6 @@ const needs: [Ability, readonly EndpointParameter[]][] = [
   ['sampling', samplingParameters],
 ];
 
-/** What a wire has no field for, whatever its provider's row takes on another wire. */
-const wireLacks: Partial<Record<Wire, readonly EndpointParameter[]>> = {
-  // A row of both wires, as Vertex AI's is, names what either takes.
-  'gemini-generate-content': ['parallel_tool_calls', 'verbosity'],
-  'anthropic-messages': ['seed', 'frequency_penalty', 'presence_penalty', 'logprobs', 'top_logprobs'],
-  // https://platform.openai.com/docs/api-reference/responses/create
-  'openai-responses': [
-    'stop',
-    'seed',
-    'frequency_penalty',
-    'presence_penalty',
-    'logit_bias',
-    'prediction',
-    'top_k',
-    'min_p',
-    'repetition_penalty',
-  ],
-};
-
 function supportedParameters(
   row: ProviderRow | undefined,
   wire: Wire,
@@ -405,7 +387,6 @@ function supportedParameters(
   if (row === undefined) return undefined;
   const lacking = new Set<EndpointParameter>(refused);
   for (const [ability, names] of needs) if (!can.includes(ability)) for (const name of names) lacking.add(name);
-  for (const name of wireLacks[wire] ?? []) lacking.add(name);
   if (wire === 'gemini-generate-content') {
     const { has_penalties, has_logprobs } = modelFacts(model, row.quirks.google_cloud === true);
     if (!has_penalties) for (const name of ['frequency_penalty', 'presence_penalty'] as const) lacking.add(name);
@@ -413,7 +394,7 @@ function supportedParameters(
   }
   // https://platform.openai.com/docs/guides/latest-model: since GPT-5. Claude takes it as its effort.
   if (!/^gpt-5/.test(model) && !hasEffort) lacking.add('verbosity');
-  return row.parameters.filter((name) => !lacking.has(name));
+  return takenOver(wire, row.parameters).filter((name) => !lacking.has(name));
 }
 
 /** Names of models that make vectors: nothing but its name is known of a local server's model. */

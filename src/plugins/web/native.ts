@@ -140,7 +140,10 @@ const forms: Readonly<Record<NonNullable<Quirks['native_search']>, Form>> = {
  * The search of an endpoint's own; a text: why it has none that would do. One whose searches have no known price is not asked for
  * them: they would cost nothing here.
  */
-export function nativeSearch(candidate: Candidate, wish: SearchWish): NativeSearch | string {
+export function nativeSearch(
+  candidate: Pick<Candidate, 'endpoint' | 'provider'>,
+  wish: SearchWish,
+): NativeSearch | string {
   const { endpoint } = candidate;
   const { native_search: name } = endpoint.quirks;
   const form = name === undefined ? undefined : forms[name];
