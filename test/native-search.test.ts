@@ -218,6 +218,26 @@ describe('a search is paid', () => {
     expect(cost - usd).toBeLessThan(0.001);
   });
 
+  test('money is held for as many as may be billed', async () => {
+    const manager = { authorization: `Bearer ${gateway.management_key}` };
+    const made = await gateway.call('POST', '/keys', { name: 'limited', limit: 5 }, manager);
+    const { key } = (await made.json()) as { key: string };
+    const heldFor = async (model: string) => {
+      const body = { model, ...only, max_tokens: 10, messages: [{ role: 'user', content: 'News?' }] };
+      const got = await gateway.call('POST', '/chat/completions', body, {
+        ...METADATA,
+        authorization: `Bearer ${key}`,
+      });
+      return ((await got.json()) as { gateway_metadata: { hold: { amount: number } } }).gateway_metadata.hold.amount;
+    };
+    const older = await heldFor('google/gemini-2.5-flash:online');
+    // What its searches bring into the prompt counts as its whole context, 0.3146 USD here.
+    expect(older - 0.3146).toBeGreaterThan(0.03);
+    expect(older - 0.3146).toBeLessThan(0.05);
+    expect(await heldFor('google/gemini-3-flash-preview:online')).toBeGreaterThan(0.14);
+    expect(await heldFor('openai/gpt-5-nano:online')).toBeGreaterThan(0.1);
+  });
+
   test.skipIf(!hasRecordings)(
     'as it was recorded of OpenAI, xAI and Google (needs ../shared/transcripts)',
     async () => {
@@ -260,6 +280,28 @@ describe('a search is paid', () => {
       expect(text).toContain('"web_search_requests":1');
     },
   );
+});
+
+describe('what a provider refuses beside its search', () => {
+  const functions = [{ type: 'function', function: { name: 'f' } }];
+  test('functions at the older models of Google: a 400 here that says so, none of theirs', async () => {
+    const tools = [{ type: 'gateway:web_search' }, ...functions];
+    const refused = await call({ model: 'google/gemini-2.5-flash', ...only, tools });
+    expect(refused.status).toBe(400);
+    expect(refused.body.error.message).toContain('it does not search beside functions');
+    expect(sent).toHaveLength(0);
+    expect((await call({ model: 'google/gemini-3-flash-preview', ...only, tools })).status).toBe(200);
+    expect(sent[0]!.body.tools).toMatchObject([{ functionDeclarations: [{ name: 'f' }] }, { googleSearch: {} }]);
+  });
+
+  test('JSON: one of its forms at OpenAI, both at the older models of Google', async () => {
+    const schema = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } };
+    const statusOf = async (model: string, response_format: object) =>
+      (await call({ model, ...only, response_format })).status;
+    expect(await statusOf('openai/gpt-5:online', { type: 'json_object' })).toBe(400);
+    expect(await statusOf('openai/gpt-5:online', schema)).toBe(200);
+    expect(await statusOf('google/gemini-2.5-flash:online', schema)).toBe(400);
+  });
 });
 
 describe('a search that cannot run is never silent', () => {

@@ -27,10 +27,14 @@ const SET_UP =
   'set one up in gateway.yaml (plugins.web.engines) or by EXA_API_KEY, FIRECRAWL_API_KEY, PARALLEL_API_KEY or SEARXNG_URL';
 
 /** How a wish is fulfilled at an endpoint. Throws a 400 where it is not, naming what to change. */
-function wayOf(wish: SearchWish, candidate: Candidate, field: string, { settings }: WebSearch): Way {
+function wayOf(
+  wish: SearchWish,
+  { request, candidate, field }: { request: ChatRequest; candidate: Candidate; field: string },
+  { settings }: WebSearch,
+): Way {
   const { engine, engines } = settings();
   if (wish.engine === 'auto' || wish.engine === 'native') {
-    const native = nativeSearch(candidate, wish);
+    const native = nativeSearch(candidate, wish, request);
     if (typeof native !== 'string') return { native };
     const name = `${candidate.model.id} at ${candidate.provider.name}`;
     if (wish.engine === 'native')
@@ -133,7 +137,8 @@ export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapt
     return {
       ready(candidate, is_beside) {
         if (plugin === undefined || found !== undefined || plugin.isTakenBy(candidate)) return undefined;
-        const way = wayOf(plugin.wish, candidate, plugin.field, search);
+        const { request } = call;
+        const way = wayOf(plugin.wish, { request, candidate, field: plugin.field }, search);
         if ('native' in way) return undefined;
         return is_beside ? Promise.resolve() : before(way.engine, plugin.wish);
       },
@@ -148,7 +153,7 @@ export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapt
         for (let at = 0; at < fitting.tools.length; at += 1) fitTool(fitting, at, candidate, search);
         if (plugin !== undefined && !plugin.isTakenBy(candidate)) {
           if (fitting.request.web_search_options != null) fitting.request = { ...request, web_search_options: null };
-          const way = wayOf(plugin.wish, candidate, plugin.field, search);
+          const way = wayOf(plugin.wish, { request, candidate, field: plugin.field }, search);
           if ('engine' in way) {
             const messages =
               found === undefined || found.query === ''
@@ -199,7 +204,7 @@ function fitTool(fitting: Fitting, at: number, candidate: Candidate, search: Web
   if (tool.type === WEB_SEARCH) {
     const { parameters = {} } = tool as ServerTool;
     const wish = searchWish(parameters, `${field}.parameters`);
-    const way = wayOf(wish, candidate, field, search);
+    const way = wayOf(wish, { request: fitting.request, candidate, field }, search);
     if ('native' in way) {
       makeNative(fitting, way.native, at);
       fitting.report.push(...undecided(wish, way.native, field));
@@ -213,7 +218,7 @@ function fitTool(fitting: Fitting, at: number, candidate: Candidate, search: Web
   }
   try {
     const wish = searchWish(vendorOptions(tool.block), field);
-    const way = wayOf(wish, candidate, field, search);
+    const way = wayOf(wish, { request: fitting.request, candidate, field }, search);
     if ('native' in way) makeNative(fitting, way.native, at);
     else fitting.tools[at] = { type: WEB_SEARCH, parameters: { ...vendorOptions(tool.block), engine: way.engine } };
     const to = 'native' in way ? "the provider's own search" : `a search of the gateway's, with ${way.engine}`;

@@ -68,7 +68,7 @@ function searchesAt(
   return (candidate) =>
     is_own ||
     (searches_x && candidate.endpoint.quirks.x_search === true) ||
-    native.some((wish) => typeof nativeSearch(candidate, wish) !== 'string');
+    native.some((wish) => typeof nativeSearch(candidate, wish, request) !== 'string');
 }
 
 /** Has calls that search go over the wire on which their providers search. A call that does not is the same call. */
