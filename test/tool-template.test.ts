@@ -242,6 +242,33 @@ test('descriptions that are too long for a prompt are refused with what to do', 
   expect(model.requests).toHaveLength(0);
 });
 
+test('the description counts: in the prompt that is counted, and in what is set aside', async () => {
+  const body = { model: 'test/text', messages: [{ role: 'user', content: 'Weather?' }] };
+  const { name, description } = WEATHER.function;
+  const count = async (more: object) =>
+    (
+      (await (await gateway.call('POST', '/messages/count_tokens', { ...body, ...more })).json()) as {
+        input_tokens: number;
+      }
+    ).input_tokens;
+  const tools = [{ name, description, input_schema: parameters }];
+  // The tool alone is some forty tokens, the words around it some two hundred.
+  expect((await count({ tools })) - (await count({}))).toBeGreaterThan(150);
+  const made = await gateway.call(
+    'POST',
+    '/keys',
+    { name: 'k', limit: 1 },
+    { authorization: `Bearer ${gateway.management_key}` },
+  );
+  const { key } = (await made.json()) as { key: string };
+  const held = async (more: object) => {
+    const headers = { authorization: `Bearer ${key}`, 'x-gateway-experimental-metadata': 'enabled' };
+    const got = await gateway.call('POST', '/chat/completions', { ...body, ...more, max_tokens: 10 }, headers);
+    return ((await got.json()) as { gateway_metadata: { hold: { amount: number } } }).gateway_metadata.hold.amount;
+  };
+  expect((await held({ tools: [WEATHER] })) - (await held({}))).toBeGreaterThan(150e-6);
+});
+
 test('clients of Responses and Messages get calls in their own form', async () => {
   model.follow({ text: `One.\n${BERN}` }, { text: `One.\n${BERN}` });
   const { name, description } = WEATHER.function;

@@ -5,7 +5,6 @@ import type { AttemptState, ChatDialect } from '../dialect.ts';
 import type { ToolTemplate } from './markup.ts';
 import { TemplateReader } from './reader.ts';
 
-export type { ToolTemplate } from './markup.ts';
 export { needsTemplate, templated } from './template.ts';
 
 function readerOf(state: AttemptState): TemplateReader | undefined {
