@@ -158,22 +158,4 @@ describe('nothing grows with what a model says', () => {
     const [run] = parser.push(space);
     expect((run as { text: string }).text).toHaveLength(10_000 - limits.tool_template_gap_chars_max);
   });
-
-  test('very many calls, tags and braces are read in one pass each', () => {
-    const many = 20_000;
-    const texts = [
-      call('look', {}).repeat(many),
-      '<tool_call>'.repeat(many),
-      '<tool_call>{'.repeat(many),
-      `${call('look', {})}{"`.repeat(many),
-      `${call('look', {})}</`.repeat(many),
-      `<tool_call>{"name":"look","a":"${'<tool_call>{\\"'.repeat(many)}`,
-    ];
-    for (const text of texts) {
-      const parser = new ToolCallParser(AUTO);
-      let runs = parser.push(text).length;
-      runs += parser.end().length;
-      expect(runs).toBeGreaterThan(0);
-    }
-  }, 3_000);
 });
