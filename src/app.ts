@@ -47,6 +47,7 @@ import { createRateLimit } from './http/rate-limit.ts';
 import { createServer, type Server } from './http/server.ts';
 import { StoreWait } from './http/store-wait.ts';
 import { trustedProxies } from './http/trusted-proxies.ts';
+import { prepareInOrder } from './inference/adapters.ts';
 import { createAnalyzer } from './inference/analyzer-in-use.ts';
 import { createInference } from './inference/answer.ts';
 import { createBroadcast } from './inference/broadcast.ts';
@@ -73,6 +74,7 @@ import { createPlugged } from './plugins/plugged.ts';
 import { createServerTools } from './plugins/tools/server-tools.ts';
 import { createWebAdapter } from './plugins/web/adapter.ts';
 import { createWebSearch } from './plugins/web/search.ts';
+import { createSearchWire } from './plugins/web/search-wire.ts';
 import { dialects } from './providers/dialects.ts';
 import { createMediaFetcher, createPageFetcher } from './providers/fetch-media.ts';
 import { createServices } from './providers/services.ts';
@@ -282,7 +284,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     upstream,
     media,
     adapters: [files.adapter, createWebAdapter(search, clock.now_ms), createCompression(tokenizer)],
-    prepareCall: files.prepare,
+    prepareCall: prepareInOrder(createSearchWire(), files.prepare),
     server_tools: createServerTools(search, {
       pages: createPageFetcher(config.media, { proxies: config.proxies }),
       pdfs,

@@ -635,6 +635,10 @@ export const limits = {
   request_metadata_max: 16,
   request_metadata_chars_max: 256,
   tool_name_chars_max: 64,
+  /** Tools that are described in a prompt (endpoints without native tools): all descriptions, one call, and the white space next to one. */
+  tool_template_chars_max: 400_000,
+  tool_template_call_chars_max: 262_144,
+  tool_template_gap_chars_max: 64,
   tool_call_id_chars_max: 64,
   /** The range of a manual thinking budget (Anthropic, documentation page "Extended thinking"; the public API's own upper end). */
   thinking_budget_tokens_min: 1_024,

@@ -77,9 +77,8 @@ test.each(wires)('%s: what is not run here is told of', async (wire) => {
   const answer = await ask({
     model: modelOf(wire, 'echo'),
     input: 'Hello',
-    x_search_filter: { allowed_x_handles: ['a'] },
     tools: [{ type: 'image_generation' }, { type: 'gateway:image_generation' }],
   });
   const told = JSON.stringify(answer['gateway_metadata']);
-  for (const field of ['x_search_filter', 'tools[0]', 'tools[1]']) expect(told).toContain(field);
+  for (const field of ['tools[0]', 'tools[1]']) expect(told).toContain(field);
 });

@@ -428,10 +428,29 @@ describe("a provider's own tool at another provider", () => {
     expect(status).toBe(200);
     expect(sent[0]!.tools).toMatchObject([{ type: 'function', function: { name: 'web_search' } }]);
   });
-  test.each(vendors)('over %s is left out, as ever, where nothing can search', async (path, body) => {
-    const { status } = await call({ model: 'test/chat', ...body }, { path, to: unsearched });
+  test.each(vendors)('over %s fails in sight of model and client where nothing can search', async (path, body) => {
+    const { status, body: answer } = await call({ model: 'test/chat', ...body }, { path, to: unsearched });
     expect(status).toBe(200);
-    expect(sent[0]!.tools).toBeUndefined();
+    expect(sent[0]!.tools).toMatchObject([{ type: 'function', function: { name: 'web_search' } }]);
+    const told = sent[1]!.messages.find(({ role }) => role === 'tool')?.content;
+    expect(told).toMatch(/cannot be searched.*no search engine.*EXA_API_KEY/);
+    const failed = path === '/responses' ? '"type":"web_search_call"' : '"type":"web_search_tool_result_error"';
+    expect(JSON.stringify(answer)).toContain(failed);
+    expect(JSON.stringify(answer)).toContain(path === '/responses' ? '"status":"failed"' : '"unavailable"');
+    expect(answer.gateway_metadata.pipeline).toContainEqual(
+      expect.objectContaining({ name: 'web-search', data: { searches: 0 } }),
+    );
+  });
+  test.each([
+    ['/responses', vendors[0][1], { type: 'web_search' }],
+    ['/responses', vendors[0][1], 'required'],
+    ['/messages', vendors[1][1], { type: 'tool', name: 'web_search' }],
+    ['/messages', vendors[1][1], { type: 'any' }],
+  ])('over %s is a 400 where it must be called, and nothing can search', async (path, body, tool_choice) => {
+    const { status, body: answer } = await call({ model: 'test/chat', ...body, tool_choice }, { path, to: unsearched });
+    expect(status).toBe(400);
+    expect(answer.error.message).toMatch(/tools\[0\].* cannot be served .*EXA_API_KEY/);
+    expect(sent).toHaveLength(0);
   });
   test('stays as it is at its own', async () => {
     const [path, body] = vendors[1];

@@ -11,9 +11,11 @@ import { categoriesOf } from './categories.ts';
 import { isDistillable } from './distillable.ts';
 import { expiresAt } from './expiry.ts';
 import type { DatedPrices, Endpoint, Model } from './model.ts';
+import { nativeParameters } from './native-tools.ts';
 import { declaredPrices, pricesAt } from './price-list.ts';
 import { endpointOfTranscripts, transcribes } from './transcripts.ts';
 import { endpointOfVectors, makesVectors } from './vectors.ts';
+import { takenOver } from './wire-parameters.ts';
 
 /** An endpoint as an operator declares it. */
 export interface DeclaredEndpoint extends Partial<DatedPrices> {
@@ -210,7 +212,10 @@ function mergeModel(
     if (!isReached(endpoint, provider) || !isVariantOf(endpoint, provider)) return [];
     return [overrule(bundledEndpoint(facts, endpoint, provider, context), declared)];
   });
-  const endpoints = [...own, ...rest];
+  const endpoints = [...own, ...rest].map((endpoint) => {
+    const supported_parameters = nativeParameters(endpoint.quirks, endpoint.supported_parameters);
+    return { ...endpoint, supported_parameters };
+  });
   const description = declared?.description ?? describe(facts);
   return { ...facts, description, endpoints: endpoints.map(narrowed(facts)) };
 }
@@ -391,25 +396,6 @@ const needs: [Ability, readonly EndpointParameter[]][] = [
   ['sampling', samplingParameters],
 ];
 
-/** What a wire has no field for, whatever its provider's row takes on another wire. */
-const wireLacks: Partial<Record<Wire, readonly EndpointParameter[]>> = {
-  // A row of both wires, as Vertex AI's is, names what either takes.
-  'gemini-generate-content': ['parallel_tool_calls', 'verbosity'],
-  'anthropic-messages': ['seed', 'frequency_penalty', 'presence_penalty', 'logprobs', 'top_logprobs'],
-  // https://platform.openai.com/docs/api-reference/responses/create
-  'openai-responses': [
-    'stop',
-    'seed',
-    'frequency_penalty',
-    'presence_penalty',
-    'logit_bias',
-    'prediction',
-    'top_k',
-    'min_p',
-    'repetition_penalty',
-  ],
-};
-
 function supportedParameters(
   row: ProviderRow | undefined,
   wire: Wire,
@@ -420,7 +406,6 @@ function supportedParameters(
   if (row === undefined) return undefined;
   const lacking = new Set<EndpointParameter>(refused);
   for (const [ability, names] of needs) if (!can.includes(ability)) for (const name of names) lacking.add(name);
-  for (const name of wireLacks[wire] ?? []) lacking.add(name);
   if (wire === 'gemini-generate-content') {
     const { has_penalties, has_logprobs } = modelFacts(model, row.quirks.google_cloud === true);
     if (!has_penalties) for (const name of ['frequency_penalty', 'presence_penalty'] as const) lacking.add(name);
@@ -428,7 +413,7 @@ function supportedParameters(
   }
   // https://platform.openai.com/docs/guides/latest-model: since GPT-5. Claude takes it as its effort.
   if (!/^gpt-5/.test(model) && !hasEffort) lacking.add('verbosity');
-  return row.parameters.filter((name) => !lacking.has(name));
+  return takenOver(wire, row.parameters).filter((name) => !lacking.has(name));
 }
 
 /** Names of models that make vectors: nothing but its name is known of a local server's model. */
@@ -468,7 +453,7 @@ function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created:
         max_completion_tokens: undefined,
         max_prompt_tokens: undefined,
         pricing: { prompt: 0, completion: 0 },
-        supported_parameters: is_of_vectors ? [] : row.parameters,
+        supported_parameters: is_of_vectors ? [] : nativeParameters(provider.quirks, row.parameters),
         quantization: 'unknown',
         supports_implicit_caching: false,
         input_modalities,

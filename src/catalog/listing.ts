@@ -1,3 +1,4 @@
+import { modelFacts } from '../providers/gemini-generate-content/model-facts.ts';
 import type { Quirks } from '../providers/provider.ts';
 import type { ProviderRow } from '../providers/table.ts';
 import { type Prices, tokenPrices } from '../schemas/prices.ts';
@@ -99,10 +100,34 @@ function tiersOf(cost: Cost, row: ProviderRow, claude: boolean): PriceTier[] | u
 }
 
 /**
- * What a search by the provider's own tool costs over the Responses API, in pico-USD; no fact tells it: 10 and 5 USD for a thousand
- * (https://platform.openai.com/docs/pricing, "Built-in tools"; https://docs.x.ai/docs/models, "Tools pricing").
+ * Models of OpenAI's chat wire that search over the Responses API: those with the tool on their pages, GPT-4.1 nano excepted
+ * (https://platform.openai.com/docs/guides/tools-web-search, "Limitations").
  */
-const searchFees: Readonly<Record<string, number>> = { openai: 10_000_000_000, xai: 5_000_000_000 };
+const openAiSearches = /^(?:gpt-4o(?:-mini)?|gpt-4\.1(?:-mini)?|gpt-5(?:\.\d+)?(?:-mini|-nano)?|o3|o4-mini)$/;
+
+/**
+ * What a search by the provider's own tool costs, in pico-USD; no fact tells it. OpenAI: 10 USD for a thousand, over the Responses API
+ * (https://platform.openai.com/docs/pricing, "Built-in tools"). xAI: 5, of the web or of X, over the same API and for models of Grok 4
+ * (https://docs.x.ai/docs/models, "Tools pricing"). Google: 14 for a thousand searches from Gemini 3 on, 35 for a thousand grounded
+ * answers before (https://ai.google.dev/gemini-api/docs/pricing, https://cloud.google.com/vertex-ai/generative-ai/pricing, "Grounding").
+ */
+function searchFee({ slug }: ProviderRow, { id }: Listing, dialect: BundledEndpoint['dialect']): number | undefined {
+  switch (slug) {
+    case 'openai':
+      return dialect === 'openai-responses' || openAiSearches.test(id) ? 10_000_000_000 : undefined;
+    case 'xai':
+      return /^grok-4/.test(id) ? 5_000_000_000 : undefined;
+    case 'google-ai-studio':
+    case 'google-vertex': {
+      if (!/^gemini-/.test(id) || /embedding|-tts|-live|robotics/.test(id)) return undefined;
+      const { generation = 0 } = modelFacts(id, slug === 'google-vertex');
+      if (generation >= 3) return 14_000_000_000;
+      return generation >= 2 && !id.includes('image') ? 35_000_000_000 : undefined;
+    }
+    default:
+      return undefined;
+  }
+}
 
 /** Adds that to every price list of an endpoint. */
 function addSearches(fee: number, lists: readonly (PriceList | undefined)[]): void {
@@ -232,7 +257,7 @@ export function endpointOf(row: ProviderRow, listing: Listing, identity: Identit
   const [author = ''] = identity.id.split('/');
   const flex = price === undefined || outputOf(listing)?.[0] !== 'text' ? {} : flexOf(row, author, price, tiers);
   const service_tiers = { ...flex, ...serviceTiersOf(listing, row, claude) };
-  const search_fee = dialect === 'openai-responses' ? searchFees[row.slug] : undefined;
+  const search_fee = searchFee(row, listing, dialect);
   if (price !== undefined && search_fee !== undefined) {
     const own = { pricing: price, ...(tiers === undefined ? {} : { price_tiers: tiers }) };
     addSearches(search_fee, [own, ...Object.values(service_tiers)]);

@@ -196,6 +196,22 @@ describe('facts', () => {
     expect(one({ id: 'gpt-x', cost })?.endpoints[0]?.price).not.toHaveProperty('web_search');
   });
 
+  test('models that search have the price of a search, others have none', () => {
+    const priceOf = (id: string, slug?: string) =>
+      one({ id, cost: { input: 3, output: 15 } }, slug)?.endpoints[0]?.price?.web_search;
+    expect(['gpt-5', 'gpt-5.4-mini', 'gpt-4.1', 'o3'].map((id) => priceOf(id))).toEqual(Array(4).fill(10_000_000_000));
+    expect(['gpt-4.1-nano', 'gpt-4', 'o3-mini', 'gpt-5-chat-latest'].map((id) => priceOf(id))).toEqual(
+      Array(4).fill(undefined),
+    );
+    expect(priceOf('grok-4.3', 'xai')).toBe(5_000_000_000);
+    expect(priceOf('grok-3', 'xai')).toBeUndefined();
+    for (const slug of ['google', 'google-vertex']) {
+      expect(priceOf('gemini-2.5-pro', slug)).toBe(35_000_000_000);
+      expect(priceOf('gemini-3-flash-preview', slug)).toBe(14_000_000_000);
+    }
+    expect(priceOf('gemma-4-31b-it', 'google')).toBeUndefined();
+  });
+
   test('searches have a price over the Responses API, in every list', () => {
     const tiers = [{ tier: { size: 200_000 }, input: 6, output: 30 }];
     const found = one({ id: 'gpt-5-pro', cost: { input: 3, output: 15, tiers } })?.endpoints[0];

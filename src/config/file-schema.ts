@@ -53,6 +53,7 @@ const QuirksSection = Type.Object(
   {
     inline_media: Type.Optional(flag),
     prefill: Type.Optional(flag),
+    no_native_tools: Type.Optional(flag),
     native_search: Type.Optional(oneOf(['openai', 'xai', 'anthropic', 'google', 'search_model', 'perplexity'])),
     output_bound_field: Type.Optional(oneOf(['max_tokens', 'max_completion_tokens'])),
     system_role: Type.Optional(oneOf(['system', 'developer', 'user'])),

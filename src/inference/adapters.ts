@@ -35,10 +35,10 @@ export function adapterFor(call: Call, adapters: readonly Adapter[]): CallAdapte
     else if (all === undefined) all = [first, one];
     else all.push(one);
   }
-  return all === undefined ? first : inOrder(all);
+  return all === undefined ? first : combined(all);
 }
 
-function inOrder(found: readonly CallAdapter[]): CallAdapter {
+function combined(found: readonly CallAdapter[]): CallAdapter {
   return {
     ready(candidate, is_beside) {
       let waiting: Promise<void> | undefined;
@@ -69,3 +69,11 @@ function inOrder(found: readonly CallAdapter[]): CallAdapter {
  * Nothing is sent yet. Rejects with `GatewayError` 400 that names the field, or `ClientGone`.
  */
 export type Preparation = (call: Call, models: readonly Model[]) => Call | Promise<Call>;
+
+/** Two preparations as one. */
+export function prepareInOrder(first: Preparation, second: Preparation): Preparation {
+  return (call, models) => {
+    const prepared = first(call, models);
+    return prepared instanceof Promise ? prepared.then((one) => second(one, models)) : second(prepared, models);
+  };
+}

@@ -14,8 +14,9 @@ import {
   UpstreamError,
 } from '../providers/dialect.ts';
 import { createFramer, type Framer } from '../providers/frames.ts';
+import { needsTemplate, templated } from '../providers/tool-template/dialect.ts';
 import { countAnswer, readText, type UpstreamResponse } from '../providers/upstream.ts';
-import type { Candidate } from '../routing/plan.ts';
+import { type Candidate, supports } from '../routing/plan.ts';
 import { append } from '../schemas/append.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
@@ -115,6 +116,11 @@ export function withOptions(
   });
 }
 
+/** Whether a request's tools, or what was called before, are text for this endpoint, which has no native tools. */
+export function statesTools(request: ChatRequest, { endpoint }: Candidate): boolean {
+  return !supports(endpoint, 'tools') && needsTemplate(request);
+}
+
 /** Encodes a request for one endpoint; a long one with others served in between. Pure but for the request it is given. */
 export function prepareAttempt(
   request: ChatRequest,
@@ -124,21 +130,25 @@ export function prepareAttempt(
   spend?: SpendBound,
   media = NO_MEDIA,
 ): PreparedAttempt | Promise<PreparedAttempt> {
-  const fitted = fitRequest(request, candidate.endpoint, spend);
-  const encoded = dialect.encodeRequest(fitted.request, candidate.endpoint, { media, strip_state });
-  const { report } = fitted;
+  const { report, request: fitted, is_default_bound } = fitRequest(request, candidate.endpoint, spend);
+  const stated = statesTools(fitted, candidate) ? templated(fitted) : undefined;
+  const asked = stated?.request ?? fitted;
+  const encoded = dialect.encodeRequest(asked, candidate.endpoint, { media, strip_state });
+  if (stated !== undefined) {
+    append(report, stated.report);
+    if (stated.template !== undefined) encoded.state = { ...encoded.state, tool_template: stated.template };
+  }
   append(report, encoded.report);
   encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
   if (spend !== undefined && dialect.wire === 'anthropic-messages') encoded.body = boundBody(encoded.body, report);
   const written = writeBody(encoded.body);
   const output_tokens = dialect.outputBound(encoded.body);
   const service_tier = dialect.serviceTier(encoded.body);
-  const { is_default_bound } = fitted;
   const made = (payload: string | Buffer): PreparedAttempt => {
     const attempt = {
       candidate,
       dialect,
-      request: fitted.request,
+      request: asked,
       encoded,
       payload,
       output_tokens,

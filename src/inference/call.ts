@@ -1,7 +1,9 @@
+import type { Endpoint, Model } from '../catalog/model.ts';
 import type { Principal } from '../http/principal.ts';
 import type { StoreWait } from '../http/store-wait.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
+import type { Provider } from '../providers/provider.ts';
 import type { Room } from '../providers/room.ts';
 import type { Candidate } from '../routing/candidate.ts';
 import type { ChatCompletion, ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
@@ -121,6 +123,8 @@ export interface Call {
   changes?: readonly Report[] | undefined;
   /** Why an endpoint is not what this call is for. Absent: all are. */
   refuses?: (candidate: Candidate) => string | undefined;
+  /** An endpoint as it serves this call, where that differs from what the catalog says: over another wire of its provider's. Absent: as it is. */
+  endpointFor?: (endpoint: Endpoint, provider: Provider, model: Model) => Endpoint;
   /** How its client calls a field of the inner language. Absent: by the same name. */
   fieldName?: (field: string) => string;
   /** Show the routing to the client. */

@@ -1,12 +1,13 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type TokenCounter, UpstreamError } from '../providers/dialect.ts';
+import { templated } from '../providers/tool-template/dialect.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { readable } from './answer-bounds.ts';
-import { type PreparedAttempt, writeBody } from './attempt.ts';
+import { type PreparedAttempt, statesTools, writeBody } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { ChatWork, ChatWorkOptions } from './chat-work.ts';
 import type { LogDecoderFault } from './decoder-faults.ts';
@@ -84,7 +85,8 @@ export function createTokenCount(
     return dialect(wire)?.tokenCounter;
   }
 
-  async function counted(request: ChatRequest, candidate: Candidate): Promise<CountedTokens> {
+  async function counted(given: ChatRequest, candidate: Candidate): Promise<CountedTokens> {
+    const request = statesTools(given, candidate) ? templated(given).request : given;
     const texts: string[] = [];
     const other_tokens = estimatePrompt(request, (text) => {
       texts.push(text);

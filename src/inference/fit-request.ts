@@ -22,6 +22,8 @@ export const UNPRICED_TIER = 'the endpoint has no price for this tier';
 /** Names under which hosts of open models make, and bill, several answers of which one is given. */
 const SEVERAL = ['best_of', 'num_generations', 'num_return_sequences'] as const;
 
+/** The fields that say which tools may be called, and how. */
+const OF_TOOLS: ReadonlySet<string> = new Set(['tools', 'tool_choice', 'parallel_tool_calls']);
 /** Why an output bound is below the default that it would have. */
 const SHARE = `what ${limits.default_hold_share * 100} % of the rest of the spend limit pays for`;
 
@@ -45,6 +47,8 @@ export function fitRequest(request: ChatRequest, endpoint: Endpoint, spend?: Spe
     return fitted;
   };
   for (const name of unsupportedParameters(request, endpoint)) {
+    // Without native tools they are described in the prompt.
+    if (OF_TOOLS.has(name)) continue;
     delete own()[name];
     report.push({ kind: 'dropped', field: name, reason: 'the endpoint does not support it' });
   }

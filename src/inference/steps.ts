@@ -49,7 +49,7 @@ export interface StepsOptions {
 }
 
 /** The wire of an endpoint: its own, where it speaks another than its provider. */
-export function wireOf({ endpoint, provider }: Candidate): Wire {
+export function wireOf({ endpoint, provider }: Pick<Candidate, 'endpoint' | 'provider'>): Wire {
   return endpoint.dialect ?? provider.dialect;
 }
 
@@ -266,6 +266,7 @@ export function createSteps(
         own,
         caller: call.principal,
         refuses,
+        endpointFor: call.endpointFor,
         restricts: restrictionOf(call.principal),
         prefers,
         sticky: home && ((candidate) => home.isAt(candidate)),

@@ -4,6 +4,7 @@ import { pricesInReach } from '../catalog/price-list.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
 import type { Media as FetchedMedia } from '../providers/dialect.ts';
+import { modelFacts } from '../providers/gemini-generate-content/model-facts.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import { contentsOf } from '../schemas/contents.ts';
 import type { InnerPart, Native, Wire } from '../schemas/inner.ts';
@@ -458,6 +459,14 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
   return { lines, output_tokens };
 }
 
+/** Before the third generation of Gemini an answer is billed once, however often it searched (https://ai.google.dev/gemini-api/docs/pricing). */
+function billsAnswersThatSearch({ dialect, candidate: { endpoint } }: PreparedAttempt): boolean {
+  if (dialect.wire !== 'gemini-generate-content') return false;
+  const { generation } = modelFacts(endpoint.upstream_model, endpoint.quirks.google_cloud === true);
+  return generation === undefined || generation < 3;
+}
+
 function searchesOf(prepared: PreparedAttempt): number {
-  return providerTools(prepared).reduce((sum, { uses_max }) => sum + uses_max, 0);
+  const uses = providerTools(prepared).reduce((sum, { uses_max }) => sum + uses_max, 0);
+  return uses > 1 && billsAnswersThatSearch(prepared) ? 1 : uses;
 }

@@ -6,13 +6,11 @@ import type { ChatDialect } from './dialect.ts';
 import { geminiGenerateContent } from './gemini-generate-content/index.ts';
 import { openaiChat } from './openai-chat/index.ts';
 import { openaiResponses } from './openai-responses/index.ts';
+import { withToolTemplate } from './tool-template/dialect.ts';
 
 /** The dialect of each wire that there is one for. A provider of another wire is listed, and reported as not available. */
-export const dialects: ReadonlyMap<Wire, ChatDialect> = new Map<Wire, ChatDialect>([
-  ['openai-chat', openaiChat],
-  ['anthropic-messages', anthropicMessages],
-  ['openai-responses', openaiResponses],
-  ['gemini-generate-content', geminiGenerateContent],
-  ['bedrock-converse', bedrockConverse],
-  ['cohere-chat', cohereChat],
-]);
+export const dialects: ReadonlyMap<Wire, ChatDialect> = new Map<Wire, ChatDialect>(
+  [openaiChat, anthropicMessages, openaiResponses, geminiGenerateContent, bedrockConverse, cohereChat].map(
+    (dialect) => [dialect.wire, withToolTemplate(dialect)],
+  ),
+);

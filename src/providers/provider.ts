@@ -21,6 +21,11 @@ export interface Quirks {
    * `web_search_options` (`search_model`), or always (`perplexity`). Of no effect on other wires than that way's. Default: not at all.
    */
   native_search?: 'openai' | 'xai' | 'anthropic' | 'google' | 'search_model' | 'perplexity';
+  /**
+   * Has no native tools, whatever its model could do: a server without a parser of tool calls. Tools are described in the prompt, and
+   * calls are read from the text of the answer.
+   */
+  no_native_tools?: boolean;
 
   // openai-chat
   /** Field that carries the output bound. Default: as the client sent it. */

@@ -16,7 +16,7 @@ import { PRIORITY_TIERS, type Sort, sorts, type Wish } from './wish.ts';
 
 export type { Candidate, Strategy } from './candidate.ts';
 export { healthId, tagOf } from './candidate.ts';
-export { unsupportedParameters } from './needs.ts';
+export { supports, unsupportedParameters } from './needs.ts';
 export { NoEndpoint } from './refusal.ts';
 export type { Sort } from './wish.ts';
 
@@ -48,6 +48,8 @@ export interface PlanContext {
   /** Credentials of the caller's workspace that are not disabled. */
   own?: readonly OwnCredential[];
   caller?: CredentialUser;
+  /** The endpoint as it serves this request; the same one where nothing is special. */
+  endpointFor?: ((endpoint: Endpoint, provider: Provider, model: Model) => Endpoint) | undefined;
   /** Why an endpoint cannot serve the operation at all. */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
   /** Why the caller's guardrails leave an endpoint out. */
@@ -86,7 +88,7 @@ function candidatesOf(
   context: PlanContext,
   lists: Pick<Asked, 'allowed' | 'order'>,
 ): Candidate[] {
-  const { models, provider: find, own: credentials = [], caller, wishes } = context;
+  const { models, provider: find, own: credentials = [], caller, wishes, endpointFor } = context;
   const named = lists.order === undefined ? lists.allowed : [...lists.allowed, lists.order];
   const candidates: Candidate[] = [];
   for (const model of models) {
@@ -103,9 +105,10 @@ function candidatesOf(
       }
       if (!provider.is_own_only) candidates.push(facts);
     };
-    for (const endpoint of model.endpoints) {
-      const provider = find(endpoint.provider);
+    for (const known of model.endpoints) {
+      const provider = find(known.provider);
       if (!provider) continue;
+      const endpoint = endpointFor === undefined ? known : endpointFor(known, provider, model);
       const in_tiers = tiersOf(endpoint, tiers, named);
       for (const tier of in_tiers) add(endpoint, provider, tier);
       if (in_tiers.length === 0 || !tiers.alone) add(endpoint, provider, undefined);

@@ -1,5 +1,6 @@
 import { invalidField } from '../errors.ts';
 import { dataPolicyOf } from '../providers/provider.ts';
+import { needsTemplate } from '../providers/tool-template/template.ts';
 import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import { isPriced, type Prices } from '../schemas/prices.ts';
 import { type Candidate, keepsNothing, pricesOf, tagOf } from './candidate.ts';
@@ -252,7 +253,8 @@ export const rules: readonly Rule[] = [
       detail: 'send the request once for each answer, or name a model of a provider that takes n',
     },
     applies: ({ request: { n } }) => n !== undefined && n > 1,
-    reason({ endpoint, provider }) {
+    reason({ endpoint, provider }, { request }) {
+      if (!supports(endpoint, 'tools') && needsTemplate(request)) return 'it reads tools as text, for one answer alone';
       const takes_n = (endpoint.dialect ?? provider.dialect) === 'openai-chat';
       return takes_n && endpoint.quirks.refused_parameters?.includes('n') !== true
         ? undefined

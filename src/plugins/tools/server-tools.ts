@@ -2,7 +2,7 @@ import type { ServerTool, ServerTools } from '../../inference/server-tools.ts';
 import type { ServerTool as AskedTool, InnerTool } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { DATETIME, WEB_FETCH, WEB_SEARCH } from '../asked.ts';
-import { isSearch } from '../web/adapter.ts';
+import { isSearch } from '../web/asks.ts';
 import type { WebSearch } from '../web/search.ts';
 import { datetimeTool } from './datetime.ts';
 import { fetchTool, type PageReading } from './web-fetch.ts';

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../schemas/json.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 import type { SearchEngine } from '../../schemas/web-search.ts';
 import { WEB_SEARCH } from '../asked.ts';
-import { searchOptions } from '../web/adapter.ts';
+import { NO_ENGINE, searchOptions } from '../web/adapter.ts';
 import { AS_DATA, resultsText } from '../web/results.ts';
 import { searchCost, type WebSearch } from '../web/search.ts';
 import { searchWish } from '../wishes.ts';
@@ -15,8 +15,44 @@ function queryOf(args: JsonObject): string {
   return typeof query === 'string' ? query.replace(/\s+/g, ' ').trim() : '';
 }
 
+const declaration: ServerTool['declaration'] = {
+  type: 'function',
+  function: {
+    name: 'web_search',
+    description:
+      'Searches the web, and gives pages with what stands on them. After what you take from a page, name it as a markdown link to ' +
+      'its url, with its domain as the text of the link.',
+    parameters: {
+      type: 'object',
+      properties: { query: { type: 'string', description: 'What to search for, as one asks a search engine.' } },
+      required: ['query'],
+    },
+  },
+};
+
+/** In the place of a search that cannot run: whoever calls it is told why, and its client sees a search that failed. */
+function missingSearch(reason: string): ServerTool {
+  return {
+    type: WEB_SEARCH,
+    declaration,
+    cost_nano_max: 0,
+    max_uses: 1,
+    query: queryOf,
+    run(_args, { call }) {
+      call.stages.push({
+        type: 'plugin',
+        name: 'web-search',
+        summary: `no search ran: ${reason}`,
+        data: { searches: 0 },
+      });
+      throw new GatewayError(400, `The web cannot be searched: tell the user so, with this reason: ${reason}`);
+    },
+  };
+}
+
 /** The search tool of one call, with an engine that was chosen for it. */
 export function searchTool(parameters: JsonObject, search: WebSearch): ServerTool | undefined {
+  if (parameters['engine'] === NO_ENGINE) return missingSearch(String(parameters['reason']));
   const wish = searchWish(parameters, 'parameters');
   const engine = wish.engine as SearchEngine;
   const settings = search.settings().engines.get(engine);
@@ -29,20 +65,7 @@ export function searchTool(parameters: JsonObject, search: WebSearch): ServerToo
   let stage: Stage | undefined;
   return {
     type: WEB_SEARCH,
-    declaration: {
-      type: 'function',
-      function: {
-        name: 'web_search',
-        description:
-          'Searches the web, and gives pages with what stands on them. After what you take from a page, name it as a markdown link to ' +
-          'its url, with its domain as the text of the link.',
-        parameters: {
-          type: 'object',
-          properties: { query: { type: 'string', description: 'What to search for, as one asks a search engine.' } },
-          required: ['query'],
-        },
-      },
-    },
+    declaration,
     cost_nano_max: searchCost(settings.price, most),
     ...(wish.max_uses === undefined ? {} : { max_uses: wish.max_uses }),
     query: queryOf,

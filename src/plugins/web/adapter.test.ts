@@ -38,7 +38,7 @@ function candidate(
   const quirks = native_search === undefined ? {} : { native_search };
   const row = {
     model: { id: 'm' },
-    endpoint: { quirks, pricing },
+    endpoint: { quirks, pricing, upstream_model: 'm' },
     provider: { name: 'P', dialect },
     excluded: undefined,
   };

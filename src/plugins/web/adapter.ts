@@ -2,20 +2,23 @@ import { GatewayError, invalidField } from '../../errors.ts';
 import type { Adapter, CallAdapter, Fitted } from '../../inference/adapters.ts';
 import type { Call } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/exchange.ts';
-import { ONLINE } from '../../inference/requested-models.ts';
 import { wireOf } from '../../inference/steps.ts';
 import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, InnerTool, Message, Native, ServerTool, ToolChoice } from '../../schemas/inner.ts';
-import type { JsonObject } from '../../schemas/json.ts';
 import type { SearchEngine } from '../../schemas/web-search.ts';
 import { WEB_SEARCH } from '../asked.ts';
 import { type SearchWish, searchWish } from '../wishes.ts';
+import { isSearch, isVendorSearch, searchBeforeOf, vendorOptions } from './asks.ts';
 import type { SearchResult } from './engine.ts';
 import { type NativeSearch, nativeSearch } from './native.ts';
 import { searchMessage } from './results.ts';
 import { searchCost, type WebSearch } from './search.ts';
+import { isXSearch, requireXSearch } from './search-wire.ts';
+
+/** Stands for the engine of a search that cannot run. */
+export const NO_ENGINE = 'none';
 
 /** How an endpoint gets what was searched for: by itself, or by an engine. */
 type Way = { native: NativeSearch } | { engine: SearchEngine };
@@ -24,10 +27,14 @@ const SET_UP =
   'set one up in gateway.yaml (plugins.web.engines) or by EXA_API_KEY, FIRECRAWL_API_KEY, PARALLEL_API_KEY or SEARXNG_URL';
 
 /** How a wish is fulfilled at an endpoint. Throws a 400 where it is not, naming what to change. */
-function wayOf(wish: SearchWish, candidate: Candidate, field: string, { settings }: WebSearch): Way {
+function wayOf(
+  wish: SearchWish,
+  { request, candidate, field }: { request: ChatRequest; candidate: Candidate; field: string },
+  { settings }: WebSearch,
+): Way {
   const { engine, engines } = settings();
   if (wish.engine === 'auto' || wish.engine === 'native') {
-    const native = nativeSearch(candidate, wish);
+    const native = nativeSearch(candidate, wish, request);
     if (typeof native !== 'string') return { native };
     const name = `${candidate.model.id} at ${candidate.provider.name}`;
     if (wish.engine === 'native')
@@ -45,30 +52,6 @@ export function searchOptions(wish: SearchWish, max_results = wish.max_results ?
   const by_size = wish.context_size && limits.web_result_chars_by_size[wish.context_size];
   const max_characters = wish.max_characters ?? by_size ?? limits.web_result_chars_default;
   return { max_results, max_characters, domains: wish.domains, location: wish.location };
-}
-
-/** A provider's own search tool, as a client of that provider's API declares it. */
-function isVendorSearch(tool: InnerTool): tool is Native {
-  if (tool.type !== 'native') return false;
-  const { wire, block } = tool as Native;
-  return (
-    (wire === 'openai-responses' || wire === 'anthropic-messages') && String(block['type']).startsWith('web_search')
-  );
-}
-
-/** Whether an entry of `tools` asks for a search of the web, whoever makes it. */
-export function isSearch(tool: InnerTool): boolean {
-  return tool.type === WEB_SEARCH || isVendorSearch(tool);
-}
-
-/** The wish of the plugin `web`, where it is on. */
-function pluginOf({ plugins }: ChatRequest): { wish: SearchWish; field: string } | undefined {
-  if (plugins == null) return undefined;
-  const at = plugins.findIndex(({ id }) => id === 'web');
-  const plugin = plugins[at];
-  if (plugin === undefined || plugin.enabled === false) return undefined;
-  const field = plugin === ONLINE ? 'model' : `plugins[${at}]`;
-  return { wish: searchWish(plugin, field), field };
 }
 
 /** What is searched for before a call: what its user said last. */
@@ -141,9 +124,9 @@ function makeNative(fitting: Fitting, { tool, choice, fields }: NativeSearch, at
 /** Leaves searches to endpoints that search themselves, and does the others with the operator's engines. */
 export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapter {
   return (call): CallAdapter | undefined => {
-    const plugin = pluginOf(call.request);
-    const has_tools = call.request.tools?.some(isSearch) === true;
-    if (plugin === undefined && !has_tools) return undefined;
+    const plugin = searchBeforeOf(call.request);
+    const has_tools = call.request.tools?.some((tool) => isSearch(tool) || isXSearch(tool)) === true;
+    if (plugin === undefined && !has_tools && call.request['x_search_filter'] == null) return undefined;
     let found: Found | undefined;
 
     /** The plugin's one search, where the endpoint does not search. */
@@ -153,12 +136,14 @@ export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapt
 
     return {
       ready(candidate, is_beside) {
-        if (plugin === undefined || found !== undefined) return undefined;
-        const way = wayOf(plugin.wish, candidate, plugin.field, search);
+        if (plugin === undefined || found !== undefined || plugin.isTakenBy(candidate)) return undefined;
+        const { request } = call;
+        const way = wayOf(plugin.wish, { request, candidate, field: plugin.field }, search);
         if ('native' in way) return undefined;
         return is_beside ? Promise.resolve() : before(way.engine, plugin.wish);
       },
       fit(request, candidate) {
+        requireXSearch(request, candidate);
         const fitting: Fitting = {
           request,
           tools: [...(request.tools ?? [])],
@@ -166,8 +151,9 @@ export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapt
           report: [],
         };
         for (let at = 0; at < fitting.tools.length; at += 1) fitTool(fitting, at, candidate, search);
-        if (plugin !== undefined) {
-          const way = wayOf(plugin.wish, candidate, plugin.field, search);
+        if (plugin !== undefined && !plugin.isTakenBy(candidate)) {
+          if (fitting.request.web_search_options != null) fitting.request = { ...request, web_search_options: null };
+          const way = wayOf(plugin.wish, { request, candidate, field: plugin.field }, search);
           if ('engine' in way) {
             const messages =
               found === undefined || found.query === ''
@@ -179,10 +165,26 @@ export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapt
             fitting.report.push(...undecided(plugin.wish, way.native, plugin.field));
           }
         }
+        if (candidate.endpoint.quirks.native_search === 'openai') raiseEffort(fitting);
         return done(fitting);
       },
     };
   };
+}
+
+/** OpenAI's models do not search with the least effort (https://platform.openai.com/docs/guides/tools-web-search, "Limitations"). */
+function raiseEffort(fitting: Fitting): void {
+  const { request, tools, report } = fitting;
+  if (request.web_search_options == null && !tools.some(isVendorSearch)) return;
+  const reason = 'minimal: this model does not search with it; sent low';
+  if (request.reasoning?.effort === 'minimal') {
+    fitting.request = { ...fitting.request, reasoning: { ...request.reasoning, effort: 'low' } };
+    report.push({ kind: 'changed', field: 'reasoning.effort', reason });
+  }
+  if (request.reasoning_effort === 'minimal') {
+    fitting.request = { ...fitting.request, reasoning_effort: 'low' };
+    report.push({ kind: 'changed', field: 'reasoning_effort', reason });
+  }
 }
 
 function isGoogleSearch(tool: InnerTool): boolean {
@@ -202,32 +204,53 @@ function fitTool(fitting: Fitting, at: number, candidate: Candidate, search: Web
   if (tool.type === WEB_SEARCH) {
     const { parameters = {} } = tool as ServerTool;
     const wish = searchWish(parameters, `${field}.parameters`);
-    const way = wayOf(wish, candidate, field, search);
+    const way = wayOf(wish, { request: fitting.request, candidate, field }, search);
     if ('native' in way) {
       makeNative(fitting, way.native, at);
       fitting.report.push(...undecided(wish, way.native, field));
     } else fitting.tools[at] = { type: WEB_SEARCH, parameters: { ...parameters, engine: way.engine } };
     return;
   }
-  if (!isVendorSearch(tool) || tool.wire === wireOf(candidate)) return;
-  // Where nothing could search, the dialect leaves it out and says so: these clients declare it with every request.
+  if (!isVendorSearch(tool)) return;
+  if (tool.wire === wireOf(candidate)) {
+    if (candidate.endpoint.quirks.native_search === 'openai') makeCurrent(fitting, tool, at);
+    return;
+  }
   try {
     const wish = searchWish(vendorOptions(tool.block), field);
-    const way = wayOf(wish, candidate, field, search);
+    const way = wayOf(wish, { request: fitting.request, candidate, field }, search);
     if ('native' in way) makeNative(fitting, way.native, at);
     else fitting.tools[at] = { type: WEB_SEARCH, parameters: { ...vendorOptions(tool.block), engine: way.engine } };
     const to = 'native' in way ? "the provider's own search" : `a search of the gateway's, with ${way.engine}`;
     fitting.report.push({ kind: 'changed', field, reason: `${String(tool.block['type'])} becomes ${to}` });
   } catch (error) {
-    if (!(error instanceof GatewayError)) throw error;
+    if (!(error instanceof GatewayError) || isForced(fitting, tool)) throw error;
+    // Clients of these APIs declare it with every request: a model that wants to search is told why it cannot, and its client sees the failure.
+    fitting.tools[at] = { type: WEB_SEARCH, parameters: { engine: NO_ENGINE, reason: error.message } };
+    const reason = `${String(tool.block['type'])} cannot run for this endpoint: a model that calls it is told so`;
+    fitting.report.push({ kind: 'changed', field, reason });
   }
 }
 
-/** What OpenAI and Anthropic call the options of their tools that ours has as well. */
-function vendorOptions(block: JsonObject): JsonObject {
-  const { max_uses, allowed_domains, blocked_domains, filters, user_location, search_context_size } = block;
-  const options = { max_uses, allowed_domains, blocked_domains, filters, user_location, search_context_size };
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value != null)) as JsonObject;
+/** The older tool of OpenAI's has another price, which is not known here: the newer one takes its place, and its options. */
+function makeCurrent(fitting: Fitting, { block, ...tool }: Native, at: number): void {
+  const former = String(block['type']);
+  if (!former.startsWith('web_search_preview')) return;
+  fitting.tools[at] = { ...tool, block: { ...block, type: 'web_search' } };
+  if (typeof fitting.choice === 'object' && fitting.choice.type === former) fitting.choice = { type: 'web_search' };
+  fitting.report.push({
+    kind: 'changed',
+    field: `tools[${at}]`,
+    reason: `${former} becomes web_search, which has a known price`,
+  });
+}
+
+/** Whether the model must call this tool. */
+function isForced({ choice, tools }: Fitting, { block }: Native): boolean {
+  if (choice === 'required') return tools.length === 1;
+  if (typeof choice !== 'object') return false;
+  if (choice.type === 'function') return (choice as { function: { name: string } }).function.name === block['name'];
+  return choice.type.startsWith('web_search');
 }
 
 /** What the caller's filters let pass of what was found: a page that must not go on is left out. */

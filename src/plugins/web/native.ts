@@ -1,10 +1,12 @@
 import { wireOf } from '../../inference/steps.ts';
 import { limits } from '../../limits.ts';
+import { modelFacts } from '../../providers/gemini-generate-content/model-facts.ts';
 import type { Quirks } from '../../providers/provider.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, Native, ToolChoice, Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { SearchWish } from '../wishes.ts';
+import { isSearch } from './asks.ts';
 import type { DomainRule } from './domains.ts';
 import type { UserLocation } from './engine.ts';
 
@@ -18,12 +20,29 @@ export interface NativeSearch {
   fields?: Partial<ChatRequest>;
 }
 
+/** What a request wants beside a search, as far as searches are refused for it. */
+interface Beside {
+  functions: boolean;
+  format: 'text' | 'json_object' | 'json_schema';
+}
+
+/** Tools of the client's, and those of the gateway's that a model calls, are functions; a search is none where it is the provider's. */
+function besideOf({ tools, response_format }: ChatRequest): Beside {
+  const format = response_format?.type;
+  return {
+    functions: tools?.some((tool) => tool.type !== 'native' && !isSearch(tool)) === true,
+    format: format === 'json_object' || format === 'json_schema' ? format : 'text',
+  };
+}
+
 interface Form {
   wire: Wire;
   /** Its searches are in the price of its requests. */
   is_included?: true;
   /** A text: why it cannot carry the wish. */
   of(wish: SearchWish): NativeSearch | string;
+  /** Why it does not search beside what else the request wants; undefined: it does. Absent: it always does. */
+  refuses?(beside: Beside, candidate: Pick<Candidate, 'endpoint'>): string | undefined;
 }
 
 const NO_DOMAINS = 'it has no filter of domains';
@@ -97,6 +116,13 @@ function google({ domains: { allowed, excluded } }: SearchWish): NativeSearch | 
   return { tool: { type: 'native', wire: 'gemini-generate-content', block: { googleSearch: {} } } };
 }
 
+/** Before the third generation Google's models search beside neither functions nor JSON (https://ai.google.dev/gemini-api/docs/tool-combination). */
+function googleRefuses({ functions, format }: Beside, { endpoint }: Pick<Candidate, 'endpoint'>): string | undefined {
+  const { generation = 0 } = modelFacts(endpoint.upstream_model, endpoint.quirks.google_cloud === true);
+  if (generation >= 3 || (!functions && format === 'text')) return undefined;
+  return functions ? 'it does not search beside functions' : 'it does not search beside a JSON format';
+}
+
 /** `web_search_options` (https://platform.openai.com/docs/guides/tools-web-search, "Chat Completions"). */
 function optionsOf({ context_size, location }: SearchWish): JsonObject {
   const { timezone: _, ...place } = location ?? {};
@@ -128,10 +154,16 @@ function perplexity(wish: SearchWish): NativeSearch | string {
 }
 
 const forms: Readonly<Record<NonNullable<Quirks['native_search']>, Form>> = {
-  openai: { wire: 'openai-responses', of: openAi },
+  openai: {
+    wire: 'openai-responses',
+    of: openAi,
+    // "Web Search cannot be used with JSON mode."
+    refuses: ({ format }) =>
+      format === 'json_object' ? 'it does not search beside the format json_object' : undefined,
+  },
   xai: { wire: 'openai-responses', of: xAi },
   anthropic: { wire: 'anthropic-messages', of: anthropic },
-  google: { wire: 'gemini-generate-content', of: google },
+  google: { wire: 'gemini-generate-content', of: google, refuses: googleRefuses },
   search_model: { wire: 'openai-chat', of: searchModel },
   perplexity: { wire: 'openai-chat', is_included: true, of: perplexity },
 };
@@ -140,12 +172,16 @@ const forms: Readonly<Record<NonNullable<Quirks['native_search']>, Form>> = {
  * The search of an endpoint's own; a text: why it has none that would do. One whose searches have no known price is not asked for
  * them: they would cost nothing here.
  */
-export function nativeSearch(candidate: Candidate, wish: SearchWish): NativeSearch | string {
+export function nativeSearch(
+  candidate: Pick<Candidate, 'endpoint' | 'provider'>,
+  wish: SearchWish,
+  request: ChatRequest,
+): NativeSearch | string {
   const { endpoint } = candidate;
   const { native_search: name } = endpoint.quirks;
   const form = name === undefined ? undefined : forms[name];
   if (form === undefined || form.wire !== wireOf(candidate)) return 'it does not search the web itself';
-  const found = form.of(wish);
+  const found = form.refuses?.(besideOf(request), candidate) ?? form.of(wish);
   if (typeof found === 'string' || form.is_included || endpoint.pricing.web_search !== undefined) return found;
   return 'the price of its searches is not known';
 }

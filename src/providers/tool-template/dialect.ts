@@ -1,0 +1,37 @@
+/** Tools for endpoints that have none: described in the prompt, called in the text of the answer. */
+import { accumulate } from '../../schemas/accumulate.ts';
+import { chunksOf } from '../../schemas/chunks.ts';
+import type { AttemptState, ChatDialect } from '../dialect.ts';
+import type { ToolTemplate } from './markup.ts';
+import { TemplateReader } from './reader.ts';
+
+export { needsTemplate, templated } from './template.ts';
+
+function readerOf(state: AttemptState): TemplateReader | undefined {
+  const template = state['tool_template'] as ToolTemplate | undefined;
+  return template === undefined ? undefined : new TemplateReader(template, state.generation_id);
+}
+
+/** The dialect with calls read from the text of its answers, where the attempt's state has a template. */
+export function withToolTemplate(dialect: ChatDialect): ChatDialect {
+  return {
+    ...dialect,
+    decodeResponse(body, state, created) {
+      const completion = dialect.decodeResponse(body, state, created);
+      const reader = readerOf(state);
+      if (reader === undefined) return completion;
+      const chunks = reader.take(chunksOf(completion));
+      return accumulate([...chunks, ...reader.end()], created);
+    },
+    createStreamDecoder(state, created) {
+      const decoder = dialect.createStreamDecoder(state, created);
+      const reader = readerOf(state);
+      if (reader === undefined) return decoder;
+      return {
+        push: (frame) => reader.take(decoder.push(frame)),
+        isWhole: () => decoder.isWhole(),
+        end: () => [...reader.take(decoder.end()), ...reader.end()],
+      };
+    },
+  };
+}

@@ -1,0 +1,229 @@
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { ChatRequest, FunctionTool, InnerPart, InnerTool, Message, ToolCall } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { allowedMode, allowedTools } from '../allowed-tools.ts';
+import { parseArguments } from '../arguments.ts';
+import type { Report } from '../dialect.ts';
+import { asObject } from '../json-shape.ts';
+import { CALL_CLOSE, CALL_OPEN, insideMarkup, RESULT_CLOSE, RESULT_OPEN, type ToolTemplate } from './markup.ts';
+
+/** A request whose tools are text. */
+export interface TemplatedRequest {
+  request: ChatRequest;
+  /** For the reader of the answer; undefined: no call is expected, and the answer is read as it is. */
+  template: ToolTemplate | undefined;
+  report: Report[];
+}
+
+const STATED = 'this endpoint has no native tools: they are described in the prompt, and calls are read from its text';
+
+function isFunction(tool: InnerTool): tool is FunctionTool {
+  return tool.type === 'function';
+}
+
+/** Whether a request has tools, or calls and results of former turns, that an endpoint without native tools cannot take. */
+export function needsTemplate({ tools, messages }: ChatRequest): boolean {
+  return (
+    tools?.some(isFunction) === true ||
+    messages.some(({ role, tool_calls }) => role === 'tool' || (tool_calls?.length ?? 0) > 0)
+  );
+}
+
+/** How the request lets its tools be called. */
+interface Calling {
+  tools: readonly FunctionTool[];
+  mode: 'auto' | 'required' | 'none';
+  is_single: boolean;
+}
+
+function callingOf({ tools, tool_choice: choice, parallel_tool_calls }: ChatRequest): Calling {
+  const functions = (tools ?? []).filter(isFunction);
+  const is_single = parallel_tool_calls === false;
+  if (choice === 'none' || functions.length === 0) return { tools: [], mode: 'none', is_single };
+  if (choice === 'required') return { tools: functions, mode: 'required', is_single };
+  const allowed = allowedTools(choice);
+  if (allowed !== undefined) {
+    const left = functions.filter((tool) => allowed.has(tool.function.name));
+    if (left.length === 0) return { tools: [], mode: 'none', is_single };
+    return { tools: left, mode: allowedMode(choice) ?? 'auto', is_single };
+  }
+  if (typeof choice === 'object' && choice?.type === 'function') {
+    const name = asObject((choice as JsonObject)['function'])?.['name'];
+    return { tools: functions.filter((tool) => tool.function.name === name), mode: 'required', is_single };
+  }
+  return { tools: functions, mode: 'auto', is_single };
+}
+
+/** One line of JSON for each tool. Throws `GatewayError` 400 where all of them are too long to stand in a prompt. */
+function toolLines(tools: readonly FunctionTool[]): string {
+  const lines = tools.map(({ function: { name, description, parameters } }) =>
+    insideMarkup(
+      JSON.stringify({
+        name,
+        ...(description == null ? {} : { description }),
+        parameters: parameters ?? { type: 'object', properties: {} },
+      }),
+    ),
+  );
+  const text = lines.join('\n');
+  if (text.length <= limits.tool_template_chars_max) return text;
+  throw new GatewayError(
+    400,
+    `tools: this model's provider has no native tools, and the descriptions of these are too long for its prompt (${text.length} characters, at most ${limits.tool_template_chars_max}): send fewer or shorter ones, or name a model with native tools`,
+    {
+      metadata: {
+        violations: [{ path: 'tools', rule: `must be at most ${limits.tool_template_chars_max} characters` }],
+      },
+    },
+  );
+}
+
+function instructions({ tools, mode, is_single }: Calling): string {
+  const [only] = tools;
+  const must = tools.length === 1 ? `the tool ${JSON.stringify(only!.function.name)}` : 'at least one of these tools';
+  return [
+    'You can call tools. Each line below describes one tool: its name, what it does, and the JSON schema of its arguments.',
+    `<tools>\n${toolLines(tools)}\n</tools>`,
+    'To call a tool, write its name and its arguments as one JSON object between these tags:',
+    `${CALL_OPEN}\n{"name": "the name of the tool", "arguments": {"name of an argument": "its value"}}\n${CALL_CLOSE}`,
+    is_single
+      ? 'Call at most one tool in an answer.'
+      : 'To call several tools in one answer, write one such block for each call, one after another.',
+    `End your answer after the calls. The results are in the next message, each between ${RESULT_OPEN} and ${RESULT_CLOSE}; never write these yourself.`,
+    mode === 'required'
+      ? `In this answer you must call ${must}: start it with ${CALL_OPEN}.`
+      : 'Call a tool only where it helps; otherwise answer as usual, without these tags.',
+  ].join('\n');
+}
+
+/** The format of the answer in words: a model that is held to JSON cannot write calls. */
+function formatLine({ response_format: format }: ChatRequest): string | undefined {
+  if (format == null || format.type === 'text') return undefined;
+  const told = asObject((format as JsonObject)['json_schema']);
+  const schema = asObject(told?.['schema']);
+  const start = 'An answer that calls no tool must be one JSON value, without anything before or after it';
+  return schema === undefined ? `${start}.` : `${start}, of this JSON schema: ${insideMarkup(JSON.stringify(schema))}`;
+}
+
+type Content = Message['content'];
+
+function joined(first: Content, second: Content): string | InnerPart[] {
+  if (first == null || first.length === 0) return second ?? '';
+  if (second == null || second.length === 0) return first;
+  if (typeof first === 'string' && typeof second === 'string') return `${first}\n\n${second}`;
+  const parts = (content: string | InnerPart[]): InnerPart[] =>
+    typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  return [...parts(first), ...parts(second)];
+}
+
+function callText({ function: { name, arguments: text } }: ToolCall): string {
+  const { isObject } = parseArguments(text);
+  // As the model wrote them, where they are an object.
+  const given = text.trim() === '' ? '{}' : isObject ? text.trim() : JSON.stringify(text);
+  return `${CALL_OPEN}\n${insideMarkup(`{"name": ${JSON.stringify(name)}, "arguments": ${given}}`)}\n${CALL_CLOSE}`;
+}
+
+/** A turn of the model, with its calls as it would have written them. The order of its blocks is that of the text. */
+function assistantText({ tool_calls, ext: _, ...message }: Message): Message {
+  const calls = (tool_calls ?? []).map(callText).join('\n');
+  return { ...message, content: joined(message.content, calls) };
+}
+
+function resultParts({ content }: Message, name: string | undefined): { text: string; media: InnerPart[] } {
+  const parts = typeof content === 'string' || content == null ? [] : content;
+  const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+  const result = typeof content === 'string' ? content : texts.join('\n');
+  const told = JSON.stringify({ ...(name === undefined ? {} : { name }), result });
+  return {
+    text: `${RESULT_OPEN}\n${insideMarkup(told)}\n${RESULT_CLOSE}`,
+    media: parts.filter(({ type }) => type !== 'text'),
+  };
+}
+
+/** The results of one turn as one message of the user, in the order of the calls that they answer. */
+function resultsMessage(results: readonly Message[], calls: readonly ToolCall[]): Message {
+  const places = new Map(calls.map(({ id }, at) => [id, at]));
+  const place = ({ tool_call_id }: Message) => places.get(tool_call_id ?? '') ?? calls.length;
+  const made = results
+    .toSorted((a, b) => place(a) - place(b))
+    .map((one) => resultParts(one, calls[place(one)]?.function.name ?? one.name));
+  const text = made.map((one) => one.text).join('\n');
+  const media = made.flatMap((one) => one.media);
+  return { role: 'user', content: media.length === 0 ? text : [{ type: 'text', text }, ...media] };
+}
+
+/** The conversation with calls and results as text. Results and what the user says after them are one message: many templates want turns to alternate. */
+function conversation(messages: readonly Message[]): Message[] {
+  const made: Message[] = [];
+  let calls: readonly ToolCall[] = [];
+  for (let at = 0; at < messages.length; at += 1) {
+    const message = messages[at]!;
+    if (message.role === 'tool') {
+      let end = at + 1;
+      while (messages[end]?.role === 'tool') end += 1;
+      const results = resultsMessage(messages.slice(at, end), calls);
+      const next = messages[end];
+      if (next?.role === 'user') {
+        made.push({ ...next, content: joined(results.content, next.content) });
+        at = end;
+      } else {
+        made.push(results);
+        at = end - 1;
+      }
+    } else if (message.role === 'assistant' && message.tool_calls != null && message.tool_calls.length > 0) {
+      calls = message.tool_calls;
+      made.push(assistantText(message));
+    } else {
+      made.push(message);
+    }
+  }
+  return made;
+}
+
+function withSystem(messages: readonly Message[], text: string): Message[] {
+  const [first, ...rest] = messages;
+  if (first?.role === 'system' || first?.role === 'developer') {
+    return [{ ...first, content: joined(first.content, text) }, ...rest];
+  }
+  return [{ role: 'system', content: text }, ...messages];
+}
+
+/**
+ * The request for an endpoint that has no native tools: its functions are described in the prompt, and calls and results of former
+ * turns are text. Tools that are no functions stay, for the dialect to decide on. Throws `GatewayError` 400 for descriptions
+ * beyond what a prompt may hold.
+ */
+export function templated(request: ChatRequest): TemplatedRequest {
+  const { tools, tool_choice: choice, parallel_tool_calls: _, ...rest } = request;
+  const calling = callingOf(request);
+  const natives = (tools ?? []).filter((tool) => !isFunction(tool));
+  const report: Report[] = [];
+  if (tools?.some(isFunction)) report.push({ kind: 'changed', field: 'tools', reason: STATED });
+  const made: ChatRequest = { ...rest, messages: conversation(request.messages) };
+  if (natives.length > 0) {
+    made.tools = natives;
+    const is_of_native = typeof choice === 'object' && choice !== null && choice.type !== 'function';
+    if (choice != null && is_of_native && choice.type !== 'allowed_tools') made.tool_choice = choice;
+  }
+  if (calling.mode === 'none') {
+    const has_calls = request.messages.some(({ tool_calls }) => (tool_calls?.length ?? 0) > 0);
+    if (has_calls) made.messages = withSystem(made.messages, 'Call no tools in this answer: answer in plain text.');
+    return { request: made, template: undefined, report };
+  }
+  const format = formatLine(request);
+  if (format !== undefined) {
+    delete made.response_format;
+    const reason =
+      'the endpoint has no native tools, and an answer that is held to a format cannot call any: the prompt asks for it';
+    report.push({ kind: 'changed', field: 'response_format', reason });
+  }
+  const text = instructions(calling);
+  made.messages = withSystem(made.messages, format === undefined ? text : `${text}\n${format}`);
+  const template: ToolTemplate = {
+    names: calling.tools.map((tool) => tool.function.name),
+    is_forced: calling.mode === 'required',
+    is_single: calling.is_single,
+  };
+  return { request: made, template, report };
+}
