@@ -298,8 +298,10 @@ export const limits = {
   upstream_body_bytes_max: 128 * 1024 * 1024,
   /** An upstream's error body is read up to here, the rest is dropped. */
   upstream_error_bytes_max: 64 * 1024,
+  /** Answers with a status of 100 to 199 before the one that counts: one a second while a provider works is usual at the most. */
+  upstream_interim_answers_max: 1_000,
   /** From there on others are served between reading a whole answer, parsing it, and what follows. */
-  answer_turn_chars_min: 1024 * 1024,
+  answer_turn_bytes_min: 1024 * 1024,
   /** Levels of an answer's JSON, and its values, whole or in one event; where probabilities of tokens were asked for they are far more. */
   answer_levels_max: 500,
   answer_values_max: 100_000,
