@@ -315,8 +315,10 @@ export const limits = {
   upstream_body_bytes_max: 128 * 1024 * 1024,
   /** An upstream's error body is read up to here, the rest is dropped. */
   upstream_error_bytes_max: 64 * 1024,
+  /** Answers with a status of 100 to 199 before the one that counts: one a second while a provider works is usual at the most. */
+  upstream_interim_answers_max: 1_000,
   /** From there on others are served between reading a whole answer, parsing it, and what follows. */
-  answer_turn_chars_min: 1024 * 1024,
+  answer_turn_bytes_min: 1024 * 1024,
   /** Levels of an answer's JSON, and its values, whole or in one event; where probabilities of tokens were asked for they are far more. */
   answer_levels_max: 500,
   answer_values_max: 100_000,
@@ -651,12 +653,23 @@ export const limits = {
   sound_ms_max: 24 * 3_600_000,
   /** Bytes that look like the start of a frame and are none: sound has few of them. */
   sound_false_starts_max: 200_000,
+  /** Bytes of FLAC that any start of a frame begins with: one in 256 has that value by chance. */
+  sound_looks_max: 1_000_000,
   /** A header of Ogg; Vorbis' third, its largest, has some kilobytes. */
   sound_header_bytes_max: 256 * 1024,
   /** Tracks or streams of one file, its boxes or chunks, and its elements, of which each block of WebM is one. */
   sound_streams_max: 1_000,
   sound_boxes_max: 500_000,
   sound_elements_max: 2_000_000,
+  /** Packets of Ogg, of which sound has 50 a second, and entries of a table of MP4, which has one for many frames. */
+  sound_packets_max: 3_000_000,
+  sound_table_entries_max: 1_000_000,
+  /** Bytes between frames or pages that are none of the sound, pictures and tags among them. */
+  sound_junk_bytes_max: 4 * 1024 * 1024,
+  /** What describes the coding of a track of MP4. */
+  sound_entry_bytes_max: 64 * 1024,
+  /** Tags in front of a sound, and blocks in front of the frames of FLAC. */
+  sound_tags_max: 1_000,
   /** Fast speech, in a script of which each character is a token; and what a model may think before it writes any. */
   transcript_tokens_per_second: 20,
   transcript_tokens_min: 8_192,

@@ -1,6 +1,8 @@
 import type { FastifyReply } from 'fastify';
+import { encodeInTurns } from '../http/written-json.ts';
 import type { Cancellation } from '../inference/call.ts';
 import { ClientGone } from '../inference/exchange.ts';
+import { limits } from '../limits.ts';
 import { toldError } from './told-error.ts';
 
 /**
@@ -20,7 +22,8 @@ export async function answerWhole<A>(
   try {
     const written = write(await ask());
     const text = typeof written === 'string' ? written : await written;
-    void reply.header('content-type', content_type).send(text);
+    const body = text.length > limits.answer_turn_bytes_min ? await encodeInTurns(text) : text;
+    void reply.header('content-type', content_type).send(body);
   } catch (thrown) {
     const error = toldError(thrown, cancellation);
     if (!(error instanceof ClientGone)) throw error;

@@ -1,3 +1,5 @@
+import { limits } from '../limits.ts';
+
 /** CRC-8 of a frame's header: polynomial x^8 + x^2 + x + 1 (RFC 9639, section 9.1.8). */
 const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
   let crc = byte;
@@ -40,8 +42,8 @@ export function flacFrameSamples(bytes: Buffer, at: number): number {
 export function flacSeconds(bytes: Buffer, start: number): number | undefined {
   let at = start + 4;
   let rate = 0;
-  for (let is_last = false; !is_last; ) {
-    if (at + 4 > bytes.length) return undefined;
+  for (let is_last = false, blocks = 0; !is_last; blocks += 1) {
+    if (at + 4 > bytes.length || blocks > limits.sound_tags_max) return undefined;
     const head = bytes.readUInt32BE(at);
     is_last = head >>> 31 === 1;
     if (((head >>> 24) & 0x7f) === 0 && at + 18 <= bytes.length) rate = bytes.readUIntBE(at + 14, 3) >> 4;
@@ -52,10 +54,18 @@ export function flacSeconds(bytes: Buffer, start: number): number | undefined {
   const shared = bytes.readUInt16BE(at + 2) & 0x0f0e;
   if ((sync & 0xfffe) !== 0xfff8) return undefined;
   let samples = 0;
-  for (; at + 5 < bytes.length; at += 1) {
-    if (bytes[at] !== 0xff || bytes.readUInt16BE(at) !== sync) continue;
+  let false_starts = 0;
+  const second = sync & 0xff;
+  let looks = 0;
+  for (; at >= 0 && at + 5 < bytes.length; at = bytes.indexOf(0xff, at + 1)) {
+    looks += 1;
+    if (looks > limits.sound_looks_max) return undefined;
+    if (bytes[at + 1] !== second) continue;
     if ((bytes.readUInt16BE(at + 2) & 0x0f0e) !== shared) continue;
-    samples += flacFrameSamples(bytes, at);
+    const frame_samples = flacFrameSamples(bytes, at);
+    if (frame_samples === 0) false_starts += 1;
+    if (false_starts > limits.sound_false_starts_max) return undefined;
+    samples += frame_samples;
   }
   return samples === 0 ? undefined : samples / rate;
 }

@@ -45,9 +45,9 @@ function frameAt(bytes: Buffer, at: number): Frame | undefined {
   return { bytes: length, samples, rate, kind: (second & 0xfe) * 4 + ((third >> 2) & 3), table_at: at + 4 + side };
 }
 
-/** The next place at which a header may stand, by what none may hold; the end where there is none. */
-function nextStart(bytes: Buffer, from: number): number {
-  for (let at = from; at + 4 <= bytes.length; at += 1) {
+/** The next place at which a header may stand, by what none may hold; the end where there is none in so many bytes. */
+function nextStart(bytes: Buffer, from: number, bytes_max: number): number {
+  for (let at = from; at + 4 <= bytes.length && at - from <= bytes_max; at += 1) {
     if (bytes[at] !== 0xff) continue;
     const second = bytes[at + 1] ?? 0;
     const third = bytes[at + 2] ?? 0;
@@ -84,6 +84,7 @@ export function mp3Seconds(bytes: Buffer, start: number): number | undefined {
   let kind: number | undefined;
   let in_step = false;
   let false_starts = 0;
+  let junk_bytes = 0;
   for (let at = start; at + 4 <= bytes.length; ) {
     const frame = frameAt(bytes, at);
     const next = frame && frameAt(bytes, at + frame.bytes);
@@ -93,8 +94,10 @@ export function mp3Seconds(bytes: Buffer, start: number): number | undefined {
     if (frame === undefined || !(is_known || is_followed || at + frame.bytes === bytes.length)) {
       in_step = false;
       false_starts += 1;
-      if (false_starts > limits.sound_false_starts_max) return undefined;
-      at = nextStart(bytes, at + 1);
+      const start_at = nextStart(bytes, at + 1, limits.sound_junk_bytes_max - junk_bytes);
+      junk_bytes += start_at - at;
+      if (false_starts > limits.sound_false_starts_max || junk_bytes > limits.sound_junk_bytes_max) return undefined;
+      at = start_at;
       continue;
     }
     const table = frames === 0 && kind === undefined ? readTable(bytes, frame, at) : undefined;

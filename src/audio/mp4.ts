@@ -1,8 +1,13 @@
 import { limits } from '../limits.ts';
 import { AAC_FRAME_SAMPLES, AAC_RATES } from './aac.ts';
 
+/** A box's name as the number that stands in the file: there may be many boxes. */
+const codeOf = (name: string): number => Buffer.from(name, 'latin1').readUInt32BE(0);
+
 /** Boxes that are entered; all others are passed over. */
-const CONTAINERS: ReadonlySet<string> = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl', 'mvex', 'moof', 'traf']);
+const CONTAINERS: ReadonlySet<number> = new Set(
+  ['moov', 'trak', 'mdia', 'minf', 'stbl', 'mvex', 'moof', 'traf'].map(codeOf),
+);
 
 /** What the boxes tell of one track. */
 interface Track {
@@ -38,28 +43,33 @@ function aacFrameSeconds(entry: Buffer): number {
   return rate === 0 ? 0 : AAC_FRAME_SAMPLES / rate;
 }
 
-function sumTable(box: Buffer, track: Track): void {
+/** Returns how many entries the table has. */
+function sumTable(box: Buffer, track: Track, entries_max: number): number {
   const entries = Math.min(box.readUInt32BE(4), Math.floor((box.length - 8) / 8));
+  if (entries > entries_max) return entries;
   for (let index = 0; index < entries; index += 1) {
     track.frames += box.readUInt32BE(8 + index * 8);
     track.duration += box.readUInt32BE(8 + index * 8) * box.readUInt32BE(12 + index * 8);
   }
+  return entries;
 }
 
-/** A fragment's run of samples (ISO 14496-12, 8.8.8). */
-function sumRun(box: Buffer, track: Track): void {
+/** A fragment's run of samples (ISO 14496-12, 8.8.8). Returns how many of them are listed. */
+function sumRun(box: Buffer, track: Track, entries_max: number): number {
   const flags = box.readUInt32BE(0) & 0xffffff;
   const count = box.readUInt32BE(4);
   track.frames += count;
   if ((flags & 0x100) === 0) {
     track.duration += count * track.default_duration;
-    return;
+    return 0;
   }
-  const stride = 4 * [0x100, 0x200, 0x400, 0x800].filter((flag) => (flags & flag) !== 0).length;
+  let stride = 0;
+  for (let flag = 0x100; flag <= 0x800; flag *= 2) if ((flags & flag) !== 0) stride += 4;
   let at = 8 + (flags & 1 ? 4 : 0) + (flags & 4 ? 4 : 0);
-  for (let index = 0; index < count && at + 4 <= box.length; index += 1, at += stride) {
-    track.duration += box.readUInt32BE(at);
-  }
+  const entries = Math.min(count, Math.max(0, Math.floor((box.length - at) / stride)));
+  if (entries > entries_max) return entries;
+  for (let index = 0; index < entries; index += 1, at += stride) track.duration += box.readUInt32BE(at);
+  return entries;
 }
 
 /** The default duration in a fragment's header, after the fields that its flags announce (ISO 14496-12, 8.8.7). */
@@ -78,6 +88,7 @@ function createReader() {
   const tracks = new Map<number, Track>();
   const defaults = new Map<number, number>();
   let track = newTrack(0);
+  let entries_left = limits.sound_table_entries_max;
   const readers: Record<string, { bytes_min: number; read(box: Buffer): void }> = {
     tkhd: {
       bytes_min: 24,
@@ -101,10 +112,15 @@ function createReader() {
     stsd: {
       bytes_min: 16,
       read(box) {
-        track.frame_s = aacFrameSeconds(box.subarray(8));
+        track.frame_s = aacFrameSeconds(box.subarray(8, limits.sound_entry_bytes_max));
       },
     },
-    stts: { bytes_min: 8, read: (box) => sumTable(box, track) },
+    stts: {
+      bytes_min: 8,
+      read(box) {
+        entries_left -= sumTable(box, track, entries_left);
+      },
+    },
     trex: { bytes_min: 16, read: (box) => setDefault(defaults, box) },
     tfhd: {
       bytes_min: 8,
@@ -114,29 +130,39 @@ function createReader() {
         track.default_duration = fragmentDefault(box) ?? defaults.get(id) ?? 0;
       },
     },
-    trun: { bytes_min: 8, read: (box) => sumRun(box, track) },
+    trun: {
+      bytes_min: 8,
+      read(box) {
+        entries_left -= sumRun(box, track, entries_left);
+      },
+    },
   };
-  return { tracks, readers };
+  const byCode = new Map(Object.entries(readers).map(([name, reader]) => [codeOf(name), reader]));
+  return { tracks, readers: byCode, hasTooMany: () => entries_left < 0 };
 }
 
 /**
  * How long the sound of an MP4 file lasts (ISO 14496-12), fragmented or not: by the samples that its tables list, which of AAC
- * have a length of their own that no table can shorten. Undefined where there are more boxes than a file has.
+ * have a length of their own that no table can shorten. Undefined where there are more boxes, or entries in their tables, than a file has.
  */
 export function mp4Seconds(bytes: Buffer): number | undefined {
-  const { tracks, readers } = createReader();
+  const { tracks, readers, hasTooMany } = createReader();
   for (let at = 0, boxes = 0; at + 8 <= bytes.length; boxes += 1) {
     if (boxes > limits.sound_boxes_max) return undefined;
     const told = bytes.readUInt32BE(at);
-    const name = bytes.toString('latin1', at + 4, at + 8);
+    const name = bytes.readUInt32BE(at + 4);
     const is_long = told === 1 && at + 16 <= bytes.length;
     const head = is_long ? 16 : 8;
     // 0 reaches to the end of the file.
     const size = told === 0 ? bytes.length - at : is_long ? Number(bytes.readBigUInt64BE(at + 8)) : told;
     if (size < head) break;
-    const reader = Object.hasOwn(readers, name) ? readers[name] : undefined;
-    const box = bytes.subarray(at + head, at + size);
-    if (reader !== undefined && box.length >= reader.bytes_min) reader.read(box);
+    const reader = readers.get(name);
+    // Looking into one takes longer than passing it over.
+    if (reader !== undefined) boxes += 1;
+    if (reader !== undefined && Math.min(size, bytes.length - at) >= head + reader.bytes_min) {
+      reader.read(bytes.subarray(at + head, at + size));
+      if (hasTooMany()) return undefined;
+    }
     at += CONTAINERS.has(name) ? head : size;
   }
   let seconds = 0;

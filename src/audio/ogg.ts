@@ -122,13 +122,22 @@ function secondsOf({ codec, rate, samples, pre_skip, end }: Stream): number {
 export function oggSeconds(bytes: Buffer): number | undefined {
   let seconds = 0;
   const streams = new Map<number, Stream>();
+  let junk_bytes = 0;
+  let packets = 0;
   for (let at = 0; at >= 0 && at + 27 <= bytes.length; ) {
     if (bytes.readUInt32BE(at) !== OGGS) {
-      at = bytes.indexOf('OggS', at + 1, 'latin1');
+      const last = at + 1 + limits.sound_junk_bytes_max - junk_bytes;
+      const next = bytes.subarray(at + 1, last).indexOf('OggS', 0, 'latin1');
+      if (next < 0 && last >= bytes.length) break;
+      junk_bytes += next + 1;
+      if (next < 0 || junk_bytes > limits.sound_junk_bytes_max) return undefined;
+      at += 1 + next;
       continue;
     }
     const serial = bytes.readUInt32LE(at + 14);
     const segments = bytes[at + 26] ?? 0;
+    packets += segments + 1;
+    if (packets > limits.sound_packets_max) return undefined;
     let stream = streams.get(serial);
     if (((bytes[at + 5] ?? 0) & 2) !== 0 || stream === undefined) {
       if (stream !== undefined) seconds += secondsOf(stream);
@@ -146,8 +155,8 @@ export function oggSeconds(bytes: Buffer): number | undefined {
       from += length;
       length = 0;
     }
-    const position = bytes.readBigInt64LE(at + 6);
-    if (position > 0n) stream.end = Number(position);
+    const position = bytes.readInt32LE(at + 10) * 2 ** 32 + bytes.readUInt32LE(at + 6);
+    if (position > 0) stream.end = position;
     at = from;
   }
   for (const stream of streams.values()) seconds += secondsOf(stream);

@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import { aacSeconds } from './aac.ts';
 import { flacSeconds } from './flac.ts';
 import { mp3Seconds } from './mp3.ts';
@@ -49,10 +50,14 @@ export const mediaTypes: Readonly<Record<SoundFormat, string>> = {
   aac: 'audio/aac',
 };
 
+/** `ID3` */
+const TAG = [0x49, 0x44, 0x33] as const;
+
 /** Where the sound begins after ID3 tags (id3.org, "ID3v2.4", section 3.1), of which there may be several. */
 function afterTags(bytes: Buffer): number {
   let at = 0;
-  while (at + 10 <= bytes.length && bytes.toString('latin1', at, at + 3) === 'ID3') {
+  for (let tags = 0; tags < limits.sound_tags_max && at + 10 <= bytes.length; tags += 1) {
+    if (bytes[at] !== TAG[0] || bytes[at + 1] !== TAG[1] || bytes[at + 2] !== TAG[2]) break;
     const size = [6, 7, 8, 9].reduce((sum, index) => (sum << 7) | ((bytes[at + index] ?? 0) & 0x7f), 0);
     at += 10 + size + ((bytes[at + 5] ?? 0) & 0x10 ? 10 : 0);
   }

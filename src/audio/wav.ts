@@ -17,6 +17,10 @@ function samplesPerBlock(tag: number, channels: number, bits: number, block_byte
   }
 }
 
+/** `fmt ` and `data`, as numbers: there may be many chunks. */
+const FORM = 0x666d7420;
+const DATA = 0x64617461;
+
 interface Form {
   rate: number;
   block_bytes: number;
@@ -44,14 +48,14 @@ export function wavSeconds(bytes: Buffer): number | undefined {
   let seconds: number | undefined;
   for (let at = 12, chunks = 0; at + 8 <= bytes.length; chunks += 1) {
     if (chunks > limits.sound_boxes_max) return undefined;
-    const name = bytes.toString('latin1', at, at + 4);
+    const name = bytes.readUInt32BE(at);
     const told = bytes.readUInt32LE(at + 4);
     const left = bytes.length - at - 8;
     // A writer that could not go back left 0 or all ones; RF64 tells the length elsewhere. It reaches to the end then.
-    const is_open = name === 'data' && (told === 0 || told === 0xffffffff);
+    const is_open = name === DATA && (told === 0 || told === 0xffffffff);
     const size = is_open ? left : Math.min(told, left);
-    if (name === 'fmt ') form ??= readForm(bytes, at + 8, size);
-    if (name === 'data' && form !== undefined) {
+    if (name === FORM) form ??= readForm(bytes, at + 8, size);
+    if (name === DATA && form !== undefined) {
       seconds = (seconds ?? 0) + ((size / form.block_bytes) * form.block_samples) / form.rate;
     }
     at += 8 + size + (size % 2);

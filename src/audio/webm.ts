@@ -42,20 +42,24 @@ function unsigned(bytes: Buffer, at: number, size: number): number {
   return value;
 }
 
-/** A number whose first byte tells its length (RFC 8794, section 4): with its marker for ids, without for sizes. */
-function variable(
-  bytes: Buffer,
-  at: number,
-): { length: number; raw: number; value: number; is_open: boolean } | undefined {
+/** How many bytes a number has whose first byte tells its length (RFC 8794, section 4); 0 for one that is none, or does not stand there whole. */
+function lengthAt(bytes: Buffer, at: number): number {
   const first = bytes[at] ?? 0;
-  if (first >= 0x80) return { length: 1, raw: first, value: first & 0x7f, is_open: first === 0xff };
   const length = Math.clz32(first) - 23;
-  if (first === 0 || at + length > bytes.length) return undefined;
-  // The marker is taken off first: with it, long numbers are not exact.
+  return first === 0 || at + length > bytes.length ? 0 : length;
+}
+
+/** Such a number without its marker: taken off first, since long numbers are not exact with it. Infinity: all its bits are set, which says that it is not known. */
+function valueAt(bytes: Buffer, at: number, length: number): number {
   const mask = 0xff >> length;
-  const value = (first & mask) * 2 ** (8 * (length - 1)) + unsigned(bytes, at + 1, length - 1);
-  const is_open = (first & mask) === mask && bytes.subarray(at + 1, at + length).every((byte) => byte === 0xff);
-  return { length, raw: unsigned(bytes, at, length), value, is_open };
+  let value = (bytes[at] ?? 0) & mask;
+  let is_open = value === mask;
+  for (let index = at + 1; index < at + length; index += 1) {
+    const byte = bytes[index] ?? 0;
+    is_open &&= byte === 0xff;
+    value = value * 256 + byte;
+  }
+  return is_open ? Number.POSITIVE_INFINITY : value;
 }
 
 function addBlock(
@@ -66,9 +70,9 @@ function addBlock(
   scale_s: number,
   tracks: Map<number, Track>,
 ): void {
-  const number = variable(bytes, at);
-  const track = number && tracks.get(number.value);
-  const head = number === undefined ? end : at + number.length;
+  const number_bytes = lengthAt(bytes, at);
+  const track = number_bytes === 0 ? undefined : tracks.get(valueAt(bytes, at, number_bytes));
+  const head = at + number_bytes;
   if (!track?.is_sound || head + 4 > end) return;
   const at_s = Math.max(0, cluster_s + bytes.readInt16BE(head) * scale_s);
   const flags = bytes[head + 2] ?? 0;
@@ -100,11 +104,13 @@ export function webmSeconds(bytes: Buffer): number | undefined {
   let track: Track | undefined;
   for (let at = 0, elements = 0; at < bytes.length; elements += 1) {
     if (elements > limits.sound_elements_max) return undefined;
-    const id = variable(bytes, at);
-    const size = id && variable(bytes, at + id.length);
-    if (id === undefined || size === undefined) break;
-    const from = at + id.length + size.length;
-    if (id.raw === ID.track) {
+    const id_bytes = lengthAt(bytes, at);
+    const size_bytes = id_bytes === 0 ? 0 : lengthAt(bytes, at + id_bytes);
+    if (size_bytes === 0) break;
+    const id = unsigned(bytes, at, id_bytes);
+    const size = valueAt(bytes, at + id_bytes, size_bytes);
+    const from = at + id_bytes + size_bytes;
+    if (id === ID.track) {
       track = {
         is_sound: false,
         is_opus: false,
@@ -115,22 +121,22 @@ export function webmSeconds(bytes: Buffer): number | undefined {
         last_block_s: 0,
       };
     }
-    if (ENTERED.has(id.raw)) {
+    if (ENTERED.has(id)) {
       at = from;
       continue;
     }
-    const end = Math.min(from + size.value, bytes.length);
-    if (id.raw === ID.timestamp_scale) scale_s = unsigned(bytes, from, end - from) / 1e9;
-    else if (id.raw === ID.timestamp) cluster_s = unsigned(bytes, from, end - from) * scale_s;
-    else if (id.raw === ID.simple_block || id.raw === ID.block) addBlock(bytes, from, end, cluster_s, scale_s, tracks);
+    const end = Math.min(from + size, bytes.length);
+    if (id === ID.timestamp_scale) scale_s = unsigned(bytes, from, end - from) / 1e9;
+    else if (id === ID.timestamp) cluster_s = unsigned(bytes, from, end - from) * scale_s;
+    else if (id === ID.simple_block || id === ID.block) addBlock(bytes, from, end, cluster_s, scale_s, tracks);
     else if (track !== undefined) {
-      if (id.raw === ID.number && tracks.size < limits.sound_streams_max)
+      if (id === ID.number && tracks.size < limits.sound_streams_max)
         tracks.set(unsigned(bytes, from, end - from), track);
-      else if (id.raw === ID.type) track.is_sound = unsigned(bytes, from, end - from) === SOUND;
-      else if (id.raw === ID.codec) track.is_opus = bytes.toString('latin1', from, end).startsWith('A_OPUS');
-      else if (id.raw === ID.default_duration) track.frame_s = unsigned(bytes, from, end - from) / 1e9;
+      else if (id === ID.type) track.is_sound = unsigned(bytes, from, end - from) === SOUND;
+      else if (id === ID.codec) track.is_opus = bytes.toString('latin1', from, Math.min(end, from + 6)) === 'A_OPUS';
+      else if (id === ID.default_duration) track.frame_s = unsigned(bytes, from, end - from) / 1e9;
     }
-    if (size.is_open) break;
+    if (size === Number.POSITIVE_INFINITY) break;
     at = end;
   }
   let seconds = 0;

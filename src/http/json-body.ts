@@ -1,4 +1,4 @@
-import { isAscii, isUtf8 } from 'node:buffer';
+import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
@@ -7,7 +7,7 @@ import { hasLongIntegers, type JsonValue, parseJson } from '../schemas/json.ts';
 import { JsonStructure } from '../schemas/json-structure.ts';
 import { inTurns } from './in-turns.ts';
 import { joined } from './joined.ts';
-import { isWide } from './memory.ts';
+import { hasWideCharacter, isWide } from './memory.ts';
 import { type ParseText, readSlices, SLICE_BYTES, UnreadableJson } from './sliced-json.ts';
 
 /** Fastify's own parser of JSON: calls back before it returns. */
@@ -29,8 +29,6 @@ export interface BodyReading {
 
 type Done = (error: Error | null, body?: unknown) => void;
 
-/** A lead byte of UTF-8 from which on characters are above U+00FF. */
-const WIDE_LEAD = 0xc4;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]+)/i;
 
 function refused(rule: string): GatewayError {
@@ -60,12 +58,6 @@ function refusedJson(text: string): GatewayError {
     return refused(`is not valid JSON (${where})`);
   }
   return refused(PROTOTYPE_RULE);
-}
-
-function hasWideCharacter(bytes: Buffer): boolean {
-  if (isAscii(bytes)) return false;
-  for (let at = 0; at < bytes.length; at += 1) if (bytes[at]! >= WIDE_LEAD) return true;
-  return false;
 }
 
 /** A body as it comes: a short one is kept, the structure of a long one is counted piece by piece. */

@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { JsonStructure } from '../schemas/json-structure.ts';
@@ -215,6 +216,16 @@ export function structureBytes(json: string): number {
 /** What a text takes beyond `limits.body_copies` of its length where it has wide characters. */
 export function wideBytes(text: string): number {
   return isWide(text) ? text.length * limits.body_copies : 0;
+}
+
+/** A lead byte of UTF-8 from which on characters are above U+00FF. */
+const WIDE_LEAD = 0xc4;
+
+/** Whether a text in UTF-8, or a piece of it, has characters above U+00FF. */
+export function hasWideCharacter(bytes: Buffer): boolean {
+  if (isAscii(bytes)) return false;
+  for (let at = 0; at < bytes.length; at += 1) if (bytes[at]! >= WIDE_LEAD) return true;
+  return false;
 }
 
 /** Whether a text has characters above U+00FF, which take two bytes each, and make all of it do so. */

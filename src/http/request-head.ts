@@ -27,14 +27,35 @@ export function pathOf(request: IncomingMessage): string {
   return path.startsWith('/v1/') ? `/api${path}` : path;
 }
 
-/** How often a request names its host. `headers` keeps the first alone. */
-function hostCount({ rawHeaders }: IncomingMessage): number {
-  let count = 0;
+/**
+ * Headers that say who sends a request, from where, and what it is. Of several of one name Node keeps the first, or joins them:
+ * a proxy that reads the last would have checked another key, or another type of body.
+ */
+const SINGLE: readonly string[] = [
+  'host',
+  'authorization',
+  'x-api-key',
+  'content-type',
+  'content-encoding',
+  'expect',
+  'origin',
+  'sec-fetch-site',
+];
+const SINGLE_LENGTHS: ReadonlySet<number> = new Set(SINGLE.map(({ length }) => length));
+
+/** What is wrong with how often these headers stand in a request. */
+function singleFault({ rawHeaders, httpVersion }: IncomingMessage): string | undefined {
+  let seen = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index];
-    if (name?.length === 4 && name.toLowerCase() === 'host') count += 1;
+    const name = rawHeaders[index] ?? '';
+    if (!SINGLE_LENGTHS.has(name.length)) continue;
+    const at = SINGLE.indexOf(name.toLowerCase());
+    if (at < 0) continue;
+    if ((seen & (1 << at)) !== 0) return `The request has more than one ${SINGLE[at]} header; send one`;
+    seen |= 1 << at;
   }
-  return count;
+  const hasHost = (seen & 1) !== 0;
+  return hasHost || httpVersion === '1.0' ? undefined : 'The request has no host header; HTTP/1.1 requires one';
 }
 
 /** What a request that cannot be read in one way alone is refused with; undefined: it can. Expects the path of `pathOf`. */
@@ -45,9 +66,8 @@ export function ambiguityOf(request: IncomingMessage): string | undefined {
   const encoding = headers['transfer-encoding'];
   if (encoding !== undefined && (httpVersion === '1.0' || encoding.toLowerCase() !== 'chunked'))
     return 'transfer-encoding must be chunked, of HTTP/1.1, or absent';
-  const hosts = hostCount(request);
-  if (hosts > 1) return 'The request has more than one Host header; send one';
-  if (hosts === 0 && httpVersion === '1.1') return 'The request has no Host header; HTTP/1.1 requires one';
+  const fault = singleFault(request);
+  if (fault !== undefined) return fault;
   if (!HOST.test(headers.host ?? '')) return 'The Host header is not a host with an optional port';
   if (url === '*' ? request.method !== 'OPTIONS' : !url.startsWith('/') || url.includes('#'))
     return 'The request target must be a path, or an http(s) address, without a fragment';

@@ -1,6 +1,21 @@
 import { expect, test } from 'vitest';
 import { limits } from '../limits.ts';
-import { writeInTurns } from './written-json.ts';
+import { encodeInTurns, writeInTurns } from './written-json.ts';
+
+test('a long text is encoded piece by piece, and no pair of surrogates is cut', async () => {
+  const text = `a${'😀'.repeat(limits.json_piece_chars)}é`;
+  let turns = 0;
+  let is_encoded = false;
+  const count = () => {
+    turns += 1;
+    if (!is_encoded) setImmediate(count);
+  };
+  setImmediate(count);
+  const bytes = await encodeInTurns(text);
+  is_encoded = true;
+  expect(bytes.equals(Buffer.from(text))).toBe(true);
+  expect(turns).toBeGreaterThanOrEqual(Math.floor(text.length / limits.json_piece_chars));
+});
 
 test('a long value is written with others served in between, and as JSON.stringify writes it', async () => {
   const value = { text: 'She said "yes"\n'.repeat(limits.json_piece_chars), more: [1, null, 'é'] };

@@ -1,8 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { wideBytes } from '../http/memory.ts';
+import { inTurns } from '../http/in-turns.ts';
+import { joined } from '../http/joined.ts';
+import { hasWideCharacter, wideBytes } from '../http/memory.ts';
+import { readSlices, UnreadableJson } from '../http/sliced-json.ts';
 import { limits } from '../limits.ts';
 import { type ChatDialect, UpstreamError } from '../providers/dialect.ts';
-import { type Exchange, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
+import { type Exchange, readParts, readText, type Upstream, type UpstreamResponse } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { type JsonValue, parseJson } from '../schemas/json.ts';
 import { answerLevels, JsonStructure, type StructureBounds, structureBreach } from '../schemas/json-structure.ts';
@@ -256,7 +259,11 @@ export async function readJson(
   { room }: Pick<Call, 'room'>,
   bounds = ANSWER_BOUNDS,
 ): Promise<JsonValue> {
-  const text = await readText(response, { bytes_max: limits.upstream_body_bytes_max, cut: false, room });
+  const parts = await readParts(response, { bytes_max: limits.upstream_body_bytes_max, cut: false, room });
+  let length = 0;
+  for (const part of parts) length += part.length;
+  if (length > limits.answer_turn_bytes_min) return readLongJson(dialect, response, { parts, length, room, bounds });
+  const text = (parts.length === 1 ? parts[0]! : Buffer.concat(parts)).toString('utf8');
   if (room === undefined || text.length <= limits.counted_bytes_min) requireBounded(text, bounds);
   else {
     const structure = new JsonStructure(bounds);
@@ -264,18 +271,58 @@ export async function readJson(
     requireUnbroken(structure.breach);
     await room.take(structure.memory_bytes + wideBytes(text), limits.memory_answer_wait_ms_max);
   }
-  const is_long = text.length > limits.answer_turn_chars_min;
-  if (is_long) await nextTurn();
   try {
-    const body = parseJson(text);
-    if (is_long) await nextTurn();
-    return body;
+    return parseJson(text);
   } catch {
-    const type = String(response.headers['content-type'] ?? 'no content type');
-    const told = dialect.decodeError(502, response.headers, text.slice(0, limits.upstream_error_bytes_max));
-    throw new UpstreamError('invalid_response', `The provider's answer is not JSON (${type.slice(0, 100)})`, {
-      status: response.status,
-      raw: told.raw,
-    });
+    throw notJson(dialect, response, text.slice(0, limits.upstream_error_bytes_max));
   }
+}
+
+interface LongBody {
+  parts: Buffer[];
+  length: number;
+  room: Call['room'];
+  bounds: StructureBounds;
+}
+
+/** The same for a long answer, with others served between its slices. Like a body of a request, it is never decoded as one text. */
+async function readLongJson(
+  dialect: WireManners,
+  response: UpstreamResponse,
+  { parts, length, room, bounds }: LongBody,
+): Promise<JsonValue> {
+  const structure = new JsonStructure(bounds);
+  let is_wide = false;
+  let counted = 0;
+  for (const part of parts) {
+    structure.write(part.toString('latin1'));
+    requireUnbroken(structure.breach);
+    is_wide ||= hasWideCharacter(part);
+    counted += part.length;
+    if (counted < limits.joined_slice_bytes) continue;
+    counted = 0;
+    await nextTurn();
+  }
+  await room?.take(
+    structure.memory_bytes + (is_wide ? length * limits.body_copies : 0),
+    limits.memory_answer_wait_ms_max,
+  );
+  // It is always wanted.
+  const bytes = (await inTurns(joined(parts)))!;
+  await nextTurn();
+  try {
+    const body = (await inTurns(readSlices(bytes, parseJson)))!;
+    await nextTurn();
+    return body;
+  } catch (error) {
+    if (!(error instanceof UnreadableJson || error instanceof SyntaxError)) throw error;
+    throw notJson(dialect, response, bytes.toString('utf8', 0, limits.upstream_error_bytes_max));
+  }
+}
+
+function notJson(dialect: WireManners, response: UpstreamResponse, text: string): UpstreamError {
+  const type = String(response.headers['content-type'] ?? 'no content type');
+  const { raw } = dialect.decodeError(502, response.headers, text);
+  const message = `The provider's answer is not JSON (${type.slice(0, 100)})`;
+  return new UpstreamError('invalid_response', message, { status: response.status, raw });
 }

@@ -121,9 +121,10 @@ const SOUND_BYTES_PER_TOKEN = 16;
 
 /**
  * The most tokens of a sound: by its bytes, and by its length where it can be measured, since silence takes next to no bytes in
- * most formats.
+ * most formats. Undefined for one that takes too long to measure.
  */
-function soundTokens(base64: string): number {
+function soundTokens(base64: string): number | undefined {
+  if (base64.length > (limits.sound_bytes_max * 4) / 3) return undefined;
   const by_bytes = Math.ceil((base64.length * 3) / 4 / SOUND_BYTES_PER_TOKEN);
   const bytes = Buffer.from(base64, 'base64');
   const format = sniffSound(bytes);

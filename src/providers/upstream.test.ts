@@ -20,6 +20,25 @@ test.each([
   expect(failure.message).toBe('The provider could not be reached');
 });
 
+test('interim answers beyond a bound end the request as a broken answer, and fewer do nothing', async () => {
+  const interim = (count: number) => 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(count);
+  const server = createPlainServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', (bytes) => {
+      const count = Number(/x-count: (\d+)/.exec(bytes.toString())?.[1]);
+      socket.write(`${interim(count)}HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}`);
+    });
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const upstream = createUpstream(ms);
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a`;
+  const ask = (count: number) => upstream.send({ url, headers: { 'x-count': String(count) }, payload: 'x' }).response;
+  expect((await ask(limits.upstream_interim_answers_max)).status).toBe(200);
+  await expect(ask(limits.upstream_interim_answers_max + 1)).rejects.toMatchObject({ failure: 'invalid_response' });
+  await upstream.close();
+  server.close();
+});
+
 test('a code of the connection is for the log, and none of the provider', async () => {
   const server = createServer((request) => request.socket.destroy()).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));

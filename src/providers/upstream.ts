@@ -60,6 +60,11 @@ const TIMEOUTS: Record<string, string> = {
   UND_ERR_BODY_TIMEOUT: 'The provider stopped sending in the middle of its answer',
 };
 
+function tooManyInterim(): UpstreamError {
+  const message = `The provider sent more than ${limits.upstream_interim_answers_max} interim answers in place of one`;
+  return new UpstreamError('invalid_response', message);
+}
+
 function codeOf(error: unknown): string | undefined {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
   if (typeof code === 'string') return code;
@@ -166,6 +171,7 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   status = 0;
   headers: UpstreamResponse['headers'] = {};
   #is_framed = false;
+  #interim_answers = 0;
   #controller: Dispatcher.DispatchController | undefined;
   readonly #unread: Buffer[] = [];
   #unread_bytes = 0;
@@ -245,7 +251,11 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
     reason_phrase?: string,
   ): void {
     // Interim answers (100, 103) come before the one that counts.
-    if (status < 200) return;
+    if (status < 200) {
+      this.#interim_answers += 1;
+      if (this.#interim_answers > limits.upstream_interim_answers_max) this.abort(tooManyInterim());
+      return;
+    }
     this.status = status;
     this.headers = headers;
     // HTTP/2 has no reason phrase, and frames every body.
@@ -290,14 +300,23 @@ function toldLength({ headers }: UpstreamResponse, bytes_max: number): number {
   return told <= bytes_max ? told : 0;
 }
 
-/**
- * Reads a body as text, up to a bound of bytes; what is beyond is dropped when `cut`, else an error. Throws what the room throws
- * where there is none.
- */
-export async function readText(
-  response: UpstreamResponse,
-  options: { bytes_max: number; cut: boolean; room?: Room | undefined },
-): Promise<string> {
+/** How a body is read. */
+interface BodyBounds {
+  bytes_max: number;
+  /** What is beyond the bound is dropped; else it is an error. */
+  cut: boolean;
+  room?: Room | undefined;
+}
+
+/** Reads a body as text. Throws what the room throws where there is none. */
+export async function readText(response: UpstreamResponse, bounds: BodyBounds): Promise<string> {
+  const parts = await readParts(response, bounds);
+  const [only] = parts;
+  return parts.length === 1 && only !== undefined ? only.toString('utf8') : Buffer.concat(parts).toString('utf8');
+}
+
+/** The same as the pieces that it came in. */
+export async function readParts(response: UpstreamResponse, options: BodyBounds): Promise<Buffer[]> {
   const parts: Buffer[] = [];
   const count = countAnswer(options.room, toldLength(response, options.bytes_max));
   let bytes = 0;
@@ -318,6 +337,5 @@ export async function readText(
     }
     parts.push(part);
   }
-  const [only] = parts;
-  return parts.length === 1 && only !== undefined ? only.toString('utf8') : Buffer.concat(parts).toString('utf8');
+  return parts;
 }

@@ -44,7 +44,7 @@ function charsLeft(value: unknown, room: number): number {
 }
 
 /** Where a piece of a text may end: not inside of a surrogate pair. */
-function pieceEnd(text: string, to: number): number {
+export function pieceEnd(text: string, to: number): number {
   if (to >= text.length) return text.length;
   const is_inside = (text.charCodeAt(to - 1) & 0xfc00) === 0xd800 && (text.charCodeAt(to) & 0xfc00) === 0xdc00;
   return is_inside ? to + 1 : to;

@@ -18,6 +18,21 @@ test.each([
   ['two hosts', `${GET}${HOST}Host: other.example\r\n\r\n`],
   ['two equal hosts', `${GET}${HOST}HOST: gateway.example\r\n\r\n`],
   ['no host', `${GET}\r\n`],
+  ...[
+    'Authorization: Bearer a',
+    'X-Api-Key: a',
+    'Content-Type: application/json',
+    'Content-Encoding: identity',
+    'Expect: 100-continue',
+    'Origin: https://a.example',
+    'Sec-Fetch-Site: same-origin',
+  ].flatMap((line): [string, string][] => {
+    const [name = ''] = line.split(':');
+    return [
+      [`two headers ${name}`, `${GET}${HOST}${line}\r\n${name.toUpperCase()}: other\r\n\r\n`],
+      [`two equal headers ${name}`, `${GET}${HOST}${line}\r\nX-A: b\r\n${line}\r\n\r\n`],
+    ];
+  }),
   ['a host with a space', `${GET}Host: a b\r\n\r\n`],
   ['a host with a path', `${GET}Host: a/b\r\n\r\n`],
   ['a host with a user', `${GET}Host: user@a\r\n\r\n`],

@@ -1,0 +1,67 @@
+/** A sound is measured in one turn of the loop: a file of very many of its smallest pieces is given up, whatever stands behind them. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type SoundFormat, sniffSound, soundMs } from '../../src/audio/sound.ts';
+
+const MIB = 1024 * 1024;
+const latin1 = (text: string) => Buffer.from(text, 'latin1');
+const speech = (name: string) => readFileSync(join(import.meta.dirname, '../audio', name));
+const pageOfPackets = Buffer.concat([latin1(`OggS${'\0'.repeat(22)}\xff`), Buffer.alloc(255)]);
+
+/** What a file begins with, the piece that fills it, how much of it, and a sound at its end. */
+const FLOODS: [what: string, format: SoundFormat, start: string, piece: string | Buffer, bytes: number, end: string][] =
+  [
+    ['empty tags', 'mp3', '', 'ID3\x04\0\0\0\0\0\0', 5 * MIB, 'speech-bare.mp3'],
+    ['bytes between frames of MP3', 'mp3', '\xff\xfb\x90\0', '\0', 5 * MIB, 'speech-bare.mp3'],
+    ['bytes between frames of AAC', 'aac', '\xff\xf1', '\0', 5 * MIB, 'speech.aac'],
+    ['bytes between pages of Ogg', 'ogg', `OggS${'\0'.repeat(23)}`, 'OggO', 5 * MIB, 'speech-opus.ogg'],
+    ['packets of Ogg', 'ogg', '', pageOfPackets, 4 * MIB, 'speech-opus.ogg'],
+    [
+      'runs of MP4',
+      'm4a',
+      '\0\0\0\x08ftyp',
+      `\0\0\0\x18trun\0\0\x01\0\0\0\0\x02${'\0'.repeat(8)}`,
+      6 * MIB,
+      'speech.m4a',
+    ],
+    [
+      'entries of a table of MP4',
+      'm4a',
+      `\0\0\0\x08ftyp\0\x90\0\x10stts\0\0\0\0\0\x12\0\0`,
+      '\0',
+      9 * MIB + 16,
+      'speech.m4a',
+    ],
+  ];
+
+test.each(FLOODS)('%s', (_what, format, start, piece, bytes, end) => {
+  const first = latin1(start);
+  const filling = typeof piece === 'string' ? latin1(piece) : piece;
+  const count = Math.floor((bytes - first.length) / filling.length);
+  const flood = Buffer.concat([first, Buffer.alloc(count * filling.length, filling)]);
+  const sound = speech(end);
+  const file = Buffer.concat([flood, sound]);
+  expect(sniffSound(file)).toBe(format);
+  expect(soundMs(file, format)).toBeUndefined();
+  // A few of the same are passed over.
+  const few = Buffer.concat([first, Buffer.alloc(filling.length * 10, filling), sound]);
+  if (piece !== '\0' || format !== 'm4a') expect(soundMs(few, format)).toBeGreaterThan(1_000);
+});
+
+test('blocks in front of FLAC, starts of its frames that are none, and bytes that only begin like one', () => {
+  const sound = speech('speech.flac');
+  const blocks = Buffer.concat([latin1('fLaC'), Buffer.alloc(2_000 * 4, '\x01\0\0\0', 'latin1'), sound.subarray(4)]);
+  expect(soundMs(blocks, 'flac')).toBeUndefined();
+  const frames = sound.subarray(sound.indexOf(Buffer.from([0xff, 0xf8]), 42));
+  const first = frames.subarray(0, 4);
+  for (const [piece, count] of [
+    [Buffer.concat([first, Buffer.from([0, 1])]), 300_000],
+    [Buffer.from([0xff]), 2_000_000],
+  ] as const) {
+    const filled = (times: number) =>
+      soundMs(Buffer.concat([sound, Buffer.alloc(times * piece.length, piece), frames]), 'flac');
+    expect(filled(count)).toBeUndefined();
+    expect(filled(10)).toBeGreaterThan(100);
+  }
+});
