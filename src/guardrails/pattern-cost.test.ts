@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import { patternFault } from './pattern.ts';
 import { compileSteps } from './pattern-cost.ts';
+import { inTier } from '../../test/tier.ts';
 
 const atoms = [
   'a',
@@ -70,7 +71,7 @@ test('a program is never larger than was thought beforehand', () => {
       compiled += 1;
       expect(compileSteps(pattern)).toBeGreaterThanOrEqual(size);
     }),
-    { numRuns: 3_000 },
+    { numRuns: inTier(300, 3_000) },
   );
   expect(compiled).toBeGreaterThan(1_000);
 });
@@ -83,7 +84,7 @@ test('what is small is taken whenever it compiles to little enough', () => {
       if (size === undefined || size > limits.filter_program_size_max) return;
       expect(patternFault(pattern)).toBeUndefined();
     }),
-    { numRuns: 2_000 },
+    { numRuns: inTier(200, 2_000) },
   );
 });
 

@@ -8,6 +8,7 @@ import { UNRESTRICTED } from './guardrail.ts';
 import { createJsonFilter } from './json-filter.ts';
 import { finderOf } from './output-filters.ts';
 import { createStreamFilter, type Finder } from './stream-filter.ts';
+import { inTier } from '../../test/tier.ts';
 
 function guardrail(builtins: BuiltinFilter[], custom: CustomFilter[] = []): BoundGuardrail {
   return {
@@ -82,7 +83,7 @@ describe('the filter of a stream', () => {
         expect(streamed(of, cutAt(whole, cuts))).toBe(expected);
         expect(streamed(of, [...whole])).toBe(expected);
       }),
-      { numRuns: 400, seed: 3 },
+      { numRuns: inTier(100, 400), seed: 3 },
     );
   });
 
@@ -216,7 +217,7 @@ describe('the filter of arguments', () => {
         fc.pre(filteredText(of, given).value === given && !/\d{7}/.test(given));
         expect(shown(cutAt(given, cuts))).toBe(given);
       }),
-      { numRuns: 300, seed: 9 },
+      { numRuns: inTier(75, 300), seed: 9 },
     );
   });
 
