@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { inTier } from '../../test/tier.ts';
 import { limits } from '../limits.ts';
 import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
 import { type FilterSet, filterSetOf } from './filter-set.ts';
 import { outputFiltersOf } from './output-filters.ts';
-import { inTier } from '../../test/tier.ts';
 
 function guardrail(over: Partial<BoundGuardrail>): BoundGuardrail {
   const nothing = { allowed_models: null, ignored_models: null, allowed_providers: null, ignored_providers: null };

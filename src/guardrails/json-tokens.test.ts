@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { inTier } from '../../test/tier.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { type JsonToken, jsonTokens, withTokens } from './json-tokens.ts';
-import { inTier } from '../../test/tier.ts';
 
 function tokensOf(text: string): { tokens: JsonToken[]; is_json: boolean } {
   const tokens: JsonToken[] = [];

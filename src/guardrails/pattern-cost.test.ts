@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { expect, test } from 'vitest';
+import { inTier } from '../../test/tier.ts';
 import { limits } from '../limits.ts';
 import { patternFault } from './pattern.ts';
 import { compileSteps } from './pattern-cost.ts';
-import { inTier } from '../../test/tier.ts';
 
 const atoms = [
   'a',

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { expect, test } from 'vitest';
-import { PatternProgram } from './pattern-program.ts';
 import { inTier } from '../../test/tier.ts';
+import { PatternProgram } from './pattern-program.ts';
 
 const atoms = [
   'a',

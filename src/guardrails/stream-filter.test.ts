@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../test/tier.ts';
 import { limits } from '../limits.ts';
 import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
 import { filteredText } from './deep-filter.ts';
@@ -8,7 +9,6 @@ import { UNRESTRICTED } from './guardrail.ts';
 import { createJsonFilter } from './json-filter.ts';
 import { finderOf } from './output-filters.ts';
 import { createStreamFilter, type Finder } from './stream-filter.ts';
-import { inTier } from '../../test/tier.ts';
 
 function guardrail(builtins: BuiltinFilter[], custom: CustomFilter[] = []): BoundGuardrail {
   return {
