@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import { DefaultReporter, type TestModule, type TestSpecification } from 'vitest/node';
 
-/** Without a terminal, a line for so many parts of the whole. */
-const LINES = 10;
+/** Without a terminal, a line as often. */
+const LINE_MS = 20_000;
 /** How often the line of a terminal changes at most. */
 const REDRAW_MS = 100;
 const SHARED = new URL('../../shared/transcripts/', import.meta.url);
@@ -23,7 +23,7 @@ export default class ProgressReporter extends DefaultReporter {
   override onTestRunStart(specifications: readonly TestSpecification[]): void {
     super.onTestRunStart(specifications);
     this.#files = specifications.length;
-    this.#draw();
+    this.#drawn_at = this.start;
   }
 
   override onTestCaseResult(testCase: Parameters<DefaultReporter['onTestCaseResult']>[0]): void {
@@ -31,19 +31,18 @@ export default class ProgressReporter extends DefaultReporter {
     if (state !== 'skipped') this.#tests += 1;
     if (state === 'failed') {
       this.#failed += 1;
-      this.#print(`FAILED ${testCase.module.relativeModuleId} > ${testCase.fullName}`);
+      this.#erase();
+      this.log(`FAILED ${testCase.module.relativeModuleId} > ${testCase.fullName}`);
     }
-    this.#erase();
     super.onTestCaseResult(testCase);
     this.#draw();
   }
 
   override onTestModuleEnd(testModule: TestModule): void {
     this.#done += 1;
-    this.#erase();
+    if (testModule.state() === 'failed') this.#erase();
     super.onTestModuleEnd(testModule);
-    if (this.isTTY) this.#draw();
-    else if (this.#isMark(this.#done)) this.log(this.#line());
+    this.#draw();
   }
 
   /** Nothing for each file: its failures are shown in full at the end. */
@@ -81,27 +80,18 @@ export default class ProgressReporter extends DefaultReporter {
     }
   }
 
-  #isMark(done: number): boolean {
-    const parts = Math.min(LINES, this.#files);
-    return Math.floor((done * parts) / this.#files) > Math.floor(((done - 1) * parts) / this.#files);
-  }
-
   #line(): string {
     const seconds = Math.round((performance.now() - this.start) / 1000);
     const time = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
     return `${this.#done} of ${this.#files} files, ${this.#tests} tests, ${this.#failed} failed, ${time}`;
   }
 
-  #print(line: string): void {
-    this.#erase();
-    this.log(line);
-  }
-
   #draw(): void {
     const now = performance.now();
-    if (!this.isTTY || this.#files === 0 || now - this.#drawn_at < REDRAW_MS) return;
+    if (this.#files === 0 || now - this.#drawn_at < (this.isTTY ? REDRAW_MS : LINE_MS)) return;
     this.#drawn_at = now;
-    process.stdout.write(`\r\u001b[K${this.#line()}`);
+    if (this.isTTY) process.stdout.write(`\r\u001b[K${this.#line()}`);
+    else this.log(this.#line());
   }
 
   #erase(): void {
