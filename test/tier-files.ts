@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, '..');
 const LONG = '**/*.long.test.ts';
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/*.test.ts'];
 /** What makes a file's tests others in the second tier. */
-const SCALED = /\b(?:inTier|recordingsOf|recordedAnswers)\(/;
+const SCALED = /\b(?:inTier|recordingsOf|recordedAnswers)\(|\brecordingsFolder\b/;
 /** They say what that is. */
 const MAKERS = new Set([
   'test/tier.ts',
