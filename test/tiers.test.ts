@@ -29,7 +29,11 @@ test('what stands beside the checkout is read where the tier is asked for', () =
 test('the second tier runs the long files, and again those alone of which the first runs a part', () => {
   const { include } = filesOf('second');
   expect(include).toEqual(
-    expect.arrayContaining(['**/*.long.test.ts', 'test/simulation/simulation.test.ts', 'src/guardrails/injection.test.ts']),
+    expect.arrayContaining([
+      '**/*.long.test.ts',
+      'test/simulation/simulation.test.ts',
+      'src/guardrails/injection.test.ts',
+    ]),
   );
   expect(include).not.toContain('test/tidy.test.ts');
   expect(include).not.toContain('src/errors.test.ts');
