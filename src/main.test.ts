@@ -1,23 +1,29 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { runProgram } from '../test/command-line.ts';
 
-const main = new URL('./main.ts', import.meta.url).pathname;
-const run = (...args: string[]) => execFileSync(process.execPath, [main, ...args], { encoding: 'utf8' });
+async function run(...args: string[]): Promise<string> {
+  const { code, stdout } = await runProgram(args);
+  expect(code).toBe(0);
+  return stdout;
+}
 
 test.each([['--help'], ['doctor', '--help'], ['serve', '-h'], ['backup', '--help']])(
   '%s %s explains the commands',
-  (...args) => {
-    expect(run(...args.filter((word) => word !== undefined))).toMatch(/^Usage: model-gateway COMMAND/);
+  async (...args) => {
+    expect(await run(...args.filter((word) => word !== undefined))).toMatch(/^Usage: model-gateway COMMAND/);
   },
 );
 
-test.each(['users', 'keys', 'credits', 'ledger', 'catalog', 'sandbox'])('%s --help explains that command', (name) => {
-  expect(run(name, '--help')).toMatch(new RegExp(`^Usage: model-gateway ${name} `));
-  expect(run(name, '-h')).toBe(run(name, '--help'));
-});
+test.each(['users', 'keys', 'credits', 'ledger', 'catalog', 'sandbox'])(
+  '%s --help explains that command',
+  async (name) => {
+    expect(await run(name, '--help')).toMatch(new RegExp(`^Usage: model-gateway ${name} `));
+    expect(await run(name, '-h')).toBe(await run(name, '--help'));
+  },
+);
 
-test('--version prints the version of the package', () => {
+test('--version prints the version of the package', async () => {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-  expect(run('--version')).toBe(`${version}\n`);
+  expect(await run('--version')).toBe(`${version}\n`);
 });

@@ -27,6 +27,7 @@ import { checkMessagesStream } from './grammar/messages.ts';
 import { checkResponsesStream } from './grammar/responses.ts';
 import { readAnswer, readStream } from './readings/client.ts';
 import { array, object } from './readings/recordings.ts';
+import { inTier } from './tier.ts';
 
 const GENERATION = `gen-1700000000-${'a'.repeat(20)}`;
 const envelope = createEnvelopes('secret')('org');
@@ -268,7 +269,7 @@ function opened(value: unknown): unknown {
   });
 }
 
-const RUNS = { numRuns: 400 };
+const RUNS = { numRuns: inTier(100, 400) };
 
 test('a chat stream adds up to the whole completion', () => {
   fc.assert(

@@ -11,6 +11,7 @@ import { hashUser } from '../src/providers/user-hash.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { MessagesBody } from '../src/schemas/messages.ts';
 import { array, object } from './readings/recordings.ts';
+import { inTier } from './tier.ts';
 
 const check = Compile(MessagesBody);
 const ENDPOINT = {
@@ -526,7 +527,7 @@ test('to an upstream of its wire it goes as it was written', () => {
       expect(told).toEqual([]);
       expect(normal(sent)).toEqual({ ...normal(any as JsonObject), model: 'claude-opus-4-5' });
     }),
-    { numRuns: 1_000 },
+    { numRuns: inTier(100, 1_000) },
   );
 });
 
@@ -549,7 +550,7 @@ test.each([...dialects.values()].map((dialect) => [dialect.wire, dialect] as con
           /"(?:tool_use_id|server_tool_use|clear_tool_uses_20250919|redacted_thinking|native|ext)"/,
         );
       }),
-      { numRuns: 300 },
+      { numRuns: inTier(75, 300) },
     );
   },
 );

@@ -1,16 +1,29 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { startGateway } from './harness.ts';
 import type { StoreVariant } from './store-variants.ts';
+import { inTier } from './tier.ts';
 
 const MAIN = join(import.meta.dirname, '..', 'src', 'main.ts');
 
-/** Runs the program with arguments; what it printed, and the code that it ended with. */
-export async function runProgram(
-  args: readonly string[],
-  { env, cwd }: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
-): Promise<{ code: number; stdout: string; stderr: string }> {
+interface RunOptions {
+  env?: NodeJS.ProcessEnv;
+  cwd?: string;
+}
+
+/** What a program printed, and the code that it ended with. */
+interface Ended {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs the program with arguments: as a process of its own where all tests run, in this one otherwise, which is ten times as quick. */
+export const runProgram: (args: readonly string[], options?: RunOptions) => Promise<Ended> = inTier(runHere, runApart);
+
+async function runApart(args: readonly string[], { env, cwd }: RunOptions = {}): Promise<Ended> {
   try {
     const done = await promisify(execFile)(process.execPath, [MAIN, ...args], {
       env: { ...process.env, ...env },
@@ -18,7 +31,58 @@ export async function runProgram(
     });
     return { code: 0, ...done };
   } catch (error) {
-    return error as { code: number; stdout: string; stderr: string };
+    return error as Ended;
+  }
+}
+
+let runs = 0;
+let last: Promise<unknown> = Promise.resolve();
+
+/** One after the other: what a program has of its process is this one's meanwhile. */
+function runHere(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
+  const ended = last.then(() => runNow(args, options));
+  last = ended.catch(() => undefined);
+  return ended;
+}
+
+/** Where the main module listens. */
+const HEARD: readonly (readonly [NodeJS.EventEmitter, string])[] = [
+  [process, 'unhandledRejection'],
+  [process, 'uncaughtException'],
+  [process.stdout, 'error'],
+  [process.stderr, 'error'],
+];
+
+async function runNow(args: readonly string[], { env, cwd }: RunOptions): Promise<Ended> {
+  const { argv, env: environment, exit, exitCode, stdout, stderr } = process;
+  const folder = process.cwd();
+  const writes = [stdout.write, stderr.write] as const;
+  const listeners = HEARD.map(([emitter, event]) => emitter.listeners(event));
+  const ended: Ended = { code: 0, stdout: '', stderr: '' };
+  const into = (name: 'stdout' | 'stderr') => (text: string | Uint8Array) => {
+    ended[name] += String(text);
+    return true;
+  };
+  try {
+    process.argv = [process.execPath, MAIN, ...args];
+    process.env = { ...environment, ...env };
+    if (cwd !== undefined) process.chdir(cwd);
+    stdout.write = into('stdout') as typeof stdout.write;
+    stderr.write = into('stderr') as typeof stderr.write;
+    process.exit = ((code: number) => {
+      ended.code = code;
+    }) as typeof process.exit;
+    // Its main module runs anew each time; all others stay loaded.
+    await import(`${pathToFileURL(MAIN).href}?run=${++runs}`);
+    return ended;
+  } finally {
+    [stdout.write, stderr.write] = writes;
+    HEARD.forEach(([emitter, event], i) => {
+      const added = emitter.listeners(event).filter((listener) => !listeners[i]!.includes(listener));
+      for (const listener of added) emitter.removeListener(event, listener as () => void);
+    });
+    process.chdir(folder);
+    Object.assign(process, { argv, env: environment, exit, exitCode });
   }
 }
 

@@ -18,6 +18,7 @@ import type { ChatRequest, FunctionTool, Message, Wire } from '../src/schemas/in
 import type { JsonObject } from '../src/schemas/json.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { type ClientReading, leaksOf, readAnswer, readStream } from './readings/client.ts';
+import { inTier } from './tier.ts';
 import { twentyMedia, twentyRequests } from './twenty-requests.ts';
 
 const wires = [...dialects.keys()];
@@ -238,7 +239,7 @@ test.each(wires)(
       if (response.status !== 200) throw new Error(await response.text());
       await response.arrayBuffer();
     });
-    await fc.assert(property, { seed: 20_261_121, numRuns: 300 });
+    await fc.assert(property, { seed: 20_261_121, numRuns: inTier(75, 300) });
   },
   60_000,
 );
@@ -299,7 +300,7 @@ function frameEnds(dialect: ChatDialect, bytes: Uint8Array): number[] {
 
 describe.each(wires)('the decoder of %s', (wire) => {
   const dialect = dialects.get(wire)!;
-  const seeded = { seed: 20_261_121, numRuns: 200 };
+  const seeded = { seed: 20_261_121, numRuns: inTier(50, 200) };
   let streams: Uint8Array[] = [];
   beforeAll(async () => {
     streams = await streamsOf(wire);

@@ -10,9 +10,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../src/limits.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { Random } from './simulation/random.ts';
+import { inTier } from './tier.ts';
 
 const SEED = Number(process.env['HOSTILE_SEED'] ?? 1);
-const REQUESTS = Number(process.env['HOSTILE_REQUESTS'] ?? 1_500);
+const REQUESTS = Number(process.env['HOSTILE_REQUESTS'] ?? inTier(200, 1_500));
 const SOUND = readFileSync(join(import.meta.dirname, 'audio/speech.wav')).toString('base64');
 
 type Json = Record<string, unknown>;

@@ -14,7 +14,7 @@ import {
   readGemini,
 } from './readings/gemini-generate-content.ts';
 import { decodeRequest } from './readings/gemini-requests.ts';
-import { array, object, recordingsOf } from './readings/recordings.ts';
+import { array, atLeast, object, recordingsOf } from './readings/recordings.ts';
 
 const recordings = recordingsOf('gemini-generate-content');
 const isThere = recordings.length > 0;
@@ -24,10 +24,8 @@ const STATE: AttemptState = { generation_id: 'gen-recorded' };
 const CUT_EVERYWHERE_BYTES_MAX = 6_000;
 const CUTS = 400;
 
-test.skipIf(isThere)('the recordings are absent: ../shared/transcripts/gemini-generate-content', () => {});
-
 describe.runIf(isThere)('recorded answers', () => {
-  test('all recordings are there', () => expect(recordings.length).toBeGreaterThanOrEqual(49));
+  test('all recordings are there', () => expect(recordings.length).toBeGreaterThanOrEqual(atLeast(49)));
 
   for (const { name, recording } of recordings) {
     const { response } = recording;

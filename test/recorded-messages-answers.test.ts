@@ -18,7 +18,15 @@ import { geminiBytes } from './readings/gemini-generate-content.ts';
 import { leaksOf } from './readings/leaks.ts';
 import { chatBytes } from './readings/openai-chat.ts';
 import { responsesBytes } from './readings/openai-responses.ts';
-import { type NamedRecording, object, type Recording, recordingsOf, whySkipped } from './readings/recordings.ts';
+import {
+  atLeast,
+  isComplete,
+  type NamedRecording,
+  object,
+  type Recording,
+  recordingsOf,
+  whySkipped,
+} from './readings/recordings.ts';
 
 const bytesOf: Record<Wire, (recording: Recording) => Uint8Array> = {
   'anthropic-messages': messagesBytes,
@@ -82,11 +90,13 @@ describe.skipIf(own.all.length === 0)(`answers of Anthropic's wire${whySkipped(o
     expect(faults).toEqual([]);
   };
   afterAll(() => {
+    if (!isComplete) return;
     const missing = CHANGED_FOR_CLIENTS.filter(({ reason }) => !used.has(reason));
     expect(missing, 'differences that never occur').toEqual([]);
   });
 
-  test('all recordings are there', () => expect(own.whole.length + own.streams.length).toBeGreaterThanOrEqual(65));
+  test('all recordings are there', () =>
+    expect(own.whole.length + own.streams.length).toBeGreaterThanOrEqual(atLeast(65)));
 
   test.each(own.whole)('whole: $name', ({ recording }) => {
     const body = object(recording.response.json);

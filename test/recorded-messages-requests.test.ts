@@ -10,7 +10,7 @@ import { hashUser } from '../src/providers/user-hash.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { MessagesBody } from '../src/schemas/messages.ts';
 import { type MessagesUpstream, startMessagesUpstream } from './messages-upstream.ts';
-import { array, object, recordingsOf } from './readings/recordings.ts';
+import { array, atLeast, object, recordingsOf } from './readings/recordings.ts';
 
 const recordings = recordingsOf('anthropic-messages').filter(({ recording }) => recording.request?.body);
 const isThere = recordings.length > 0;
@@ -26,10 +26,8 @@ const ENDPOINT = {
   quirks: { thinking: 'none', no_sampling: true, no_prefill: true, no_forced_tool: true, json_schema_shim: true },
 } as const;
 
-test.skipIf(isThere)('the recordings are absent: ../shared/transcripts/anthropic-messages', () => {});
-
 describe.runIf(isThere)('a recorded request reaches an upstream of its wire as it was', () => {
-  test('all recordings are there', () => expect(recordings.length).toBeGreaterThanOrEqual(40));
+  test('all recordings are there', () => expect(recordings.length).toBeGreaterThanOrEqual(atLeast(40)));
 
   for (const { name, recording } of recordings) {
     test(name, () => {

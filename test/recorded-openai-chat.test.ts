@@ -11,7 +11,7 @@ import type { ChatCompletion, ChatRequest, TokenClasses } from '../src/schemas/i
 import type { JsonObject } from '../src/schemas/json.ts';
 import { CHANGED_BY_DIALECT, differences, reasonFor } from './readings/differences.ts';
 import { type ChatReading, chatBytes, FINISH, readChat } from './readings/openai-chat.ts';
-import { recordingsOf, whySkipped } from './readings/recordings.ts';
+import { atLeast, isComplete, recordingsOf, whySkipped } from './readings/recordings.ts';
 
 const recordings = recordingsOf('openai-chat');
 const isPresent = recordings.length > 0;
@@ -150,18 +150,21 @@ describe.skipIf(!isPresent)(`recorded answers with think tags${why}`, () => {
     expect(textOf(answer)).toBe(raw.slice(end + '</think>'.length));
   });
 
-  test('the tags inside a reasoning field are gone, and a search is a block of its own with its sources', () => {
-    const { recording } = recordings.find(({ name }) => name.includes('groq-model-web-search-tool-stream'))!;
-    const answer = decodeFrames(framesOf([chatBytes(recording)]), { think_in_reasoning: true });
-    const raw = readChat(recording);
-    expect(reasoningOf(answer)).toBe(raw.reasoning.replaceAll('<think>', '').replaceAll('</think>', ''));
-    expect(raw.reasoning).toContain('<think>');
-    const { ext, annotations } = answer.choices[0].message;
-    expect(ext?.natives).toHaveLength(1);
-    expect(JSON.stringify(ext?.natives)).toContain('Weather in San Francisco');
-    expect(ext?.order?.map((slot) => slot.kind)).toEqual(['reasoning', 'native', 'reasoning', 'text']);
-    expect(annotations!.length).toBeGreaterThan(0);
-  });
+  test.runIf(isComplete)(
+    'the tags inside a reasoning field are gone, and a search is a block of its own with its sources',
+    () => {
+      const { recording } = recordings.find(({ name }) => name.includes('groq-model-web-search-tool-stream'))!;
+      const answer = decodeFrames(framesOf([chatBytes(recording)]), { think_in_reasoning: true });
+      const raw = readChat(recording);
+      expect(reasoningOf(answer)).toBe(raw.reasoning.replaceAll('<think>', '').replaceAll('</think>', ''));
+      expect(raw.reasoning).toContain('<think>');
+      const { ext, annotations } = answer.choices[0].message;
+      expect(ext?.natives).toHaveLength(1);
+      expect(JSON.stringify(ext?.natives)).toContain('Weather in San Francisco');
+      expect(ext?.order?.map((slot) => slot.kind)).toEqual(['reasoning', 'native', 'reasoning', 'text']);
+      expect(annotations!.length).toBeGreaterThan(0);
+    },
+  );
 });
 
 describe.skipIf(!isPresent)(`recorded errors${why}`, () => {
@@ -207,7 +210,7 @@ describe.skipIf(!isPresent)(`recorded requests${why}`, () => {
     const replayed = requests.filter(({ recording }) =>
       JSON.stringify(recording.request!.body).includes(`"${field}":`),
     );
-    expect(replayed.length).toBeGreaterThan(0);
+    expect(replayed.length).toBeGreaterThanOrEqual(atLeast(1, 0));
     for (const { recording } of replayed) {
       const body = recording.request!.body!;
       const endpoint = {
@@ -225,7 +228,7 @@ describe.skipIf(!isPresent)(`recorded requests${why}`, () => {
     }
   });
 
-  test('every allowed change was seen', () => {
+  test.runIf(isComplete)('every allowed change was seen', () => {
     expect([...seen].sort()).toEqual(CHANGED_BY_DIALECT.map(({ reason }) => reason).sort());
   });
 });

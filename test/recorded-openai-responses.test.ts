@@ -21,7 +21,7 @@ import {
   responsesBytes,
   responsesEvents,
 } from './readings/openai-responses.ts';
-import { array, type NamedRecording, object, recordingsOf, whySkipped } from './readings/recordings.ts';
+import { array, atLeast, type NamedRecording, object, recordingsOf, whySkipped } from './readings/recordings.ts';
 import { responseHead, type Step, slices, startWireServer, type WireServer } from './wire-server.ts';
 
 const recordings = recordingsOf('openai-responses');
@@ -38,11 +38,10 @@ const STATE: AttemptState = { generation_id: 'gen-recorded' };
 const CUT_EVERYWHERE_BYTES_MAX = 6_000;
 const CUTS = 200;
 
-test.skipIf(isThere)('the recordings are absent: ../shared/transcripts/openai-responses', () => {});
 test.runIf(isThere)(`all recordings are there, and each is one of four kinds${why}`, () => {
-  expect(recordings.length).toBeGreaterThanOrEqual(80);
+  expect(recordings.length).toBeGreaterThanOrEqual(atLeast(80));
   expect(errors.length + wholes.length + streams.length + without.length).toBe(recordings.length);
-  expect(Object.keys(NO_ANSWER).length).toBe(without.length);
+  expect(without.length).toBe(atLeast(Object.keys(NO_ANSWER).length, 0));
 });
 
 describe.runIf(isThere)('recorded answers', () => {

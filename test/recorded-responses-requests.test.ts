@@ -13,7 +13,15 @@ import { openaiResponses } from '../src/providers/openai-responses/index.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { ResponsesBody } from '../src/schemas/responses.ts';
 import { startGateway, type TestGateway } from './harness.ts';
-import { array, type NamedRecording, object, recordingsOf, whySkipped } from './readings/recordings.ts';
+import {
+  array,
+  atLeast,
+  isComplete,
+  type NamedRecording,
+  object,
+  recordingsOf,
+  whySkipped,
+} from './readings/recordings.ts';
 import { responseHead, startWireServer, type WireServer } from './wire-server.ts';
 
 const recordings = [...recordingsOf('openai-responses'), ...recordingsOf('reference-gateway')].filter(
@@ -71,10 +79,9 @@ const isWrong = ({ recording }: NamedRecording) => Number(recording.request!.bod
 const refused = recordings.filter((one) => refusalOf(one) !== undefined);
 const taken = recordings.filter((one) => refusalOf(one) === undefined && !isWrong(one));
 
-test.skipIf(isThere)('the recordings are absent: ../shared/transcripts/openai-responses', () => {});
 test.runIf(isThere)(`all recorded requests are there${why}`, () => {
-  expect(taken.length).toBeGreaterThanOrEqual(50);
-  expect(refused.length).toBeGreaterThanOrEqual(5);
+  expect(taken.length).toBeGreaterThanOrEqual(atLeast(50));
+  expect(refused.length).toBeGreaterThanOrEqual(atLeast(5, 0));
 });
 
 describe.runIf(isThere)('at the door and out again', () => {
@@ -98,7 +105,7 @@ describe.runIf(isThere)('at the door and out again', () => {
     expect(normal(sent)).toEqual(normal(expected(body)));
   });
 
-  test('a request of each kind of difference was recorded', () => {
+  test.runIf(isComplete)('a request of each kind of difference was recorded', () => {
     for (const [when] of OTHERWISE) expect(taken.some(({ recording }) => when(recording.request!.body!))).toBe(true);
     expect(recordings.some(isWrong)).toBe(true);
   });

@@ -2,7 +2,7 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Wire } from '../src/schemas/inner.ts';
-import { modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wireFacts, wires } from './sdk-gateway.ts';
+import { clientWires, modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wireFacts } from './sdk-gateway.ts';
 
 let site: SdkGateway;
 let anthropic: Anthropic;
@@ -83,7 +83,7 @@ function resultsOf({ content }: Anthropic.Beta.BetaMessage): Anthropic.Beta.Beta
   });
 }
 
-describe.each(wires)('over %s', (wire) => {
+describe.each(clientWires)('over %s', (wire) => {
   test('a session of many turns streams to its end', async () => {
     const messages: Message[] = [];
     for (let nth = 0; nth < 3; nth += 1) {
@@ -214,7 +214,7 @@ describe.each(wires)('over %s', (wire) => {
 test("Anthropic's own tools are refused in words at a model of another maker, or served", async () => {
   const search = { type: 'web_search_20250305' as const, name: 'web_search' as const, max_uses: 2 };
   const params = { max_tokens: 1_000, tools: [search], messages: [{ role: 'user' as const, content: 'Search.' }] };
-  for (const wire of wires) {
+  for (const wire of clientWires) {
     const answer = await anthropic.messages.create({ ...params, model: modelOf(wire, 'echo') }).catch((error) => error);
     if (!(answer instanceof Error)) continue;
     expect(answer).toBeInstanceOf(Anthropic.APIError);

@@ -6,7 +6,7 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ClientReading } from './readings/client.ts';
-import { whySkipped } from './readings/recordings.ts';
+import { atLeast, whySkipped } from './readings/recordings.ts';
 import {
   chatReading,
   type RecordedAnswer,
@@ -151,7 +151,7 @@ describe.each(wires)('recorded %s', (wire) => {
         if (wanted === undefined) unreadable += 1;
         else expect(own(through), answer.name).toEqual(own(wanted));
       }
-      expect(unreadable).toBe(UNREADABLE);
+      expect(unreadable).toBe(atLeast(UNREADABLE, 0));
     });
   });
 });

@@ -5,7 +5,7 @@ import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema';
 import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wireFacts, wires } from './sdk-gateway.ts';
+import { clientWires, modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wireFacts } from './sdk-gateway.ts';
 
 let site: SdkGateway;
 let anthropic: Anthropic;
@@ -78,7 +78,7 @@ async function errorOf(act: () => Promise<unknown>): Promise<InstanceType<typeof
   return error as InstanceType<typeof Anthropic.APIError>;
 }
 
-describe.each(wires)('over %s', (wire) => {
+describe.each(clientWires)('over %s', (wire) => {
   const ask = (slug: string, content: Anthropic.MessageParam['content'] = 'Good morning, world.'): Ask => ({
     model: modelOf(wire, slug),
     max_tokens: 8_000,

@@ -7,8 +7,12 @@ import { type Sandbox, startSandbox } from '../src/sandbox/server.ts';
 import type { Wire } from '../src/schemas/inner.ts';
 import { checkStreamOf } from './grammar/check-stream.ts';
 import { startGateway, type TestGateway } from './harness.ts';
+import { inTier } from './tier.ts';
 
 export const wires: readonly Wire[] = [...dialects.keys()];
+
+/** The wires that each official client is tried over. What a wire says to any client is held by its own tests: two are enough to try a client. */
+export const clientWires: readonly Wire[] = inTier(['openai-chat', 'anthropic-messages'], wires);
 
 /** What a wire cannot say, whoever asks. */
 export const wireFacts = {

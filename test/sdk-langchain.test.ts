@@ -13,12 +13,12 @@ import { z } from 'zod';
 import type { Wire } from '../src/schemas/inner.ts';
 import {
   checkedFetch,
+  clientWires,
   modelOf,
   refuseWarnings,
   type SdkGateway,
   startSdkGateway,
   wireFacts,
-  wires,
 } from './sdk-gateway.ts';
 
 let served: SdkGateway;
@@ -46,7 +46,7 @@ const apis = [
 ] as const;
 
 describe.each(apis)('by %s', (_api, useResponsesApi) => {
-  describe.each(wires)('over %s', (wire) => {
+  describe.each(clientWires)('over %s', (wire) => {
     const chat = (slug: string, fields: ChatOpenAIFields = {}) =>
       new ChatOpenAI({
         model: modelOf(wire, slug),

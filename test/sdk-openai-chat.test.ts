@@ -4,6 +4,7 @@ import type { ChatCompletionRunner } from 'openai/lib/ChatCompletionRunner';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
+  clientWires,
   modelOf,
   openaiOf,
   refuseWarnings,
@@ -40,7 +41,7 @@ const pixel =
 
 type Ask = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'stream'>;
 
-describe.each(wires)('over %s', (wire) => {
+describe.each(clientWires)('over %s', (wire) => {
   const ask = (
     slug: string,
     content: OpenAI.ChatCompletionUserMessageParam['content'] = 'Good morning, world.',

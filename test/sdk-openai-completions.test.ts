@@ -4,13 +4,13 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   checkedFetch,
+  clientWires,
   modelOf,
   openaiOf,
   refuseWarnings,
   type SdkGateway,
   startSdkGateway,
   wireFacts,
-  wires,
 } from './sdk-gateway.ts';
 
 let served: SdkGateway;
@@ -40,7 +40,7 @@ async function read(stream: AsyncIterable<OpenAI.Completion>) {
   return { texts, finishes, usages };
 }
 
-describe.each(wires)('over %s', (wire) => {
+describe.each(clientWires)('over %s', (wire) => {
   const ask = (slug: string, prompt: Ask['prompt'] = 'Good morning, world.'): Ask => ({
     model: modelOf(wire, slug),
     prompt,

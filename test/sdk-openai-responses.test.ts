@@ -5,13 +5,13 @@ import { toResponseInputItems } from 'openai/lib/responses/ResponseInputItems';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
+  clientWires,
   modelOf,
   openaiOf,
   refuseWarnings,
   type SdkGateway,
   startSdkGateway,
   wireFacts,
-  wires,
 } from './sdk-gateway.ts';
 
 type Create = Omit<OpenAI.Responses.ResponseCreateParamsNonStreaming, 'stream'>;
@@ -71,7 +71,7 @@ function expectInOrder(events: Events): void {
   expect(items).toEqual(Array.from({ length: items.length / 2 }, (_, i) => [`${i} added`, `${i} done`]).flat());
 }
 
-describe.each(wires)('over %s', (wire) => {
+describe.each(clientWires)('over %s', (wire) => {
   const ask = (slug: string, input: Create['input'] = 'Good morning, world.'): Create => ({
     model: modelOf(wire, slug),
     input,

@@ -1,7 +1,7 @@
 /** OpenAI's SDK where an operator lets responses be stored: conversations go on from an id. */
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { modelOf, openaiOf, refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdk-gateway.ts';
+import { clientWires, modelOf, openaiOf, refuseWarnings, type SdkGateway, startSdkGateway } from './sdk-gateway.ts';
 
 let served: SdkGateway;
 let openai: OpenAI;
@@ -19,7 +19,7 @@ const tools = ['get_weather', 'get_time'].map((name) => ({
   strict: false,
 }));
 
-describe.each(wires)('over %s', (wire) => {
+describe.each(clientWires)('over %s', (wire) => {
   const ask = async (
     more: Partial<Omit<OpenAI.Responses.ResponseCreateParamsNonStreaming, 'stream'>>,
     streamed: boolean,

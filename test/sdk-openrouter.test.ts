@@ -3,7 +3,7 @@ import { createOpenRouter, type OpenRouterProvider } from '@openrouter/ai-sdk-pr
 import { embed, embedMany, generateText, streamText } from 'ai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type AiClient, takeWarnings, testAiSdk, tools } from './ai-sdk-rules.ts';
-import { refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdk-gateway.ts';
+import { clientWires, refuseWarnings, type SdkGateway, startSdkGateway } from './sdk-gateway.ts';
 
 let site: SdkGateway;
 let openrouter: OpenRouterProvider;
@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => site.stop());
 refuseWarnings();
 
-describe.each(wires)('over %s', (dialect) => {
+describe.each(clientWires)('over %s', (dialect) => {
   testAiSdk(
     dialect,
     () => client,

@@ -3,7 +3,7 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { type AiClient, testAiSdk } from './ai-sdk-rules.ts';
-import { refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdk-gateway.ts';
+import { clientWires, refuseWarnings, type SdkGateway, startSdkGateway } from './sdk-gateway.ts';
 
 let site: SdkGateway;
 const clients: Record<string, () => AiClient> = {
@@ -50,7 +50,7 @@ afterAll(() => site.stop());
 refuseWarnings();
 
 describe.each(Object.entries(clients))('%s', (_name, client) => {
-  describe.each(wires)('over %s', (wire) => {
+  describe.each(clientWires)('over %s', (wire) => {
     testAiSdk(wire, client, () => site);
   });
 });

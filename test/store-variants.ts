@@ -51,15 +51,9 @@ function variants(cleanups: (() => Promise<void>)[]): StoreVariant[] {
   return [sqlite, postgres];
 }
 
-let told = false;
-
 /** Runs a suite on every engine there is: SQLite in memory always, PostgreSQL where `TEST_DATABASE_URL` names a server. */
 export function describeStores(title: string, suite: (variant: StoreVariant) => void): void {
   const cleanups: (() => Promise<void>)[] = [];
-  if (TEST_DATABASE_URL === undefined && !told) {
-    told = true;
-    process.stdout.write('PostgreSQL variants are absent: TEST_DATABASE_URL is not set\n');
-  }
   for (const variant of variants(cleanups)) {
     describe(`${title} (${variant.engine})`, () => {
       afterEach(async () => {

@@ -1,14 +1,12 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startSandbox } from '../src/sandbox/server.ts';
 import { checkChatStream } from './grammar/chat.ts';
 import { startGateway, type TestGateway } from './harness.ts';
+import { inTier } from './tier.ts';
 import {
   type Exchange,
   httpChunk,
@@ -838,7 +836,7 @@ describe('nothing that a client sends ends the process', () => {
           checkChatStream(text, { form: field === 'prompt' && value !== null ? 'prompt' : 'chat' });
       },
     );
-    await fc.assert(property, { numRuns: 400, seed: 7 });
+    await fc.assert(property, { numRuns: inTier(100, 400), seed: 7 });
     await alive();
   });
 
@@ -888,7 +886,7 @@ describe('nothing that a client sends ends the process', () => {
       'wire/chat',
       [{ role: 'system', content: '', ...fields }],
     ]);
-    await fc.assert(property, { numRuns: 400, seed: 7, examples: examples as never });
+    await fc.assert(property, { numRuns: inTier(100, 400), seed: 7, examples: examples as never });
     await alive();
   });
 
@@ -905,22 +903,4 @@ describe('nothing that a client sends ends the process', () => {
     );
     await alive();
   });
-});
-
-test('ten thousand requests, one after the other, leave nothing behind', { timeout: 600_000 }, async () => {
-  const probe = new URL('./memory-probe.ts', import.meta.url).pathname;
-  const sandbox = await startSandbox();
-  const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', probe, sandbox.url, '10000']);
-  await sandbox.stop();
-  const told = JSON.parse(stdout) as { failed: number; heap_bytes: number[]; rss_bytes: number[] };
-  expect(told.failed).toBe(0);
-  // Least squares over the second half, when caches are warm: bytes that each further request leaves on the heap.
-  const half = told.heap_bytes.slice(told.heap_bytes.length / 2);
-  const mean_x = (half.length - 1) / 2;
-  const mean_y = half.reduce((sum, bytes) => sum + bytes, 0) / half.length;
-  const slope =
-    half.reduce((sum, bytes, at) => sum + (at - mean_x) * (bytes - mean_y), 0) /
-    half.reduce((sum, _, at) => sum + (at - mean_x) ** 2, 0);
-  const bytes_a_request = slope / 1_000;
-  expect(bytes_a_request, JSON.stringify(told)).toBeLessThan(300);
 });

@@ -26,7 +26,7 @@ import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatRequest, Message, RequestExt, Wire } from '../src/schemas/inner.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
 import { checkMessagesStream } from './grammar/messages.ts';
-import { array, object, recordingsOf, whySkipped } from './readings/recordings.ts';
+import { array, atLeast, object, recordingsOf, whySkipped } from './readings/recordings.ts';
 import { chunksOf, GENERATION, SECRET, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from './returning-turns.ts';
 
 const envelope = createEnvelopes(SECRET)('o');
@@ -254,7 +254,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
         const found = await passAll(client, { keeps: false });
         const known = client.own === wire ? FILLED : TOO_LARGE;
         expect(found.wrong).toEqual(recordings.map(({ name }) => name).filter((name) => known.has(name)));
-        expect(found.compared).toBeGreaterThan(30);
+        expect(found.compared).toBeGreaterThan(atLeast(30, 0));
       },
     );
     // What a client of the very wire leaves out, it means to.
@@ -263,7 +263,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
       async () => {
         const found = await passAll(client, { keeps: true }, client.bare);
         expect(found.wrong).toEqual([]);
-        expect(found.compared).toBeGreaterThanOrEqual(10);
+        expect(found.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
       },
     );
   });
@@ -292,7 +292,7 @@ describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
         expect(there).toEqual(opaqueIn(turnsOf(dialect, upstream_model, conversationWith(message))));
         compared += 1;
       }
-      expect(compared).toBeGreaterThan(3);
+      expect(compared).toBeGreaterThanOrEqual(atLeast(4, 0));
     },
   );
 });

@@ -58,7 +58,7 @@ export function takeTime(): VirtualTime {
     elapsed_ms,
     sleep: (ms) => new Promise((resolve) => void after(ms, resolve)),
     after: (ms, run) => void after(ms, run),
-    runUntil: (elapsed) => scheduler.runUntil(START_MS + elapsed, () => {}),
+    runUntil: (elapsed) => scheduler.runUntil(START_MS + elapsed, () => true),
     restore() {
       timers.setTimeout = realSleep;
       syncBuiltinESMExports();

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { inTier } from '../../test/tier.ts';
 import { limits } from '../limits.ts';
 import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
 import { type FilterSet, filterSetOf } from './filter-set.ts';
@@ -157,7 +158,7 @@ test.each(sets)('%s: nothing is found in what was redacted', (_, set) => {
       const left = set.find(told).filter(({ start, end }) => !/^[[A-Z_\]]+$/.test(told.slice(start, end)));
       expect(left).toEqual([]);
     }),
-    { numRuns: 1_000 },
+    { numRuns: inTier(100, 1_000) },
   );
 });
 
@@ -171,7 +172,7 @@ test.each(sets)('%s: what stands before the held part is final, whatever follows
       const isBefore = ({ start }: { start: number }) => start < border;
       expect(set.find(text).filter(isBefore)).toEqual(found.filter(isBefore));
     }),
-    { numRuns: 1_000 },
+    { numRuns: inTier(100, 1_000) },
   );
 });
 

@@ -1,8 +1,8 @@
-import { existsSync, globSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { BENIGN_PROMPTS } from '../../test/guardrails/benign-prompts.ts';
 import { ATTACKS, EVADED, EVASIONS, FOREIGN_ATTACKS } from '../../test/guardrails/injection-attacks.ts';
+import { recordingsFolder } from '../../test/readings/recordings.ts';
 import { findInjections } from './injection.ts';
 
 function drawer(seed: number): () => number {
@@ -102,25 +102,21 @@ test('ordinary prompts in one long text are no attempt together', () => {
   expect(findInjections(text).map(({ start, end }) => text.slice(start, end))).toEqual([]);
 });
 
-const transcripts = resolve(import.meta.dirname, '../../../shared/transcripts');
-
 function stringsIn(value: unknown, out: Set<string>): void {
   if (typeof value === 'string') out.add(value);
   else if (typeof value === 'object' && value !== null) for (const one of Object.values(value)) stringsIn(one, out);
 }
 
-test.skipIf(!existsSync(transcripts))(
-  'recorded traffic is taken for an attempt only where it is one (skipped: no recordings here)',
-  () => {
-    const texts = new Set<string>();
-    for (const file of globSync('**/*.json', { cwd: transcripts })) {
-      stringsIn(JSON.parse(readFileSync(resolve(transcripts, file), 'utf8')), texts);
-    }
-    const found = [...texts].filter((text) => findInjections(text).length > 0);
-    // One is an attempt; in the others a client writes its own <system> tag into a user's message.
-    expect(found.filter((text) => !/<system>|^Ignore all previous instructions/.test(text))).toEqual([]);
-  },
-);
+test('recorded traffic is taken for an attempt only where it is one', () => {
+  const texts = new Set<string>();
+  for (const file of globSync('**/*.json', { cwd: recordingsFolder })) {
+    stringsIn(JSON.parse(readFileSync(new URL(file, recordingsFolder), 'utf8')), texts);
+  }
+  expect(texts.size).toBeGreaterThan(100);
+  const found = [...texts].filter((text) => findInjections(text).length > 0);
+  // One is an attempt; in the others a client writes its own <system> tag into a user's message.
+  expect(found.filter((text) => !/<system>|^Ignore all previous instructions/.test(text))).toEqual([]);
+});
 
 test.each([
   ['letters that stand alone', 'a '],

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { inTier } from '../../test/tier.ts';
 import type { JsonValue } from '../schemas/json.ts';
 import { type JsonToken, jsonTokens, withTokens } from './json-tokens.ts';
 
@@ -67,7 +68,7 @@ test('what is no JSON is known as such, and what is one as one', () => {
       const text = pieces.join('');
       expect([text, tokensOf(text).is_json]).toEqual([text, isJson(text)]);
     }),
-    { numRuns: 2_000 },
+    { numRuns: inTier(200, 2_000) },
   );
 });
 

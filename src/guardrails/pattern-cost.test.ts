@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { expect, test } from 'vitest';
+import { inTier } from '../../test/tier.ts';
 import { limits } from '../limits.ts';
 import { patternFault } from './pattern.ts';
 import { compileSteps } from './pattern-cost.ts';
@@ -70,9 +71,9 @@ test('a program is never larger than was thought beforehand', () => {
       compiled += 1;
       expect(compileSteps(pattern)).toBeGreaterThanOrEqual(size);
     }),
-    { numRuns: 3_000 },
+    { numRuns: inTier(300, 3_000) },
   );
-  expect(compiled).toBeGreaterThan(1_000);
+  expect(compiled).toBeGreaterThan(inTier(100, 1_000));
 });
 
 test('what is small is taken whenever it compiles to little enough', () => {
@@ -83,7 +84,7 @@ test('what is small is taken whenever it compiles to little enough', () => {
       if (size === undefined || size > limits.filter_program_size_max) return;
       expect(patternFault(pattern)).toBeUndefined();
     }),
-    { numRuns: 2_000 },
+    { numRuns: inTier(200, 2_000) },
   );
 });
 

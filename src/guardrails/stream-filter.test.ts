@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../test/tier.ts';
 import { limits } from '../limits.ts';
 import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
 import { filteredText } from './deep-filter.ts';
@@ -82,7 +83,7 @@ describe('the filter of a stream', () => {
         expect(streamed(of, cutAt(whole, cuts))).toBe(expected);
         expect(streamed(of, [...whole])).toBe(expected);
       }),
-      { numRuns: 400, seed: 3 },
+      { numRuns: inTier(100, 400), seed: 3 },
     );
   });
 
@@ -216,7 +217,7 @@ describe('the filter of arguments', () => {
         fc.pre(filteredText(of, given).value === given && !/\d{7}/.test(given));
         expect(shown(cutAt(given, cuts))).toBe(given);
       }),
-      { numRuns: 300, seed: 9 },
+      { numRuns: inTier(75, 300), seed: 9 },
     );
   });
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../test/tier.ts';
 import { limits } from '../limits.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { type Prices, tokenPrices, unitPrices } from '../schemas/prices.ts';
@@ -240,7 +241,7 @@ test('whatever the prices and counts: exact to the last unit, rounded up once, s
         expect(line.unit_price_pico).toBeGreaterThan(0);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: inTier(125, 500) },
   );
 });
 

@@ -1,6 +1,7 @@
 import { EventStreamCodec, type MessageHeaders } from '@smithy/core/event-streams';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../test/tier.ts';
 import { type Frame, UpstreamError } from './dialect.ts';
 import { createFramer } from './frames.ts';
 
@@ -160,7 +161,7 @@ test('random bytes and faults planted in good ones end in frames or an UpstreamE
         expect(outcome(bytes, cuts)).toEqual(outcome(bytes, []));
       },
     ),
-    { numRuns: 1_000, seed: 7 },
+    { numRuns: inTier(100, 1_000), seed: 7 },
   );
 });
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../test/tier.ts';
 import { type Frame, UpstreamError } from './dialect.ts';
 import { createFramer } from './frames.ts';
 
@@ -107,7 +108,7 @@ describe('an event stream', () => {
         const cuts = seeds.map((seed) => seed % (bytes.length + 1));
         expect(frame(bytes, cuts)).toEqual(frame(bytes));
       }),
-      { numRuns: 2_000 },
+      { numRuns: inTier(200, 2_000) },
     );
   });
 });

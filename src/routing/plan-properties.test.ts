@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { endpoint, type Known, model, planned, refused, tagsOf } from '../../test/routing-fixture.ts';
+import { inTier } from '../../test/tier.ts';
 import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import { type Candidate, healthId, NoEndpoint, type Plan, type PlanContext, tagOf } from './plan.ts';
 import { type Sort, sorts } from './wish.ts';
@@ -129,7 +130,7 @@ function forbidden(candidate: Candidate, { request }: Situation): boolean {
   );
 }
 
-const runs = { numRuns: 1_500 };
+const runs = { numRuns: inTier(150, 1_500) };
 
 test('a plan is a permutation of what no rule forbids; whatever is not tried says why, and nothing else does', () => {
   fc.assert(

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AttemptState, Frame } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
 import type { ChatChunk, ChatCompletion, Wire } from '../../src/schemas/inner.ts';
+import { inTier } from '../tier.ts';
 import { startWorkCounter, type WorkCounter } from './counted-work.ts';
 import { type Flood, floods } from './floods.ts';
 import { streamStages, wholeStages } from './stages.ts';
@@ -18,15 +19,15 @@ const PARTS = 128;
 const STEPS_GROWTH_MAX = 2.5;
 /** What runs less often in all stages together is not done for each part. */
 const STEPS_MIN = 4 * PARTS;
+const wires = [...dialects.keys()];
 /** The memory takes half a minute of processor time, and is measured where all tests run. */
-const IS_LONG = process.env['TEST_TIER'] === 'all';
+const memoryWires = inTier([], wires);
 const BYTES_GROWTH_MAX = 2.7;
 /** What sampling tells of less than that is chance. */
 const BYTES_MIN = 1_000_000;
 const BYTES_PARTS = 300;
 
 const state: AttemptState = { generation_id: 'gen-1', tool_names: {}, call_ids: [], generation: 3 };
-const wires = [...dialects.keys()];
 let counter: WorkCounter;
 beforeAll(async () => {
   counter = await startWorkCounter();
@@ -104,7 +105,7 @@ test.each(wires)('%s: twice as many parts are twice as many steps of each functi
   expect(found).toEqual([]);
 });
 
-test.skipIf(!IS_LONG).each(wires)('%s: twice as many parts take twice as much memory on their way', async (wire) => {
+test.each(memoryWires)('%s: twice as many parts take twice as much memory on their way', async (wire) => {
   const found: string[] = [];
   for (const flood of floods.filter((one) => one.wire === wire)) {
     const stages = Object.values(stagesOf(flood));

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -48,15 +48,10 @@ export interface StartOptions {
 
 export const MANAGEMENT_KEY = 'test-management-key-0123456789abcdef';
 
-const cleanups: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
-});
-
 /** A fresh directory that the test's end removes. */
 export function freshDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'gateway-process-'));
-  cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 
@@ -111,7 +106,7 @@ export function run(command: string, args: string[], options: { cwd?: string; en
     err += bytes;
   });
   const ended = once(child, 'close').then(([code, signal]) => (signal ?? code) as number | NodeJS.Signals);
-  cleanups.push(async () => {
+  onTestFinished(async () => {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
     await ended;
   });

@@ -1,6 +1,18 @@
-/** Recorded exchanges with real providers, where they are present beside this checkout. */
+/**
+ * Recorded exchanges with real providers: a sample of each wire that is checked in, and all of them, which are present beside this
+ * checkout, where the second tier runs.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
+import { inTier } from '../tier.ts';
+
+const SAMPLE = new URL('../recordings/', import.meta.url);
+const ALL = new URL('../../../shared/transcripts/', import.meta.url);
+/** Whether all recordings are read, not the sample alone. */
+export const isComplete: boolean = inTier(false, existsSync(ALL));
+
+/** The folder that recordings are read from. */
+export const recordingsFolder = isComplete ? ALL : SAMPLE;
 
 export interface Recording {
   provider: string;
@@ -21,12 +33,17 @@ export interface NamedRecording {
   recording: Recording;
 }
 
-/** All recordings of one wire, by file name; empty where the folder is absent. */
+/** The recordings of one wire, by file name. */
 export function recordingsOf(wire: string): NamedRecording[] {
-  const folder = new URL(`../../../shared/transcripts/${wire}/`, import.meta.url);
+  const folder = new URL(`${wire}/`, recordingsFolder);
   if (!existsSync(folder)) return [];
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'));
   return names.map((name) => ({ name, recording: JSON.parse(readFileSync(new URL(name, folder), 'utf8')) }));
+}
+
+/** How many of something a test must see: so many in all recordings, some of it in the sample. */
+export function atLeast(all: number, sample = 1): number {
+  return isComplete ? all : sample;
 }
 
 /** For the title of what is skipped without recordings. */

@@ -14,6 +14,8 @@ export interface Fault {
   is_slow?: boolean;
   /** Where it shows. */
   options?: RunOptions;
+  /** The first seed that was seen to find it, where that is not the first of all. */
+  seed?: number;
   edits: { file: string; text: string; replacement: string }[];
 }
 
@@ -127,6 +129,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'hold stays on the first budget when another refuses',
+    seed: 5,
     paper: '99 %',
     edits: [
       {
@@ -188,6 +191,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'charge in the window of the end of the request',
+    seed: 2,
     paper: '83 %',
     edits: [
       {
@@ -216,6 +220,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'return before the outcome that freed the money is in a batch',
+    seed: 7,
     paper: '71 %',
     options: {
       journal_sync: 'group',
@@ -269,6 +274,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'doubt after a power loss forgotten',
+    seed: 5,
     paper: 'not in it',
     options: { journal_sync: 'os' },
     edits: [
@@ -304,6 +310,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'metered also where budgets are strict',
+    seed: 4,
     paper: 'not in it',
     options: { unknown_outcome: 'metered' },
     edits: [{ file: REPLAY, text: "policy === 'metered' && is_soft", replacement: "policy === 'metered'" }],
@@ -324,6 +331,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'what the provider says takes the place of what earlier attempts cost',
+    seed: 4,
     paper: 'not in it',
     options: { lookups: true },
     edits: [
@@ -341,6 +349,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'windows by the clock of the machine',
+    seed: 2,
     paper: 'not in it',
     options: { clock_steps: true },
     edits: [
@@ -367,6 +376,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'checksum not looked at',
+    seed: 2,
     paper: 'not in it',
     edits: [
       {
@@ -415,12 +425,14 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'a lease that has money is forgotten',
+    seed: 2,
     paper: 'not in it',
     options: { small: true },
     edits: [{ file: BOOK, text: 'const empty = lease.stored === 0 && lease', replacement: 'const empty = lease' }],
   },
   {
     name: 'a file is read that goes on from what a power loss took',
+    seed: 2,
     paper: 'not in it',
     options: { journal_sync: 'os', small: true, aim: LAST_MONEY_STEP, requests: 2_500 },
     edits: [{ file: REPLAY, text: '      lost.add(segment.name);\n      continue;\n', replacement: '' }],
@@ -470,6 +482,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'a full disk takes a segment that is not settled',
+    seed: 3,
     paper: 'not in it',
     options: { full_disks: true, small: true },
     edits: [{ file: RETENTION, text: 'oldest?.settled && oldest', replacement: 'oldest && oldest' }],
@@ -493,19 +506,29 @@ export const FAULTS: Fault[] = [
   },
 ];
 
-/** A copy of the sources with the fault in it; fails where a text to change is not there exactly once. */
-export function plant({ name, edits }: Fault): { folder: string; remove(): void } {
+/** The files that a fault changes, as they are with it; fails where a text to change is not there exactly once. */
+export function faultyFiles({ name, edits }: Fault): Map<string, string> {
+  const files = new Map<string, string>();
+  for (const { file, text, replacement } of edits) {
+    const parts = (files.get(file) ?? readFileSync(join(SOURCES, file), 'utf8')).split(text);
+    if (parts.length !== 2) throw new Error(`The fault "${name}" finds its text ${parts.length - 1} times in ${file}`);
+    files.set(file, parts.join(replacement));
+  }
+  return files;
+}
+
+/** What the ledger and its store are made of. */
+const COPIED = ['schemas', 'accounts', 'guardrails', 'ledger', 'storage', 'errors.ts', 'limits.ts'];
+
+/** A copy of the sources with the fault in it. */
+export function plant(fault: Fault): { folder: string; remove(): void } {
+  const files = faultyFiles(fault);
   const root = mkdtempSync(join(tmpdir(), 'gateway-fault-'));
   const folder = join(root, 'src');
-  const isSource = (file: string) => !file.endsWith('.test.ts');
-  cpSync(SOURCES, folder, { recursive: true, filter: isSource });
+  const filter = (file: string) => !file.endsWith('.test.ts');
+  for (const name of COPIED) cpSync(join(SOURCES, name), join(folder, name), { recursive: true, filter });
   symlinkSync(join(SOURCES, '..', 'node_modules'), join(root, 'node_modules'));
   writeFileSync(join(root, 'package.json'), '{ "type": "module" }');
-  for (const { file, text, replacement } of edits) {
-    const path = join(folder, file);
-    const parts = readFileSync(path, 'utf8').split(text);
-    if (parts.length !== 2) throw new Error(`The fault "${name}" finds its text ${parts.length - 1} times in ${file}`);
-    writeFileSync(path, parts.join(replacement));
-  }
+  for (const [file, text] of files) writeFileSync(join(folder, file), text);
   return { folder, remove: () => rmSync(root, { recursive: true }) };
 }

@@ -49,8 +49,8 @@ export class Scheduler {
     return this.at(this.now_ms + delay_ms, label, actor, run);
   }
 
-  /** Everything until a moment; `afterEach` sees the world at rest after every event. */
-  async runUntil(end_ms: number, afterEach: (label: string) => void): Promise<void> {
+  /** Everything until a moment; `goesOn` sees the world at rest after every event, and says whether there is more. */
+  async runUntil(end_ms: number, goesOn: (label: string) => boolean): Promise<void> {
     for (let next = this.#heap[0]; next !== undefined && next.at <= end_ms; next = this.#heap[0]) {
       this.#pop();
       if (next.cancelled || next.actor?.dead) continue;
@@ -65,7 +65,7 @@ export class Scheduler {
       this.note(next.label, next.at);
       next.run();
       await drained();
-      afterEach(next.label);
+      if (!goesOn(next.label)) return;
     }
     this.now_ms = end_ms;
   }

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { FAULTS, plant } from './faults.ts';
+import { inTier } from '../tier.ts';
+import { FAULTS, faultyFiles, plant } from './faults.ts';
 import { simulate } from './run.ts';
 import { SLICED_STEP, STEPS, type Step } from './steps.ts';
 import { loadSubject, SOURCES } from './subject.ts';
 import type { Mode, RunOptions } from './world.ts';
 
 // The command `npm run simulate` runs as many more as one has time for.
-const SEEDS: Record<Mode, number> = { strict: 20, soft: 5, sliced: 8 };
+const SEEDS: Record<Mode, number> = inTier({ strict: 2, soft: 1, sliced: 1 }, { strict: 20, soft: 5, sliced: 8 });
 const PATIENCE = { timeout: 180_000 };
 const FAULT_SEEDS = 12;
 /** Processes stop seldom, and it takes them a moment: chance does not hit it in every so many runs. These are aimed at it. */
@@ -40,7 +41,8 @@ describe('the ledger, simulated', () => {
       }
       for (const options of AIMED) await run(1, options);
       expect(broken).toEqual([]);
-      const expected: Step[] = [...STEPS, SLICED_STEP];
+      // A few runs do not end at every step.
+      const expected: Step[] = inTier([], [...STEPS, SLICED_STEP]);
       expect(expected.filter((step) => !steps.has(step))).toEqual([]);
     },
   );
@@ -49,8 +51,9 @@ describe('the ledger, simulated', () => {
     const copy = plant(fault);
     try {
       const subject = await loadSubject(copy.folder);
-      for (let seed = 1; seed <= FAULT_SEEDS; seed++) {
-        const { violations } = await simulate(seed, subject, fault.options);
+      const others = Array.from({ length: FAULT_SEEDS }, (_, at) => at + 1);
+      for (const seed of new Set([fault.seed ?? 1, ...others])) {
+        const { violations } = await simulate(seed, subject, fault.options, { stops_early: true });
         if (violations.length > 0) return;
       }
       expect.fail(`${FAULT_SEEDS} runs did not find it`);
@@ -60,6 +63,6 @@ describe('the ledger, simulated', () => {
   });
 
   test('every fault of the table can still be planted', PATIENCE, () => {
-    for (const fault of FAULTS) plant(fault).remove();
+    for (const fault of FAULTS) faultyFiles(fault);
   });
 });

@@ -503,14 +503,17 @@ export class World {
     );
   }
 
-  /** Runs the whole story: trouble, then load without trouble, then quiet, then the exact probe. */
-  async run(): Promise<RunReport> {
+  /**
+   * Runs the whole story: trouble, then load without trouble, then quiet, then the exact probe. `stops_early`: as far as the first
+   * rule that breaks.
+   */
+  async run({ stops_early = false } = {}): Promise<RunReport> {
     const { limits } = this.subject;
     const bounds = { ...limits };
     if (this.plan.bursts) Object.assign(limits, ONE_BY_ONE);
     if (this.plan.small) Object.assign(limits, SMALL);
     try {
-      return await this.#run();
+      return await this.#run(stops_early);
     } finally {
       Object.assign(limits, bounds);
     }
@@ -522,13 +525,16 @@ export class World {
     return Math.max(begin, this.#midnight + random.between(-1_500, 500));
   }
 
-  async #run(): Promise<RunReport> {
+  async #run(stops_early: boolean): Promise<RunReport> {
     const { scheduler, watcher } = this;
     await this.#open();
     const begin = scheduler.now_ms;
     const calm = begin + CHAOS_MS;
     const end = calm + CALM_MS;
-    const after = (label: string) => watcher.check(label);
+    const after = (label: string) => {
+      watcher.check(label);
+      return !stops_early || this.violations.length === 0;
+    };
     this.#makeTrouble(calm);
     this.#makeRareTrouble(calm);
     this.#often(3_000, 'limit', end, () => this.#changeLimit());
@@ -542,7 +548,7 @@ export class World {
     for (const machine of this.machines) machine.cut_until = 0;
     await scheduler.runUntil(end, after);
     await scheduler.runUntil(end + QUIET_MS, after);
-    watcher.checkEnd();
+    if (!stops_early || this.violations.length === 0) watcher.checkEnd();
     if (this.violations.length === 0) await this.#probe(after);
     this.database.close();
     const { counts, crashed_at, violations, plan } = this;
@@ -551,7 +557,7 @@ export class World {
   }
 
   /** What is left of each budget is given to who asks for exactly that, and nothing more. */
-  async #probe(after: (label: string) => void): Promise<void> {
+  async #probe(after: (label: string) => boolean): Promise<void> {
     for (const budget of this.budgets.values()) {
       const window_start = this.subject.windowStart(budget.reset_interval, this.scheduler.now_ms);
       const left = this.watcher.leftOf(budget.id, window_start);
@@ -563,7 +569,7 @@ export class World {
     this.watcher.checkEnd();
   }
 
-  async #probeOne(budget: Budget, nano: number, passes: boolean, after: (label: string) => void): Promise<void> {
+  async #probeOne(budget: Budget, nano: number, passes: boolean, after: (label: string) => boolean): Promise<void> {
     const { scheduler } = this;
     this.counts.probes++;
     const { process } = this.random.pick(this.machines);

@@ -4,6 +4,7 @@ import type { Response, ResponseStreamEvent } from 'openai/resources/responses/r
 import { expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
 import { streamed, whole } from '../../../test/responses-encoder.ts';
+import { inTier } from '../../../test/tier.ts';
 import type { ChatChunk, Delta, Ext, ReasoningDetail, SlotEvent, Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
@@ -151,6 +152,6 @@ test('any blocks, told in any mixture and cut anywhere, make a stream of the gra
         expect(official?.output).toEqual(response['output']);
       },
     ),
-    { numRuns: 500 },
+    { numRuns: inTier(125, 500) },
   );
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, test } from 'vitest';
 import { hostile, pdfOf, plainPdf } from '../../../test/pdf/hostile.ts';
+import { inTier } from '../../../test/tier.ts';
 import { createPdfReader, PdfRefused, type PdfText } from './pdf-reader.ts';
 
 const reader = createPdfReader({ ms_max: 4_000 });
@@ -54,8 +55,11 @@ test.each([0.2, 0.5, 0.9])('of a file cut at %f nothing is made up', async (shar
   else expect((await read(whole)).text).toContain((found as PdfText).text.slice(0, 20));
 });
 
+/** Each takes a second of processor time and more; the others are tried where everything runs. */
+const FEW = ['a million pages', 'forms that draw the next one twice', 'content packed twice'];
+
 describe('within limits', () => {
-  test.each(Object.keys(hostile))('%s', { timeout: 30_000 }, async (name) => {
+  test.each(inTier(FEW, Object.keys(hostile)))('%s', { timeout: 30_000 }, async (name) => {
     const found = await read(hostile[name]!()).catch((error: unknown) => error);
     if (!(found instanceof PdfRefused)) expect((found as PdfText).text.length).toBeLessThan(100);
     else expect(found.message).toMatch(/^(?:it |reading it takes )/);

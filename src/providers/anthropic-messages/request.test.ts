@@ -1,6 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import fc from 'fast-check';
 import { describe, expect, expectTypeOf, test } from 'vitest';
+import { inTier } from '../../../test/tier.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -357,6 +358,6 @@ test('any conversation becomes turns that the wire accepts', () => {
       expect(new Set(ids).size).toBe(ids.length);
       expect(ids.every((call) => /^[A-Za-z0-9_-]{1,64}$/.test(String(call)))).toBe(true);
     }),
-    { numRuns: 1_000 },
+    { numRuns: inTier(100, 1_000) },
   );
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../../test/tier.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Slot } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
@@ -85,7 +86,7 @@ describe('any events', () => {
           expect(error).toBeInstanceOf(UpstreamError);
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: inTier(300, 3_000) },
     );
   });
 
@@ -110,7 +111,7 @@ describe('any events', () => {
           expect(visited).toEqual(visited.map((_, i) => i));
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: inTier(200, 2_000) },
     );
   });
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../../test/tier.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -180,7 +181,7 @@ test('whatever comes, in whatever order and how often, ends in an answer or an U
       const order = message.ext?.order ?? [];
       expect(new Set(order.map(({ kind, at }) => `${kind} ${at}`)).size).toBe(order.length);
     }),
-    { numRuns: 3_000, seed: 11 },
+    { numRuns: inTier(300, 3_000), seed: 11 },
   );
 });
 
@@ -219,6 +220,6 @@ test('whatever body comes ends in an answer or an UpstreamError', () => {
         expect(error).toBeInstanceOf(UpstreamError);
       }
     }),
-    { numRuns: 2_000, seed: 5 },
+    { numRuns: inTier(200, 2_000), seed: 5 },
   );
 });

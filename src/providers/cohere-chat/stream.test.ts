@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../../test/tier.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -130,7 +131,7 @@ describe('the same answer', () => {
       const parts = [0, ...places].map((from, i) => bytes.subarray(from, places[i] ?? bytes.length));
       expect(decode(parts)).toEqual(cohereChat.decodeResponse(wholeOf(told), STATE, 0));
     });
-    fc.assert(property, { seed: SEED, numRuns: 300 });
+    fc.assert(property, { seed: SEED, numRuns: inTier(75, 300) });
   });
 });
 
@@ -155,7 +156,7 @@ describe('a broken stream', () => {
         const end = whole.length - bytesOf(events.slice(-1)).length;
         expect(outcome([whole.subarray(0, at % end)])).toBeInstanceOf(UpstreamError);
       }),
-      { seed: SEED, numRuns: 300 },
+      { seed: SEED, numRuns: inTier(75, 300) },
     );
   });
 
@@ -164,7 +165,7 @@ describe('a broken stream', () => {
       fc.property(fc.uint8Array({ maxLength: 2_000 }), (bytes) => {
         expect(outcome([bytes])).toBeInstanceOf(UpstreamError);
       }),
-      { seed: SEED, numRuns: 500 },
+      { seed: SEED, numRuns: inTier(125, 500) },
     );
   });
 
@@ -174,7 +175,7 @@ describe('a broken stream', () => {
       const shuffled = events.map((_, i) => events[numbers.next().value! % (i % 2 === 0 ? events.length : i + 1)]!);
       outcome([bytesOf(shuffled)]);
     });
-    fc.assert(reordered, { seed: SEED, numRuns: 300 });
+    fc.assert(reordered, { seed: SEED, numRuns: inTier(75, 300) });
     const types = [
       'message-start',
       'content-start',
@@ -206,7 +207,7 @@ describe('a broken stream', () => {
     const strange = fc.property(fc.array(event, { maxLength: 12 }), (events) => {
       outcome([bytesOf([{ type: 'message-start', id: 'a' }, ...events] as JsonObject[])]);
     });
-    fc.assert(strange, { seed: SEED, numRuns: 1_000 });
+    fc.assert(strange, { seed: SEED, numRuns: inTier(100, 1_000) });
   });
 
   test('of a body that is no answer is an error', () => {
@@ -219,6 +220,6 @@ describe('a broken stream', () => {
       }
       expect.fail('an answer was made of it');
     });
-    fc.assert(property, { seed: SEED, numRuns: 500 });
+    fc.assert(property, { seed: SEED, numRuns: inTier(125, 500) });
   });
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../../test/tier.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { UpstreamError } from '../dialect.ts';
 import { type EmbeddingWire, embeddingWires } from './dialect.ts';
@@ -176,13 +177,13 @@ describe('rubbish', () => {
     };
     fc.assert(
       fc.property(fc.jsonValue(), (body) => check(body as JsonValue)),
-      { numRuns: 300, seed: 5 },
+      { numRuns: inTier(75, 300), seed: 5 },
     );
     fc.assert(
       fc.property(fc.infiniteStream(fc.nat()), (stream) =>
         check(damaged(ANSWERS[wire], () => stream.next().value as number)),
       ),
-      { numRuns: 1_000, seed: 7 },
+      { numRuns: inTier(100, 1_000), seed: 7 },
     );
   });
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../../test/tier.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
@@ -64,7 +65,7 @@ describe('whatever comes', () => {
           accumulate([...chunks, ...decoder.end()], 0);
         });
       }),
-      { seed: 20261121, numRuns: 2_000 },
+      { seed: 20261121, numRuns: inTier(200, 2_000) },
     );
   });
 
@@ -97,7 +98,7 @@ describe('whatever comes', () => {
           expectRefusal(() => read(bytesOf(shuffled)));
         },
       ),
-      { seed: 20261121, numRuns: 500 },
+      { seed: 20261121, numRuns: inTier(125, 500) },
     );
   });
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../../test/tier.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
@@ -289,7 +290,7 @@ describe('whatever comes', () => {
           if (answer !== undefined) expectSound(answer);
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: inTier(200, 2_000) },
     );
   });
 
@@ -321,7 +322,7 @@ describe('whatever comes', () => {
           return accumulate([...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()], 7);
         });
       }),
-      { numRuns: 1_000 },
+      { numRuns: inTier(100, 1_000) },
     );
   });
 
@@ -349,7 +350,7 @@ describe('whatever comes', () => {
         const text = JSON.stringify(damaged).replaceAll('"delta"', '"message"');
         survive(() => decodeResponse(JSON.parse(text), STATE, 7));
       }),
-      { numRuns: 3_000 },
+      { numRuns: inTier(300, 3_000) },
     );
   });
 

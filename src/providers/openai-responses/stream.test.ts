@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../../test/tier.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -94,7 +95,7 @@ describe('a stream', () => {
       fc.property(fc.shuffledSubarray([0, 1, 2, 3, 4]), (closing) => {
         expect(sorted(accumulate(decode(eventsOf(closing)), 0))).toEqual(sorted(whole));
       }),
-      { numRuns: 60, seed: 7 },
+      { numRuns: inTier(15, 60), seed: 7 },
     );
   });
 
@@ -254,7 +255,7 @@ describe('rubbish', () => {
         expect(chunks.length).toBeLessThan(sent.length + 10);
         expect(JSON.stringify(chunks).length).toBeLessThan(40 * sent.length + 2_000);
       }),
-      { numRuns: 400, seed: 11 },
+      { numRuns: inTier(100, 400), seed: 11 },
     );
   });
 
@@ -270,7 +271,7 @@ describe('rubbish', () => {
           }
         },
       ),
-      { numRuns: 500, seed: 3 },
+      { numRuns: inTier(125, 500), seed: 3 },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
+import { inTier } from '../../../test/tier.ts';
 import type { SoundFormat } from '../../audio/sound.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type DialectEndpoint, UpstreamError } from '../dialect.ts';
@@ -338,7 +339,7 @@ describe('whatever comes', () => {
           expect(error).toBeInstanceOf(UpstreamError);
         }
       }),
-      { seed: 5, numRuns: 400 },
+      { seed: 5, numRuns: inTier(100, 400) },
     );
   });
 

@@ -6,13 +6,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
   checkedFetch,
+  clientWires,
   modelOf,
   openaiOf,
   refuseWarnings,
   type SdkGateway,
   startSdkGateway,
   wireFacts,
-  wires,
 } from './sdk-gateway.ts';
 
 let served: SdkGateway;
@@ -33,7 +33,7 @@ const clock = { type: 'function' as const, name: 'get_time', parameters: {}, str
 const called: Item = { type: 'function_call', call_id: 'call_1', name: 'get_time', arguments: '{}' };
 const user = (content: string): Item => ({ role: 'user', content });
 
-describe.each(wires)('over %s', (wire) => {
+describe.each(clientWires)('over %s', (wire) => {
   const ask = (slug: string, more: Partial<Ask> = {}): Ask => ({
     model: modelOf(wire, slug),
     input: 'Hello',

@@ -15,7 +15,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { page, partsOf, pixel, takeWarnings, tools } from './ai-sdk-rules.ts';
-import { modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdk-gateway.ts';
+import { clientWires, modelOf, refuseWarnings, type SdkGateway, startSdkGateway } from './sdk-gateway.ts';
 
 let site: SdkGateway;
 let openai: OpenAIProvider;
@@ -32,7 +32,7 @@ refuseWarnings();
 
 const quiet = { onError: () => undefined, maxRetries: 0 };
 
-describe.each(wires)('older completions over %s', (wire) => {
+describe.each(clientWires)('older completions over %s', (wire) => {
   test('a text is completed, whole and streamed', async () => {
     const asked = { model: openai.completion(modelOf(wire, 'echo')), prompt: 'Once upon a time', maxRetries: 0 };
     const whole = await generateText(asked);

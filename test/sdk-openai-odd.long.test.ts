@@ -3,13 +3,13 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   checkedFetch,
+  clientWires,
   modelOf,
   openaiOf,
   refuseWarnings,
   type SdkGateway,
   startSdkGateway,
   wireFacts,
-  wires,
 } from './sdk-gateway.ts';
 
 let served: SdkGateway;
@@ -25,7 +25,7 @@ type Ask = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'stream'>;
 const pdf = 'data:application/pdf;base64,JVBERi0xLjQK';
 const hello: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'Hello' }];
 
-describe.each(wires)('over %s', (wire) => {
+describe.each(clientWires)('over %s', (wire) => {
   const ask = (slug: string, more: Partial<Ask> = {}): Ask => ({
     model: modelOf(wire, slug),
     messages: hello,

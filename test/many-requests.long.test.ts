@@ -1,0 +1,23 @@
+/** What requests leave behind in the memory of a gateway. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { startSandbox } from '../src/sandbox/server.ts';
+
+test('ten thousand requests, one after the other, leave nothing behind', { timeout: 600_000 }, async () => {
+  const probe = new URL('./memory-probe.ts', import.meta.url).pathname;
+  const sandbox = await startSandbox();
+  const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', probe, sandbox.url, '10000']);
+  await sandbox.stop();
+  const told = JSON.parse(stdout) as { failed: number; heap_bytes: number[]; rss_bytes: number[] };
+  expect(told.failed).toBe(0);
+  // Least squares over the second half, when caches are warm: bytes that each further request leaves on the heap.
+  const half = told.heap_bytes.slice(told.heap_bytes.length / 2);
+  const mean_x = (half.length - 1) / 2;
+  const mean_y = half.reduce((sum, bytes) => sum + bytes, 0) / half.length;
+  const slope =
+    half.reduce((sum, bytes, at) => sum + (at - mean_x) * (bytes - mean_y), 0) /
+    half.reduce((sum, _, at) => sum + (at - mean_x) ** 2, 0);
+  const bytes_a_request = slope / 1_000;
+  expect(bytes_a_request, JSON.stringify(told)).toBeLessThan(300);
+});

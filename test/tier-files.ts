@@ -1,0 +1,43 @@
+/** Which files belong to which tier of tests. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** `second`: what the first leaves out, and the files of which it runs a part. */
+export type Tier = 'first' | 'second' | 'all';
+
+const root = join(import.meta.dirname, '..');
+const LONG = '**/*.long.test.ts';
+const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/*.test.ts'];
+/** What makes a file's tests others in the second tier. */
+const SCALED = /\b(?:inTier|recordingsOf|recordedAnswers)\(|\brecordingsFolder\b/;
+/** They say what that is. */
+const MAKERS = new Set([
+  'test/tier.ts',
+  'test/tier-files.ts',
+  'test/readings/recordings.ts',
+  'test/recorded-upstream.ts',
+]);
+
+/** What a tier runs, as patterns of files. A long file that the command line names runs in any. */
+export function filesOf(tier: Tier): { include: string[]; exclude: string[] } {
+  const exclude = ['**/node_modules/**'];
+  if (tier === 'first' && !process.argv.some((word) => word.includes('.long.'))) exclude.push(LONG);
+  if (tier !== 'second') return { include: ALL, exclude };
+  const known = new Map<string, boolean>();
+  const scaled = globSync(ALL, { cwd: root, exclude: [LONG] }).filter((file) => isScaled(file, known));
+  return { include: [LONG, ...scaled], exclude };
+}
+
+/** Whether a file, or one of the tests' own modules that it imports, does more in the second tier. */
+function isScaled(file: string, known: Map<string, boolean>): boolean {
+  const before = known.get(file);
+  if (before !== undefined) return before;
+  known.set(file, false);
+  const text = readFileSync(join(root, file), 'utf8');
+  const imported = [...text.matchAll(/from '(\.[^']+\.ts)'/g)]
+    .map(([, name = '']) => join(dirname(file), name))
+    .filter((name) => name.startsWith('test/') && !MAKERS.has(name) && existsSync(join(root, name)));
+  const found = SCALED.test(text) || imported.some((name) => isScaled(name, known));
+  known.set(file, found);
+  return found;
+}
