@@ -2,7 +2,7 @@
  * Both SDKs of the public service, the current one and its last 0.x, as clients of every operation that they and the gateway have.
  * They check each answer against schemas of their own.
  */
-import { OpenRouter } from 'openrouter-sdk';
+import { OpenRouter } from '@openrouter/sdk';
 import { OpenRouter as OpenRouter0 } from 'openrouter-sdk-0';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SdkGateway, startSdkGateway } from './sdk-gateway.ts';

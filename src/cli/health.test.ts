@@ -59,5 +59,7 @@ test('where none answers it gives 1 and says where it asked, and asks no proxy',
 });
 
 test('a port that is any port cannot be asked', async () => {
-  await expect(healthCommand.run([], { GATEWAY_PORT: '0' })).rejects.toThrow('GATEWAY_PORT is 0, so the port is not known');
+  await expect(healthCommand.run([], { GATEWAY_PORT: '0' })).rejects.toThrow(
+    'GATEWAY_PORT is 0, so the port is not known',
+  );
 });

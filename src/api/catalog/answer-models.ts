@@ -11,7 +11,7 @@ import { isOfPerformance, paged, sorted } from './model-selection.ts';
 const unfiltered = queryKey(modelQuery({}));
 
 /** How fast endpoints are is shown to those alone who bring a credential (specification, Public endpoint record), and so is an order that follows from it. */
-export function checkSort({ sort }: ModelQuery, { principal }: Pick<FastifyRequest, 'principal'>): void {
+function checkSort({ sort }: ModelQuery, { principal }: Pick<FastifyRequest, 'principal'>): void {
   if (principal !== undefined || !isOfPerformance(sort)) return;
   throw invalidField('sort', `${sort} needs an API key: how fast models are is shown with a credential only`);
 }
