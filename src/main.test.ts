@@ -8,12 +8,9 @@ async function run(...args: string[]): Promise<string> {
   return stdout;
 }
 
-test.each([['--help'], ['doctor', '--help'], ['serve', '-h'], ['backup', '--help']])(
-  '%s %s explains the commands',
-  async (...args) => {
-    expect(await run(...args.filter((word) => word !== undefined))).toMatch(/^Usage: model-gateway COMMAND/);
-  },
-);
+test.each(['--help', '-h'])('%s explains the commands', async (option) => {
+  expect(await run(option)).toMatch(/^Usage: model-gateway COMMAND/);
+});
 
 test.each(['users', 'keys', 'credits', 'ledger', 'catalog', 'sandbox'])(
   '%s --help explains that command',

@@ -1,13 +1,12 @@
 /** Searches that providers make themselves: which wire a call that searches goes over, and what it costs. The upstream answers as recorded. */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from './harness.ts';
+import { isComplete, recordingsFolder } from './readings/recordings.ts';
 
-const recordings = new URL('../../shared/transcripts/', import.meta.url);
-const recorded = (name: string) => JSON.parse(readFileSync(new URL(name, recordings), 'utf8')).response;
-const hasRecordings = existsSync(recordings);
+const recorded = (name: string) => JSON.parse(readFileSync(new URL(name, recordingsFolder), 'utf8')).response;
 
 interface Sent {
   path: string;
@@ -238,48 +237,45 @@ describe('a search is paid', () => {
     expect(await heldFor('openai/gpt-5-nano:online')).toBeGreaterThan(0.1);
   });
 
-  test.skipIf(!hasRecordings)(
-    'as it was recorded of OpenAI, xAI and Google (needs ../shared/transcripts)',
-    async () => {
-      const openai = recorded(
-        'openai-responses/openai--test-openai-responses-test-openai-responses-model-builtin-tools-web-search-0.json',
-      );
-      const google = recorded(
-        'gemini-generate-content/google-ai-studio--test-google-test-google-model-web-search-tool-0.json',
-      );
-      const xai = recorded('openai-responses/xai--events-xai-web-search-tool-1.json');
-      answers = {
-        '/openai/': { type: 'application/json', text: JSON.stringify(openai.json) },
-        '/google/': { type: 'application/json', text: JSON.stringify(google.json) },
-        '/xai/': {
-          type: 'text/event-stream',
-          text: (xai.events as { type: string }[])
-            .map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`)
-            .join(''),
-        },
-      };
-      const asked = await call({ model: 'openai/gpt-5:online', ...only });
-      expect(asked.body.usage.server_tool_use).toEqual({ web_search_requests: 6 });
-      expect(asked.body.choices![0].message.annotations!.length).toBeGreaterThan(2);
-      // 23,726 new and 92,160 cached tokens in, 1,720 out, and six searches.
-      expect(asked.body.usage.cost).toBeCloseTo((23_726 * 1.25 + 92_160 * 0.125 + 1_720 * 10) / 1e6 + 0.06, 9);
+  test.skipIf(!isComplete)('as it was recorded of OpenAI, xAI and Google (second tier)', async () => {
+    const openai = recorded(
+      'openai-responses/openai--test-openai-responses-test-openai-responses-model-builtin-tools-web-search-0.json',
+    );
+    const google = recorded(
+      'gemini-generate-content/google-ai-studio--test-google-test-google-model-web-search-tool-0.json',
+    );
+    const xai = recorded('openai-responses/xai--events-xai-web-search-tool-1.json');
+    answers = {
+      '/openai/': { type: 'application/json', text: JSON.stringify(openai.json) },
+      '/google/': { type: 'application/json', text: JSON.stringify(google.json) },
+      '/xai/': {
+        type: 'text/event-stream',
+        text: (xai.events as { type: string }[])
+          .map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`)
+          .join(''),
+      },
+    };
+    const asked = await call({ model: 'openai/gpt-5:online', ...only });
+    expect(asked.body.usage.server_tool_use).toEqual({ web_search_requests: 6 });
+    expect(asked.body.choices![0].message.annotations!.length).toBeGreaterThan(2);
+    // 23,726 new and 92,160 cached tokens in, 1,720 out, and six searches.
+    expect(asked.body.usage.cost).toBeCloseTo((23_726 * 1.25 + 92_160 * 0.125 + 1_720 * 10) / 1e6 + 0.06, 9);
 
-      const weather = await call({ model: 'google/gemini-2.5-pro:online', ...only });
-      expect(weather.body.usage.server_tool_use).toEqual({ web_search_requests: 1 });
-      expect(weather.body.choices![0].message.annotations!.length).toBeGreaterThan(0);
-      expect(weather.body.usage.cost).toBeGreaterThan(0.035);
+    const weather = await call({ model: 'google/gemini-2.5-pro:online', ...only });
+    expect(weather.body.usage.server_tool_use).toEqual({ web_search_requests: 1 });
+    expect(weather.body.choices![0].message.annotations!.length).toBeGreaterThan(0);
+    expect(weather.body.usage.cost).toBeGreaterThan(0.035);
 
-      const body = {
-        model: 'x-ai/grok-4.3:online',
-        ...only,
-        stream: true,
-        messages: [{ role: 'user', content: 'News?' }],
-      };
-      const text = await (await gateway.call('POST', '/chat/completions', body)).text();
-      expect(text).toContain('"url_citation"');
-      expect(text).toContain('"web_search_requests":1');
-    },
-  );
+    const body = {
+      model: 'x-ai/grok-4.3:online',
+      ...only,
+      stream: true,
+      messages: [{ role: 'user', content: 'News?' }],
+    };
+    const text = await (await gateway.call('POST', '/chat/completions', body)).text();
+    expect(text).toContain('"url_citation"');
+    expect(text).toContain('"web_search_requests":1');
+  });
 });
 
 describe('what a provider refuses beside its search', () => {

@@ -9,6 +9,7 @@ import { type Command, UsageError } from './command.ts';
 import { creditsCommand } from './credits.ts';
 import { doctorCommand } from './doctor.ts';
 import { explainCommand } from './explain.ts';
+import { healthCommand } from './health.ts';
 import { keysCommand } from './keys.ts';
 import { ledgerCommand } from './ledger.ts';
 import { sandboxCommand } from './sandbox.ts';
@@ -23,6 +24,7 @@ const commands: Readonly<Record<string, Command>> = {
   keys: keysCommand,
   credits: creditsCommand,
   ledger: ledgerCommand,
+  health: healthCommand,
   backup: backupCommand,
   catalog: catalogCommand,
   sandbox: sandboxCommand,

@@ -99,7 +99,7 @@ describe.each(Object.entries(apis))('any request of %s', (_api, { schema, read }
       }),
       { numRuns: RUNS, maxSkipsPerRun: 1_000 },
     );
-    expect(read_count).toBeGreaterThan(RUNS / inTier(60, 20));
+    expect(read_count).toBeGreaterThan(inTier(0, RUNS / 20));
   });
 });
 

@@ -59,7 +59,7 @@ test('one address has no more connections than it may; others, and health probes
   expect(refused).toMatch(/^HTTP\/1\.1 503 /);
   expect(refused).toMatch(/^connection: close\r$/im);
   expect(refused).toMatch(/^retry-after: 1\r$/im);
-  expect(refused).toContain('The gateway has as many connections as it takes');
+  expect(refused).toContain('The gateway has reached its limit of connections');
   expect(await ask('127.0.0.2', '/health/ready')).toMatch(/^HTTP\/1\.1 200 /);
   expect(await ask('127.0.0.3', '/api/v1/models')).toMatch(/^HTTP\/1\.1 200 /);
   expect(await refusals()).toEqual({ connections_per_address_max: 2 });
@@ -116,5 +116,5 @@ test('a request without a Host header is refused in its turn', async () => {
   socket.write('GET /health/live HTTP/1.1\r\nhost: x\r\n\r\nGET /health/live HTTP/1.1\r\n\r\n');
   const answers = await text(socket);
   expect([...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '400']);
-  expect(answers).toContain('The request has no Host header');
+  expect(answers).toContain('The request has no host header');
 });

@@ -41,16 +41,16 @@ describe('a form acts only if it comes from this site', () => {
     ['no origin', 'Origin: null\r\n'],
     ['our host by another scheme', `Origin: https://${HOST}\r\n`],
     ['our host as a prefix', `Origin: http://${HOST}.evil.example\r\n`],
-    ['two origins', `${SAME_SITE}Origin: http://evil.example\r\n`],
+    ['two origins', `${SAME_SITE}Origin: http://evil.example\r\n`, 400],
     ['two origins in one', `Origin: http://${HOST}, http://evil.example\r\n`],
     ['our origin from another site', `${SAME_SITE}Sec-Fetch-Site: cross-site\r\n`],
     ['another name of the site', 'Sec-Fetch-Site: same-site\r\n'],
     ['a person’s address bar', 'Sec-Fetch-Site: none\r\n'],
     ['a referer alone', `Referer: http://${HOST}/sign-in\r\n`],
-  ])('%s is refused', async (_name, headers) => {
+  ])('%s is refused', async (_name, headers, status = 403) => {
     for (const path of ['/sign-in', '/sign-out', '/auth']) {
       const answer = await post(path, { management_key: gateway.management_key }, `${headers}Cookie: ${cookie}\r\n`);
-      expect([path, answer?.status, answer?.headers['set-cookie']]).toEqual([path, 403, undefined]);
+      expect([path, answer?.status, answer?.headers['set-cookie']]).toEqual([path, status, undefined]);
     }
   });
 

@@ -93,7 +93,7 @@ test.each<[number, string, unknown, string]>([
   [400, 'a seed with a fraction', message({ seed: 1.5 }), 'seed'],
   [400, 'top_logprobs 1.5', message({ top_logprobs: 1.5 }), 'top_logprobs'],
   [400, 'a logit bias of text', message({ logit_bias: { 50256: 'much' } }), 'logit_bias'],
-  [400, 'five stop sequences', message({ stop: ['a', 'b', 'c', 'd', 'e'] }), 'stop'],
+  [400, '101 stop sequences', message({ stop: Array.from({ length: 101 }, (_, n) => `${n}`) }), 'stop'],
   [400, 'route other than fallback', message({ route: 'fastest' }), 'route'],
   [400, 'a plugin that is not there', message({ plugins: [{ id: 'time-travel' }] }), 'plugins[0].id'],
   [400, 'a tool without a name', message({ tools: [{ type: 'function', function: {} }] }), 'tools[0].function.name'],
