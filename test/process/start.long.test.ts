@@ -182,7 +182,7 @@ test.each([
   [
     'a data directory where there can be none',
     { GATEWAY_DATA_DIR: '/proc/x' },
-    /^\/proc\/x cannot be made.*GATEWAY_DATA_DIR/m,
+    /^\/proc\/x cannot be created.*GATEWAY_DATA_DIR/m,
   ],
 ])('%s ends the start with a sentence', async (_, environment, message) => {
   const gateway = await start({ environment });
