@@ -62,7 +62,7 @@ test('a parent without a limit grants that of the nearest ancestor which has one
   );
 });
 
-test('a key is refused with any that it was made with, and told which', () => {
+test('a key is refused with any that it was made with, and the refusal names it', () => {
   const good = key();
   expect(keyRefusal([], NOW)).toBeUndefined();
   expect(keyRefusal([good, good], NOW)).toBeUndefined();

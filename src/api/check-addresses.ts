@@ -44,7 +44,7 @@ const BASE64_HEAD = /^[A-Za-z0-9+/_=\s-]*$/;
 /** No path of a file is longer (PATH_MAX of Linux). */
 const PATH_CHARS_MAX = 4_096;
 
-/** Whether no machine on the public internet can be meant, as far as the text itself tells. */
+/** Whether no machine on the public internet can be meant, by the text alone. */
 function isInside({ hostname }: URL): boolean {
   const host = hostname.replace(/\.$/, '');
   const literal = host.startsWith('[') ? host.slice(1, -1) : host;

@@ -22,12 +22,12 @@ export interface Answer<T> {
 
 interface Remembered<T> {
   value: T;
-  /** The store was asked for it at this moment of the monotonic clock. */
+  /** It was read from the store at this moment of the monotonic clock. */
   read_ms: number;
 }
 
 /**
- * Records of the store that requests need, read lately. They are used while the feed is sure to tell of changes: once its
+ * Records of the store that requests need, read lately. They are used while the feed is sure to report changes: once its
  * `heard` has resolved, no request begins with what was changed. Where the store does not answer they go on being used for
  * `serve_without_store_ms`, and not a moment longer, counted from when the last change would have been heard.
  */
@@ -39,7 +39,7 @@ export class StoreMemory<T> {
   /** Reads that are under way, and how many changes there were when they began. */
   readonly #reading = new Map<string, { changes: number; answer: Promise<T | undefined> }>();
   #size = 0;
-  /** Rises with every change: an answer of the store that was asked for before may be older. */
+  /** Rises with every change: an answer to an earlier question may be older. */
   #changes = 0;
 
   /** `nameOf`: the name that a change makes untrue; undefined: it concerns none of them. */
@@ -72,14 +72,14 @@ export class StoreMemory<T> {
     });
   }
 
-  /** What is known to be true now; a promise where the store is asked, see `Answer`. Absent `store_wait`: the read has the store's own bounds. */
+  /** What is known to be true now; a promise where the store is read, see `Answer`. Absent `store_wait`: the read has the store's own bounds. */
   find(name: string, ask: () => Promise<T | undefined>, store_wait?: StoreWait): T | Promise<Answer<T>> {
     const { changes, clock } = this.#options;
     // First: the feed may notice only now that everything must be forgotten.
     if (!changes.current()) return this.#answer(name, this.#read(name, ask), store_wait);
     const known = this.#known.get(name);
     if (known !== undefined && clock.monotonic_ms() - known.read_ms < limits.key_cache_ms_max) return known.value;
-    // Many requests want a record that has just grown old. What was asked for before a change may be older than that; and
+    // Many requests want a record that has just grown old. A read that began before a change may be older than that; and
     // whoever cannot be sure to have heard of changes asks for himself.
     const reading = this.#reading.get(name);
     if (reading?.changes === this.#changes) return this.#answer(name, reading.answer, store_wait);

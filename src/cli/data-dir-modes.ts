@@ -11,19 +11,19 @@ const KEPT = [DATABASE_FILE, `${DATABASE_FILE}-wal`, `${DATABASE_FILE}-shm`, 'ch
 
 function modeOf(path: string): { mode: number; isFolder: boolean } | undefined {
   try {
-    const found = lstatSync(path);
-    const isOurs = found.isFile() || found.isDirectory();
-    return isOurs ? { mode: found.mode & 0o7777, isFolder: found.isDirectory() } : undefined;
+    const stats = lstatSync(path);
+    const isOurs = stats.isFile() || stats.isDirectory();
+    return isOurs ? { mode: stats.mode & 0o7777, isFolder: stats.isDirectory() } : undefined;
   } catch {
     return undefined;
   }
 }
 
 function exposedBelow(path: string): { path: string; mode: number }[] {
-  const found = modeOf(path);
-  if (found === undefined) return [];
-  const own = (found.mode & OF_OTHERS) === 0 ? [] : [{ path, mode: found.mode }];
-  return found.isFolder ? [...own, ...readdirSync(path).flatMap((name) => exposedBelow(join(path, name)))] : own;
+  const file = modeOf(path);
+  if (file === undefined) return [];
+  const own = (file.mode & OF_OTHERS) === 0 ? [] : [{ path, mode: file.mode }];
+  return file.isFolder ? [...own, ...readdirSync(path).flatMap((name) => exposedBelow(join(path, name)))] : own;
 }
 
 /** What of the gateway's files other users of this machine may read or write. Windows has no such modes. */

@@ -3,14 +3,14 @@ import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { addUpMetrics } from './workers-metrics.ts';
 
-test('each worker is asked once, however many ask for the sum at a time', async () => {
-  const asked: { worker: Worker; id: number }[] = [];
-  const metrics = addUpMetrics((worker, id) => void asked.push({ worker, id }));
+test('each worker gets one request, however many ask for the sum at a time', async () => {
+  const requests: { worker: Worker; id: number }[] = [];
+  const metrics = addUpMetrics((worker, id) => void requests.push({ worker, id }));
   const workers = [new EventEmitter(), new EventEmitter()] as unknown as Worker[];
   for (const worker of workers) metrics.add(worker);
   const texts = Array.from({ length: 500 }, () => metrics.text());
-  expect(asked.map(({ worker }) => worker)).toEqual(workers);
-  for (const { id } of asked) {
+  expect(requests.map(({ worker }) => worker)).toEqual(workers);
+  for (const { id } of requests) {
     metrics.answer(id, [
       {
         name: 'x_total',

@@ -25,11 +25,11 @@ export function readMetrics(environment: Environment, file: ReadFile | undefined
   const { token: text, host: own_host = host, port } = file?.value.metrics ?? {};
   const listen = port === undefined ? undefined : { host: own_host, port };
   if (port === undefined && own_host !== host) throw file!.wrong(['metrics', 'host'], 'needs metrics.port as well');
-  const given = variable(environment, VARIABLE);
-  if (given !== undefined) {
-    const rule = tokenRule(given);
+  const fromEnvironment = variable(environment, VARIABLE);
+  if (fromEnvironment !== undefined) {
+    const rule = tokenRule(fromEnvironment);
     if (rule !== undefined) throw new ConfigError(`${VARIABLE} ${rule}`);
-    return { token: given, listen };
+    return { token: fromEnvironment, listen };
   }
   if (text === undefined) return { token: undefined, listen };
   const { text: token, unset } = expand(text, environment);

@@ -12,16 +12,16 @@ test('all who ask while an answer is made get that one', async () => {
     await promise;
     return made;
   });
-  const asked = Array.from({ length: 100 }, ask);
+  const answers = Array.from({ length: 100 }, ask);
   resolve();
-  expect(new Set(await Promise.all(asked))).toEqual(new Set([1]));
+  expect(new Set(await Promise.all(answers))).toEqual(new Set([1]));
   expect(made).toBe(1);
 });
 
 test.each([
   ['a tenth of the time', 20, 200],
   ['once in a second where that is more often', 500, most_ms],
-])('an answer is made anew for each of a few, then for %s, whatever is asked', async (_, takes_ms, every_ms) => {
+])('an answer is made anew for each of a few, then for %s, whatever the name', async (_, takes_ms, every_ms) => {
   let now_ms = 0;
   let made = 0;
   const ask = coalesced(
@@ -46,7 +46,7 @@ test.each([
   expect(made - first).toBeLessThanOrEqual(10);
 });
 
-test('a failure is not given to those who ask later', async () => {
+test('those who ask later do not get a failure', async () => {
   let fails = true;
   const ask = coalesced(() => {
     if (fails) throw new Error('no');

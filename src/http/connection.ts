@@ -19,7 +19,7 @@ const INVALID = { status: 400, reason: 'Bad Request', message: 'The request is n
 /** Answers what never became a request, and closes. */
 export function answerClientError(error: Error, socket: Socket): void {
   const { _httpMessage: answer } = socket as Socket & { _httpMessage?: ServerResponse | null };
-  // An answer is under way, or is owed to a request that came whole. The fault is of a later request: its error would stand inside
+  // An answer is under way, or is owed to a request that was received whole. The fault is of a later request: its error would stand inside
   // that answer, or in its place.
   if (answer && (answer.headersSent || answer.req.complete)) socket.destroy();
   if (!socket.writable) return;
@@ -35,7 +35,7 @@ export function answerClientError(error: Error, socket: Socket): void {
   );
 }
 
-/** Whether a client waits to be told to send its body (RFC 9110, section 10.1.1). */
+/** Whether a client waits for 100 Continue before it sends its body (RFC 9110, section 10.1.1). */
 export function isBodyWithheld({ headers, httpVersion }: IncomingMessage): boolean {
   // The server ignores it in HTTP/1.0, and any other expectation.
   return headers.expect !== undefined && httpVersion === '1.1' && /^100-continue$/i.test(headers.expect);
@@ -52,7 +52,7 @@ export function continueWithoutBody(request: IncomingMessage, response: ServerRe
 
 /**
  * Tells clients to send a body they announced once all is known that needs no body: the key, the path, the method, the length.
- * Who is refused before is not told to, and the connection ends, since nobody knows whether the body still comes. Must be
+ * Who is refused before does not get it, and the connection ends, since nobody knows whether the body still comes. Must be
  * registered behind what refuses.
  */
 export function continueLate(server: Server): void {

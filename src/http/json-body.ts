@@ -75,7 +75,7 @@ class JsonBody {
     this.#reading = reading;
   }
 
-  /** Takes what came. Throws where the body is not read any further. */
+  /** Takes the next piece. Throws where the body is not read any further. */
   write(chunk: Buffer): void {
     const was_long = this.#length > SLICE_BYTES;
     this.#length += chunk.length;
@@ -94,7 +94,7 @@ class JsonBody {
     this.#chunks = [];
   }
 
-  /** Everything came. */
+  /** The body is complete. */
   end(done: Done): void {
     if (this.#refusal !== undefined) throw this.#refusal;
     const { 'content-length': announced_length, 'content-type': content_type } = this.#request.headers;

@@ -34,17 +34,17 @@ export function createKnownRoutes() {
   let shadowed: Map<string, Map<string, KnownRoute>> | undefined;
 
   const findShadowed = () => {
-    const found = new Map<string, Map<string, KnownRoute>>();
+    const byPattern = new Map<string, Map<string, KnownRoute>>();
     for (const [path, route] of routes) {
       if (path.includes(':')) continue;
       for (const pattern of routes.keys()) {
         const isParametric = pattern.includes(':') && pattern.split('/').length === path.split('/').length;
         if (!isParametric || fitOf(pattern, path) === undefined) continue;
-        const paths = found.get(pattern) ?? new Map<string, KnownRoute>();
-        found.set(pattern, paths.set(path, route));
+        const paths = byPattern.get(pattern) ?? new Map<string, KnownRoute>();
+        byPattern.set(pattern, paths.set(path, route));
       }
     }
-    return found;
+    return byPattern;
   };
 
   return {

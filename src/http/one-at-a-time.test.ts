@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { oneAtATime } from './one-at-a-time.ts';
 
-test('one is under way at a time, and those who wait under one name share what the last of them asked for', async () => {
+test('one is under way at a time, and those who wait under one name share the result of the last of them', async () => {
   const inTurn = oneAtATime<string>();
   let under_way = 0;
   const begun: string[] = [];

@@ -4,8 +4,8 @@ interface Waiting<T> {
 }
 
 /**
- * Runs what it is given one after another, so that what takes long is under way once, however many ask. Those who ask for the
- * same name while it waits get one result together, made as the last of them asked.
+ * Runs functions one after another, so that what takes long is under way once, however many ask. Those who ask for the
+ * same name while it waits get one result together, made by the function of the last of them.
  */
 export function oneAtATime<T>(): (name: string, make: () => Promise<T>) => Promise<T> {
   const waiting = new Map<string, Waiting<T>>();

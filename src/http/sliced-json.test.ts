@@ -81,9 +81,9 @@ test('what is no JSON is refused wherever it is broken, as by JSON.parse', () =>
     f: [LONG],
     g: {},
   });
-  const isRead = (given: string, reader: (given: string) => unknown) => {
+  const isRead = (text: string, reader: (text: string) => unknown) => {
     try {
-      reader(given);
+      reader(text);
       return true;
     } catch {
       return false;

@@ -15,7 +15,7 @@ import {
 
 /** What is parsed, and what is looked through, before others are served. */
 export const SLICE_BYTES = 128 * 1024;
-/** What one parse is given at most: a slice, and the number, key or space that it ends with. */
+/** The most that one parse reads: a slice, and the number, key or space that it ends with. */
 const PARSED_BYTES_MAX = 4 * SLICE_BYTES;
 const BACKSLASH = 0x5c;
 const LETTER_U = 0x75;
@@ -287,7 +287,7 @@ class SlicedReader {
 }
 
 /**
- * Reads a long body of JSON slice by slice: what `parse` is given at a time is short, whatever the body holds. Yields between slices;
+ * Reads a long body of JSON slice by slice: each text for `parse` is short, whatever the body holds. Yields between slices;
  * returns what `parse` of the whole would. Throws `UnreadableJson`.
  */
 export function readSlices(bytes: Buffer, parse: ParseText): Generator<void, JsonValue, undefined> {

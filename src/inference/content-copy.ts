@@ -60,7 +60,7 @@ function bareAddress(url: string): string {
   return `${protocol}//${host}${pathname}`;
 }
 
-/** How much a data address says of itself before its data; what is not base64 would be decoded whole to tell its size. */
+/** How much a data address says of itself before its data; what is not base64 would be decoded whole for its size. */
 const DATA_HEAD = /^data:[^,]{0,200}/i;
 const TEXT_TYPE = /^(?:text\/|application\/json$)/;
 const SAYS_BASE64 = /;\s*base64\s*(?:;|$)/i;

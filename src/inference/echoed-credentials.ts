@@ -9,7 +9,7 @@ import { limits } from '../limits.ts';
  */
 const SHARED_CHARS = 12;
 
-/** Shorter credentials would be found in words: they are found as they are written alone. */
+/** Shorter credentials occur in words: they are looked for as they are written alone. */
 const SHARED_CHARS_MIN = 8;
 
 const MARK = '[redacted]';
@@ -74,12 +74,12 @@ function withoutEcho(text: string, secret: string): string {
   for (const writing of writings(secret)) {
     for (let i = 0; i + length <= writing.length; i += 1) {
       const gram = writing.slice(i, i + length);
-      const found = places.get(gram);
-      if (found === undefined) continue;
+      const matches = places.get(gram);
+      if (matches === undefined) continue;
       has_echo = true;
       // Once is enough, however often the credential repeats itself.
       places.delete(gram);
-      for (const place of found) is_echo.fill(1, at[place], at[place + length - 1]! + 1);
+      for (const place of matches) is_echo.fill(1, at[place], at[place + length - 1]! + 1);
     }
   }
   return has_echo ? marked(text, is_echo) : text;

@@ -10,12 +10,12 @@ import type { Segments } from './segments.ts';
  */
 export async function carry(journal: Journal, segments: Segments, segment: Segment): Promise<void> {
   const attempts = new Map<string, JournalRecord>();
-  const found = await segments.records(segment, ['A', 'O']);
-  for (const record of found) if (record.t === 'A') attempts.set(record.id, record);
+  const records = await segments.records(segment, ['A', 'O']);
+  for (const record of records) if (record.t === 'A') attempts.set(record.id, record);
   // What is gathered is in its place before anything is put behind it.
   journal.written();
   const carried = new Map<{ t: 'A' | 'O'; id: string }, Segment>();
-  for (const record of found) {
+  for (const record of records) {
     if ((record.t !== 'A' && record.t !== 'O') || !segments.isOpen(record, segment)) continue;
     if (record.t === 'O') {
       carried.set(record, journal.appendAgain(lineOf(record)));

@@ -35,7 +35,7 @@ const TAKES_ADDRESSES: ReadonlySet<Wire> = new Set([
   'cohere-chat',
 ]);
 
-/** Whether an endpoint is given media in place of addresses. */
+/** Whether an endpoint gets media in place of addresses. */
 export function inlinesMedia(wire: Wire, { quirks }: Pick<DialectEndpoint, 'quirks'>): boolean {
   return quirks.inline_media === true && TAKES_ADDRESSES.has(wire);
 }
@@ -58,14 +58,14 @@ export function eachAddress(body: unknown, visit: Visit): void {
     walk(value, but);
     path.pop();
   };
-  const found = (address: string, kind: AddressKind, ...steps: string[]) => visit(address, [...path, ...steps], kind);
+  const report = (address: string, kind: AddressKind, ...steps: string[]) => visit(address, [...path, ...steps], kind);
 
   function member(of: Record<string, unknown>, name: string, value: unknown): void {
     if (typeof value === 'string') {
       if (PLAIN_TEXT.has(name)) return;
-      if (URL_FIELDS.has(name) || (name === 'url' && of['type'] === 'url')) found(value, 'url', name);
-      else if (name === 'file_data') found(value, 'data', name);
-      else if (LIKE_URL.test(value) && LIKE_ADDRESS.test(name) && !isHistory(of['type'])) found(value, 'url', name);
+      if (URL_FIELDS.has(name) || (name === 'url' && of['type'] === 'url')) report(value, 'url', name);
+      else if (name === 'file_data') report(value, 'data', name);
+      else if (LIKE_URL.test(value) && LIKE_ADDRESS.test(name) && !isHistory(of['type'])) report(value, 'url', name);
       return;
     }
     if (!isObject(value) || NOT_FETCHED.has(name)) return;
@@ -73,10 +73,10 @@ export function eachAddress(body: unknown, visit: Visit): void {
     if (name === 'input' && typeof of['type'] === 'string' && of['type'].endsWith('tool_use')) return;
     const { url, data } = value;
     if (URL_FIELDS.has(name) && typeof url === 'string') {
-      found(url, 'url', name, 'url');
+      report(url, 'url', name, 'url');
       into(name, value, 'url');
     } else if (name === 'input_audio' && typeof data === 'string') {
-      found(data, 'data', name, 'data');
+      report(data, 'data', name, 'data');
       into(name, value, 'data');
     } else if (Array.isArray(value) && LIKE_ADDRESS.test(name)) {
       path.push(name);
@@ -144,8 +144,8 @@ export function webMedia(messages: readonly Message[]): MediaNeed[] {
 
 /** The media of an address as a data URL; the address, where it was not fetched. */
 function dataUrl(url: string, media: Media): string {
-  const found = media.get(url);
-  return found === undefined ? url : `data:${found.mime_type};base64,${found.base64}`;
+  const file = media.get(url);
+  return file === undefined ? url : `data:${file.mime_type};base64,${file.base64}`;
 }
 
 function inlinePart(part: InnerPart, media: Media): InnerPart {

@@ -11,17 +11,17 @@ const isJson = (text: string) => {
   }
 };
 
-test('a text that grows is whole exactly when it is JSON, however it is cut and whenever it is asked', () => {
+test('a text that grows is whole exactly when it is JSON, however it is cut and whenever it is checked', () => {
   const piece = fc.constantFrom('{', '}', '[', ']', '"', '\\', '"a":', '1', ',', ' ', '\n', '{"a":"}"}', 'null', 'x');
   const value = fc.json().map((text) => [...text]);
   fc.assert(
-    fc.property(fc.oneof(fc.array(piece, { maxLength: 12 }), value), fc.array(fc.boolean()), (pieces, asked) => {
+    fc.property(fc.oneof(fc.array(piece, { maxLength: 12 }), value), fc.array(fc.boolean()), (pieces, checks) => {
       const progress = new JsonProgress();
       let text = '';
       for (const [at, one] of pieces.entries()) {
         progress.add(one);
         text += one;
-        if (asked[at] === true && text.length <= 64) expect(progress.isWhole).toBe(isJson(text));
+        if (checks[at] === true && text.length <= 64) expect(progress.isWhole).toBe(isJson(text));
       }
       if (text.length <= 64) expect(progress.isWhole).toBe(isJson(text));
     }),

@@ -1,7 +1,7 @@
 /** A value without brackets is looked at as a whole, while it is no longer than this. */
 const SCALAR_CHARS_MAX = 64;
 
-/** Follows a text that is to be JSON while it grows: each character is looked at once, however often it is asked whether it is whole. */
+/** Follows a text that is to be JSON while it grows: each character is looked at once, however often `isWhole` is read. */
 export class JsonProgress {
   text = '';
   #unread = '';

@@ -12,7 +12,7 @@ export const LedgerReleaseRequest = Type.Object(
   { additionalProperties: false, title: 'LedgerReleaseRequest' },
 );
 
-/** What was given up. */
+/** The amounts that a release frees. */
 export const LedgerRelease = Type.Object(
   {
     node_id: Type.String(),

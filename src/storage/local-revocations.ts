@@ -39,7 +39,7 @@ export interface LocalRevocations {
   stop(): void;
 }
 
-/** Follows the list of a data directory. One that cannot be read leaves what was read before, and `onFault` is told once. */
+/** Follows the list of a data directory. One that cannot be read leaves what was read before, and `onFault` is called once. */
 export function followRevocations(data_dir: string, onFault: (error: unknown) => void): LocalRevocations {
   const file = join(data_dir, REVOKED_FILE);
   let names: ReadonlySet<string> = new Set();

@@ -15,7 +15,7 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /**
- * A connection that does not answer in time is closed: it may be dead without either end having been told, and would be
+ * A connection that does not answer in time is closed: it may be dead without a word to either end, and would be
  * handed out again and again, each time for the whole timeout.
  */
 export class MortalClient extends Client {
@@ -90,7 +90,7 @@ export interface PostgresPoolOptions {
 /**
  * The connections of one process. Who finds none free waits, within a bound of its own, for one that comes back or one that
  * is opened. A server that refuses a connection fails nobody while others are open: who waits gets one of those. After a
- * refusal one connection at a time is tried, so that a full server is not asked by everybody at once.
+ * refusal one connection at a time is tried, so that a full server is not tried by everybody at once.
  */
 export class PostgresPool {
   readonly #options: PostgresPoolOptions;

@@ -19,7 +19,7 @@ function setUp(behind_ms = 0) {
   return { machine, clock, skews, pass };
 }
 
-test('before the store has told its time it is the machine’s', () => {
+test('before the store has said its time it is the machine’s', () => {
   const { clock } = setUp(7_200_000);
   expect(clock.now_ms()).toBe(NOON - 7_200_000);
   expect(clock.is_sure).toBe(true);

@@ -7,13 +7,13 @@ export interface MachineClock {
 }
 
 /**
- * The store's time as this node knows it: measured with each answer that tells it, counted on monotonically in between. All
+ * The store's time as this node knows it: measured with each answer that has it, counted on monotonically in between. All
  * nodes on one store agree on it, whatever their machines' clocks say. Before the first answer it is the machine's.
  */
 export class StoreClock implements MachineClock {
   readonly #machine: MachineClock;
   readonly #onSkew: (skew_ms: number) => void;
-  /** The store's time less the monotonic one; undefined: it was not told. */
+  /** The store's time less the monotonic one; undefined: it is not known. */
   #ahead_ms: number | undefined;
   /** The machine's time less the monotonic one, when that was measured. */
   #machine_ahead_ms = 0;
@@ -41,12 +41,12 @@ export class StoreClock implements MachineClock {
     this.#is_skewed = is_skewed;
   }
 
-  /** How far the machine's clock was ahead of the store's, when that was told last. */
+  /** How far the machine's clock was ahead of the store's, when the store last said it. */
   get skew_ms(): number {
     return this.#ahead_ms === undefined ? 0 : this.#machine_ahead_ms - this.#ahead_ms;
   }
 
-  /** How often it was found to be further away than `limits.store_skew_ms`. */
+  /** How often it was further away than `limits.store_skew_ms`. */
   get skews(): number {
     return this.#skews;
   }
@@ -64,7 +64,7 @@ export class StoreClock implements MachineClock {
     return Math.floor(moved_ms > limits.feed_clocks_ms_max ? counted_ms + moved_ms : counted_ms);
   };
 
-  /** False: the machine slept, or its clock was set, since the store's time was told. */
+  /** False: the machine slept, or its clock was set, since the store last said its time. */
   get is_sure(): boolean {
     return this.#ahead_ms === undefined || Math.abs(this.#movedBy()) <= limits.feed_clocks_ms_max;
   }

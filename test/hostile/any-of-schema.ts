@@ -33,7 +33,7 @@ const TEXTS = [
   '__proto__',
 ];
 
-/** What no schema asked for: odd shapes under names that code may look at. */
+/** Fields that no schema has: odd shapes under names that code may look at. */
 const stray = fc.dictionary(
   fc.constantFrom(
     ...['ext', 'signature', '__proto__', 'toString', 'reasoning_details', 'tool_calls', 'content', 'native', 'block'],

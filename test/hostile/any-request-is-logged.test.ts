@@ -85,11 +85,11 @@ describe.each(Object.entries(apis))('any request of %s', (_api, { schema, read }
     let read_count = 0;
     await fc.assert(
       fc.asyncProperty(anyOf(schema as never), async (body) => {
-        const given = structuredClone(body);
-        fc.pre(check.Check(given));
+        const copy = structuredClone(body);
+        fc.pre(check.Check(copy));
         let request: ChatRequest;
         try {
-          request = read(given);
+          request = read(copy);
         } catch (error) {
           if (error instanceof GatewayError) return;
           throw error;

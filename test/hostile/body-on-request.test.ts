@@ -5,7 +5,7 @@ import { answersIn, rawClient } from './raw-http.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {
-  // The clock of rates stands still: no attempt is given back while a test runs.
+  // The clock of rates stands still: no attempt is restored while a test runs.
   const clock = { now_ms: Date.now, monotonic_ms: () => 0 };
   gateway = await startGateway({ environment: { GATEWAY_BODY_BYTES_MAX: '2000' }, clock });
 });
@@ -22,7 +22,7 @@ function head(path: string, options: { key?: string; length?: number; method?: s
   );
 }
 
-/** All that a connection is told that announces a body and sends none, up to its end. */
+/** Everything that a connection receives which announces a body and sends none, up to its end. */
 async function refusal(text: string): Promise<string> {
   const client = await rawClient(gateway.url);
   client.send(text);
@@ -46,10 +46,10 @@ test.each([
   ['a body that is too long without a key', 413, () => head('/api/v1/auth/keys', { length: 20_000 })],
   ['a form of another site', 403, () => head('/sign-in')],
   ['an expectation that nobody knows', 401, () => head('/api/v1/chat/completions', { expect: 'miracles' })],
-])('%s is refused with %i before the body is asked for, and the connection ends', async (name, status, text) => {
-  const told = name.startsWith('an expectation') ? await first(text()) : await refusal(text());
-  expect(told).not.toContain('100 Continue');
-  const { answers, rest } = answersIn(told);
+])('%s is refused with %i before the body is requested, and the connection ends', async (name, status, text) => {
+  const received = name.startsWith('an expectation') ? await first(text()) : await refusal(text());
+  expect(received).not.toContain('100 Continue');
+  const { answers, rest } = answersIn(received);
   expect([answers.map((answer) => answer.status), rest]).toEqual([[status], '']);
   if (!name.startsWith('an expectation')) expect(answers[0]?.headers['connection']).toBe('close');
 });
@@ -62,7 +62,7 @@ async function first(text: string): Promise<string> {
   return client.received();
 }
 
-test('one attempt too many is refused before its body is asked for: exchanges of codes, and sign-ins', async () => {
+test('one attempt too many is refused before its body is requested: exchanges of codes, and sign-ins', async () => {
   const form = (path: string) =>
     `POST ${path} HTTP/1.1\r\nHost: gateway.example\r\nOrigin: http://gateway.example\r\n` +
     `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1\r\n`;
@@ -74,12 +74,12 @@ test('one attempt too many is refused before its body is asked for: exchanges of
     client.send(`${form(path)}\r\nx`.repeat(times));
     await client.answers(times);
     client.socket.destroy();
-    const told = await refusal(`${form(path)}Expect: 100-continue\r\n\r\n`);
-    expect(told, path).toMatch(/^HTTP\/1\.1 429 /);
+    const received = await refusal(`${form(path)}Expect: 100-continue\r\n\r\n`);
+    expect(received, path).toMatch(/^HTTP\/1\.1 429 /);
   }
 });
 
-test('who may send a body is told to, once, and is then answered on a connection that goes on', async () => {
+test('a client that may send a body gets one 100 Continue, and is then answered on a connection that goes on', async () => {
   const body = JSON.stringify({ model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hello' }] });
   const client = await rawClient(gateway.url);
   const length = Buffer.byteLength(body);

@@ -77,7 +77,7 @@ describe('before anything was shown', () => {
     },
   );
 
-  test.each(TOO_MANY)('so does a whole answer of too many %s where a stream was asked for', async (_what, message) => {
+  test.each(TOO_MANY)('so does a whole answer of too many %s where a stream was requested', async (_what, message) => {
     site.scripts['a'] = () => whole(message);
     const { seen, attempts } = await attemptsOf({});
     expect([seen.status, seen.text]).toEqual([200, 'From b']);
@@ -116,7 +116,7 @@ describe('before anything was shown', () => {
       () => [{ repeat: 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(100), times: 1_000_000 }],
     ],
     [
-      'a compressed body that nobody asked for',
+      'a compressed body that was not requested',
       () => [
         responseHead(200, 'application/json', { 'content-encoding': 'gzip' }),
         gzipSync(Buffer.alloc(50_000_000, 32)),
@@ -165,7 +165,7 @@ describe('after the answer has begun', () => {
   });
 
   test.each(['/messages', '/responses', '/completions'])(
-    'a client of %s is told of it as of every late failure',
+    'a client of %s gets it as every late failure',
     async (path) => {
       site.scripts['a'] = () => [wire.head, wire.text('Hello'), `data: ${deep(DEEP)}\n\n`, 'END'];
       const response = await site.gateway.call('POST', path, {

@@ -1,5 +1,5 @@
 /**
- * Answers beyond what the gateway reads, of operations that are not chat, and of services that are no models: another endpoint is asked,
+ * Answers beyond what the gateway reads, of operations that are not chat, and of services that are no models: another endpoint is tried,
  * or the failure is the provider's, and none is a fault of the gateway.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';

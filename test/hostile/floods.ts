@@ -15,10 +15,10 @@ export interface Flood {
 type Told = JsonObject | [event: string, payload: JsonObject];
 
 function frames(events: readonly Told[]): Frame[] {
-  return events.map((told) =>
-    Array.isArray(told)
-      ? { event: told[0] as string, data: JSON.stringify(told[1]) }
-      : { event: undefined, data: JSON.stringify(told) },
+  return events.map((one) =>
+    Array.isArray(one)
+      ? { event: one[0] as string, data: JSON.stringify(one[1]) }
+      : { event: undefined, data: JSON.stringify(one) },
   );
 }
 

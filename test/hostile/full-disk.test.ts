@@ -117,7 +117,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(await stored(database)).toHaveLength(300 - refused);
   }, 30_000);
 
-  test('a start on a full disk serves as soon as what it found is in the store', async () => {
+  test('a start on a full disk serves as soon as the outcomes that it read are in the store', async () => {
     const { database, store, data_dir, recorder, disk } = await onDisk(4 * MB);
     const { settle } = store;
     store.settle = down;

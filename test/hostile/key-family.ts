@@ -32,14 +32,14 @@ export async function keyFamily(
     return { status: answer.status, body: await answer.json() } as Answer;
   };
   const manage = async (method: string, path: string, body?: unknown) => {
-    const { status, body: told } = await ask(one, one.management_key, method, path, body);
-    if (status > 299) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(told)}`);
-    return told.data ?? (told as Record<string, unknown>);
+    const { status, body: answer } = await ask(one, one.management_key, method, path, body);
+    if (status > 299) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(answer)}`);
+    return answer.data ?? (answer as Record<string, unknown>);
   };
   /** An ordinary key that an administrator makes. */
   const makeKey = async (body: object = {}): Promise<Made> => {
-    const { body: told } = await ask(one, one.management_key, 'POST', '/keys', { name: 'parent', ...body });
-    return { secret: told.key ?? '', hash: String(told.data?.['hash']) };
+    const { body: answer } = await ask(one, one.management_key, 'POST', '/keys', { name: 'parent', ...body });
+    return { secret: answer.key ?? '', hash: String(answer.data?.['hash']) };
   };
   const code = (secret: string, body: object = {}, gateway = one) =>
     ask(gateway, secret, 'POST', '/auth/keys/code', { callback_url: 'https://app.example/cb', ...body });

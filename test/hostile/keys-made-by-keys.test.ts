@@ -38,8 +38,8 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     expect(spent).toBeLessThanOrEqual(limit);
     // The child's usage is the child's; the parent's limit counts all of it.
     const usages = async () => {
-      const found = await Promise.all(family.map(async ({ hash }) => Number((await keyOf(hash))['usage'])));
-      return Math.round(found.reduce((sum, usage) => sum + usage, 0) * 1e9);
+      const usages = await Promise.all(family.map(async ({ hash }) => Number((await keyOf(hash))['usage'])));
+      return Math.round(usages.reduce((sum, usage) => sum + usage, 0) * 1e9);
     };
     await expect.poll(usages, { timeout: 10_000 }).toBe(Math.round(spent * 1e9));
     const { limit_remaining } = await keyOf(parent.hash);
@@ -179,8 +179,8 @@ describeStores('keys made with a key', ({ freshUrl }) => {
     const paysItself = async ({ secret }: { secret: string }) => {
       const { body } = await chat(one, secret);
       const path = `/generation?id=${(body as unknown as { id: string }).id}`;
-      const found = await ask(one, secret, 'GET', path);
-      return found.body.data?.['is_byok'];
+      const answer = await ask(one, secret, 'GET', path);
+      return answer.body.data?.['is_byok'];
     };
     expect(await Promise.all([...family, stranger].map(paysItself))).toEqual([true, true, true, false]);
   }, 120_000);

@@ -79,14 +79,14 @@ function stagesOf({ wire, stream, whole }: Flood): Record<string, Made> {
 function remembered<T>(make: (n: number) => T): (n: number) => T {
   const known = new Map<number, T>();
   return (n) => {
-    const found = known.get(n) ?? make(n);
-    known.set(n, found);
-    return found;
+    const made = known.get(n) ?? make(n);
+    known.set(n, made);
+    return made;
   };
 }
 
 test.each(wires)('%s: twice as many parts are twice as many steps of each function', async (wire) => {
-  const found: string[] = [];
+  const excesses: string[] = [];
   for (const flood of floods.filter((one) => one.wire === wire)) {
     const stages = Object.values(stagesOf(flood));
     const steps = (n: number) => {
@@ -99,14 +99,14 @@ test.each(wires)('%s: twice as many parts are twice as many steps of each functi
     for (const [name, count] of twice) {
       const before = once.get(name) ?? 0;
       if (count > STEPS_MIN && count > STEPS_GROWTH_MAX * before)
-        found.push(`${flood.parts}: ${name}: ${before} steps, then ${count}`);
+        excesses.push(`${flood.parts}: ${name}: ${before} steps, then ${count}`);
     }
   }
-  expect(found).toEqual([]);
+  expect(excesses).toEqual([]);
 });
 
 test.each(memoryWires)('%s: twice as many parts take twice as much memory on their way', async (wire) => {
-  const found: string[] = [];
+  const excesses: string[] = [];
   for (const flood of floods.filter((one) => one.wire === wire)) {
     const stages = Object.values(stagesOf(flood));
     const bytes = (n: number) => {
@@ -117,7 +117,7 @@ test.each(memoryWires)('%s: twice as many parts take twice as much memory on the
     };
     const [once, twice] = [await bytes(BYTES_PARTS), await bytes(2 * BYTES_PARTS)];
     if (twice > BYTES_MIN && twice > BYTES_GROWTH_MAX * once)
-      found.push(`${flood.parts}: ${once} bytes, then ${twice}`);
+      excesses.push(`${flood.parts}: ${once} bytes, then ${twice}`);
   }
-  expect(found).toEqual([]);
+  expect(excesses).toEqual([]);
 });

@@ -35,9 +35,9 @@ afterAll(async () => {
 test('lists of models with filters of each client its own hold no more than a share of the memory, and others are served', async () => {
   const whole = (await (await fetch(`${gateway.base_url}/models`)).arrayBuffer()).byteLength;
   expect(whole).toBeGreaterThan(3_500_000);
-  const asked = parameters.slice(0, 20);
+  const tried = parameters.slice(0, 20);
   const clients = await Promise.all(
-    asked.map(async (name) => {
+    tried.map(async (name) => {
       const one = await watched.open();
       const request = `GET /api/v1/models?supported_parameters=${name} HTTP/1.1\r\nhost: x\r\n\r\n`;
       // The system takes the first of them.

@@ -1,4 +1,4 @@
-/** A gateway that is told to listen on `localhost` is there by both of its addresses, and as well protected on each. */
+/** A gateway that listens on `localhost` is there by both of its addresses, and as well protected on each. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -84,7 +84,7 @@ describe.skipIf(!hasIpv6)('a gateway on localhost', () => {
     for (const { send } of busy) {
       send(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\nexpect: 100-continue\r\n\r\n`);
     }
-    // Each has been let in when it is told to go on.
+    // Each was accepted when it gets 100 Continue.
     for (const { received } of busy) await vi.waitFor(() => expect(received()).toContain('100 Continue'), WAIT);
     const closed = [...silent, ...busy.map(({ socket }) => socket)].map((socket) => once(socket.resume(), 'close'));
     const stopped = gateway.gateway.stop();

@@ -90,7 +90,7 @@ test.each([
   { store: false },
   { metadata: null, user: null, session_id: null },
   { trace: { deep: [[[[[[1]]]]]] } },
-])('a wish of the request (%j)', async (body) => {
+])('a field of the request (%j)', async (body) => {
   expect(await keptOf(await chat({ ...body, messages: [{ role: 'user', content: 'the question' }] }))).toContain(
     'the question',
   );

@@ -73,12 +73,12 @@ describeStores('money that is held by nobody', ({ open }) => {
     await sql`ANALYZE`.execute(queries);
     const sent = listen(database);
     await ledgerStore(queries, engine).watch('n', Date.now());
-    const asked = sent.find((query) => query.sql.includes('"ledger_leases" as "l"'));
-    expect(asked).toBeDefined();
+    const wanted = sent.find((query) => query.sql.includes('"ledger_leases" as "l"'));
+    expect(wanted).toBeDefined();
     const explain = engine === 'sqlite' ? 'EXPLAIN QUERY PLAN ' : 'EXPLAIN ';
     const { rows: plan } = await queries.executeQuery({
-      ...(asked as never as object),
-      sql: explain + asked?.sql,
+      ...(wanted as never as object),
+      sql: explain + wanted?.sql,
     } as never);
     expect(JSON.stringify(plan)).toContain('ledger_leases_held');
   });

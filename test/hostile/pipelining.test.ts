@@ -36,7 +36,7 @@ const BODIES: Record<string, object> = {
   '/api/v1/embeddings': { model: 'sandbox/embed', input: 'x' },
 };
 
-interface Asked {
+interface TriedRequest {
   method: string;
   path: string;
   credential?: string | undefined;
@@ -44,7 +44,7 @@ interface Asked {
 }
 
 /** A request as bytes; its id comes back with its answer. */
-function bytesOf({ method, path, credential, more = '' }: Asked, id: string): string {
+function bytesOf({ method, path, credential, more = '' }: TriedRequest, id: string): string {
   const has_body = !['GET', 'HEAD', 'DELETE'].includes(method);
   const body = has_body ? JSON.stringify(BODIES[path] ?? {}) : '';
   const content = has_body ? `content-type: application/json\r\ncontent-length: ${body.length}\r\n` : '';
@@ -64,7 +64,7 @@ async function atRest(server: Socket): Promise<void> {
 }
 
 /** Every route, and what no route answers. */
-const asked = (): Asked[] => [
+const requests = (): TriedRequest[] => [
   ...routesOf(gateway),
   { method: 'GET', path: '/nowhere' },
   { method: 'DELETE', path: '/metrics' },
@@ -81,7 +81,7 @@ const credentials = () => [gateway.key, gateway.management_key, 'unknown', undef
 test('on every route, a client that sends a hundred requests at once and reads nothing has one answered at a time, or is cut off', async () => {
   const wrong: string[] = [];
   let cut_off = 0;
-  for (const one of asked()) {
+  for (const one of requests()) {
     const { client, server } = await watched.open();
     client.write(bytesOf({ ...one, credential: gateway.management_key }, 'r').repeat(100));
     // Where the first read brings few of them, they are answered one by one as far as the system takes the answers.
@@ -98,7 +98,7 @@ test('on every route, a client that sends a hundred requests at once and reads n
 });
 
 test('on every route, a few pipelined requests are answered one after the other, in their order', async () => {
-  for (const one of asked()) {
+  for (const one of requests()) {
     const { client, server } = await watched.open();
     // A refused request whose body is withheld ends its connection: with the right key none is refused.
     const isWithheld = one.method === 'POST' && one.more?.includes('100-continue') === true;

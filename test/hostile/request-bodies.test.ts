@@ -152,8 +152,8 @@ describe.each(operations.map((operation) => [`${operation.method} ${operation.pa
       const { status, text } = await send(operation, body);
       // Who needs no key may send little.
       const is_long = operation.path.endsWith('/auth/keys') && body.length > limits.form_bytes_max;
-      const told = is_long ? [413, 'Request payload too large'] : [400, expect.stringContaining(rule)];
-      expect([status, JSON.parse(text).error.message]).toEqual(told);
+      const expected = is_long ? [413, 'Request payload too large'] : [400, expect.stringContaining(rule)];
+      expect([status, JSON.parse(text).error.message]).toEqual(expected);
     });
 
     test('a value of as many levels as a body may have is no failure of the gateway, wherever it stands', async () => {

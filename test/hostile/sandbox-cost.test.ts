@@ -57,8 +57,8 @@ test('the arguments of all calls of an answer share how many values are made', (
   const items = { type: 'array', minItems: 100, items: { type: 'array', minItems: 100, items: { type: 'integer' } } };
   const parameters = { properties: { a: items }, required: ['a'] };
   const tools = Array.from({ length: 500 }, (_, nth) => ({ name: `f${nth}`, parameters }));
-  const asked = { ...prompt, tools, tokens_max: 10_000_000 } as unknown as Prompt;
-  const { blocks } = answerTo(asked, 'tools', readFaults({}, {}, {}));
+  const request = { ...prompt, tools, tokens_max: 10_000_000 } as unknown as Prompt;
+  const { blocks } = answerTo(request, 'tools', readFaults({}, {}, {}));
   const chars = blocks.reduce((sum, { pieces }) => sum + pieces.join('').length, 0);
   expect(chars).toBeLessThan(500 * 3_000);
 });

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
-/** The clock of rates stands still: no attempt is given back while a test runs. */
+/** The clock of rates stands still: no attempt is restored while a test runs. */
 const clock = { now_ms: Date.now, monotonic_ms: () => 0 };
 
 let gateway: TestGateway;

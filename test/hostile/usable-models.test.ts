@@ -16,7 +16,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** How often a function ran since this was last asked. */
+/** How often a function ran since the last call of this. */
 async function callsOf(file: string, name: string): Promise<number> {
   const { result } = await session.post('Profiler.takePreciseCoverage');
   const functions = result.filter(({ url }) => url.endsWith(file)).flatMap((script) => script.functions);
@@ -24,14 +24,14 @@ async function callsOf(file: string, name: string): Promise<number> {
 }
 
 test('many who ask at once for what one key may use share the work', async () => {
-  const asked = 60;
+  const request_count = 60;
   const one = async () => (await gateway.call('GET', '/models/user')).text();
   await one();
   await callsOf('/usable-models.ts', 'usable');
   const whole = await one();
   const models = await callsOf('/usable-models.ts', 'usable');
   expect(models).toBeGreaterThan(10);
-  const answers = await Promise.all(Array.from({ length: asked }, one));
+  const answers = await Promise.all(Array.from({ length: request_count }, one));
   expect(new Set([whole, ...answers]).size).toBe(1);
-  expect(await callsOf('/usable-models.ts', 'usable')).toBeLessThan((models * asked) / 3);
+  expect(await callsOf('/usable-models.ts', 'usable')).toBeLessThan((models * request_count) / 3);
 });

@@ -9,7 +9,7 @@ export interface Backend {
   key: string;
 }
 
-/** A plain balancer: round robin over the nodes whose readiness was 200 when it was last asked, connections kept, nothing tried twice. */
+/** A plain balancer: round robin over the nodes whose readiness was 200 at the last probe, connections kept, nothing tried twice. */
 export interface Balancer {
   url: string;
   isReady(backend: Backend): boolean;

@@ -49,10 +49,10 @@ export function createLostNodes({ after_ms, database, change, home, clock, log }
   }
 
   async function look(silent_ms: number): Promise<void> {
-    const found = await ledgerOperations(queries, engine).findSilent(clock.now_ms(), silent_ms);
+    const nodes = await ledgerOperations(queries, engine).findSilent(clock.now_ms(), silent_ms);
     const before = silent;
-    silent = new Map(found.map(({ id, seen_at }) => [id, seen_at]));
-    for (const { id, seen_at } of found) if (before.get(id) === seen_at) await book(id, silent_ms);
+    silent = new Map(nodes.map(({ id, seen_at }) => [id, seen_at]));
+    for (const { id, seen_at } of nodes) if (before.get(id) === seen_at) await book(id, silent_ms);
   }
 
   return {

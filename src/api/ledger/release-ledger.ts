@@ -41,15 +41,15 @@ export function releaseLedger(server: Server, { database, change, clock, home }:
         throw new GatewayError(403, 'Only the organization that runs the gateway may release its nodes');
       }
       const { node_id } = request.body;
-      const found = await change(actorOf(request), (work) =>
+      const release = await change(actorOf(request), (work) =>
         releaseNode(work, { engine: database.engine, node: node_id, at: clock.now_ms() }),
       );
-      if ('why' in found) {
-        throw found.why === 'live'
+      if ('why' in release) {
+        throw release.why === 'live'
           ? new GatewayError(409, liveNode(node_id))
           : new GatewayError(404, `There is no node ${node_id}`);
       }
-      const { leased_nano, leases, booked_nano } = found;
+      const { leased_nano, leases, booked_nano } = release;
       return { data: { node_id, released: toUsd(leased_nano), windows: leases, booked: toUsd(booked_nano) } };
     },
   });

@@ -116,8 +116,8 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     // Nobody, not everybody.
     expect((await byokStore(queries).find({ organization_id, id: 'byok' }))?.allowed_user_ids).toEqual([]);
     const audit = await auditStore(queries).listBy({ organization_id }, { offset: 0, limit: 50 });
-    const told = audit.data.map(({ action, resource_type }) => `${action} ${resource_type}`).toSorted();
-    expect(told).toEqual([
+    const events = audit.data.map(({ action, resource_type }) => `${action} ${resource_type}`).toSorted();
+    expect(events).toEqual([
       'delete authorization_code',
       'delete user',
       'delete workspace_member',
