@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { limits } from '../src/limits.ts';
+import { changeLimits, withLimits } from './changed-limits.ts';
 import { type LoggingGateway, startLoggingGateway } from './logging-gateway.ts';
 import { type Collector, startCollector } from './otlp-collector.ts';
 
@@ -14,23 +15,60 @@ interface GenerationAnswer {
   provider_responses: { status: number }[];
 }
 
+withLimits({ broadcast_gather_ms: 20, broadcast_retry_ms: 20, broadcast_stop_ms_max: 300, loss_notice_ms: 0 });
+
+interface Site {
+  collector: Collector;
+  gateway: LoggingGateway;
+  stop(): Promise<void>;
+}
+
 let collector: Collector;
 let gateway: LoggingGateway;
+/** What only the test that runs uses. */
+let own: Site | undefined;
 
-beforeEach(async () => {
-  collector = await startCollector();
-});
 afterEach(async () => {
-  await gateway.stop();
-  await collector.stop();
+  await own?.stop();
+  own = undefined;
   expect(collector.faults).toEqual([]);
 });
 
-/** A gateway that tells the collector, by these settings of the destination. */
-async function start(settings = '', type = 'otel-collector', environment = {}): Promise<void> {
-  const yaml = `logging:\n  broadcast:\n    - { type: ${type}, url: "${collector.url}"${settings === '' ? '' : `, ${settings}`} }\n`;
-  gateway = await startLoggingGateway({ yaml, environment });
-  await gateway.set({ is_observability_broadcast_enabled: true });
+/** A gateway that tells a collector, by these settings of the destination. */
+async function startSite(settings = '', type = 'otel-collector', environment = {}): Promise<Site> {
+  const told = await startCollector();
+  const yaml = `logging:\n  broadcast:\n    - { type: ${type}, url: "${told.url}"${settings === '' ? '' : `, ${settings}`} }\n`;
+  const telling = await startLoggingGateway({ yaml, environment });
+  await telling.set({ is_observability_broadcast_enabled: true });
+  return {
+    collector: told,
+    gateway: telling,
+    async stop() {
+      await telling.stop();
+      await told.stop();
+    },
+  };
+}
+
+/** One of its own for the test that runs. */
+async function start(...args: Parameters<typeof startSite>): Promise<void> {
+  own = await startSite(...args);
+  ({ collector, gateway } = own);
+}
+
+/** One without settings for all tests of the `describe` around; each begins with nothing told. */
+function sharedSite(): () => void {
+  let site: Site;
+  beforeAll(async () => {
+    site = await startSite();
+  });
+  afterAll(() => site.stop());
+  return () => {
+    ({ collector, gateway } = site);
+    collector.behave(undefined);
+    collector.requests.length = 0;
+    gateway.log_lines.length = 0;
+  };
 }
 
 async function ask(body: object = {}, headers: Record<string, string> = {}): Promise<string> {
@@ -40,7 +78,8 @@ async function ask(body: object = {}, headers: Record<string, string> = {}): Pro
   return answer.headers.get('x-generation-id') ?? '';
 }
 
-const seen = (count: number) => expect.poll(() => collector.calls().length, { timeout: 15_000 }).toBe(count);
+const seen = (count: number) =>
+  expect.poll(() => collector.calls().length, { timeout: 15_000, interval: 10 }).toBe(count);
 
 async function metric(outcome: string): Promise<number> {
   const text = await (await fetch(`${gateway.url}/metrics`)).text();
@@ -49,8 +88,10 @@ async function metric(outcome: string): Promise<number> {
 }
 
 describe('a call', () => {
+  const shared = sharedSite();
+
   test('is told as a span with its model, tokens, money, times and end, and below it its attempts', async () => {
-    await start();
+    shared();
     const id = await ask({ model: 'sandbox/fallback', temperature: 1, max_tokens: 50, user: 'u-1', session_id: 's-1' });
     const told = await gateway.call('GET', `/generation?id=${id}`);
     const { data: record } = (await told.json()) as { data: GenerationAnswer };
@@ -102,7 +143,7 @@ describe('a call', () => {
   });
 
   test('that failed is told as failed', async () => {
-    await start();
+    shared();
     await ask({ model: 'sandbox/fail-503' });
     await seen(1);
     expect(collector.calls()[0]).toMatchObject({ status: { code: 2 }, attributes: { 'gateway.outcome': 'failed' } });
@@ -142,7 +183,7 @@ describe('a call', () => {
       { traceId: expect.not.stringContaining('0af7651916cd43dd'), parentSpanId: undefined },
     ],
   ])('belongs to the trace of %s', async (_what, body, headers, expected) => {
-    await start();
+    shared();
     await ask(body, headers);
     await seen(1);
     expect(collector.calls()[0]).toMatchObject(expected);
@@ -152,7 +193,7 @@ describe('a call', () => {
   });
 
   test('of any API is told, whole or streamed, and ids that are in no form become the same id each time', async () => {
-    await start();
+    shared();
     const trace = { trace_id: 'my trace' };
     await ask({ trace, stream: true });
     await gateway.call('POST', '/messages', {
@@ -274,8 +315,18 @@ describe('a webhook', () => {
 });
 
 describe('a destination that', () => {
+  const shared = sharedSite();
+  /** How often there was an outcome when the test began: each waits for the outcomes of what it sent. */
+  let before: Record<'sent' | 'refused', number>;
+  const begin = async () => {
+    shared();
+    before = { sent: await metric('sent'), refused: await metric('refused') };
+  };
+  const outcomes = (outcome: 'sent' | 'refused') =>
+    expect.poll(async () => (await metric(outcome)) - before[outcome], { timeout: 15_000, interval: 10 });
+
   test.each([429, 502, 503, 504])('answers %i is told again, once it takes it', async (status) => {
-    await start();
+    await begin();
     let refused = 0;
     collector.behave((response) => {
       refused += 1;
@@ -283,38 +334,38 @@ describe('a destination that', () => {
       response.writeHead(refused > 2 ? 200 : status, { 'retry-after': '0' }).end('{}');
     });
     await ask();
-    await expect.poll(() => metric('sent'), { timeout: 15_000 }).toBe(1);
+    await outcomes('sent').toBe(1);
     expect(refused).toBe(3);
     expect(new Set(collector.requests.map(({ body }) => body)).size).toBe(1);
   });
 
   test.each([400, 401, 413, 500])('answers %i is not told again: the specification says so', async (status) => {
-    await start();
+    await begin();
     collector.behave((response) => void response.writeHead(status).end('{}'));
     await ask();
-    await expect.poll(() => metric('refused'), { timeout: 15_000 }).toBe(1);
+    await outcomes('refused').toBe(1);
     expect(collector.requests).toHaveLength(1);
     expect(gateway.log_lines.join('\n')).toContain(`it answered with ${status}`);
   });
 
   test('takes a part of it alone is told of no more', async () => {
-    await start();
+    await begin();
     collector.behave((response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end('{"partialSuccess":{"rejectedSpans":"1","errorMessage":"no"}}');
     });
     await ask();
-    await expect.poll(() => metric('refused'), { timeout: 15_000 }).toBe(1);
+    await outcomes('refused').toBe(1);
     expect(collector.requests).toHaveLength(1);
   });
 
   test('answers without end has got it all the same', async () => {
-    await start();
+    await begin();
     collector.behave(
       (response) => void response.writeHead(200).end(Buffer.alloc(limits.broadcast_answer_bytes_max * 2)),
     );
     await ask();
-    await expect.poll(() => metric('sent'), { timeout: 15_000 }).toBe(1);
+    await outcomes('sent').toBe(1);
     expect(collector.requests).toHaveLength(1);
   });
 
@@ -322,15 +373,17 @@ describe('a destination that', () => {
     await start();
     collector.behave(() => undefined);
     for (let sent = 0; sent < 5; sent += 1) expect(await ask()).toMatch(/^gen-/);
-    await expect.poll(() => collector.requests.length, { timeout: 15_000 }).toBe(1);
+    await expect.poll(() => collector.requests.length, { timeout: 15_000, interval: 10 }).toBe(1);
     const began = Date.now();
     await gateway.gateway.stop();
-    expect(Date.now() - began).toBeLessThan(limits.broadcast_stop_ms_max + 10_000);
+    expect(Date.now() - began).toBeLessThan(limits.broadcast_stop_ms_max + 5_000);
   });
 
   test('is reached at the end of the gateway gets what still waits', async () => {
     await start();
+    const restore = changeLimits({ broadcast_gather_ms: 60_000 });
     const ids = [await ask(), await ask()];
+    restore();
     await gateway.gateway.stop();
     expect(collector.calls().map(({ attributes }) => attributes['gen_ai.response.id'])).toEqual(ids);
   });

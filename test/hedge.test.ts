@@ -1,9 +1,12 @@
 /** A stream that does not begin in time is asked of a second endpoint as well: who answers, what becomes of the other, and what both cost. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { limits } from '../src/limits.ts';
+import { withLimits } from './changed-limits.ts';
 import { type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
 import type { Step } from './wire-server.ts';
+
+withLimits({ performance_fresh_ms: 200 });
 
 let site: FailoverSite;
 let thrifty: FailoverSite;
@@ -23,6 +26,12 @@ async function warm(one: FailoverSite): Promise<void> {
 // 409 says nothing of an endpoint: it is not left alone for a while.
 const answers = (name: string) => (): Step[] => [wire.head, wire.text('From', ` ${name}`), wire.end(2), 'END'];
 const answersAfter = (name: string, wait: number) => (): Step[] => [{ wait }, ...answers(name)()];
+/** Answers as told once the other one was asked as well, and a little later. */
+const once =
+  (one: FailoverSite, other: string, ...then: Step[]) =>
+  (): Step[] => [{ until: asked(one, other, one.sent(other).length + 1) }, { wait: 20 }, ...then];
+const asked = (one: FailoverSite, name: string, count: number) =>
+  vi.waitFor(() => expect(one.sent(name).length).toBeGreaterThanOrEqual(count), { timeout: 20_000, interval: 5 });
 const silent = () => [{ wait: 10_000 }];
 const wanted = { provider: { hedge: true } };
 const attemptsOf = (seen: { last: { gateway_metadata?: { attempts: object[] } } }) =>
@@ -83,7 +92,7 @@ test('tokens that an endpoint told before it was given up are paid for beside th
 });
 
 test('where the first endpoint begins before the second it answers, and the second is given up', async () => {
-  site.scripts['a'] = answersAfter('a', 800);
+  site.scripts['a'] = once(site, 'b', ...answers('a')());
   site.scripts['b'] = silent;
   const asked = site.sent('b').length;
   const seen = await site.stream(wanted);
@@ -106,7 +115,8 @@ test('what an attempt is called upstream tells the two apart', async () => {
 
 test('both are held for in full while both are under way', async () => {
   site.scripts['a'] = silent;
-  site.scripts['b'] = answersAfter('b', 400);
+  const looked = Promise.withResolvers<void>();
+  site.scripts['b'] = () => [{ until: looked.promise }, ...answers('b')()];
   const asked = site.sent('b').length;
   const heldUsd = async () => {
     const text = await (await fetch(`${site.gateway.url}/metrics`)).text();
@@ -117,12 +127,18 @@ test('both are held for in full while both are under way', async () => {
   // A hundred tokens of each, and what their prompts may be.
   expect(await heldUsd()).toBeGreaterThan(0.1 + 0.2);
   expect(await heldUsd()).toBeLessThan(0.1 + 0.2 + 0.01);
+  looked.resolve();
   expect((await answered).text).toBe('From b');
 });
 
 test.each<[string, () => Step[], () => Step[], (string | null)[]]>([
-  ['the first fails', () => [{ wait: 1_200 }, ...wire.fail(409)], answersAfter('b', 1_300), ['conflict', null]],
-  ['the second fails', answersAfter('a', 1_200), () => wire.fail(409), [null, 'conflict']],
+  ['the first fails', () => once(site, 'b', ...wire.fail(409))(), answersAfter('b', 200), ['conflict', null]],
+  [
+    'the second fails',
+    () => once(site, 'b', { wait: 150 }, ...answers('a')())(),
+    () => wire.fail(409),
+    [null, 'conflict'],
+  ],
 ])('where %s the other one answers', async (_what, a, b, failures) => {
   Object.assign(site.scripts, { a, b });
   const seen = await site.stream(wanted);
@@ -132,7 +148,7 @@ test.each<[string, () => Step[], () => Step[], (string | null)[]]>([
 });
 
 test('where both fail the next endpoint is tried, and none twice', async () => {
-  site.scripts['a'] = () => [{ wait: 2_000 }, ...wire.fail(409)];
+  site.scripts['a'] = once(site, 'b', { wait: 100 }, ...wire.fail(409));
   site.scripts['b'] = () => [{ wait: 20 }, ...wire.fail(409)];
   const asked = ['a', 'b', 'c'].map((name) => site.sent(name).length);
   const seen = await site.stream(wanted);
@@ -146,7 +162,7 @@ test('where both fail the next endpoint is tried, and none twice', async () => {
 });
 
 test('a refusal of the request ends both', async () => {
-  site.scripts['a'] = () => [{ wait: 2_000 }, ...wire.fail(400)];
+  site.scripts['a'] = once(site, 'b', ...wire.fail(400));
   site.scripts['b'] = silent;
   const asked = site.sent('b').length;
   const response = await site.ask({ stream: true, ...wanted });
@@ -178,7 +194,7 @@ test('budgets that are kept softly are held for as well, in slices or not', asyn
   soft.scripts['b'] = answers('b');
   const seen = await soft.stream(wanted);
   expect([seen.text, attemptsOf(seen).length]).toEqual(['From b', 2]);
-  soft.scripts['a'] = answersAfter('a', 800);
+  soft.scripts['a'] = once(soft, 'b', ...answers('a')());
   soft.scripts['b'] = silent;
   expect((await soft.stream(wanted)).text).toBe('From a');
 });
@@ -189,48 +205,82 @@ test('callers without limits are hedged, too', async () => {
   expect(seen.text).toBe('From b');
 });
 
-/** Whether the second endpoint was asked before the first, which is late and fails, had failed. Failures tell nothing of how late is late. */
-async function isAskedBeside(body: object, [first, second] = ['a', 'b'], key?: string): Promise<boolean> {
-  const others = ['a', 'b', 'c', 'd'].filter((name) => name !== first);
-  for (const name of others) site.scripts[name] = answers(name);
-  site.scripts[first as string] = () => [{ wait: 2_000 }, ...wire.fail(409)];
-  const response = await site.ask(body, key === undefined ? {} : { key });
+/** Several times what these sites take until an endpoint is late. */
+const LATE_MS = 400;
+
+let asks = 0;
+/**
+ * Whether the second endpoint was asked before the first, which is late and fails, had failed. Failures tell nothing of how late
+ * is late. Several may be under way at once.
+ */
+async function isAskedBeside(
+  body: object,
+  [first, second] = ['a', 'b'],
+  { key, late_ms = LATE_MS }: { key?: string; late_ms?: number } = {},
+): Promise<boolean> {
+  const word = `${first} is late, ask ${++asks} ends`;
+  for (const name of ['a', 'b', 'c', 'd']) {
+    site.scripts[name] = (exchange) =>
+      exchange.body.includes(`${name} is late`) ? [{ wait: late_ms }, ...wire.fail(409)] : answers(name)();
+  }
+  const messages = [{ role: 'user', content: word }];
+  const response = await site.ask({ messages, ...body }, key === undefined ? {} : { key });
   await response.text();
-  const [late, other] = [first, second].map((name) => site.exchanges(name as string).at(-1)!);
-  return other!.received_at < late!.received_at + 1_900;
+  const [late, other] = [first, second].map((name) =>
+    site.exchanges(name as string).find((exchange) => exchange.body.includes(word)),
+  );
+  return other!.received_at < late!.received_at + late_ms - 20;
 }
 
 test('an endpoint that is late and fails is not waited for', async () => {
-  expect(await isAskedBeside({ stream: true, ...wanted })).toBe(true);
+  expect(await isAskedBeside({ stream: true, ...wanted }, ['a', 'b'], { late_ms: 2_000 })).toBe(true);
 });
 
 test('nobody else is asked beside where the limit does not pay for both', async () => {
   const asked = { stream: true, ...wanted };
-  expect(await isAskedBeside(asked, ['a', 'b'], await site.key(0.4))).toBe(true);
-  expect(await isAskedBeside(asked, ['a', 'b'], await site.key(0.25))).toBe(false);
+  expect(await isAskedBeside(asked, ['a', 'b'], { key: await site.key(0.4), late_ms: 2_000 })).toBe(true);
+  expect(await isAskedBeside(asked, ['a', 'b'], { key: await site.key(0.25) })).toBe(false);
 });
 
-test.each<[string, object, [string, string]?]>([
-  ['nobody wants it', {}],
-  ['the client does not want it', { provider: { hedge: false } }],
-  ['fallbacks are not allowed', { provider: { hedge: true, allow_fallbacks: false, order: ['a', 'b'] } }],
-  ['closing does not end the bill of the other', { provider: { hedge: true, order: ['a', 'd'] } }, ['a', 'd']],
-  ['closing does not end the bill of the first', { provider: { hedge: true, order: ['d', 'a'] } }, ['d', 'a']],
-  ['it is not streamed: both would be billed whole', { stream: false, ...wanted }],
-])('nobody else is asked beside where %s', async (_what, body, names) => {
-  const { provider, ...rest } = body as { provider?: { order?: string[] } };
-  const only = provider?.order ? { only: provider.order } : {};
-  expect(await isAskedBeside({ stream: true, ...rest, provider: { ...provider, ...only } }, names)).toBe(false);
+describe('nobody else is asked beside where', () => {
+  const cases: [string, object, [string, string]?][] = [
+    ['nobody wants it', {}],
+    ['the client does not want it', { provider: { hedge: false } }],
+    ['fallbacks are not allowed', { provider: { hedge: true, allow_fallbacks: false, order: ['a', 'b'] } }],
+    ['closing does not end the bill of the other', { provider: { hedge: true, order: ['a', 'd'] } }, ['a', 'd']],
+    ['closing does not end the bill of the first', { provider: { hedge: true, order: ['d', 'a'] } }, ['d', 'a']],
+    ['it is not streamed: both would be billed whole', { stream: false, ...wanted }],
+  ];
+  let found: boolean[];
+  beforeAll(async () => {
+    found = await Promise.all(
+      cases.map(([, body, names]) => {
+        const { provider, ...rest } = body as { provider?: { order?: string[] } };
+        const only = provider?.order ? { only: provider.order } : {};
+        return isAskedBeside({ stream: true, ...rest, provider: { ...provider, ...only } }, names);
+      }),
+    );
+  });
+
+  test.each(cases.map(([title], at) => [title, at] as const))('%s', (_title, at) => {
+    expect(found[at]).toBe(false);
+  });
 });
 
 test('of many late calls no more than a share is asked of others', async () => {
   for (const name of ['b', 'c', 'd']) thrifty.scripts[name] = answers(name);
-  thrifty.scripts['a'] = () => [{ wait: 1_000 }, ...wire.fail(409)];
-  const begun = performance.now();
+  const failing = Promise.withResolvers<void>();
+  thrifty.scripts['a'] = () => [{ until: failing.promise }, ...wire.fail(409)];
+  const before = thrifty.sent('b').length;
+  const failedAfter = sleep(LATE_MS).then(() => {
+    const hedged = thrifty.sent('b').length - before;
+    failing.resolve();
+    return hedged;
+  });
   const asked = await Promise.all(Array.from({ length: 20 }, () => thrifty.stream({})));
   expect(asked.every(({ text }) => text === 'From b')).toBe(true);
-  const hedged = thrifty.exchanges('b').filter(({ received_at }) => received_at > begun && received_at < begun + 900);
-  expect(hedged.length).toBeGreaterThanOrEqual(1);
-  expect(hedged.length).toBeLessThanOrEqual(3);
+  const hedged = await failedAfter;
+  expect(hedged).toBeGreaterThanOrEqual(1);
+  expect(hedged).toBeLessThanOrEqual(3);
   await thrifty.expectSound();
 });

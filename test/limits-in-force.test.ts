@@ -1,13 +1,10 @@
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterEach, expect, test } from 'vitest';
 import { openDatabase } from '../src/storage/database.ts';
 import { verifyLedger } from '../src/storage/verify-ledger.ts';
+import { runProgram } from './command-line.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { describeStores } from './store-variants.ts';
 
-const MAIN = join(import.meta.dirname, '..', 'src', 'main.ts');
 const cleanups: (() => Promise<void>)[] = [];
 interface Told {
   status: number;
@@ -47,15 +44,8 @@ describeStores('a limit is in force on every node once its change is answered', 
     const refused = (label: string) => Array(2).fill({ status: 402, message: expect.stringContaining(label) });
     /** A node gives back what it has set aside of a limit that was lowered; until it has, it may spend that. */
     const lowered = (label: string) => expect.poll(both, { timeout: 10_000 }).toMatchObject(refused(label));
-    const run = async (...args: string[]) => {
-      const env = { ...process.env, ...environment, GATEWAY_DATA_DIR: one.data_dir };
-      try {
-        const done = await promisify(execFile)(process.execPath, [MAIN, ...args], { env, cwd: one.data_dir });
-        return { code: 0, ...done };
-      } catch (error) {
-        return error as { code: number; stdout: string; stderr: string };
-      }
-    };
+    const run = (...args: string[]) =>
+      runProgram(args, { env: { ...environment, GATEWAY_DATA_DIR: one.data_dir }, cwd: one.data_dir });
     const verified = async () => {
       const database = await openDatabase({ data_dir: one.data_dir, database_url: url });
       try {

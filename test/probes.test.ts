@@ -5,9 +5,12 @@ import { limits } from '../src/limits.ts';
 import type { PublicEndpoint } from '../src/schemas/endpoint.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { verifyLedger } from '../src/storage/verify-ledger.ts';
+import { withLimits } from './changed-limits.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { describeStores } from './store-variants.ts';
 import { responseHead, type Step, startWireServer } from './wire-server.ts';
+
+withLimits({ probes_look_ms: 30, probe_wait_ms: 100 });
 
 const event = (data: object) =>
   `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'x', ...data })}\n\n`;
@@ -68,20 +71,31 @@ async function probeKey(gateway: TestGateway): Promise<KeySeen | undefined> {
   return (await manage<KeySeen[]>(gateway, 'GET', '/keys')).find(({ name }) => name === 'Health probes');
 }
 
-/** Until nothing more has come for a while. */
-async function settled(count: () => number): Promise<number> {
+/** In which endpoints are looked for several times. */
+const looks = () => sleep(5 * limits.probes_look_ms);
+
+/** Until so many have come, and then no more. */
+async function settled(count: () => number, least: number): Promise<number> {
+  await expect.poll(count, { interval: 10 }).toBeGreaterThanOrEqual(least);
   for (let before = -1; before !== count(); ) {
     before = count();
-    await sleep(1_500);
+    await looks();
   }
   return count();
+}
+
+/** What the key of probes has used, once all that were sent are accounted for. */
+async function spentOn(gateway: TestGateway, probes: number): Promise<number> {
+  const used = async () => (await probeKey(gateway))?.usage;
+  await expect.poll(used, { interval: 20 }).toBeCloseTo(probes * PROBE_USD, 9);
+  return (await used()) ?? 0;
 }
 
 test('no endpoint is probed where nobody configured it', async () => {
   const { upstream, yaml } = await startSite(undefined);
   const gateway = await startGateway({ yaml });
   try {
-    expect(await settled(() => upstream.exchanges.length)).toBe(0);
+    expect(await settled(() => upstream.exchanges.length, 0)).toBe(0);
     expect(await probeKey(gateway)).toBeUndefined();
   } finally {
     await gateway.stop();
@@ -93,7 +107,7 @@ test('each is asked for one token; that counts as traffic, and stands in the rec
   const { upstream, yaml } = await startSite({ usd_per_day: 10 });
   const gateway = await startGateway({ yaml });
   try {
-    expect(await settled(() => upstream.exchanges.length)).toBe(5);
+    expect(await settled(() => upstream.exchanges.length, 5)).toBe(5);
     for (const { body } of upstream.exchanges) {
       expect(JSON.parse(body)).toMatchObject({
         stream: true,
@@ -114,7 +128,7 @@ test('each is asked for one token; that counts as traffic, and stands in the rec
     });
     const key = await probeKey(gateway);
     expect(key).toMatchObject({ limit: 10, limit_reset: 'daily', disabled: false });
-    expect(key?.usage).toBeCloseTo(5 * PROBE_USD, 9);
+    await spentOn(gateway, 5);
   } finally {
     await gateway.stop();
     await upstream.stop();
@@ -125,7 +139,7 @@ test('of the models that are listed, where any are', async () => {
   const { upstream, yaml } = await startSite({ usd_per_day: 10, models: ['acme/m0', 'acme/m1'] });
   const gateway = await startGateway({ yaml });
   try {
-    expect(await settled(() => upstream.exchanges.length)).toBe(2);
+    expect(await settled(() => upstream.exchanges.length, 2)).toBe(2);
   } finally {
     await gateway.stop();
     await upstream.stop();
@@ -140,25 +154,22 @@ test('the budget is never passed, and its key can be disabled', async () => {
   const clock = { now_ms: () => Date.now() + ahead_ms, monotonic_ms: () => performance.now() + ahead_ms };
   const gateway = await startGateway({ yaml, clock });
   try {
-    const first = await settled(() => upstream.exchanges.length);
+    const rests = () => gateway.log_lines.filter((line) => line.includes('budget of probes'));
+    await expect.poll(rests, { interval: 10 }).toHaveLength(1);
+    const first = upstream.exchanges.length;
     expect(first).toBeGreaterThan(0);
-    const spent = (await probeKey(gateway))?.usage ?? 0;
-    expect(spent).toBeCloseTo(first * PROBE_USD, 9);
-    expect(spent).toBeLessThanOrEqual(budget);
-    await sleep(6_000);
+    expect(await spentOn(gateway, first)).toBeLessThanOrEqual(budget);
+    await looks();
     expect(upstream.exchanges).toHaveLength(first);
-    expect(gateway.log_lines.filter((line) => line.includes('budget of probes'))).toHaveLength(1);
+    expect(rests()).toHaveLength(1);
 
     const key = await probeKey(gateway);
     await manage(gateway, 'PATCH', `/keys/${key?.hash}`, { disabled: true });
     ahead_ms += 86_400_000;
-    await sleep(6_000);
+    await looks();
     expect(upstream.exchanges).toHaveLength(first);
     await manage(gateway, 'PATCH', `/keys/${key?.hash}`, { disabled: false });
-    const second = await settled(() =>
-      upstream.exchanges.length === first ? Math.random() : upstream.exchanges.length,
-    );
-    expect(second).toBe(2 * first);
+    expect(await settled(() => upstream.exchanges.length, 2 * first)).toBe(2 * first);
   } finally {
     await gateway.stop();
     await upstream.stop();
@@ -175,7 +186,7 @@ test('none is of an endpoint that had calls before a restart', async () => {
   const probing = JSON.stringify({ ...(JSON.parse(yaml) as object), probes: { usd_per_day: 10 } });
   const gateway = await startGateway({ yaml: probing, data_dir: before.data_dir });
   try {
-    expect(await settled(() => upstream.exchanges.length)).toBe(5);
+    expect(await settled(() => upstream.exchanges.length, 5)).toBe(5);
     const models = upstream.exchanges.map(({ body }) => (JSON.parse(body) as { model: string }).model);
     expect(models.toSorted()).toEqual(['m0', 'm1', 'm2', 'm3', 'm4']);
   } finally {
@@ -192,7 +203,7 @@ test('one that gets no answer holds up no other', async () => {
     await upstream.exchange(4);
     expect(new Set(upstream.exchanges.map(({ body }) => (JSON.parse(body) as { model: string }).model)).size).toBe(5);
     // Nor is it asked again meanwhile.
-    await sleep(limits.probes_look_ms + 1_000);
+    await looks();
     expect(upstream.exchanges).toHaveLength(5);
   } finally {
     await gateway.stop();
@@ -238,13 +249,12 @@ describeStores('probes of two nodes', ({ freshUrl }) => {
       const shared = url === undefined ? { data_dir: one.data_dir } : {};
       const other = await startGateway({ yaml, environment, ...shared });
       try {
-        const count = await settled(() => upstream.exchanges.length);
+        const count = await settled(() => upstream.exchanges.length, expected ?? 1);
         expect(count).toBeGreaterThan(0);
         if (expected !== undefined) expect(count).toBe(expected);
         const models = upstream.exchanges.map(({ body }) => (JSON.parse(body) as { model: string }).model);
         expect(new Set(models).size).toBe(count);
-        const spent = (await probeKey(one))?.usage ?? 0;
-        expect(spent).toBeCloseTo(count * PROBE_USD, 9);
+        const spent = await spentOn(one, count);
         expect(spent).toBeLessThanOrEqual(budget);
         expect(await probeKey(other)).toMatchObject({ usage: spent });
       } finally {
