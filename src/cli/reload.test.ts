@@ -2,10 +2,11 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startGateway, type TestGateway } from '../../test/harness.ts';
 import { responseHead, startWireServer } from '../../test/wire-server.ts';
 import { type FoundFile, findConfigFile, loadConfig } from '../config.ts';
+import { limits } from '../limits.ts';
 import { createLog } from '../telemetry/log.ts';
 import { followConfig, holdReloadSignal } from './follow-config.ts';
 import { createReloader, type Reloaded, tellReload } from './reload.ts';
@@ -98,7 +99,8 @@ describe('a configuration that is replaced', () => {
 
   test('a model without a date stays as old as it is', async () => {
     const before = (await listed())['acme/fast']?.created ?? 0;
-    await sleep(1_100);
+    // Dates are in seconds: until another one.
+    await sleep((before + 1) * 1_000 - Date.now() + 10);
     replace(acme({ price: 3 }));
     expect((await listed())['acme/fast']?.created).toBe(before);
   });
@@ -209,6 +211,11 @@ describe('a configuration file that is followed', () => {
   let applied: string[];
   let stop: () => void;
 
+  const { config_watch_ms } = limits;
+  const LOOK_MS = 50;
+  const FOUR_LOOKS_MS = 4 * LOOK_MS;
+  beforeAll(() => void Object.assign(limits, { config_watch_ms: LOOK_MS }));
+  afterAll(() => void Object.assign(limits, { config_watch_ms }));
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'follow-test-'));
     path = join(directory, 'gateway.yaml');
@@ -273,7 +280,7 @@ describe('a configuration file that is followed', () => {
   test('is read again at SIGHUP, also where it is not watched', async () => {
     follow(false);
     writeFileSync(path, other);
-    await sleep(1_500);
+    await sleep(FOUR_LOOKS_MS);
     expect(applied).toEqual([]);
     process.kill(process.pid, 'SIGHUP');
     await seen(['acme/other']);
@@ -320,20 +327,20 @@ describe('a configuration file that is followed', () => {
       log: createLog('info', { write: (line) => void lines.push(line) }),
       apply: ({ models }) => void applied.push(String(models.length)),
     });
-    writeFileSync(path, large(500));
+    writeFileSync(path, large(50));
     const first = reload('file');
-    for (let count = 501; count <= 600; count += 1) {
+    for (let count = 51; count <= 150; count += 1) {
       writeFileSync(path, large(count));
       void reload('file');
     }
     await first;
-    expect([applied, lines]).toEqual([['500', '600'], []]);
+    expect([applied, lines]).toEqual([['50', '150'], []]);
   });
 
   test('is read when it is there for the first time', async () => {
     rmSync(path);
     follow(true, null);
-    await sleep(1_500);
+    await sleep(FOUR_LOOKS_MS);
     expect([applied, lines]).toEqual([[], []]);
     writeFileSync(path, other);
     await seen(['acme/other']);
@@ -341,7 +348,7 @@ describe('a configuration file that is followed', () => {
 
   test('changes nothing when it is gone', async () => {
     follow();
-    await sleep(1_500);
+    await sleep(FOUR_LOOKS_MS);
     rmSync(path);
     await vi.waitFor(() => expect(lines.join('')).toContain('cannot be read (ENOENT)'), { timeout: 10_000 });
     process.kill(process.pid, 'SIGHUP');

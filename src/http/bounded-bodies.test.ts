@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { createConnection, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import { claimOf } from './bounded-bodies.ts';
 import { createMemory, type Memory, structureBytes } from './memory.ts';
@@ -10,6 +10,9 @@ import type { Principal } from './principal.ts';
 import { createServer, type Server } from './server.ts';
 
 const MIB = 1024 * 1024;
+const { memory_wait_ms_max } = limits;
+/** How long a request waits for memory here: long enough for what is sent meanwhile. */
+const WAIT_MS = 500;
 
 const ONE = { kind: 'key', key_hash: 'one' } as Principal;
 
@@ -21,6 +24,8 @@ let url: string;
 /** Where the handler waits; what it saw. */
 let gate: PromiseWithResolvers<void>;
 let handled: number;
+beforeAll(() => void Object.assign(limits, { memory_wait_ms_max: WAIT_MS }));
+afterAll(() => void Object.assign(limits, { memory_wait_ms_max }));
 beforeEach(async () => {
   memory = createMemory(16 * MIB);
   gate = Promise.withResolvers();

@@ -5,6 +5,7 @@ import { sql } from 'kysely';
 import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { describeStores } from '../../test/store-variants.ts';
+import { limits } from '../limits.ts';
 import { DATABASE_FILE, openDatabase } from './database.ts';
 import { MIGRATION_LOCK } from './migrations.ts';
 
@@ -169,9 +170,11 @@ test('several processes may open a fresh file together and write to it', async (
   await Promise.all(all.map((database) => database.close()));
 });
 
-test('a file that is no database fails the start in words', async () => {
+test('a file that is no database fails the start in words, and at once', async () => {
   writeFileSync(join(data_dir, DATABASE_FILE), 'not a database, and long enough to be looked at '.repeat(30));
+  const began = performance.now();
   await expect(openDatabase({ data_dir })).rejects.toThrow(/not a database/);
+  expect(performance.now() - began).toBeLessThan(limits.database_busy_ms_max);
 });
 
 test('a closed database answers with an error', async () => {

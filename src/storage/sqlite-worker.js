@@ -26,7 +26,9 @@ function enterWal(database) {
     try {
       return String(database.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']);
     } catch (error) {
-      if (Date.now() > deadline) throw error;
+      // SQLITE_CORRUPT 11 and SQLITE_NOTADB 26 (sqlite.org/rescode.html): waiting repairs no file.
+      const code = /** @type {{ errcode?: number }} */ ((error).errcode ?? 0) & 0xff;
+      if (code === 11 || code === 26 || Date.now() > deadline) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
     }
   }

@@ -61,6 +61,9 @@ export async function startWorkCounter(): Promise<WorkCounter> {
     async stop() {
       await session.post('Profiler.stopPreciseCoverage');
       session.disconnect();
+      // The files that the same process runs next are not to run unoptimized.
+      setFlagsFromString('--opt');
+      setFlagsFromString('--maglev');
     },
   };
 }
