@@ -56,7 +56,7 @@ test('a store whose thread dies: running streams finish, the process ends as fai
   checkChatStream(text);
   expect(await gateway.ended).toBe(1);
   const fatal = gateway.log().filter(({ level }) => level === 'fatal');
-  expect(fatal).toMatchObject([{ msg: expect.stringContaining('store is gone; draining') }]);
+  expect(fatal).toMatchObject([{ msg: expect.stringContaining('store is lost; draining') }]);
   const next = await serve({ data_dir: gateway.data_dir });
   const id = answer.headers.get('x-generation-id') ?? '';
   const found = await next.call('GET', `/generation?id=${id}`, { key });
