@@ -27,7 +27,8 @@ function enterWal(database) {
       return String(database.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']);
     } catch (error) {
       // SQLITE_CORRUPT 11 and SQLITE_NOTADB 26 (sqlite.org/rescode.html): waiting repairs no file.
-      const code = /** @type {{ errcode?: number }} */ ((error).errcode ?? 0) & 0xff;
+      const { errcode = 0 } = /** @type {{ errcode?: number }} */ (error);
+      const code = errcode & 0xff;
       if (code === 11 || code === 26 || Date.now() > deadline) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
     }
