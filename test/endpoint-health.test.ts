@@ -1,10 +1,13 @@
 /** What a running gateway tells of its endpoints: from real traffic, over restarts, and from node to node. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { PublicEndpoint } from '../src/schemas/endpoint.ts';
+import { withLimits } from './changed-limits.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { describeStores } from './store-variants.ts';
 import { responseHead, startWireServer } from './wire-server.ts';
+
+withLimits({ statistics_exchange_ms: 200, performance_fresh_ms: 200 });
 
 /** The endpoint that is listed first; the same models are served by another. */
 const FIRST = { order: ['sandbox'] };
@@ -30,10 +33,10 @@ async function times(count: number, work: () => Promise<unknown>): Promise<void>
 }
 
 async function eventually<T>(read: () => Promise<T>, wanted: (value: T) => boolean): Promise<T> {
-  for (let tries = 0; tries < 150; tries += 1) {
+  for (let tries = 0; tries < 300; tries += 1) {
     const value = await read();
     if (wanted(value)) return value;
-    await sleep(100);
+    await sleep(50);
   }
   throw new Error('it did not come');
 }
@@ -144,19 +147,39 @@ test('rate limits, refusals and clients that leave are neither successes nor err
   }
 });
 
-test.each(['sandbox/fail-mid-stream', 'sandbox/fail-late', 'sandbox/fail-500-html'])(
-  'an answer that breaks off is an error: %s',
-  async (model) => {
-    const gateway = await startGateway();
-    try {
+describe('through one gateway, each with a model of its own', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await startGateway();
+  });
+  afterAll(() => gateway.stop());
+
+  test.each(['sandbox/fail-mid-stream', 'sandbox/fail-late', 'sandbox/fail-500-html'])(
+    'an answer that breaks off is an error: %s',
+    async (model) => {
       await times(10, () => ask(gateway, model, { stream: true }));
       const shown = await listed(gateway, model);
       expect(shown).toMatchObject({ status: '-5', uptime_last_5m: 0, throughput_last_30m: null });
-    } finally {
-      await gateway.stop();
-    }
-  },
-);
+    },
+  );
+
+  test('routing learns how well tools are called', async () => {
+    const parameters = { type: 'object', properties: { city: { type: 'string' } } };
+    const tools = [{ type: 'function', function: { name: 'weather', parameters } }];
+    await times(5, () => ask(gateway, 'sandbox/tools', { tools, stream: true }));
+    await times(5, () => ask(gateway, 'sandbox/tools', { tools }));
+    await vi.waitFor(
+      async () => {
+        const response = await gateway.call('POST', '/route/explain', {
+          model: 'sandbox/tools',
+          messages: [{ role: 'user', content: 'x' }],
+        });
+        expect(await response.text()).toContain('"tool_success":1');
+      },
+      { timeout: 5_000, interval: 200 },
+    );
+  });
+});
 
 test('an answer whose end says that it failed is an error, though words came', async () => {
   const event = (choice: object) => `data: ${JSON.stringify({ id: 'u', choices: [{ index: 0, ...choice }] })}\n\n`;
@@ -179,27 +202,5 @@ test('an answer whose end says that it failed is an error, though words came', a
   } finally {
     await gateway.stop();
     await upstream.stop();
-  }
-});
-
-test('routing learns how well tools are called', async () => {
-  const gateway = await startGateway();
-  try {
-    const parameters = { type: 'object', properties: { city: { type: 'string' } } };
-    const tools = [{ type: 'function', function: { name: 'weather', parameters } }];
-    await times(5, () => ask(gateway, 'sandbox/tools', { tools, stream: true }));
-    await times(5, () => ask(gateway, 'sandbox/tools', { tools }));
-    await vi.waitFor(
-      async () => {
-        const response = await gateway.call('POST', '/route/explain', {
-          model: 'sandbox/tools',
-          messages: [{ role: 'user', content: 'x' }],
-        });
-        expect(await response.text()).toContain('"tool_success":1');
-      },
-      { timeout: 5_000, interval: 200 },
-    );
-  } finally {
-    await gateway.stop();
   }
 });

@@ -229,7 +229,8 @@ describe('beside filters of content', () => {
     async (stream) => {
       await gateway.set({ is_observability_io_logging_enabled: true });
       for (const api of apis) {
-        for (const settings of [{}, { content_filter_reversible: true }, { content_filter_output: true }]) {
+        const all = [{}, { content_filter_reversible: true }, { content_filter_output: true }];
+        for (const settings of api === 'chat' ? all : inTier(all.slice(1, 2), all)) {
           const key = await redactingKey(settings);
           const secret = `${canary()}@example.com`;
           const { path, body } = requests[api](`write to ${secret}`, { stream });

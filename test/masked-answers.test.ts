@@ -157,7 +157,7 @@ afterAll(() => {
   upstream.close();
 });
 
-beforeEach(async () => {
+beforeAll(async () => {
   const { port } = upstream.address() as AddressInfo;
   const pricing = { prompt: 1, completion: 1 };
   const providers = Object.fromEntries(
@@ -185,10 +185,23 @@ beforeEach(async () => {
       },
     }),
   });
+});
+afterAll(() => gateway.stop());
+
+/** The guardrails of the test that runs. */
+let held_ids: string[] = [];
+beforeEach(() => {
   bodies = [];
   hung_up = 0;
 });
-afterEach(() => gateway.stop());
+afterEach(async () => {
+  const authorization = `Bearer ${gateway.management_key}`;
+  for (const id of held_ids) {
+    const gone = await gateway.call('DELETE', `/guardrails/${id}`, undefined, { authorization });
+    expect(gone.ok).toBe(true);
+  }
+  held_ids = [];
+});
 
 async function hold(settings: object): Promise<string> {
   const authorization = `Bearer ${gateway.management_key}`;
@@ -197,6 +210,7 @@ async function hold(settings: object): Promise<string> {
   const key_hashes = [gateway.key_hash];
   const held = await gateway.call('POST', `/guardrails/${data.id}/assignments/keys`, { key_hashes }, { authorization });
   expect(held.ok).toBe(true);
+  held_ids.push(data.id);
   return data.id;
 }
 const cards = (action: 'redact' | 'block', more: object = {}) => ({
