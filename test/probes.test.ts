@@ -72,7 +72,7 @@ async function probeKey(gateway: TestGateway): Promise<KeySeen | undefined> {
 }
 
 /** In which endpoints are looked for several times. */
-const looks = () => sleep(5 * limits.probes_look_ms);
+const looks = () => sleep(12 * limits.probes_look_ms);
 
 /** Until so many have come, and then no more. */
 async function settled(count: () => number, least: number): Promise<number> {
