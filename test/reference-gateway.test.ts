@@ -15,7 +15,11 @@ const why = whySkipped(all, 'reference-gateway');
 const isChat = ({ recording }: NamedRecording) => recording.request?.path.endsWith('/chat/completions');
 const chats = all.filter(isChat);
 const responses = all.filter(({ recording }) => recording.request?.path.endsWith('/responses'));
-const whole = chats.filter(({ recording }) => recording.response.status === 200 && recording.response.json);
+const namesPreset = ({ recording }: NamedRecording) => recording.request?.body?.['preset'] !== undefined;
+const presets = chats.filter(namesPreset);
+const whole = chats.filter(
+  (one) => one.recording.response.status === 200 && one.recording.response.json && !namesPreset(one),
+);
 const streams = chats.filter(({ recording }) => recording.response.text !== undefined);
 const errors = chats.filter(({ recording }) => recording.response.status !== 200);
 
@@ -182,7 +186,15 @@ function choicesOf(chunks: JsonObject[]): JsonObject[] {
 }
 
 test.skipIf(all.length === 0)(`every recording is one of those asked above${why}`, () => {
-  expect(whole.length + streams.length + errors.length + responses.length).toBe(all.length);
+  expect(whole.length + streams.length + errors.length + responses.length + presets.length).toBe(all.length);
+});
+
+// A preset stands for fields that this gateway does not know.
+describe.skipIf(presets.length === 0)('presets', () => {
+  test.each(presets)('$name is refused by the name of the field', async (chat) => {
+    const response = await gateway.call('POST', '/chat/completions', withoutAddresses(chat.recording.request!.body!));
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('preset is not supported')]);
+  });
 });
 
 describe.skipIf(all.length === 0)(`errors${why}`, () => {

@@ -115,9 +115,14 @@ test.each(memoryWires)('%s: twice as many parts take twice as much memory on the
         for (const run of runs) run();
       });
     };
-    const [once, twice] = [await bytes(BYTES_PARTS), await bytes(2 * BYTES_PARTS)];
-    if (twice > BYTES_MIN && twice > BYTES_GROWTH_MAX * once)
-      excesses.push(`${flood.parts}: ${once} bytes, then ${twice}`);
+    const measured: string[] = [];
+    // The heap is this process's: what else it allocates meanwhile may be counted once, and not each time.
+    while (measured.length < 3) {
+      const [once, twice] = [await bytes(BYTES_PARTS), await bytes(2 * BYTES_PARTS)];
+      if (twice <= BYTES_MIN || twice <= BYTES_GROWTH_MAX * once) break;
+      measured.push(`${flood.parts}: ${once} bytes, then ${twice}`);
+    }
+    if (measured.length === 3) excesses.push(...measured);
   }
   expect(excesses).toEqual([]);
 });
