@@ -1,17 +1,30 @@
 import { defineConfig } from 'vitest/config';
 import { filesOf, type Tier } from './test/tier-files.ts';
 
+/** They count the work of V8, whose counters slow down whatever runs in the same process afterwards. */
+const counting = [
+  'test/hostile/linear-answers.test.ts',
+  'test/hostile/tools-in-text.test.ts',
+  'test/hostile/usable-models.test.ts',
+];
+
 const tiers: readonly string[] = ['first', 'second', 'all'];
 
 export default defineConfig(({ mode }) => {
   // `--mode all`, `--mode second`: the scripts `test:all` and `test:second`.
   const tier = (tiers.includes(mode) ? mode : 'first') as Tier;
   process.env['TEST_TIER'] = tier;
+  const { include, exclude } = filesOf(tier);
+  // Files share processes: docs/decisions/0075-tests-in-two-tiers.md.
+  const shared = { include, exclude: [...exclude, ...counting], isolate: false };
+  const counted = counting.filter((file) => tier !== 'second' || include.includes(file));
+  const alone = { include: counted, exclude: [], isolate: true };
   return {
     test: {
-      ...filesOf(tier),
-      // Where everything has run that `isolate` would part: docs/decisions/0075-tests-in-two-tiers.md.
-      isolate: false,
+      projects: [
+        { extends: true, test: { name: 'shared', ...shared } },
+        { extends: true, test: { name: 'alone', ...alone } },
+      ],
       // Node reads the sources as it does in production.
       experimental: { viteModuleRunner: false, nodeLoader: false },
       // Two workers: the tests start real servers and databases, and small machines have two cores.

@@ -61,7 +61,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
         .values({ node_id: lost.id, ...window, amount: 1_500_000_000 })
         .execute();
       const { stdout } = await run('ledger', 'status');
-      expect(stdout).toMatch(/^\S+ {2}seen \d s ago {2}set aside \$0\.00 in 0 windows$/m);
+      expect(stdout).toMatch(/^\S+ {2}seen \d+ s ago {2}set aside \$0\.00 in 0 windows$/m);
       expect(stdout).toMatch(/^lost-node {2}seen 1\d\d s ago {2}set aside \$1\.50 in 1 windows {2}in doubt$/m);
       expect(stdout).toMatch(/\nSet aside: \$1\.50, of it in doubt: \$1\.50\n$/);
       const live = stdout.split(' ', 1)[0] ?? '';
