@@ -161,8 +161,9 @@ export const doctorCommand: Command = {
     const findings: Findings = {
       catalog: catalogFor(config),
       served: catalogFor(config.sandbox ? addSandbox(config, 'http://127.0.0.1:9') : config),
-      data_dir: await stateOf(config),
+      // Before the store is opened, which makes files beside it.
       exposed: exposedFiles(config.data_dir).map(({ path }) => path),
+      data_dir: await stateOf(config),
       ...(values.check ? { checked: await (await import('./check-providers.ts')).checkProviders(config) } : {}),
     };
     if (values.json) printJson(describedForPrograms(config, findings));
