@@ -27,8 +27,8 @@ export default defineConfig(({ mode }) => {
       ],
       // Node reads the sources as it does in production.
       experimental: { viteModuleRunner: false, nodeLoader: false },
-      // Small machines have two cores; a third of the tests' time is waiting for real servers, databases and timers.
-      maxWorkers: 3,
+      // Small machines have two cores; a third of the first tier's time is waiting for real servers, databases and timers.
+      maxWorkers: tier === 'first' ? 3 : 2,
       reporters: ['./test/reporter.ts'],
       silent: 'passed-only',
       // Far beyond what a test takes: how fast something is is measured, and a busy machine fails no test.
