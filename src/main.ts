@@ -19,7 +19,7 @@ const USAGE = `Usage: model-gateway COMMAND [options]
 
 'model-gateway COMMAND --help' lists the options of each.
 Settings come from the environment (README.md) and gateway.yaml (docs/guides/configuration.md).
-A command ends with 0 when it did what it was told, 1 when it could not, and 2 when it was called wrongly.
+Exit codes: 0 for success, 1 for a failure, 2 for wrong arguments.
 `;
 
 // Each command loads only what it needs.
@@ -72,8 +72,8 @@ async function main(words: string[]): Promise<number> {
       process.stderr.write(`${failureText(error)}\n`);
       return 1;
     }
-    const told = `${error.message}\nRun 'model-gateway ${name} --help' for what it takes.\n`;
-    process.stderr.write(error.message === '' ? usage : told);
+    const message = `${error.message}\nRun 'model-gateway ${name} --help' for its options.\n`;
+    process.stderr.write(error.message === '' ? usage : message);
     return 2;
   }
 }

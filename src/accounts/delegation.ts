@@ -43,7 +43,7 @@ export function boundGrant(requested: RequestedGrant, lineage: readonly StoredKe
   return { limit_nano: least, limit_reset: requested.limit_reset, include_byok_in_limit, expires_at };
 }
 
-/** How strictly the budgets of a key and of those it was made with are kept: as strictly as any of them is. */
+/** The budget mode of a key and its parents: strict if one of them is strict. */
 export function lineageBudgetMode(lineage: readonly Pick<StoredKey, 'budget_mode'>[]): BudgetMode | null {
   const modes = lineage.map(({ budget_mode }) => budget_mode);
   if (modes.includes('strict')) return 'strict';

@@ -48,7 +48,7 @@ export interface Lookup {
   default_model: string | undefined;
   routers: RouterRules;
   draw(): number;
-  /** Whether the caller may use a model at all. Absent: any. */
+  /** Whether the caller may use a model at all; undefined if every model is allowed. */
   allows?: ((model: Model) => boolean) | undefined;
   /** The model that the conversation was given before by a router. */
   home(router: string): string | undefined;

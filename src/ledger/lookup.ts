@@ -61,7 +61,10 @@ export async function lookUpAll(
   await Promise.race([Promise.all(Array.from({ length: limits.lookups_at_once_max }, ask)), late.promise]);
   clock.clearTimeout(timer);
   if (found.size > 0) {
-    log.info({ asked: attempts.length, known: found.size }, 'asked providers for the outcomes of interrupted attempts');
+    log.info(
+      { attempts: attempts.length, known: found.size },
+      'asked providers for the outcomes of interrupted attempts',
+    );
   }
   return found;
 }

@@ -93,7 +93,7 @@ test('a provider behind TLS is reached through a tunnel; its credential is not f
     // A connection is free again a turn after its answer has ended.
     await nextTurn();
   }
-  // The tunnel is kept, as any connection.
+  // The tunnel stays open for later requests, like every connection of the pool.
   expect(asked).toEqual([{ target: 'upstream.test:443', authorization }]);
   expect(received).toMatchObject([
     { servername: 'upstream.test', host: 'upstream.test', url: '/v1/chat', headers },

@@ -120,7 +120,7 @@ export const PublicEndpoint = Type.Object(
     service_tier: Type.Union([Type.String(), Type.Null()], {
       description: 'The service tier that this record is of; null: the one that is served unasked.',
     }),
-    supports_diarization: Type.Boolean({ description: 'Always false: speakers are not told apart.' }),
+    supports_diarization: Type.Boolean({ description: 'Always false: speakers are not distinguished.' }),
     supports_voice_cloning: Type.Boolean({ description: 'Always false.' }),
     status: Type.Optional(
       Type.Union([Type.Enum(['0', '-1', '-2', '-3', '-5', '-10']), Type.Integer()], {

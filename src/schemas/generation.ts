@@ -155,12 +155,14 @@ export const Generation = Type.Object(
     routing: nullable(GenerationRouting),
     provider_responses: Type.Array(
       Type.Object({
-        id: Type.Optional(Type.String({ description: 'What the provider calls its answer; absent: it told none.' })),
+        id: Type.Optional(
+          Type.String({ description: 'The id that the provider gave its answer; absent if it gave none.' }),
+        ),
         endpoint_id: Type.String(),
         model_permaslug: Type.String(),
         provider_name: Type.String(),
         status: nullable(Type.Number()),
-        latency: Type.Optional(Type.Number({ description: 'Absent: nothing came.' })),
+        latency: Type.Optional(Type.Number({ description: 'Absent if no answer was received.' })),
         is_byok: Type.Boolean(),
         byok_id: nullable(
           Type.String({ description: 'The credential of the organization that was used (`/byok/{id}`).' }),

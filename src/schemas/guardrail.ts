@@ -166,7 +166,9 @@ const settings = {
   enable_paid_model_training: allowed('training by models that cost something'),
   enable_free_model_publication: allowed('publication by models that cost nothing'),
   allowed_data_regions: Type.Optional(
-    Type.Null({ description: 'null: any. A list is refused, since the gateway knows no regions.' }),
+    Type.Null({
+      description: 'Always null: regions are not restricted. A list is refused, because the gateway knows no regions.',
+    }),
   ),
   content_filter_builtins: Type.Optional(
     nullable(

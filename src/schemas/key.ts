@@ -47,7 +47,7 @@ export const Key = Type.Object(
     ),
     external_user: Nullable(
       Type.String(),
-      'The end user that the key is for, as `external.user` said; null: not told.',
+      'The end user that the key is for, as given in `external.user`; null if it was not given.',
     ),
     last_used_at: Nullable(
       Type.String({ format: 'date-time' }),
