@@ -292,3 +292,14 @@ test('clients of Responses and Messages get calls in their own form', async () =
   expect(message.content.map(({ type }) => type)).toEqual(['text', 'tool_use']);
   expect(message).toMatchObject({ stop_reason: 'tool_use', content: [{}, { input: { city: 'Bern' } }] });
 });
+
+test('several answers with tools are a 400 where tools are text, and go to an endpoint with native tools beside it', async () => {
+  const request = { messages: [{ role: 'user', content: 'Weather in Bern?' }], n: 2 };
+  const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }];
+  const alone = await gateway.call('POST', '/chat/completions', { ...request, tools, model: 'test/text' });
+  const { error } = (await alone.json()) as { error: { message: string; metadata: object } };
+  expect([alone.status, error.message]).toEqual([400, expect.stringMatching(/^n must be 1 for the selected model/)]);
+  expect(error.metadata).toMatchObject({ failed_routing_step: 'Filter by Number of Answers' });
+  const both = await gateway.call('POST', '/chat/completions', { ...request, tools, model: 'test/both' });
+  expect([both.status, ((await both.json()) as { provider: string }).provider]).toEqual([200, 'Able']);
+});
