@@ -126,7 +126,7 @@ describe('providers of the table', () => {
       'AZURE_RESOURCE_NAME is not set',
     );
     expect(() => loadConfig({ AZURE_API_KEY: 'k', AZURE_RESOURCE_NAME: 'https://my-res.openai.azure.com' })).toThrow(
-      'AZURE_RESOURCE_NAME must be a name alone, not a URL or a path',
+      'AZURE_RESOURCE_NAME must be only a name, not a URL or a path',
     );
     const [azure] = loadConfig({ AZURE_API_KEY: 'k', AZURE_RESOURCE_NAME: 'my-res' }).providers;
     expect(azure).toMatchObject({
@@ -250,7 +250,7 @@ describe('gateway.yaml', () => {
     [
       'the slug of another model',
       'models: { openai/gpt-4o: { canonical_slug: openai/o3 }, "openai/o3:free": { canonical_slug: openai/o3, endpoints: [{ provider: openai, upstream_model: o3, pricing: { prompt: 0, completion: 0 } }] } }',
-      ['Model openai/gpt-4o has the canonical_slug of openai/o3: guardrails and links cannot tell the two apart'],
+      ['Model openai/gpt-4o has the canonical_slug of openai/o3: guardrails and links cannot distinguish them'],
     ],
     [
       'a variant that no model has',
@@ -468,7 +468,7 @@ describe('gateway.yaml', () => {
     [
       'a secret of the wrong type is not repeated',
       'providers: { x: { dialect: openai-chat, base_url: "http://h", api_key: 123456789 } }',
-      'providers.x.api_key must be a key, or a reference to a variable of the environment',
+      'providers.x.api_key must be a key, or a reference to an environment variable',
     ],
   ])('%s is refused with place and expectation', (_, yaml, message) => {
     const text = refusal(yaml);

@@ -368,7 +368,7 @@ function longSecret(environment: Environment, name: 'GATEWAY_MANAGEMENT_KEY' | '
   if (value !== undefined && /\s/.test(value)) throw new ConfigError(`${name} must not contain white space`);
   // No client could send it: bytes beyond ASCII in a header are read as something else than what was meant.
   if (name === 'GATEWAY_MANAGEMENT_KEY' && value !== undefined && !/^[\x21-\x7e]+$/.test(value)) {
-    throw new ConfigError(`${name} must be plain ASCII, as a header takes it`);
+    throw new ConfigError(`${name} must be plain ASCII, because it is sent in a header`);
   }
   return value;
 }
@@ -385,7 +385,7 @@ function databaseUrl(environment: Environment, name: 'DATABASE_URL' | 'DATABASE_
 function listenUrl(environment: Environment): string | undefined {
   const value = databaseUrl(environment, 'DATABASE_LISTEN_URL');
   if (value !== undefined && variable(environment, 'DATABASE_URL') === undefined) {
-    throw new ConfigError('DATABASE_LISTEN_URL is set and DATABASE_URL is not: set both, or neither');
+    throw new ConfigError('DATABASE_LISTEN_URL is set but DATABASE_URL is not: set both, or neither');
   }
   return value;
 }
@@ -427,7 +427,7 @@ function secretWarnings(environment: Environment): string[] {
   return alone
     ? []
     : [
-        'DATABASE_URL is set and GATEWAY_SECRET is not: provider credentials stored through this node can be read by it alone, and its pages work on it alone',
+        'DATABASE_URL is set but GATEWAY_SECRET is not: other nodes cannot read the provider credentials that this node stores, and its pages work on this node only. Set the same GATEWAY_SECRET on all nodes',
       ];
 }
 

@@ -5,15 +5,15 @@ const USAGE = `Usage: model-gateway COMMAND [options]
 
   serve      run the gateway (the default command)
   doctor     print what is configured and what will not work, without secrets
-  explain    say where a request to a running gateway would go, and why
+  explain    show where a running gateway would send a request, and why
   users      members of the organization: add, set, remove, list
   keys       API keys and management keys: create, list, disable, revoke
-  credits    what the organization may spend in all: grant, revoke, show
-  ledger     budgets and what was spent: verify, status, release, resolve
-  health     ask a running gateway of this machine whether it is ready
+  credits    how much the organization may spend in all: grant, revoke, show
+  ledger     limits and spending: verify, status, release, resolve
+  health     check whether a running gateway is ready
   backup     copy the embedded store of a running gateway
   catalog    rebuild the bundled model facts: refresh
-  sandbox    run the simulated provider alone
+  sandbox    run the simulated provider as a server of its own
 
   --version  print the version
 
@@ -97,11 +97,11 @@ function failureText(error: unknown): string {
     case 'EPERM':
     case 'EROFS':
       return path === undefined
-        ? `The address may not be listened on (${error.message}). Set GATEWAY_PORT to a port above 1023.`
-        : `${path} may not be written by this user (${code}). Set GATEWAY_DATA_DIR to a folder that may.`;
+        ? `This user may not listen on the address (${error.message}). Set GATEWAY_PORT to a port above 1023.`
+        : `This user may not write ${path} (${code}). Set GATEWAY_DATA_DIR to a folder that this user may write.`;
     case 'ENOTDIR':
     case 'EEXIST':
-      return `${path ?? error.message} cannot be a folder (${code}). Set GATEWAY_DATA_DIR to a folder.`;
+      return `${path ?? error.message} cannot be used as a folder (${code}). Set GATEWAY_DATA_DIR to a folder.`;
     default:
       return FAULTS_OF_OURS.some((kind) => error instanceof kind) ? (error.stack ?? error.message) : error.message;
   }

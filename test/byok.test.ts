@@ -364,7 +364,7 @@ describe('what comes after it', () => {
     expect(JSON.stringify(body)).toContain('Filter by Own Credentials');
     const { metadata } = await ask('wire/one');
     expect(metadata.endpoints.excluded).toMatchObject([
-      { byok: { id }, reason: "the workspace's credential is JSON text, which this provider does not take" },
+      { byok: { id }, reason: "the workspace's credential is JSON text, which this provider does not accept" },
       { provider: 'Paid' },
     ]);
   });

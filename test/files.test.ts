@@ -479,7 +479,7 @@ describe('the engine that reads pictures', () => {
     const { status, body } = await chat(picture);
     ocr.status = 200;
     expect(status).toBe(502);
-    expect(body.error.message).toBe('The engine that reads pictures of pages failed: it answered with status 500');
+    expect(body.error.message).toBe('The OCR engine failed: it answered with status 500');
   });
 });
 

@@ -119,7 +119,7 @@ test('a stream is what the model says, which is told', async () => {
   const body = { model, plugins, messages, response_format: chat_format, stream: true };
   const text = await (await gateway.call('POST', '/chat/completions', body, METADATA)).text();
   expect(text).toContain('Here you are');
-  expect(text).toContain('"reason":"streams are left as they come"');
+  expect(text).toContain('"reason":"streams are not repaired"');
 });
 
 test('an option that there is not is refused', async () => {

@@ -284,7 +284,7 @@ describe('what a provider refuses beside its search', () => {
     const tools = [{ type: 'gateway:web_search' }, ...functions];
     const refused = await call({ model: 'google/gemini-2.5-flash', ...only, tools });
     expect(refused.status).toBe(400);
-    expect(refused.body.error.message).toContain('it does not search beside functions');
+    expect(refused.body.error.message).toContain('it does not search in a request with functions');
     expect(sent).toHaveLength(0);
     expect((await call({ model: 'google/gemini-3-flash-preview', ...only, tools })).status).toBe(200);
     expect(sent[0]!.body.tools).toMatchObject([{ functionDeclarations: [{ name: 'f' }] }, { googleSearch: {} }]);

@@ -20,7 +20,7 @@ const ALLOWED: readonly Allowed[] = [
   },
   {
     place: /^\.n removed$/,
-    reason: 'there is one answer a request, so n is 1',
+    reason: 'the endpoint returns one answer per request, so n is 1',
     holds: (before) => before === 1,
   },
   {

@@ -530,7 +530,7 @@ describe('the tools of the gateway', () => {
       expect(status).toBe(200);
       expect(body.usage.cost).toBeCloseTo(40e-6, 9);
       const [{ content }] = sent[1]!.messages.filter(({ role }) => role === 'tool') as [Message];
-      expect(content).toContain('The web search failed at exa: it is asked too often at the moment');
+      expect(content).toContain('The web search failed at exa: it limits the rate of requests at the moment');
     } finally {
       ARGUMENTS['web_search'] = { query: 'length of the Isen' };
     }

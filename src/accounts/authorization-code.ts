@@ -98,7 +98,7 @@ export function parseCallback(text: string): Callback {
     throw wrong('must name a host of letters, digits, dots and hyphens');
   }
   const answered = ANSWERED.find((name) => url.searchParams.has(name));
-  if (answered !== undefined) throw wrong(`must not have ${answered} in its query: the answer has`);
+  if (answered !== undefined) throw wrong(`must not have ${answered} in its query, because the gateway adds it`);
   return { href: url.href, origin: url.origin, host: url.host };
 }
 
@@ -121,7 +121,7 @@ export function parseChallenge(given: {
   }
   if (code_challenge === undefined) {
     if (given.code_challenge_method === undefined) return { code_challenge: null, code_challenge_method: null };
-    throw new GatewayError(400, 'code_challenge_method is given without a code_challenge');
+    throw new GatewayError(400, 'code_challenge_method requires a code_challenge');
   }
   if (code_challenge_method === 'S256' && !S256_CHALLENGE.test(code_challenge)) {
     throw invalidField('code_challenge', 'must be the base64url of a SHA-256, without padding: 43 characters (S256)');

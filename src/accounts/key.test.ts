@@ -162,8 +162,8 @@ test.each([
   ['2027-01-31T25:00:00Z', 'must be an ISO 8601', 'an hour that the day lacks'],
   ['tomorrow', 'must be an ISO 8601', 'words'],
   ['', 'must be an ISO 8601', 'nothing'],
-  ['2026-11-21T10:00:00Z', 'must lie in the future', 'now'],
-  ['2026-11-20T10:00:00Z', 'must lie in the future', 'the past'],
+  ['2026-11-21T10:00:00Z', 'must be in the future', 'now'],
+  ['2026-11-20T10:00:00Z', 'must be in the future', 'the past'],
 ])('expires_at %s is refused: %s (%s)', (text, message) => {
   expect(() => parseExpiry(text, NOW)).toThrow(GatewayError);
   expect(() => parseExpiry(text, NOW)).toThrow(message);
@@ -179,8 +179,8 @@ test('a key opens the door until it expires, unless it is disabled', () => {
 test('an expiry that is refused is named beside the sentence too', () => {
   expect(() => parseExpiry('2020-01-01T00:00:00Z', Date.UTC(2026, 0, 1))).toThrow(
     expect.objectContaining({
-      message: 'expires_at must lie in the future',
-      metadata: { violations: [{ path: 'expires_at', rule: 'must lie in the future' }] },
+      message: 'expires_at must be in the future',
+      metadata: { violations: [{ path: 'expires_at', rule: 'must be in the future' }] },
     }),
   );
 });

@@ -232,6 +232,6 @@ export function parseExpiry(text: string, now: number): string {
   if (offset !== 'Z' && offset !== 'z' && offset !== '+00:00') {
     throw invalidField('expires_at', `must be in UTC (Z or +00:00), not ${offset}`);
   }
-  if (moment <= now) throw invalidField('expires_at', 'must lie in the future');
+  if (moment <= now) throw invalidField('expires_at', 'must be in the future');
   return new Date(moment).toISOString();
 }

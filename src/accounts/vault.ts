@@ -26,7 +26,7 @@ export function createVault(secret: string): Vault {
     },
     open(sealed, place) {
       const [format, sealed_by, body = ''] = sealed.split('.');
-      if (format !== FORMAT) throw new Error('A stored credential has a format that this version does not know');
+      if (format !== FORMAT) throw new Error('A stored credential has a format that this version cannot read');
       if (sealed_by !== key_id) throw new Error('A stored credential was encrypted with another GATEWAY_SECRET');
       const bytes = Buffer.from(body, 'base64url');
       try {

@@ -97,10 +97,7 @@ export function createBlockOrder(
     block.waiting_chars += chars;
     held_chars += chars;
     if (held_chars > limits.waiting_blocks_chars_max) {
-      throw new GatewayError(
-        502,
-        'The provider told so many parts of its answer at once that they cannot be put in order',
-      );
+      throw new GatewayError(502, 'The provider sent too many parts of its answer at once to put them in order');
     }
   }
 

@@ -81,7 +81,7 @@ function refusePreset(body: unknown): void {
   if (typeof body !== 'object' || body === null || !('preset' in body) || body.preset == null) return;
   throw invalidField(
     'preset',
-    'is not supported: there are no presets; send the fields of the preset with the request',
+    'is not supported: this gateway has no presets; send the fields of the preset with the request',
   );
 }
 

@@ -94,7 +94,7 @@ function checkOptions(body: unknown, prefix: string): void {
   if (!isRecord(body)) return;
   for (const name of OF_SERVERS) {
     if (body[name] === undefined || body[name] === null) continue;
-    throw invalidField(`${prefix}${name}`, 'must not be sent: it is for the servers of a provider among themselves');
+    throw invalidField(`${prefix}${name}`, 'must not be sent: it is only for the servers of a provider');
   }
   if (prefix !== '' || !isRecord(body['provider'])) return;
   const { options } = body['provider'];

@@ -30,7 +30,7 @@ function opened(
     return unusable("the workspace's credential cannot be read by this gateway");
   }
   if (secret.startsWith('{') && !takesJson(provider))
-    return unusable("the workspace's credential is JSON text, which this provider does not take");
+    return unusable("the workspace's credential is JSON text, which this provider does not accept");
   return { ...shown, unusable: undefined, secret: () => secret };
 }
 

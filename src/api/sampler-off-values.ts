@@ -21,7 +21,7 @@ const OFF_VALUES = {
 type Sampler = keyof typeof OFF_VALUES;
 const SAMPLERS = Object.keys(OFF_VALUES) as Sampler[];
 
-const HINT = 'to turn it off leave it out, or have the operator set compatibility.sampler_off_values: ignore';
+const HINT = 'to turn it off, leave it out, or ask the operator to set compatibility.sampler_off_values: ignore';
 
 /** Puts null in the place of values that mean "off". Throws a `ValidationError` where they are refused. */
 function takeOff(

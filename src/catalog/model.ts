@@ -39,7 +39,7 @@ export interface Model {
   /** A local server lists it; nothing else is known of it. */
   is_discovered?: true;
   id: string;
-  /** Never changes, also when `id` comes to mean a newer version. */
+  /** Never changes, even if `id` later means a newer version. */
   canonical_slug: string;
   name: string;
   description: string;

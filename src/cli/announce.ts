@@ -43,7 +43,7 @@ function firstRequest({ api_key, file }: FirstKeys, url: string, model: string |
   const key = file === undefined ? api_key : '$GATEWAY_KEY';
   return [
     model === undefined
-      ? 'First request: paste this into a second terminal, with a model of yours in place of MODEL'
+      ? 'First request: paste this into a second terminal, with one of your models instead of MODEL'
       : 'First request: paste this into a second terminal',
     '',
     ...[...(file === undefined ? [] : [`. '${file}'`]), ...curl(url, model ?? 'MODEL', key)].map((line) => `  ${line}`),
@@ -57,13 +57,13 @@ function providerLines({ providers, sandbox }: Shown): string[] {
   const example = `${other} ${startCommand()}`;
   if (sandbox) {
     return [
-      'No provider is configured: the sandbox answers, a simulated provider. What it costs is simulated too.',
-      `To add a provider, stop this (Ctrl-C) and set its key at the start: ${example}`,
+      'No provider is configured: the sandbox, a simulated provider, answers. Its costs are simulated too.',
+      `To add a provider, stop the gateway (Ctrl-C) and start it with the provider's key: ${example}`,
     ];
   }
   return [
     `Providers: ${providers.map(({ slug }) => slug).join(', ') || 'none'}`,
-    `To add one, stop this (Ctrl-C) and set its key at the start: ${example}`,
+    `To add one, stop the gateway (Ctrl-C) and start it with the provider's key: ${example}`,
   ];
 }
 

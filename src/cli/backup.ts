@@ -5,7 +5,7 @@ import { type Command, common, Refusal, readArguments, UsageError } from './comm
 
 const usage = `Usage: model-gateway backup FILE [--config FILE]
 
-Copies the embedded store into FILE, which must not exist, readable for this user alone; also while a gateway runs.
+Copies the embedded store to FILE, which must not exist, also while a gateway runs. Only this user can read the copy.
 The folder of FILE must exist. A PostgreSQL store is backed up with pg_dump.
 `;
 

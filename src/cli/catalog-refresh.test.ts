@@ -80,7 +80,7 @@ test.each([
     '{"openai":{"models":{"x":{"id":5}}}}',
     'does not have the shape of models.dev: a model',
   ],
-  ['no known provider', '{"somebody":{"models":{}}}', 'holds no model of a provider that the gateway knows'],
+  ['no known provider', '{"somebody":{"models":{}}}', 'contains no model of a provider that the gateway knows'],
 ])('%s is refused and changes nothing', async (_, text, message) => {
   const out = join(folder, 'models.json');
   await refreshCatalog({ from: file('a.json', facts('gpt-a')), out });

@@ -13,10 +13,10 @@ const bundled_file = fileURLToPath(new URL('../../catalog/models.json', import.m
 
 const usage = `Usage: model-gateway catalog refresh --from URL|FILE [--slugs URL|FILE] [--out FILE]
 
-Rebuilds the bundled model facts from a file in the shape of https://models.dev/api.json.
-  --slugs  public author/slug ids to use; by default those of the catalog that is there
+Rebuilds the bundled model facts from a file in the format of https://models.dev/api.json.
+  --slugs  public author/slug ids to use; by default those of the present catalog
   --out    the file to write; by default the bundled one, ${bundled_file}
-Names, dates and ids that are known already stay as they are. A gateway that runs takes them over at SIGHUP.
+Known names, dates and ids do not change. A running gateway uses the new facts after SIGHUP.
 `;
 
 export interface CatalogRefresh {
@@ -41,7 +41,7 @@ export async function refreshCatalog({ from, slugs, out, proxies }: CatalogRefre
   const source = object(await read(from, proxies), from) as ModelsDev;
   const known = slugs === undefined ? {} : (object(await read(slugs, proxies), slugs) as PublicSlugs);
   const { catalog, left_out } = bundled(from, () => bundleCatalog(source, known, before));
-  if (catalog.models.length === 0) throw new Error(`${from} holds no model of a provider that the gateway knows`);
+  if (catalog.models.length === 0) throw new Error(`${from} contains no model of a provider that the gateway knows`);
   const draft = `${out}.${process.pid}.new`;
   await writeFile(draft, printBundledCatalog(catalog));
   await rename(draft, out);
@@ -82,7 +82,9 @@ async function previousCatalog(path: string): Promise<BundledCatalog | undefined
     return parseBundledCatalog(await readFile(path, 'utf8'));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new Error(`${path} is there and is not a catalog; it was not changed`, { cause: error });
+    throw new Error(`${path} exists and is not a catalog; it was not changed. Set --out to another file`, {
+      cause: error,
+    });
   }
 }
 
@@ -95,7 +97,7 @@ function object(text: string, from: string): object {
     throw new Error(`${from} is not JSON`, { cause });
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new Error(`${from} does not have the shape of models.dev: expected an object of providers`);
+    throw new Error(`${from} does not have the format of models.dev: expected an object of providers`);
   }
   return value;
 }
@@ -105,7 +107,7 @@ function bundled<T>(from: string, bundle: () => T): T {
   try {
     return bundle();
   } catch (cause) {
-    throw new Error(`${from} does not have the shape of models.dev: a model's field is of another kind`, { cause });
+    throw new Error(`${from} does not have the format of models.dev: a field of a model has another type`, { cause });
   }
 }
 

@@ -74,7 +74,7 @@ async function check(provider: string, catalog: Catalog, ask: Ask): Promise<Chec
     const model = cheapModel(catalog, kind, provider);
     if (model !== undefined) return ask(provider, model.id, kind);
   }
-  return { provider, skipped: 'the catalog has no model of it for texts or embeddings, of a known price' };
+  return { provider, skipped: 'the catalog has no chat or embedding model of this provider with a known price' };
 }
 
 type Ask = (provider: string, model: string, kind: 'text' | 'embeddings') => Promise<CheckedProvider>;

@@ -12,7 +12,7 @@ const USAGE = `Usage: model-gateway credits grant USD --reason TEXT [--config FI
        model-gateway credits revoke USD --reason TEXT [--config FILE]
        model-gateway credits show [--json] [--config FILE]
 
-Without any grant the organization spends without bound. With one, all that it ever spent counts against the sum of grants.
+Without a grant the spending of the organization is not limited. With one, everything that it ever spent counts against the sum of grants.
 `;
 
 /** Nano-USD for people, exact. */

@@ -45,7 +45,7 @@ export function closeDataDir(data_dir: string, log: Pick<Logger, 'warn'>): void 
       if (code !== 'ENOENT')
         log.warn(
           { data_dir, file, code },
-          'other users of this machine may read this file; give it to the user of the gateway, or take their rights',
+          "other users of this machine can read this file; make the gateway's user its owner, or remove the permissions of others",
         );
     }
   }

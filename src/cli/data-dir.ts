@@ -18,7 +18,9 @@ export function prepareDataDir(data_dir: string): void {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ENOENT' && code !== 'ELOOP' && code !== 'ENAMETOOLONG') throw error;
-    throw new ConfigError(`${data_dir} cannot be created (${code}). Set GATEWAY_DATA_DIR to a folder in which it can.`);
+    throw new ConfigError(
+      `${data_dir} cannot be created (${code}). Set GATEWAY_DATA_DIR to a folder that this user can create.`,
+    );
   }
 }
 
@@ -62,7 +64,7 @@ function readSecret(file: string): string {
   const secret = readFileSync(file, 'utf8').trim();
   if (secret.length < limits.management_key_chars_min) {
     throw new Error(
-      `${file} does not hold a secret of ${limits.management_key_chars_min} characters or more. Restore it from a backup, ` +
+      `${file} does not contain a secret of ${limits.management_key_chars_min} characters or more. Restore it from a backup, ` +
         'or remove it: stored BYOK credentials can then no longer be read.',
     );
   }

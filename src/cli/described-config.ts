@@ -85,7 +85,7 @@ function proxies({ proxies: rules }: Config): Record<string, Setting> {
 function loggingSettings({ logging: { retention_days, broadcast } }: Config): Record<string, Setting> {
   const told = broadcast.map(({ name, type, url, workspaces, include_content, share_bp }) => [
     `broadcast.${name}`,
-    `${type} at ${new URL(url).origin}, ${share_bp / 100} % of ${workspaces?.join(', ') ?? 'every workspace that says so'}` +
+    `${type} at ${new URL(url).origin}, ${share_bp / 100} % of ${workspaces?.join(', ') ?? 'every workspace that enables it'}` +
       (include_content ? ', with contents' : ''),
   ]);
   return { retention_days, ...Object.fromEntries(told) };

@@ -155,7 +155,7 @@ test('what stands in the data directory is told as a start would find it', async
   };
   expect(await told()).toBe('empty');
   writeFileSync(join(data_dir, 'notes.txt'), 'mine');
-  expect(await told()).toBe('not empty, and without a store yet');
+  expect(await told()).toBe('not empty, but without a store yet');
   expect(await told('postgres://u@127.0.0.1:1/d')).toBe('in use');
 
   const store = join(data_dir, DATABASE_FILE);

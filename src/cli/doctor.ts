@@ -15,8 +15,8 @@ import { addSandbox } from './with-sandbox.ts';
 const usage = `Usage: model-gateway doctor [--check] [--json] [--config FILE]
 
 Prints what is configured, which providers are on, and what will not work, without any secret. Ends with 1 if anything will not.
-  --check  also sends each provider that is on one short request to one of its cheapest models, which costs a small part of a cent
-           and is in no record of the gateway; a provider that does not answer is a fault
+  --check  also sends each active provider one short request to one of its cheapest models. It costs a fraction of a cent
+           and is not recorded by the gateway. A provider that does not answer is a fault
 `;
 
 /** What the doctor found outside the configuration. */
@@ -47,7 +47,7 @@ function faultsOf(config: Config, findings: Findings): string[] {
     ...(exposed.length === 0
       ? []
       : [
-          `other users of this machine may read ${exposed.length} files of the data directory, such as ${exposed[0]}; the next start of the gateway takes their rights`,
+          `other users of this machine may read ${exposed.length} files of the data directory, such as ${exposed[0]}; the next start of the gateway removes their permissions`,
         ]),
     ...failed,
   ];
@@ -87,7 +87,7 @@ export function doctor(config: Config, findings: Findings): string {
     `Models: ${catalog.models().length}, with ${catalog.endpoints().length} endpoints` +
       `${unpriced.length === 0 ? '' : `, ${unpriced.length} of them without a known price`}`,
     ...declaredPrices(config.models),
-    ...(config.sandbox ? ['The sandbox is served: its models are sandbox/echo and others.'] : []),
+    ...(config.sandbox ? ['The sandbox is on, with models such as sandbox/echo.'] : []),
     ...(checked === undefined
       ? []
       : ['', `Providers that were called:${checked.length === 0 ? ' none is on' : ''}`, ...table(checked.map(rowOf))]),
@@ -178,9 +178,9 @@ async function stateOf({ data_dir: path, database_url }: Config): Promise<string
     accessSync(path, constants.W_OK);
     if (entries.length === 0) return 'empty';
     if (database_url !== undefined) return 'in use';
-    if (!entries.includes(DATABASE_FILE)) return 'not empty, and without a store yet';
+    if (!entries.includes(DATABASE_FILE)) return 'not empty, but without a store yet';
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'not there yet' : 'not writable';
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'not created yet' : 'not writable';
   }
   const fault = await storeFault(path);
   return fault === undefined ? 'in use' : `not usable. ${fault}`;

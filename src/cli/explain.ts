@@ -8,7 +8,7 @@ import { oneLine } from './one-line.ts';
 const usage = `Usage: model-gateway explain MODEL [--prompt TEXT] [--url URL] [--json] [--config FILE]
        model-gateway explain --body FILE [--url URL] [--json] [--config FILE]
 
-Asks a running gateway where a chat request would go, what it may cost, and why each endpoint stands where it stands or is left out.
+Asks a running gateway where a chat request would be sent, what it may cost, and why each endpoint has its position or is excluded.
 Nothing is sent to a provider. The variable GATEWAY_KEY names the API key that would make the request.
   --body  a file with the whole request, as JSON
   --url   the gateway; by default the one of this configuration, on this machine
@@ -71,7 +71,7 @@ async function ask(url: string, key: string, body: unknown): Promise<RouteExplan
     signal: AbortSignal.timeout(ANSWER_MS_MAX),
   }).catch((error: Error & { cause?: NodeJS.ErrnoException }) => {
     const why = error.cause?.code ?? error.name;
-    throw new Refusal(`No gateway answers at ${url} (${why}). Start it, or name another with --url.`);
+    throw new Refusal(`No gateway answers at ${url} (${why}). Start it, or set --url to another gateway.`);
   });
   const answer = (await response.json().catch(() => undefined)) as
     | { data?: RouteExplanation; error?: { message?: string } }
@@ -103,7 +103,7 @@ function textOf({ requested, models, strategy, sort, endpoints, hold, error, war
     ...section('Tried in this order:', planned.flat()),
     ...section('Allowed, but not in the plan:', unplanned),
     ...section('Left out:', excluded),
-    ...(hold === null ? [] : ['', `Set aside while it runs: ${usd(hold.amount)}`]),
+    ...(hold === null ? [] : ['', `Reserved while it runs: ${usd(hold.amount)}`]),
     ...warnings.map(({ message }) => `Warning: ${message}`),
     ...(error === null ? [] : ['', `It would be refused with ${error.code}: ${error.message}`]),
   ];

@@ -54,7 +54,7 @@ test('where none answers it gives 1 and says where it asked, and asks no proxy',
   const proxy = { HTTP_PROXY: `http://127.0.0.1:${port}` };
   expect(await health([], { GATEWAY_PORT: port, ...proxy })).toEqual({
     code: 1,
-    text: `No gateway answers at 127.0.0.1 port ${port} (ECONNREFUSED). Start it, or set GATEWAY_HOST and GATEWAY_PORT as it has them.\n`,
+    text: `No gateway answers at 127.0.0.1 port ${port} (ECONNREFUSED). Start it, or set GATEWAY_HOST and GATEWAY_PORT to its address.\n`,
   });
 });
 

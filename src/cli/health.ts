@@ -5,8 +5,8 @@ import { type Command, readArguments } from './command.ts';
 
 const usage = `Usage: model-gateway health [--live]
 
-Asks the gateway of this machine whether it may be sent requests, at GATEWAY_HOST and GATEWAY_PORT. Ends with 0 if it may, else with 1.
-  --live  ask only whether the process answers: for supervisors that restart what is unhealthy
+Asks the gateway at GATEWAY_HOST and GATEWAY_PORT whether it is ready for requests. Ends with 0 if it is, otherwise with 1.
+  --live  checks only whether the process answers: for supervisors that restart an unhealthy gateway
 `;
 
 /** Addresses at which a server listens for all, and at which it is reached from the same machine. */
@@ -18,7 +18,8 @@ export const healthCommand: Command = {
   async run(args, environment) {
     const { values } = readArguments({ args, options: { live: { type: 'boolean', default: false } } });
     const { host, port } = listenAddress(environment);
-    if (port === 0) throw new ConfigError('GATEWAY_PORT is 0, so the port is not known. Set it to the port to ask at');
+    if (port === 0)
+      throw new ConfigError('GATEWAY_PORT is 0, so the port is not known. Set it to the port of the gateway');
     const path = values.live ? '/health/live' : '/health/ready';
     try {
       const { status, text } = await ask({ host: REACHED_AT[host] ?? host, port, path });
@@ -30,7 +31,7 @@ export const healthCommand: Command = {
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       process.stderr.write(
-        `No gateway answers at ${host} port ${port} (${code ?? message}). Start it, or set GATEWAY_HOST and GATEWAY_PORT as it has them.\n`,
+        `No gateway answers at ${host} port ${port} (${code ?? message}). Start it, or set GATEWAY_HOST and GATEWAY_PORT to its address.\n`,
       );
     }
     return 1;

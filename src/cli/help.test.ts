@@ -57,7 +57,7 @@ test('keys create prints the key alone, with its limit in the store', async () =
     for (const [args, said] of [
       [['--limit', 'five'], "--limit must be an amount of USD such as 5 or 0.50, not 'five'."],
       [['--limit-reset', 'daily'], '--limit-reset must be daily, weekly or monthly, beside a --limit.'],
-      [['--management', '--limit', '5'], 'A management key calls no models: it takes no --limit.'],
+      [['--management', '--limit', '5'], 'Management keys cannot call models: remove --limit.'],
     ] as const) {
       await expect(run('create', '--name', 'x', ...args)).rejects.toThrow(new UsageError(said));
     }

@@ -77,8 +77,8 @@ const keysOf = ({ database, home }: Pick<OpenStore, 'database' | 'home'>): Promi
 async function disable(store: OpenStore, named: string): Promise<void> {
   const found = (await keysOf(store)).filter(({ hash, label }) => hash === named || label === named);
   const [key] = found;
-  if (key === undefined) throw new Refusal('There is no key of this hash or label.');
-  if (found.length > 1) throw new Refusal('Several keys have this label; name one by its hash.');
+  if (key === undefined) throw new Refusal("No key has this hash or label. 'keys list' shows the keys.");
+  if (found.length > 1) throw new Refusal('Several keys have this label; use the hash of the key.');
   await store.change(store.actor, async ({ tx, at, audit, announce }) => {
     const which = { organization_id: key.organization_id, hash: key.hash };
     const keys = keyStore(tx);
@@ -111,8 +111,8 @@ async function revokeOnThisNode({ data_dir }: Config, name: string, is_revoked: 
   await sleep(2 * limits.local_revocations_look_ms);
   process.stdout.write(
     is_revoked
-      ? 'Gateways on this data directory refuse the key from now on. Disable it in the store as well, when that answers.\n'
-      : 'What the store says of the key counts again on this node.\n',
+      ? 'Gateways on this data directory refuse the key from now on. Disable it in the store as well, as soon as the store answers.\n'
+      : 'This node follows the store for this key again.\n',
   );
 }
 
@@ -133,8 +133,7 @@ function wantedKey(values: { name?: string; management: boolean; limit?: string;
   const limit_nano = limit === undefined ? null : parseUsd(limit);
   if (limit_nano === undefined)
     throw new UsageError(`--limit must be an amount of USD such as 5 or 0.50, not '${limit}'.`);
-  if (limit_nano !== null && is_management)
-    throw new UsageError('A management key calls no models: it takes no --limit.');
+  if (limit_nano !== null && is_management) throw new UsageError('Management keys cannot call models: remove --limit.');
   const limit_reset = reset === undefined ? null : limitResets.find((interval) => interval === reset);
   if (limit_reset === undefined || (limit_reset !== null && limit_nano === null)) {
     throw new UsageError('--limit-reset must be daily, weekly or monthly, beside a --limit.');

@@ -15,10 +15,10 @@ const USAGE = `Usage: model-gateway ledger verify [--json] [--config FILE]
        model-gateway ledger release NODE [--config FILE]
        model-gateway ledger resolve GENERATION USD [--reason TEXT] [--config FILE]
 
-verify   adds every window and every day up again from the generations; ends with 1 where something differs
-status   the nodes, when each was heard of, and what is set aside for it; what is booked for lost ones, and charged by estimate
-release  gives up what a node that is gone for good has set aside, or had booked as spent: if it did spend it, a limit is passed by as much
-resolve  corrects, once, what a generation cost whose end was never told
+verify   adds up every interval and every day again from the generations; ends with 1 if something differs
+status   lists the nodes with their last sign of life and their reserved money, money booked for lost nodes, estimated charges
+release  frees what a lost node has reserved, or what was booked as spent for it; a limit is exceeded by what the node did spend
+resolve  corrects, once, the cost of a generation whose end is unknown
 `;
 
 function told({ generations, windows, differences }: Verification): string {
@@ -68,12 +68,12 @@ async function status({ database }: OpenStore, as_json: boolean): Promise<void> 
     const { id, unseen_ms, leased_nano, leases } = node;
     const seen = unseen_ms === undefined ? 'never' : `${Math.max(0, Math.round(unseen_ms / 1_000))} s ago`;
     const doubt = isLost(node) && leased_nano > 0 ? '  in doubt' : '';
-    return `${id}  seen ${seen}  set aside ${tellUsd(leased_nano)} in ${leases} windows${doubt}\n`;
+    return `${id}  seen ${seen}  reserved ${tellUsd(leased_nano)} in ${leases} windows${doubt}\n`;
   });
   const presumed = [
     `Booked as spent for lost nodes: ${tellUsd(booked_nano)}\n`,
     `Charged by estimate: ${tellUsd(estimated_nano)} in ${estimated} generations\n`,
-    `Set aside: ${tellUsd(set_aside_nano)}, of it in doubt: ${tellUsd(in_doubt_nano)}\n`,
+    `Reserved: ${tellUsd(set_aside_nano)}, of which in doubt: ${tellUsd(in_doubt_nano)}\n`,
   ];
   process.stdout.write([...lines, ...presumed].join(''));
 }
@@ -92,7 +92,7 @@ async function resolve(store: OpenStore, id: string, given: { cost_nano: number;
   const { queries, engine } = store.database;
   const found = await ledgerOperations(queries, engine).findResolvable(id);
   if (found === undefined) throw new Refusal(`The store has no generation ${id}.`);
-  if (!found.is_estimated) throw new Refusal(`What ${id} cost is known: ${tellUsd(found.cost_nano)}.`);
+  if (!found.is_estimated) throw new Refusal(`The cost of ${id} is known: ${tellUsd(found.cost_nano)}.`);
   const actor = { ...store.actor, organization_id: found.organization_id };
   try {
     await store.change(actor, async ({ tx, at, audit }) => {
@@ -106,7 +106,7 @@ async function resolve(store: OpenStore, id: string, given: { cost_nano: number;
       });
     });
   } catch (error) {
-    if (isUniqueViolation(error)) throw new Refusal(`${id} was resolved before.`);
+    if (isUniqueViolation(error)) throw new Refusal(`${id} is already resolved.`);
     throw error;
   }
   return `${id}: ${tellUsd(found.cost_nano)} -> ${tellUsd(cost_nano)} in ${found.windows.length} windows\n`;

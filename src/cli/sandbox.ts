@@ -7,7 +7,7 @@ const port_default = 8090;
 
 const usage = `Usage: model-gateway sandbox [--host HOST] [--port N] [--api-key KEY]
 
-Runs the simulated upstream alone, on http://127.0.0.1:${port_default} by default.
+Runs the simulated provider as a server of its own, by default on http://127.0.0.1:${port_default}.
 Models: ${Object.keys(sandbox_models).join(', ')}.
 Settings follow a model's name: story;tokens=500;chunk_delay_ms=20
 `;

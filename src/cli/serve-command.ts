@@ -6,9 +6,9 @@ const usage = `Usage: model-gateway serve [--port N] [--host HOST] [--workers N]
 
 Runs the gateway until a signal ends it (Ctrl-C, SIGTERM).
   --port     the port to listen on, instead of GATEWAY_PORT; 0 chooses a free one
-  --host     the address to listen on, in place of GATEWAY_HOST
+  --host     the address to listen on, instead of GATEWAY_HOST
   --workers  how many processes share the work, 1 to ${limits.workers_max}; by default 1
-  --config   the configuration file, in place of GATEWAY_CONFIG; by default gateway.yaml, if it exists
+  --config   the configuration file, instead of GATEWAY_CONFIG; by default gateway.yaml, if it exists
 `;
 
 /** `model-gateway serve`. */

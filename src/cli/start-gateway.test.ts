@@ -24,7 +24,7 @@ test('models of the Anthropic wire bring the quirks that their names tell', () =
 
 test('a default model that nothing serves is warned of at the start, with the one that may be meant; one that is served is not', async () => {
   for (const [model, warned] of [
-    ['acme/gpt-5', ['GATEWAY_DEFAULT_MODEL names acme/gpt-5, which no provider that is on serves']],
+    ['acme/gpt-5', ['GATEWAY_DEFAULT_MODEL names acme/gpt-5, which no active provider serves']],
     ['sandbox/echo', []],
   ] as const) {
     const { gateway, stop } = await startGateway({ environment: { GATEWAY_DEFAULT_MODEL: model } });

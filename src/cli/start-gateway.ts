@@ -179,7 +179,7 @@ async function build(
     onSkew: (skew_ms) =>
       log.warn(
         { skew_ms: Math.round(skew_ms) },
-        "this machine's clock is more than two seconds from the store's, which counts; set it by NTP",
+        "the clock of this machine differs by more than two seconds from the store's, which is used; synchronize it with NTP",
       ),
     onLost: options.onStoreLost,
   });

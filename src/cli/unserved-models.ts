@@ -30,7 +30,7 @@ export function unservedModels(
     of_sandbox ??= new Set(Object.keys(declaredSandbox('http://127.0.0.1').models));
     if (sandbox || !of_sandbox.has(id)) return undefined;
     const why = providers.length === 0 ? '' : ' while a provider is on';
-    return `${id} is a model of the sandbox, which is off${why}: set GATEWAY_SANDBOX=on, or name a model of a provider`;
+    return `${id} is a model of the sandbox, which is off${why}: set GATEWAY_SANDBOX=on, or use a model of a provider`;
   }
 
   return (id) => {

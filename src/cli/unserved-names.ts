@@ -30,6 +30,6 @@ export function unservedNames({ default_model, routing }: Config, catalog: Catal
   ];
   const ids = () => catalog.models().map(({ id }) => id);
   return missing.map(
-    ([where, name]) => `${where} names ${name}, which no provider that is on serves${didYouMean(name, ids())}`,
+    ([where, name]) => `${where} names ${name}, which no active provider serves${didYouMean(name, ids())}`,
   );
 }

@@ -88,7 +88,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
       });
       expect(await run('set', id, '--role', 'member')).toMatchObject({
         code: 1,
-        stderr: 'The last administrator must stay one.\n',
+        stderr: 'The last administrator must keep this role; make another member an administrator first.\n',
       });
       expect(await run('set', 'nobody@example.com', '--role', 'member')).toMatchObject({ code: 1 });
     } finally {

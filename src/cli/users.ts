@@ -76,7 +76,7 @@ async function withFreeEmail<T>(email: string | undefined, write: () => Promise<
     return await write();
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    throw new Refusal(`There is a user with the address ${email} already.`);
+    throw new Refusal(`A user with the address ${email} exists already.`);
   }
 }
 
@@ -94,7 +94,7 @@ function add({ change, actor }: OpenStore, { email, name, role = 'member' }: New
         await audit({ action: 'create', resource_type: 'user', resource_id: former.id, before: null, after });
         return former.id;
       }
-      if (await users.hasEmail(email)) throw new Refusal(`There is a user with the address ${email} already.`);
+      if (await users.hasEmail(email)) throw new Refusal(`A user with the address ${email} exists already.`);
       const names = name === undefined ? { name: email, first_name: null, last_name: null } : namesOf(name);
       const user = { ...names, email, issuer: null, subject: null };
       const id = await users.insertMember(user, { organization_id, role, at });
@@ -110,7 +110,7 @@ async function memberNamed(queries: Queries, organization_id: string, who: strin
   const member = (await membersOf(queries, organization_id)).find(
     ({ id, email }) => id === who || (email !== null && lowerAscii(email) === lowerAscii(who)),
   );
-  if (!member) throw new Refusal(`There is no member ${who}; 'users list' tells who there is.`);
+  if (!member) throw new Refusal(`There is no member ${who}; 'users list' shows the members.`);
   return member;
 }
 
@@ -126,9 +126,10 @@ async function set(store: OpenStore, who: string, wanted: Described): Promise<st
       const member = await memberNamed(tx, organization_id, user_id);
       const current = held.find((one) => one.user_id === user_id)?.role;
       const others = held.filter((one) => one.role === 'admin' && one.user_id !== user_id);
-      if (role === 'member' && others.length === 0) throw new Refusal('The last administrator must stay one.');
+      if (role === 'member' && others.length === 0)
+        throw new Refusal('The last administrator must keep this role; make another member an administrator first.');
       if (email !== undefined && email !== lowerAscii(member.email ?? '') && (await users.hasEmail(email))) {
-        throw new Refusal(`There is a user with the address ${email} already.`);
+        throw new Refusal(`A user with the address ${email} exists already.`);
       }
       const names = { ...(email === undefined ? {} : { email }), ...(name === undefined ? {} : namesOf(name)) };
       if (Object.keys(names).length > 0) await users.update(user_id, names);

@@ -40,7 +40,7 @@ function issuerUrl(file: ReadFile, text: string): string {
   if (url === null || (url.protocol !== 'https:' && !local) || url.search !== '' || url.hash !== '') {
     throw file.wrong(
       ['auth', 'oidc', 'issuer'],
-      'must be a URL that starts with https:// (http:// on this machine alone), without a query',
+      'must be a URL that starts with https:// (http:// on this machine only), without a query',
     );
   }
   return text;
@@ -62,7 +62,7 @@ export function readAuth(
     throw file.wrong(['auth'], 'must have public_url: the issuer sends browsers back there');
   const secret = oidc.client_secret === undefined ? undefined : expand(oidc.client_secret, environment);
   if (secret?.unset !== undefined) {
-    const warning = `Sign-in at ${oidc.issuer} is off: ${secret.unset} of auth.oidc.client_secret is not set`;
+    const warning = `Sign-in at ${oidc.issuer} is off: auth.oidc.client_secret refers to ${secret.unset}, which is not set`;
     return { auth: { public_origin, issuer: undefined }, warnings: [warning] };
   }
   const scopes = oidc.scopes ?? SCOPES;

@@ -142,7 +142,7 @@ const BroadcastSection = Type.Object(
     url: Type.String({ pattern: '^https?://', description: 'an http(s) address' }),
     name: Type.Optional(text()),
     headers: Type.Optional(Type.Record(Type.String(), text(), { description: 'an object of header names and values' })),
-    secret: Type.Optional(text('a secret, or a reference to a variable of the environment')),
+    secret: Type.Optional(text('a secret, or a reference to an environment variable')),
     workspaces: Type.Optional(names('a list of ids or slugs of workspaces')),
     include_content: Type.Optional(flag),
     sampling_rate: Type.Optional(
@@ -159,7 +159,7 @@ const ProviderSection = Type.Object(
     embeddings_dialect: Type.Optional(oneOf(embeddingWires)),
     transcription_dialect: Type.Optional(oneOf(transcriptionWires)),
     base_url: Type.Optional(text('a URL that starts with http:// or https://')),
-    api_key: Type.Optional(text('a key, or a reference to a variable of the environment')),
+    api_key: Type.Optional(text('a key, or a reference to an environment variable')),
     headers: Type.Optional(Type.Record(Type.String(), text(), { description: 'an object of header names and values' })),
     quirks: Type.Optional(QuirksSection),
     variants: Type.Optional(Type.Array(text(), { description: 'a list of variants of models' })),
@@ -255,7 +255,7 @@ const EndpointSection = Type.Object(
     variant: Type.Optional(
       Type.String({ pattern: '^[a-z0-9][a-z0-9._-]*$', description: 'a short name such as turbo or eu-west' }),
     ),
-    upstream_model: text('what the provider calls the model'),
+    upstream_model: text("the provider's name of the model"),
     dialect: Type.Optional(oneOf(wires)),
     pricing: Type.Optional(PricingSection),
     context_length: Type.Optional(count),
@@ -323,7 +323,7 @@ const AuthSection = Type.Object(
         {
           issuer: text('the URL of an OpenID Connect issuer'),
           client_id: text(),
-          client_secret: Type.Optional(text('a secret, or a reference to a variable of the environment')),
+          client_secret: Type.Optional(text('a secret, or a reference to an environment variable')),
           scopes: Type.Optional(names('a list of scopes')),
           provision: Type.Optional(oneOf(['admin', 'member', 'none'])),
           allowed_email_domains: Type.Optional(
@@ -394,7 +394,7 @@ const RateLimitsSection = Type.Object(
 );
 
 const address = text('a URL that starts with http:// or https://');
-const engineKey = text('a key, or a reference to a variable of the environment');
+const engineKey = text('a key, or a reference to an environment variable');
 const pricePerSearch = Type.Number({
   minimum: 0,
   maximum: limits.unit_price_usd_max,
@@ -416,7 +416,7 @@ const AnalyzerSection = Type.Object(
   {
     url: address,
     api_key: Type.Optional(engineKey),
-    language: Type.Optional(text('a language as the analyzer calls it, as en')),
+    language: Type.Optional(text('a language code of the analyzer, such as en')),
     score_min: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'a fraction from 0 to 1' })),
   },
   { ...strict, description: 'an object with url, api_key, language and score_min' },
@@ -563,7 +563,7 @@ export const ConfigFile = Type.Object(
     metrics: Type.Optional(
       Type.Object(
         {
-          token: Type.Optional(text('a secret, or a reference to a variable of the environment')),
+          token: Type.Optional(text('a secret, or a reference to an environment variable')),
           host: Type.Optional(text('a host name or an IP address')),
           port: Type.Optional(
             Type.Integer({ minimum: 1, maximum: 65_535, description: 'a whole number from 1 to 65535' }),
@@ -600,12 +600,15 @@ export const ConfigFile = Type.Object(
             }),
           ),
           phone_regions: Type.Optional(
-            Type.Array(Type.String({ pattern: '^[A-Z]{2}$', description: 'a country of two capitals (ISO 3166)' }), {
-              minItems: 1,
-              maxItems: limits.phone_regions_max,
-              uniqueItems: true,
-              description: `a list of at most ${limits.phone_regions_max} countries (ISO 3166)`,
-            }),
+            Type.Array(
+              Type.String({ pattern: '^[A-Z]{2}$', description: 'a country code of two capital letters (ISO 3166)' }),
+              {
+                minItems: 1,
+                maxItems: limits.phone_regions_max,
+                uniqueItems: true,
+                description: `a list of at most ${limits.phone_regions_max} countries (ISO 3166)`,
+              },
+            ),
           ),
           analyzer: Type.Optional(AnalyzerSection),
         },

@@ -33,7 +33,7 @@ export function readGuardrails(environment: Environment, file: ReadFile | undefi
   } = file?.value.guardrails ?? {};
   const unknown = phone_regions === PHONE_REGIONS ? -1 : unknownCountry(phone_regions);
   if (file !== undefined && unknown !== -1) {
-    throw file.wrong(['guardrails', 'phone_regions', unknown], 'is no country of ISO 3166');
+    throw file.wrong(['guardrails', 'phone_regions', unknown], 'is not a country code of ISO 3166');
   }
   const analyzer = file === undefined ? undefined : analyzerSettings(environment, file);
   return { on_failure, timeout_ms, phone_regions, analyzer };
@@ -62,7 +62,7 @@ function analyzerSettings(environment: Environment, file: ReadFile): PresidioSet
   }
   const api_key = expanded('api_key');
   if (api_key !== undefined && !/^[\x21-\x7e]+$/.test(api_key)) {
-    throw file.wrong([...place, 'api_key'], 'must be one word of plain ASCII, as a header takes it');
+    throw file.wrong([...place, 'api_key'], 'must be plain ASCII without white space, because it is sent in a header');
   }
   const base_url = url.href.replace(/\/+$/, '').replace(/\/analyze$/, '');
   return { base_url, api_key, language: section.language ?? 'en', score_min: section.score_min ?? 0.5 };

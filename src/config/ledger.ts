@@ -34,7 +34,7 @@ export function readLedger(file: ReadFile | undefined, call_ms_max: number): Led
   if (file !== undefined && release_s !== undefined && release_s <= least_s) {
     throw file.wrong(
       ['ledger', 'lost_node_release_after'],
-      `must be more than ${Math.ceil(least_s)} seconds: a node may serve without the store for ledger.on_store_outage.serve_for, and a call of it may take timeouts.upstream_total_ms_max`,
+      `must be more than ${Math.ceil(least_s)} seconds, which is ledger.on_store_outage.serve_for plus timeouts.upstream_total_ms_max`,
     );
   }
   return {

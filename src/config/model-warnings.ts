@@ -46,9 +46,7 @@ export function modelWarnings(
       const lacking = (['prompt', 'completion'] as const).filter((name) => pricing[name] === undefined);
       return lacking.length === 0 || !own.has(provider)
         ? []
-        : [
-            `Model ${id} at ${tag} is refused: its pricing says no ${lacking.join(' and no ')} (0 where it costs nothing)`,
-          ];
+        : [`Model ${id} at ${tag} is refused: its pricing has no ${lacking.join(' and no ')} (use 0 if it is free)`];
     });
   });
   return [...shared, ...unserved];
@@ -87,6 +85,6 @@ function slugWarnings(
   return declared.flatMap(({ id, canonical_slug }) => {
     const owner = canonical_slug === undefined ? undefined : owners.get(canonical_slug);
     if (owner === undefined || owner === id || id.startsWith(`${canonical_slug}:`)) return [];
-    return [`Model ${id} has the canonical_slug of ${owner}: guardrails and links cannot tell the two apart`];
+    return [`Model ${id} has the canonical_slug of ${owner}: guardrails and links cannot distinguish them`];
   });
 }

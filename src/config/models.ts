@@ -40,7 +40,7 @@ function declaredModel(
     if (twin !== undefined) {
       throw file.wrong(
         at,
-        `has the provider of endpoints[${twin}]; tell them apart by variant, for example "variant: turbo"`,
+        `has the same provider as endpoints[${twin}]; distinguish them by variant, for example "variant: turbo"`,
       );
     }
     tags.set(tag, index);
@@ -62,7 +62,7 @@ function declaredEndpoint(
     );
   }
   if (facts.dialect !== undefined && !dialects.has(facts.dialect)) {
-    throw file.wrong([...path, 'dialect'], `must be one that this version speaks: ${[...dialects.keys()].join(', ')}`);
+    throw file.wrong([...path, 'dialect'], `must be one of ${[...dialects.keys()].join(', ')}`);
   }
   return pricing === undefined ? facts : { ...facts, ...declaredPricing(file, [...path, 'pricing'], pricing) };
 }

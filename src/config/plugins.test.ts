@@ -54,7 +54,7 @@ describe('search engines', () => {
     expect(web.engine).toBeUndefined();
     expect(warnings).toEqual([
       'The search engine exa is off: NO_KEY is not set',
-      'plugins.web.engine names exa, which is not set up: nothing is searched for with it',
+      'plugins.web.engine names exa, which is not configured: set its key or address, or remove the setting',
     ]);
   });
 

@@ -64,7 +64,7 @@ const defaults: Readonly<Record<SearchEngine, EngineDefaults>> = {
 };
 
 const PLAIN_ADDRESS = 'must be a URL that starts with http:// or https://, without user, query or fragment';
-const PLAIN_KEY = 'must be one word of plain ASCII, as a header takes it';
+const PLAIN_KEY = 'must be plain ASCII without white space, because it is sent in a header';
 
 /** Reads the section `plugins` and the variables of search engines. One whose key is not set is off, with a warning. */
 export function readPlugins(
@@ -82,7 +82,9 @@ export function readPlugins(
   }
   const named = section?.engine;
   if (named !== undefined && !engines.has(named)) {
-    warnings.push(`plugins.web.engine names ${named}, which is not set up: nothing is searched for with it`);
+    warnings.push(
+      `plugins.web.engine names ${named}, which is not configured: set its key or address, or remove the setting`,
+    );
   }
   const engine = named ?? searchEngines.find((one) => engines.has(one));
   const ocr = ocrSettings(file?.value.plugins?.file_parser?.ocr, environment, file);

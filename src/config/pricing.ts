@@ -48,7 +48,7 @@ function readPrices(file: PricedFile, path: Path, section: Omit<TierSection, 'ov
 function insteadOf(plain: Prices, file: PricedFile, path: Path, section: Omit<TierSection, 'over'>): Prices {
   const prices = readPrices(file, path, section);
   const missing = tokenPrices.filter((name) => plain[name] !== undefined && prices[name] === undefined);
-  if (missing.length > 0) throw file.wrong(path, `must say ${missing.join(', ')} too, because the plain price does`);
+  if (missing.length > 0) throw file.wrong(path, `must have ${missing.join(', ')} too, because the plain price has`);
   for (const name of [...unitPrices, 'discount'] as const) {
     const fee = plain[name];
     if (prices[name] === undefined && fee !== undefined) prices[name] = fee;
@@ -129,7 +129,8 @@ function readChanges(file: PricedFile, path: Path, sections: ChangeSection[]): P
     last = from_ms;
     const prices = readWhole(file, at, section);
     const missing = lacking(prices.pricing);
-    if (missing.length > 0) throw file.wrong(at, `must say ${missing.join(' and ')}: a change is the whole price`);
+    if (missing.length > 0)
+      throw file.wrong(at, `must have ${missing.join(' and ')}: a change repeats the whole price`);
     return { from_ms, ...prices };
   });
 }
@@ -142,7 +143,8 @@ export function declaredPricing(read: ReadFile, path: Path, section: PricingSect
   const { pricing, price_tiers, service_tiers } = readWhole(file, path, now);
   // Without a price of its own, what is said stands beside the bundled one.
   const is_said = Object.keys(pricing).length > 0 || (price_changes === undefined && service_tiers === undefined);
-  if (!is_said && price_tiers !== undefined) throw file.wrong([...path, 'tiers'], 'must be beside a plain price');
+  if (!is_said && price_tiers !== undefined)
+    throw file.wrong([...path, 'tiers'], 'must be used together with a plain price');
   return {
     ...(is_said ? { pricing } : {}),
     ...(price_tiers === undefined ? {} : { price_tiers }),

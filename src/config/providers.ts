@@ -129,7 +129,7 @@ function resolveOne(
     return is_complete() ? { ...provider(), is_own_only: true } : undefined;
   };
   if (credential.unset !== undefined) {
-    result.warnings.push(`Provider "${slug}" is off: ${credential.unset} of its api_key is not set`);
+    result.warnings.push(`Provider "${slug}" is off: its api_key refers to ${credential.unset}, which is not set`);
     off(`${credential.unset} is not set`, ownOnly());
     return;
   }
@@ -202,7 +202,8 @@ function credentialOf(
       throw wrong(['api_key'], `must refer to a variable as \${NAME}, in letters, digits and underscores`);
     }
     const value = is_google ? googleCredential(text, (expectation) => wrong(['api_key'], expectation)) : text;
-    if (!HEADER_VALUE.test(value)) throw wrong(['api_key'], 'must be one line of plain ASCII, as a header takes it');
+    if (!HEADER_VALUE.test(value))
+      throw wrong(['api_key'], 'must be one line of plain ASCII, because it is sent in a header');
     return { value };
   }
   for (const name of row?.credential_variables ?? []) {
@@ -210,7 +211,7 @@ function credentialOf(
     if (told === undefined) continue;
     const value = is_google ? googleCredential(told, (expectation) => new ConfigError(`${name} ${expectation}`)) : told;
     if (!HEADER_VALUE.test(value))
-      throw new ConfigError(`${name} must be one line of plain ASCII, as a header takes it`);
+      throw new ConfigError(`${name} must be one line of plain ASCII, because it is sent in a header`);
     const parts = row?.credential_parts?.[name];
     return parts === undefined ? { value } : joinParts(parts, environment);
   }
@@ -259,7 +260,7 @@ function baseUrl(
   const url = row.base_url.replace(/\{([A-Z_]+)\}/g, (_, name: string) => {
     const value = variable(environment, name);
     if (value === undefined) unset ??= name;
-    else if (!/^[\w.-]+$/.test(value)) throw new ConfigError(`${name} must be a name alone, not a URL or a path`);
+    else if (!/^[\w.-]+$/.test(value)) throw new ConfigError(`${name} must be only a name, not a URL or a path`);
     return value ?? '';
   });
   return unset === undefined ? { url } : { url, unset };

@@ -53,7 +53,7 @@ test('a limit of a model that there is not is warned of', () => {
     'rate_limits: { models: { acme/fast: {}, "acme/f*t": {}, acme/fats: {}, "acm/*": {}, sandbox/echo: {} } }',
   );
   expect(rateWarnings(rules, new Set(['acme/fast', 'acme/slow']))).toEqual([
-    'rate_limits.models names acme/fats, which is no model of the catalog; did you mean "acme/fast"?',
-    expect.stringContaining('rate_limits.models names acm/*, which is no model of the catalog'),
+    'rate_limits.models names acme/fats, which is not a model of the catalog; did you mean "acme/fast"?',
+    expect.stringContaining('rate_limits.models names acm/*, which is not a model of the catalog'),
   ]);
 });

@@ -38,7 +38,7 @@ export function rateWarnings({ models }: RateRules, known: ReadonlySet<string>):
     .filter((pattern) => !known.has(pattern) && !isMatched(pattern, known))
     .map(
       (pattern) =>
-        `rate_limits.models names ${pattern}, which is no model of the catalog${didYouMean(pattern, [...known])}`,
+        `rate_limits.models names ${pattern}, which is not a model of the catalog${didYouMean(pattern, [...known])}`,
     );
 }
 

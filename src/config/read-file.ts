@@ -83,7 +83,7 @@ function unfolded(name: string, document: Document): unknown {
     throw new ConfigError(
       cause instanceof Error && /unresolved alias/i.test(cause.message)
         ? `${name}: an alias (*name) refers to an anchor (&name) that is not above it`
-        : `${name}: its aliases unfold to more than a configuration can need`,
+        : `${name}: its aliases expand to more than the gateway accepts`,
     );
   }
 }
@@ -145,9 +145,9 @@ function found(value: unknown, path: Path): string {
   let here = value;
   for (const step of path) here = (here as Record<string | number, unknown>)[step];
   const secret = ['api_key', 'headers', 'extra_body', 'client_secret'].some((name) => path.includes(name));
-  if (here === null) return ', but nothing stands there';
-  if (Array.isArray(here)) return `, but ${here.length === 0 ? 'an empty' : 'a'} list stands there`;
-  if (typeof here === 'object') return ', but an object stands there';
+  if (here === null) return ', but it is empty';
+  if (Array.isArray(here)) return `, not ${here.length === 0 ? 'an empty' : 'a'} list`;
+  if (typeof here === 'object') return ', not an object';
   return secret || String(here).length > 60 ? '' : `, not ${JSON.stringify(here)}`;
 }
 

@@ -111,10 +111,10 @@ export function guardrailSettings(
     ...(description === undefined ? {} : { description }),
     ...(reset_interval === undefined ? {} : { reset_interval }),
     ...(limit_usd === undefined ? {} : { limit_nano: limit_usd === null ? null : toNano(limit_usd) }),
-    ...resolved('allowed_models', names.model, 'a model that is served here'),
-    ...resolved('ignored_models', names.model, 'a model that is served here'),
-    ...resolved('allowed_providers', names.provider, 'a provider that is known here'),
-    ...resolved('ignored_providers', names.provider, 'a provider that is known here'),
+    ...resolved('allowed_models', names.model, 'a model of this gateway'),
+    ...resolved('ignored_models', names.model, 'a model of this gateway'),
+    ...resolved('allowed_providers', names.provider, 'a provider of this gateway'),
+    ...resolved('ignored_providers', names.provider, 'a provider of this gateway'),
     ...zdrOf(body),
     ...(include_byok_in_budgets === undefined ? {} : { include_byok_in_budgets }),
     ...(content_filter_builtins === undefined ? {} : { content_filter_builtins }),
@@ -133,7 +133,7 @@ function checkOutput({ content_filter_output, content_filter_builtins }: Pick<Up
   if (index === -1) return;
   throw new GatewayError(
     400,
-    `content_filter_output cannot be true beside content_filter_builtins[${index}]: ${content_filter_builtins![index]!.slug} is found in requests alone. Give it to a guardrail of its own, of the member or of the workspace`,
+    `content_filter_output cannot be true together with content_filter_builtins[${index}]: ${content_filter_builtins![index]!.slug} applies to requests only. Put it into a separate guardrail, of the member or of the workspace`,
   );
 }
 
@@ -164,7 +164,7 @@ function checkBuiltins(filters: readonly BuiltinFilter[]): void {
   const seen = new Set<string>();
   for (const [index, { slug, action, label }] of filters.entries()) {
     const field = `content_filter_builtins[${index}]`;
-    if (seen.has(slug)) throw new GatewayError(400, `${field}.slug names ${slug} a second time`);
+    if (seen.has(slug)) throw new GatewayError(400, `${field}.slug contains ${slug} twice`);
     seen.add(slug);
     if (action === 'flag' && slug !== 'regex-prompt-injection') {
       throw new GatewayError(

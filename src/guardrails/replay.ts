@@ -17,7 +17,7 @@ export interface Replay {
   blocked: number;
   redacted: number;
   flagged: number;
-  /** What each filter found, also where another refused the request. */
+  /** The matches of each filter, even if another filter refused the request. */
   filters: { filter: string; label: string; action: FilterAction; requests: number; findings: number }[];
   /** Requests in which something was found, the first of them: never what. */
   examples: { generation_id: string; action: ReplayedAction; filters: string[] }[];

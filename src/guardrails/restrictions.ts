@@ -88,7 +88,7 @@ export function restrictionStages(
         name: 'restrictions',
         guardrail_id: id,
         guardrail_scope: scope,
-        summary: `Blocked: ${left_out} ${left_out === 1 ? 'endpoint' : 'endpoints'} left out (${[...reasons.keys()].join(', ')})`,
+        summary: `Blocked: ${left_out} ${left_out === 1 ? 'endpoint' : 'endpoints'} excluded (${[...reasons.keys()].join(', ')})`,
         data: { action: 'blocked', counts: Object.fromEntries(reasons) },
       },
     ];

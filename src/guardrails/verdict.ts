@@ -33,7 +33,7 @@ export function refusalTold({ filter, field, patterns, is_pinned }: Refusal): {
   const { slug, label, guardrail_id, guardrail_scope } = filter;
   const metadata: JsonObject = { filter: filterName(filter), label, field, guardrail_id, guardrail_scope };
   if (is_pinned) {
-    metadata['reason'] = 'it stands in a name, an address or an id, which cannot be redacted';
+    metadata['reason'] = 'it is in a name, an address or an id, which cannot be redacted';
   }
   if (slug === INJECTION) {
     return {

@@ -54,7 +54,6 @@ export function connectionLog(log: Logger, metrics: Metrics) {
 const EXCESSES: Readonly<Record<ConnectionExcess, string>> = {
   connections_max: 'all connections are in use; raise http.connections_max, or add a node',
   connections_per_address_max:
-    'one address has all the connections that one may have; if it is a proxy of yours, name it in http.trusted_proxies',
-  pipelined_requests_max:
-    'a client sent more requests at once on one connection than may wait; the connection was closed',
+    'one address has reached its limit of connections; if it is your proxy, add it to http.trusted_proxies, or raise http.connections_per_address_max',
+  pipelined_requests_max: 'a client sent too many pipelined requests on one connection; the connection was closed',
 };

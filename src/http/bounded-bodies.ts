@@ -78,7 +78,7 @@ function isPacked({ raw: { headers }, principal }: FastifyRequest): boolean {
   if (principal !== undefined && coding === 'gzip' && headers['content-type']?.startsWith('application/json'))
     return true;
   const why = coding === 'gzip' ? 'is for bodies of JSON, with a key' : 'is not supported';
-  throw new GatewayError(400, `content-encoding ${coding} ${why}; send the body as it is`);
+  throw new GatewayError(400, `content-encoding ${coding} ${why}; send the body without encoding`);
 }
 
 /** What a packed body holds, as it comes, through what counts it. Where that is refused the rest is read and dropped: a client that is still sending would not see why. */
@@ -93,7 +93,7 @@ function unpacked(payload: Readable, into: Transform): Transform {
   gunzip.on('error', () => stop(new GatewayError(400, 'The request body is not valid gzip')));
   payload.once('error', stop);
   payload.once('close', () => {
-    if (!payload.readableEnded) stop(new GatewayError(400, 'The request body broke off'));
+    if (!payload.readableEnded) stop(new GatewayError(400, 'The request body ended too early'));
   });
   into.once('error', () => stop());
   return payload.pipe(gunzip).pipe(into);

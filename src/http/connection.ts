@@ -11,7 +11,7 @@ const FAULTS: Readonly<Record<string, { status: number; reason: string; message:
   ERR_HTTP_REQUEST_TIMEOUT: {
     status: 408,
     reason: 'Request Timeout',
-    message: 'The request did not come whole in time; send it again',
+    message: 'The complete request did not arrive in time; send it again',
   },
 };
 const INVALID = { status: 400, reason: 'Bad Request', message: 'The request is not valid HTTP' };

@@ -111,10 +111,10 @@ async function describe(routes: readonly RouteOptions[]): Promise<FastifyInstanc
         title: 'Model Gateway',
         version: VERSION,
         description:
-          'One HTTP API in front of every model provider. All paths also answer under `/v1`. Every answer carries `X-Request-Id`: ' +
-          'what the request sent under that name, or one of its own. ' +
+          'One HTTP API in front of all model providers. All paths also work under `/v1`. Every answer has `X-Request-Id`: ' +
+          'the id that the request sent, or a new one. ' +
           `A JSON body has at most ${limits.json_values_max} values, ${limits.json_levels_max} levels of lists and objects, and ` +
-          `${limits.json_keys_max} keys in one object; one beyond these bounds is a 400 that names the bound.`,
+          `${limits.json_keys_max} keys in one object; a body that exceeds a bound is a 400 that names it.`,
       },
       servers: [{ url: '/' }],
       components: {
@@ -122,7 +122,7 @@ async function describe(routes: readonly RouteOptions[]): Promise<FastifyInstanc
           bearer: {
             type: 'http',
             scheme: 'bearer',
-            description: 'An API key; for what administers the gateway, a management key.',
+            description: 'An API key, or for administration a management key.',
           },
         },
       },

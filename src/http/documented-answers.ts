@@ -12,21 +12,21 @@ export interface Operation {
 /** What a status says where its operation says nothing of its own. */
 const MEANINGS: Readonly<Record<string, string>> = {
   200: 'The answer.',
-  201: 'What was made.',
+  201: 'The new record.',
   400: 'The request is wrong: the message names the field, and what is expected there.',
-  401: 'No valid credential came with the request.',
-  402: 'A limit or the credits do not pay for the request; with `Retry-After`: requests under way hold what is left, or the limit starts anew then.',
-  403: 'The credential may not do this, or a guardrail or content filter stands against it.',
-  404: 'There is nothing of this name. Of a call: no endpoint may serve it; `error.metadata` has the `routing_funnel`, the `failed_routing_step` and the `constraint` to change.',
-  408: 'The request did not come, or the provider did not answer, in time.',
-  409: 'It is in conflict with what is there.',
+  401: 'The request has no valid credential.',
+  402: 'A limit or the credits do not pay for the request. With `Retry-After` it can succeed later: running requests have reserved what is left, or the interval of the limit ends then.',
+  403: 'The credential does not allow this, or a guardrail or content filter blocked it.',
+  404: 'Not found. For a call: no endpoint can serve it; `error.metadata` has the `routing_funnel`, the `failed_routing_step` and the `constraint` to change.',
+  408: 'The request did not arrive, or the provider did not answer, in time.',
+  409: 'The change conflicts with an existing record.',
   413: 'The request is too large.',
   422: 'The provider cannot process the request.',
-  429: 'A rate limit is reached, here or at every provider that may serve the request.',
-  431: 'The request line and the headers are too large together; the connection ends.',
+  429: 'A rate limit is reached, here or at every provider that can serve the request.',
+  431: 'The request line and the headers are too large together; the connection is closed.',
   500: 'A fault of the gateway.',
-  502: 'The provider failed, or its answer was none.',
-  503: 'No provider serves the request at the moment, or the store or the memory of the gateway does not.',
+  502: 'The provider failed, or its answer is not valid.',
+  503: 'No provider can serve the request at the moment, the store does not answer, or the gateway has no free memory.',
 };
 
 const header = (description: string, type = 'string'): Json => ({ description, schema: { type } });
@@ -34,15 +34,15 @@ const header = (description: string, type = 'string'): Json => ({ description, s
 /** Headers of answers, by the name under which the document refers to them. */
 export const documented_headers: Readonly<Record<string, Json>> = {
   'X-Generation-Id': header(
-    'What `GET /generation` knows the call by; also of calls that fail after they were taken up.',
+    'The id of the call for `GET /generation`, also for calls that fail after they were accepted.',
   ),
-  'Retry-After': header('Seconds after which it is worth trying again, where that is known.', 'integer'),
-  'X-Should-Retry': header('`true`: the same request may pass later; official SDKs then try again.'),
-  'X-RateLimit-Limit': header("Of a limit of the gateway's own: what it allows.", 'integer'),
-  'X-RateLimit-Remaining': header('What is left of it.', 'integer'),
-  'X-RateLimit-Reset': header('When it starts anew, in milliseconds since 1970.', 'integer'),
-  ETag: header('Another one for any other answer; sent back as `If-None-Match`.'),
-  'Cache-Control': header('How long the answer may be kept.'),
+  'Retry-After': header('Seconds after which to try again, if known.', 'integer'),
+  'X-Should-Retry': header('`true`: the same request can succeed later; official SDKs then try again.'),
+  'X-RateLimit-Limit': header('The limit, if it is one of the gateway.', 'integer'),
+  'X-RateLimit-Remaining': header('What is left of the limit.', 'integer'),
+  'X-RateLimit-Reset': header('When the limit resets, in milliseconds since 1970.', 'integer'),
+  ETag: header('Identifies this version of the answer; send it back as `If-None-Match`.'),
+  'Cache-Control': header('How long the answer may be cached.'),
 };
 
 const refs = (...names: string[]): Json =>
@@ -87,7 +87,7 @@ export function documentAnswers(method: string, operation: Operation): void {
       ? [
           requestHeader(
             'X-Gateway-Experimental-Metadata',
-            '`enabled`: the answer tells its routing in `gateway_metadata`.',
+            '`enabled`: adds `gateway_metadata` with the routing to the answer.',
             {
               type: 'string',
               enum: ['enabled', 'disabled'],
@@ -97,7 +97,7 @@ export function documentAnswers(method: string, operation: Operation): void {
         ]
       : []),
     ...(is_cached
-      ? [requestHeader('If-None-Match', 'The `ETag` of an answer that is there already.', { type: 'string' })]
+      ? [requestHeader('If-None-Match', 'The `ETag` of an answer that the client has.', { type: 'string' })]
       : []),
   ];
   if (parameters.length > 0) operation.parameters = [...(operation.parameters ?? []), ...parameters];

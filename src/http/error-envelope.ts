@@ -8,7 +8,7 @@ const TRANSLATED: Record<string, () => GatewayError> = {
   FST_ERR_CTP_EMPTY_JSON_BODY: () => new GatewayError(400, 'The request body is empty; a JSON object is expected'),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new GatewayError(400, 'content-type must be application/json'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
-    new GatewayError(400, 'The request body has another length than its content-length header says'),
+    new GatewayError(400, 'The length of the request body differs from its content-length header'),
   FST_ERR_BAD_URL: () => new GatewayError(400, 'The path of the request is not a valid URL'),
   FST_ERR_MAX_PARAM_LENGTH: () => new GatewayError(404, 'Resource not found'),
   FST_ERR_CTP_BODY_TOO_LARGE: () => new GatewayError(413, 'Request payload too large'),

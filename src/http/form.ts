@@ -39,7 +39,7 @@ function addField(form: Form, name: string, value: string): void {
   if (before === undefined) form[name] = value;
   else if (Array.isArray(before)) before.push(value);
   else if (typeof before === 'string') form[name] = [before, value];
-  else throw broken(`${name} is a file and a text`);
+  else throw broken(`${name} is both a file and a text`);
 }
 
 function addPart(form: Form, head: string, content: Buffer): void {
@@ -53,7 +53,7 @@ function addPart(form: Form, head: string, content: Buffer): void {
     addField(form, name, content.toString('utf8'));
     return;
   }
-  if (Object.hasOwn(form, name)) throw broken(`${name} stands twice`);
+  if (Object.hasOwn(form, name)) throw broken(`${name} occurs twice`);
   form[name] = { bytes: content, filename, type: headers.get('content-type') ?? '' };
 }
 
@@ -63,13 +63,13 @@ function addPart(form: Form, head: string, content: Buffer): void {
  */
 export function parseForm(body: Buffer, content_type: string): Form {
   const boundary = parameter(content_type, 'boundary');
-  if (boundary === undefined || boundary.length > 70) throw broken('its content type names no boundary');
+  if (boundary === undefined || boundary.length > 70) throw broken('its content type has no boundary');
   const delimiter = Buffer.from(`\r\n--${boundary}`);
   const form: Form = {};
   // The first delimiter may stand at the very beginning.
   const starts = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
   let at = starts ? delimiter.length - 2 : body.indexOf(delimiter) + delimiter.length;
-  if (!starts && at < delimiter.length) throw broken('its boundary is not in it');
+  if (!starts && at < delimiter.length) throw broken('its boundary does not occur in it');
   for (let parts = 0; body.toString('latin1', at, at + 2) !== '--'; parts += 1) {
     if (parts === limits.form_parts_max) throw broken(`it has more than ${limits.form_parts_max} parts`);
     const line_end = body.indexOf(LINE, at);

@@ -144,7 +144,7 @@ export function createIssuer(settings: IssuerSettings, monotonic_ms: () => numbe
   const fail = (error: unknown): never => {
     if (error instanceof GatewayError) throw error;
     const cause = reasonOf(error);
-    throw new GatewayError(502, `The sign-in service ${host} does not answer as it should; try again later.`, {
+    throw new GatewayError(502, `The sign-in service ${host} did not answer correctly; try again later.`, {
       cause,
     });
   };

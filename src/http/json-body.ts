@@ -99,7 +99,7 @@ class JsonBody {
     if (this.#refusal !== undefined) throw this.#refusal;
     const { 'content-length': announced_length, 'content-type': content_type } = this.#request.headers;
     if (announced_length !== undefined && Number(announced_length) !== this.#length) {
-      throw new GatewayError(400, 'The request body has another length than its content-length header says');
+      throw new GatewayError(400, 'The length of the request body differs from its content-length header');
     }
     if (this.#length === 0) throw new GatewayError(400, 'The request body is empty; a JSON object is expected');
     checkCharset(content_type);

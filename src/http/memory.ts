@@ -68,7 +68,7 @@ class SharedMemory implements Memory {
 
   take(claim: SharedClaim, bytes: number, wait_ms_max: number): Promise<void> | undefined {
     if (claim.held_bytes + bytes > this.#owner_bytes_max) {
-      const most = `${this.#owner_bytes_max} bytes of memory, more than this gateway gives to one`;
+      const most = `${this.#owner_bytes_max} bytes of memory, the most that one request may use`;
       throw new GatewayError(413, `The request, or its answer, would take more than ${most}`);
     }
     // Who waits comes first.

@@ -29,7 +29,7 @@ export function formOf(request: FastifyRequest): Fields {
 function fieldsOf(given: URLSearchParams): Fields {
   const fields = new Map<string, string>();
   for (const [name, value] of given) {
-    if (fields.has(name)) throw new GatewayError(400, `${name.slice(0, 50)} is given more than once`);
+    if (fields.has(name)) throw new GatewayError(400, `${name.slice(0, 50)} occurs more than once`);
     if (value !== '') fields.set(name, value);
   }
   return fields;
@@ -38,7 +38,7 @@ function fieldsOf(given: URLSearchParams): Fields {
 const TITLES: Readonly<Record<number, string>> = {
   400: 'This request is not valid',
   403: 'This is not allowed',
-  409: 'This was done already',
+  409: 'This was already done',
   413: 'This request is too large',
   429: 'Too many attempts',
   502: 'The sign-in service does not answer',
@@ -50,7 +50,10 @@ function sendErrorPage(thrown: unknown, request: FastifyRequest, reply: FastifyR
   if (error.status >= 500) {
     request.log.error({ request_id: request.id, status: error.status, err: error.cause ?? error }, 'request failed');
   }
-  const text = error.status === 500 ? `Something went wrong. The log tells more under ${request.id}.` : error.message;
+  const text =
+    error.status === 500
+      ? `Something went wrong. The log of the gateway has the details under ${request.id}.`
+      : error.message;
   const title = TITLES[error.status] ?? 'This did not work';
   void sendPage(reply.headers(error.headers ?? {}), error.status, noticePage(title, text));
 }

@@ -307,7 +307,7 @@ export function createAdmission({
       // Of each answer, where there are several: what is set aside for one pays as well for another.
       const tokens = Math.ceil(meter.outputTokens() / choices);
       if (tokens > output_tokens * limits.overrun_factor_max + limits.overrun_tokens_max) {
-        return `the provider did not keep to the output bound of ${output_tokens} tokens`;
+        return `the provider exceeded the output bound of ${output_tokens} tokens`;
       }
       // Half a slice ahead, so that the stream does not wait.
       if (paid_tokens >= output_tokens || tokens < paid_tokens - limits.hold_slice_tokens / 2) return undefined;

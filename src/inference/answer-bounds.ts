@@ -17,7 +17,7 @@ type Part = keyof typeof PARTS_MAX;
 function excess(text: string): UpstreamError {
   return new UpstreamError(
     'invalid_response',
-    `The provider's answer has ${text}, which is beyond what the gateway reads`,
+    `The provider's answer has ${text}, which is more than the gateway accepts`,
     {
       status: 200,
     },
@@ -36,7 +36,7 @@ export function jsonBoundsOf({
 /** Throws `UpstreamError` for a text of JSON that breaks a rule of its structure. */
 export function requireUnbroken(breach: string | undefined): void {
   if (breach === undefined) return;
-  const message = `The provider's answer is beyond what the gateway reads: its JSON ${breach}`;
+  const message = `The provider's answer is more than the gateway accepts: its JSON ${breach}`;
   throw new UpstreamError('invalid_response', message, { status: 200 });
 }
 

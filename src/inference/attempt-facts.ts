@@ -6,19 +6,19 @@ export interface AttemptFacts {
   endpoint_id: string;
   /** Milliseconds from the send to the first of the answer, or to the failure. */
   latency: number | null;
-  /** Milliseconds before the send: for money, media and the journal. */
+  /** Milliseconds before sending: for the reservation of money, media and the journal. */
   wait: number;
   tokens_prompt: number | null;
   tokens_completion: number | null;
   /** USD; null where a price is not known. What the organization's own account was charged, where that was used. */
   cost: number | null;
-  /** Its tokens or its cost were counted or assumed by the gateway. */
+  /** Its tokens or its cost were counted or estimated by the gateway. */
   estimated: boolean;
   /** Why the gateway moved on; null for the attempt that answered. */
   failure: string | null;
-  /** It went on with the text of the attempt before it. */
+  /** It continued the text of the attempt before it. */
   continues: boolean;
-  /** It was sent while the attempt before it was still waited for. */
+  /** It was sent while the attempt before it was still running. */
   hedges: boolean;
   /** Which step of an answer with tools of the gateway's it was for, from 2 on. */
   step?: number;

@@ -277,7 +277,7 @@ async function refuseForeign(response: UpstreamResponse, dialect: ChatDialect): 
   const type = String(response.headers['content-type'] ?? '');
   if (!/^text\/html\b/i.test(type)) return;
   const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
-  throw new UpstreamError('invalid_response', 'The provider answered with an HTML page in place of a stream', {
+  throw new UpstreamError('invalid_response', 'The provider answered with an HTML page instead of a stream', {
     status: response.status,
     raw: dialect.decodeError(502, response.headers, text).raw,
   });

@@ -66,13 +66,13 @@ export function boundBody(body: JsonObject, report: Report[]): JsonObject {
 function boundDeclaration(declared: JsonObject, field: string, report: Report[]): JsonObject | undefined {
   const type = String(declared['type']);
   if (type.startsWith('advisor_')) {
-    const reason = 'a spend limit cannot hold money for what another model makes';
+    const reason = 'a spend limit cannot reserve money for the output of another model';
     report.push({ kind: 'dropped', field, reason });
     return undefined;
   }
   if (!type.startsWith('web_search_') || typeof declared['max_uses'] === 'number') return declared;
   const max_uses = limits.web_searches_assumed;
-  const reason = `${max_uses}: a request that counts against a spend limit has a bound of searches`;
+  const reason = `${max_uses}: a request under a spend limit has a bound of searches`;
   report.push({ kind: 'changed', field: `${field}.max_uses`, reason });
   return { ...declared, max_uses };
 }

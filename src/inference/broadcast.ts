@@ -73,7 +73,7 @@ function rejectedOf({ body }: ServiceAnswer): string | undefined {
       partialSuccess?: { rejectedSpans?: unknown };
     };
     const count = Number(partialSuccess?.rejectedSpans ?? 0);
-    return count > 0 ? `it did not take ${count} spans` : undefined;
+    return count > 0 ? `it did not accept ${count} spans` : undefined;
   } catch {
     return undefined;
   }
@@ -137,7 +137,7 @@ function createLine(
   /** What makes room for newer ones. */
   function lose(count: number, reason: string): void {
     metrics.broadcast(name, 'lost', count);
-    warn({ count, reason }, 'a destination of the broadcast misses calls');
+    warn({ count, reason }, 'a broadcast destination misses calls');
   }
 
   function nextBatch(): string[] {
@@ -200,7 +200,7 @@ function createLine(
       const fared = await send(body);
       if (fared.outcome !== 'again') {
         metrics.broadcast(name, fared.outcome, batch.length);
-        if (fared.reason !== undefined) warn({ reason: fared.reason }, 'a destination of the broadcast refuses calls');
+        if (fared.reason !== undefined) warn({ reason: fared.reason }, 'a broadcast destination refuses calls');
         return;
       }
       if (tries >= limits.broadcast_tries_max || stopping.signal.aborted) return lose(batch.length, fared.reason);
@@ -222,7 +222,7 @@ function createLine(
         await deliver(batch);
       } catch (err) {
         metrics.broadcast(name, 'lost', batch.length);
-        warn({ err }, 'a destination of the broadcast misses calls');
+        warn({ err }, 'a broadcast destination misses calls');
       }
     }
   }
@@ -231,7 +231,7 @@ function createLine(
     destination,
     miss(err) {
       metrics.broadcast(name, 'incomplete', 1);
-      warn({ err }, 'a destination of the broadcast gets a call without its details: they could not be built');
+      warn({ err }, 'a broadcast destination receives a call without its details, because they could not be built');
     },
     add(spans) {
       queue.push(spans);
@@ -250,7 +250,8 @@ function createLine(
     async stop() {
       stopping.abort();
       const late = sleep(limits.broadcast_stop_ms_max, 'late' as const, { ref: false });
-      if ((await Promise.race([sending, late])) === 'late') lose(queue.length, 'it did not take them before the end');
+      if ((await Promise.race([sending, late])) === 'late')
+        lose(queue.length, 'it did not accept them before the shutdown');
     },
   };
 }

@@ -67,20 +67,16 @@ function mayCarry({ models, catalog }: Known): boolean {
 /** No tokens at all fill a prompt cache, in the Messages API (documentation page "Prompt caching"); other wires read 0 as no bound. */
 function refuseSilence(wire: Wire): void {
   if (wire === 'anthropic-messages') return;
-  throw new GatewayError(
-    400,
-    "max_tokens must be at least 1 for this model: its provider's API knows no request without an answer",
-    {
-      metadata: { violations: [{ path: 'max_tokens', rule: 'must be at least 1' }] },
-    },
-  );
+  throw new GatewayError(400, 'max_tokens must be at least 1: this provider does not accept 0', {
+    metadata: { violations: [{ path: 'max_tokens', rule: 'must be at least 1' }] },
+  });
 }
 
 /** What could not be put in place of its address, such as files inside blocks of one wire, must be sent as data. */
 function refuseAddress({ encoded, candidate }: PreparedAttempt): void {
   const left = leftAddress(encoded.body);
   if (left === undefined) return;
-  const rule = `must be sent as data: ${candidate.provider.name} is given no addresses`;
+  const rule = `must be sent as data: ${candidate.provider.name} receives no addresses`;
   throw invalidField(left.field, rule);
 }
 

@@ -216,7 +216,7 @@ export class OverlapCut {
     this.#held = [];
     if (left === 0 && isRestart(this.#shown, more)) {
       // No fault of the endpoint's that others should suffer from, so none that cools it down.
-      throw new UpstreamError('conflict', 'The next provider began the answer anew, and did not go on with it');
+      throw new UpstreamError('conflict', 'The next provider started a new answer instead of continuing the text');
     }
     if (left === 0) return held;
     return held.map((chunk) => {

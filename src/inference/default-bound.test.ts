@@ -7,8 +7,8 @@ const ask = (chars: number, more: Partial<ChatRequest> = {}): ChatRequest => ({
   messages: [{ role: 'user', content: 'x'.repeat(chars) }],
   ...more,
 });
-const own = "the model's own";
-const context = "what the model's context leaves";
+const own = "the model's maximum";
+const context = "the rest of the model's context";
 
 test.each<[string, ChatRequest, number | undefined, number | undefined, number, string]>([
   ['the bound of the model', ask(10), 128_000, 400_000, 128_000, own],

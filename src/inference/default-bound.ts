@@ -28,10 +28,10 @@ export function defaultBound(
 ): DefaultBound {
   const most =
     max_completion_tokens === undefined
-      ? { tokens: limits.output_tokens_unknown, source: "the default, since the model's own is not known" }
-      : { tokens: max_completion_tokens, source: "the model's own" };
+      ? { tokens: limits.output_tokens_unknown, source: "the default, because the model's maximum is not known" }
+      : { tokens: max_completion_tokens, source: "the model's maximum" };
   if (context_length === undefined) return most;
   const least = Math.min(limits.output_tokens_default, Math.ceil(context_length / 2));
   const room = Math.max(spareContext(request, context_length), least);
-  return most.tokens <= room ? most : { tokens: room, source: "what the model's context leaves" };
+  return most.tokens <= room ? most : { tokens: room, source: "the rest of the model's context" };
 }

@@ -101,7 +101,7 @@ export function divide(
 /** Fields of the client's own that only one wire may know. */
 function leftOut({ rest = {} }: EmbeddingRequest, { wire }: EmbeddingDialect): Report[] {
   if (wire === 'openai-embeddings') return [];
-  const reason = 'the endpoint does not know it';
+  const reason = 'the endpoint does not support it';
   const fields = Object.keys(rest).slice(0, limits.reports_max);
   return fields.map((field) => ({
     kind: 'dropped',
@@ -135,13 +135,13 @@ function prepare(
   const is_inline = candidate.endpoint.quirks.inline_media === true && media.size > 0;
   const request = is_inline ? { ...given, inputs: inlineImages(given.inputs, media) } : given;
   const dialect = embeddingDialectOf(candidate.provider);
-  if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} makes no embeddings`);
+  if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} does not offer embeddings`);
   const bounds = dialect.batch(candidate.endpoint, request.inputs);
   let report: Report[] = [];
   const divided = divide(request.inputs, bounds);
   if (divided.length > limits.embedding_requests_max) {
     const least = `${divided.length} requests, more than ${limits.embedding_requests_max}`;
-    throw new GatewayError(400, `At this endpoint so many inputs take ${least}`);
+    throw new GatewayError(400, `At this endpoint this number of inputs needs ${least}`);
   }
   const encode = (inputs: EmbeddingInput[], index: number): Batch | Promise<Batch> => {
     const encoded = dialect.encodeRequest({ ...request, inputs }, candidate.endpoint, media);
@@ -240,7 +240,7 @@ async function askBatch({ dialect }: PreparedEmbeddings, batch: Batch, line: Lin
   }
   const found = vectors.filter((vector) => vector !== undefined);
   if (found.length !== inputs.length) {
-    const text = "The provider's answer has not one vector for each input";
+    const text = "The provider's answer does not have one vector for each input";
     throw new UpstreamError('invalid_response', text, { status: 200 });
   }
   return batch.is_unnormalised ? found.map(normalised) : found;
@@ -334,7 +334,7 @@ export function embeddingsTask(
     words: () => wordsOf(request, asked, tokenizer),
     models: (catalog) => ({ models: [embeddingModel(asked.model, catalog)], requested: asked.model }),
     refuses: ({ provider }) =>
-      embeddingDialectOf(provider) === undefined ? 'its provider is not known to make embeddings' : undefined,
+      embeddingDialectOf(provider) === undefined ? 'its provider is not known to offer embeddings' : undefined,
     media: {
       place: 'input',
       needs: ({ provider, endpoint }) =>

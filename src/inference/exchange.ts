@@ -136,7 +136,7 @@ function endLate(exchange: Exchange): void {
 }
 
 function endSilent(exchange: Exchange): void {
-  exchange.abort(new UpstreamError('timeout', 'The provider did not send anything of an answer in time'));
+  exchange.abort(new UpstreamError('timeout', 'The provider did not start to answer in time'));
 }
 
 function endDrained(exchange: Exchange): void {

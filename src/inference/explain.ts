@@ -42,7 +42,7 @@ export interface ExplainedAttempt {
   expected_nano: number | undefined;
   /** Undefined: no budget counts it, or what it needs must be fetched first. */
   hold: ExplainedHold | undefined;
-  /** Addresses that would be fetched for it, and were not. */
+  /** The number of addresses that would be fetched for it. */
   unfetched: number;
   health: { cooling_until_ms: number; had_outage: boolean; performance: Performance };
 }

@@ -25,7 +25,7 @@ const SEVERAL = ['best_of', 'num_generations', 'num_return_sequences'] as const;
 /** The fields that say which tools may be called, and how. */
 const OF_TOOLS: ReadonlySet<string> = new Set(['tools', 'tool_choice', 'parallel_tool_calls']);
 /** Why an output bound is below the default that it would have. */
-const SHARE = `what ${limits.default_hold_share * 100} % of the rest of the spend limit pays for`;
+const SHARE = `the tokens that ${limits.default_hold_share * 100} % of the rest of the spend limit pays for`;
 
 /** The fields of an output bound. */
 export const BOUNDS = ['max_completion_tokens', 'max_tokens'] as const;
@@ -55,14 +55,14 @@ export function fitRequest(request: ChatRequest, endpoint: Endpoint, spend?: Spe
   for (const name of SEVERAL) {
     if (request[name] === undefined || request[name] === null) continue;
     delete own()[name];
-    report.push({ kind: 'dropped', field: name, reason: 'there is one answer a request' });
+    report.push({ kind: 'dropped', field: name, reason: 'the endpoint returns one answer per request' });
   }
   const max = endpoint.max_completion_tokens;
   for (const field of BOUNDS) {
     const wanted = request[field];
     if (max !== undefined && typeof wanted === 'number' && wanted > max) {
       own()[field] = max;
-      report.push({ kind: 'clamped', field, reason: `the endpoint makes at most ${max} tokens` });
+      report.push({ kind: 'clamped', field, reason: `the endpoint produces at most ${max} tokens` });
     }
   }
   // The public service, too, goes on without the tier at an endpoint that does not have it.
@@ -107,7 +107,7 @@ function boundOutput(
     report.push({ kind: 'clamped', field, reason: `the spend limit pays for ${sent} output tokens` });
   } else {
     const source = sent < bound ? SHARE : (usual?.source ?? 'ledger.default_output_tokens');
-    const why = 'a request that counts against a spend limit has an output bound, and this one names none';
+    const why = 'a request under a spend limit has an output bound, and this one has no max_tokens';
     report.push({ kind: 'changed', field, reason: `${sent}, ${source}: ${why}` });
   }
   return usual !== undefined;

@@ -87,7 +87,7 @@ export function createLookup({
     const usage = sumOf(billed.map(usageOf));
     const counts = Object.values(usage) as number[];
     if (!counts.every((tokens) => Number.isSafeInteger(tokens) && tokens >= 0)) {
-      throw new Error('The provider counts what cannot be counted');
+      throw new Error('The provider reports a number that is not valid');
     }
     const known = catalog.at(Date.parse(record.created_at)).find(record.model);
     const asks = known?.endpoints.find((one) => one.id === endpoint);

@@ -251,6 +251,6 @@ function refusalTold(ending: ActiveFilter | undefined): ChoiceError {
   if (ending !== undefined) return refusalOf(ending);
   return {
     code: 403,
-    message: 'Response blocked by content filter: a part of it may be a match, and is longer than can be held back',
+    message: 'Response blocked by content filter: a part of it may be a match, and is too long to be held back',
   };
 }

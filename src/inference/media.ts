@@ -73,7 +73,8 @@ export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'mess
     try {
       const found = await fetcher.fetch(need, { signal, bytes_max: Math.max(0, most - bytes), owner, room: call.room });
       bytes += found.bytes;
-      if (bytes > most) throw new MediaRefused(`with the others of the request it is larger than ${most} bytes`);
+      if (bytes > most)
+        throw new MediaRefused(`together with the other files of the request it is larger than ${most} bytes`);
       return await screened(found, call.screening);
     } catch (error) {
       throw error instanceof MediaRefused ? refuse(need, error.message, error) : error;
@@ -85,7 +86,7 @@ export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'mess
       ({ url }, at) => !fetched.has(url) && needs.findIndex((one) => one.url === url) === at,
     );
     if (fetched.size + missing.length > limits.media_urls_max) {
-      throw refuse(missing[0]!, `a request may have ${limits.media_urls_max} of them`);
+      throw refuse(missing[0]!, `a request may have at most ${limits.media_urls_max} of them`);
     }
     const work = async () => {
       for (let need = missing.shift(); need !== undefined; need = missing.shift()) {

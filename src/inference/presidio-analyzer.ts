@@ -88,7 +88,7 @@ function isTold(value: unknown): value is Told {
 
 /** What an answer says of a text. Its offsets count characters, of which some are two UTF-16 units. */
 function entitiesOf(text: string, body: Buffer, score_min: number): Entity[] {
-  const WRONG = 'it answered with something else than entities';
+  const WRONG = 'its answer is not a list of entities';
   let answer: unknown;
   try {
     answer = parseServiceJson(body.toString('utf8'));
@@ -103,7 +103,7 @@ function entitiesOf(text: string, body: Buffer, score_min: number): Entity[] {
     const from = unitOf(start);
     const to = unitOf(end);
     if (from === undefined || to === undefined || from >= to)
-      throw new AnalyzerFailed('it told of places that are not in the text');
+      throw new AnalyzerFailed('it reported positions outside the text');
     return [{ start: from, end: to, slug }];
   });
 }

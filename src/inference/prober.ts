@@ -141,7 +141,7 @@ export function createProber(options: ProberOptions): Prober {
     paused_until_ms = windowEnd('daily', now_ms) ?? now_ms;
     log.info(
       { until: new Date(paused_until_ms).toISOString() },
-      'what is left of the budget of probes pays for no other; they rest',
+      'the rest of the budget does not pay for another probe; probes pause',
     );
   }
 

@@ -105,11 +105,11 @@ function autoAmong(named: Named, request: ChatRequest, { catalog, routers, defau
   const among = first === undefined ? on : [first, ...on.filter(({ id }) => id !== first.id)];
   if (among.length > 0) return among;
   if (request.model == null && !request.models?.length) {
-    throw invalidField('model', 'is required: no model of the providers that are on can be chosen without being named');
+    throw invalidField('model', 'is required: no model of the active providers can be chosen automatically');
   }
   throw new GatewayError(
     404,
-    `${named.name} has no model to choose from: name a model, or have the operator set routing.auto_models`,
+    `${named.name} has no model to choose from: name a model, or ask the operator to set routing.auto_models`,
     { metadata: { field: named.field } },
   );
 }
@@ -120,7 +120,7 @@ function routed(router: string, named: Named, request: ChatRequest, lookup: Look
   if (router === AUTO) {
     return { models: autoModels(autoAmong(named, request, lookup), choice), strategy: 'auto' };
   }
-  if (routers.free_models === undefined) throw invalid(named, `${named.name} is not set up (routing.free_models)`);
+  if (routers.free_models === undefined) throw invalid(named, `${named.name} is not configured (routing.free_models)`);
   const among = routers.free_models === 'all' ? catalog.models() : known(routers.free_models, catalog);
   const free = routers.free_models === 'all' ? freeModels(among) : among;
   return { models: freeChoice(free, choice), strategy: 'free', wish: { free: true } };
@@ -132,7 +132,8 @@ function resolved(named: Named, request: ChatRequest, lookup: Lookup): Resolved 
   // A model that an operator calls so goes first.
   const plain = catalog.find(name);
   if (plain !== undefined) return { models: [plain], strategy: plain.id === name ? 'direct' : 'alias' };
-  if (name.includes('@preset/')) throw invalid(named, `${name} names a preset, and there are none; name a model`);
+  if (name.includes('@preset/'))
+    throw invalid(named, `${name} is a preset, and this gateway has no presets; name a model`);
   const latest = latestModels(catalog.models());
   const variant = resolveVariant<Model | string>(name, (id) => catalog.find(id) ?? routerOf(id) ?? latest.get(id));
   if (variant === undefined) {
@@ -144,7 +145,7 @@ function resolved(named: Named, request: ChatRequest, lookup: Lookup): Resolved 
   }
   const { model, suffixes } = variant;
   if (suffixes.includes('batch')) {
-    throw new GatewayError(404, `${name} is served in batches alone, which this gateway does not do`, {
+    throw new GatewayError(404, `${name} is offered for batches only, which this gateway does not support`, {
       metadata: { field: named.field },
     });
   }

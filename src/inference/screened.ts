@@ -78,15 +78,13 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
     } catch (error) {
       log.warn(
         { err: error, generation_id: call.generation_id, on_failure },
-        'names and addresses could not be looked for',
+        'names and addresses could not be searched',
       );
       call.stages.push({
         type: 'guardrail',
         name: 'content-filter',
         summary:
-          on_failure === 'block'
-            ? 'Failed: the request was not let through'
-            : 'Failed: names and addresses were not looked for',
+          on_failure === 'block' ? 'Failed: the request was refused' : 'Failed: names and addresses were not searched',
         data: { action: on_failure === 'block' ? 'blocked' : 'skipped', detected: false, engines: ['nlp'] },
       });
       if (on_failure === 'block') throw unscreened(error);
@@ -196,12 +194,12 @@ export function createScreened(inner: Inference, options: ScreeningOptions): Inf
     call.stages.push({
       type: 'guardrail',
       name: 'content-filter',
-      summary: 'Blocked: tokens are no text',
+      summary: 'Blocked: tokens are not text',
       data: { action: 'blocked', detected: false },
     });
     throw new GatewayError(
       403,
-      `Request blocked by content filter: ${field} must be text, since filters cannot read tokens`,
+      `Request blocked by content filter: ${field} must be text, because filters cannot read tokens`,
       {
         metadata: { field, reason: 'unreadable' },
       },

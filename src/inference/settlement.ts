@@ -312,7 +312,7 @@ export function createSettlement(options: {
     report.push({
       kind: 'changed',
       field: 'max_tokens',
-      reason: `the provider made ${tokens} tokens, more than ${bound}`,
+      reason: `the provider produced ${tokens} tokens, more than ${bound}`,
     });
   }
 

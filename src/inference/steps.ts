@@ -141,7 +141,7 @@ export function restrictionOf({
   if (guardrails.length === 0) return undefined;
   return (candidate) => {
     const found = restricted(guardrails, restrictedFacts(candidate));
-    return found && `a guardrail leaves it out (${found.reason})`;
+    return found && `a guardrail excludes it (${found.reason})`;
   };
 }
 

@@ -51,10 +51,10 @@ function refusal({ tool }: ServerCall, args: JsonObject | undefined, uses: Uses)
   const used = uses.byTool.get(tool.type) ?? 0;
   if (args === undefined) return 'The arguments of this call are not a JSON object.';
   if (tool.max_uses !== undefined && used >= tool.max_uses) {
-    return `This tool may be called ${tool.max_uses} times for one answer, and was. Go on without it.`;
+    return `This tool was already called ${tool.max_uses} times for this answer, which is the maximum. Continue without it.`;
   }
   if (uses.executed >= uses.calls_max) {
-    return `An answer may call ${uses.calls_max} tools, and did. Go on without them.`;
+    return `This answer has already called ${uses.calls_max} tools, which is the maximum. Continue without them.`;
   }
   uses.byTool.set(tool.type, used + 1);
   uses.executed += 1;
@@ -74,7 +74,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
       end(failed(content, tool.cost_nano_max));
     };
     const late = setTimeout(stop, limits.server_tool_ms_max, 'The tool did not answer in time.');
-    const forget = call.cancellation.onCancel(() => stop('The client has left.'));
+    const forget = call.cancellation.onCancel(() => stop('The client disconnected.'));
     try {
       return await Promise.race([ended, screened(call, tool, args, ending.signal)]);
     } finally {
@@ -103,7 +103,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       const { cost_nano, counts } = outcome;
-      return { ...failed('A guardrail does not let what the tool found pass.', cost_nano), counts };
+      return { ...failed('A guardrail blocked the result of the tool.', cost_nano), counts };
     }
   }
 

@@ -104,7 +104,7 @@ function measured(prepared: PreparedTranscription, request: TranscriptionRequest
 
 function prepare(request: TranscriptionRequest, asked: ChatRequest, candidate: Candidate): PreparedTranscription {
   const dialect = transcriptionDialectOf(candidate.provider);
-  if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} transcribes nothing`);
+  if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} does not offer transcription`);
   const facts: DialectEndpoint = candidate.endpoint;
   const { fields, report } = dialect.fields(request, facts);
   const rules = { reserved: dialect.reserved, serviceTier: () => undefined };

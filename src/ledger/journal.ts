@@ -166,7 +166,9 @@ export class Journal {
       this.#failure = error as Error;
       this.#dead = true;
     }
-    throw new Error('The journal was deleted under the running gateway; what it alone knew is lost in a crash');
+    throw new Error(
+      'The journal was deleted while the gateway runs; entries that only the journal has are lost in a crash',
+    );
   }
 
   /** Writes and syncs what is left, and closes the file. Nothing may be appended afterwards. */
@@ -217,7 +219,7 @@ export class Journal {
       for (let done = 0; done < bytes.length; ) {
         const from = done;
         const taken = this.#segments.retention.withRoom(() => this.#disk.write(file, bytes, from));
-        if (taken <= 0) throw new Error('The disk takes nothing');
+        if (taken <= 0) throw new Error('The disk accepts no data');
         done += taken;
       }
       this.#segment.bytes += bytes.length;

@@ -49,7 +49,7 @@ function refusal(cause: unknown): GatewayError {
 }
 
 const SHORT_OF_SPACE =
-  'the disk is short of space: a journal segment was deleted before its time; should the store be set back to before it, this node cannot send it what stood there. Give the data directory more space, or lower ledger.journal_keep_bytes';
+  'the disk is short of space: a journal segment was deleted early. If the store is restored to an earlier time, this node cannot send it those entries again. Give the data directory more space, or lower ledger.journal_keep_bytes';
 
 /** One node at work: its journal, its way to the store, and what is between them. */
 class Node implements Recorder {
@@ -158,7 +158,7 @@ class Node implements Recorder {
     if (frozen.length === 0) return;
     this.#log.warn(
       { node: this.#slot.node, frozen },
-      'the machine stopped at once: what this node had set aside may be spent; it is kept until released',
+      'the machine stopped suddenly: money that this node had reserved may be spent; it stays reserved until it is released',
     );
   }
 
@@ -384,7 +384,7 @@ class Node implements Recorder {
     if (this.#hasRoom()) return this.#journal.problem;
     const { failure } = this.#pipe.state();
     const cause = failure === undefined ? '' : `: ${failure}`;
-    return `${this.#unflushed.size} outcomes wait for the store, which does not take them${cause}`;
+    return `${this.#unflushed.size} outcomes wait for the store, which does not accept them${cause}`;
   }
 
   #queue(settle: Settle): void {
@@ -632,7 +632,7 @@ export async function startNode(slot: Slot, options: RecorderOptions): Promise<N
     const files = left.lost.map(({ name }) => name);
     log.warn(
       { node: slot.node, files },
-      'a power loss took the end of a journal file; those that go on from it are dropped',
+      'the end of a journal file was lost in a power failure; the files that continue it are dropped',
     );
     segments.discard(left.lost);
   }

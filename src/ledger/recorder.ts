@@ -57,7 +57,7 @@ interface RecorderState {
   disk_free_bytes: number;
   /** Batches that the store acknowledged. */
   batches: number;
-  /** Set aside for requests under way, over all budgets. */
+  /** Money reserved for running requests, over all limits. */
   held_nano: number;
   /** Set aside for this node by the store, holds included. */
   leased_nano: number;
@@ -172,7 +172,7 @@ class Adopter {
         this.#told.delete(index);
       } catch (error) {
         slot?.release();
-        this.#tell(index, error, 'the journal of a gateway that is gone could not be replayed');
+        this.#tell(index, error, 'the journal of a stopped gateway could not be replayed');
       }
     }
   }
@@ -184,7 +184,7 @@ class Adopter {
       this.#told.delete('all');
       return others;
     } catch (error) {
-      this.#tell('all', error, 'journals of gateways that are gone could not be looked for');
+      this.#tell('all', error, 'the journals of stopped gateways could not be searched');
       return [];
     }
   }

@@ -38,7 +38,7 @@ export interface AttemptRecord {
   tokens?: readonly [input: number, output: number];
   /** It went on with the text of the attempt before it, which had broken off. */
   continues?: true;
-  /** It was sent while the attempt before it was still waited for. */
+  /** It was sent while the attempt before it was still running. */
   hedges?: true;
   /** The credential of the organization that was used. */
   byok_id?: string | null;

@@ -29,7 +29,7 @@ export function budgetRefusal(facts: {
   const renewed = reset === null ? 'It does not reset.' : `It resets at ${reset}.`;
   const in_flight = left_nano >= needed_nano;
   const reason = in_flight
-    ? `what is left of it (${usd(left_nano)}) is set aside for requests in flight; try again soon`
+    ? `the rest (${usd(left_nano)}) is reserved for running requests; try again soon`
     : `${usd(left_nano)} of it is left, and this request may cost ${usd(needed_nano)} or more`;
   return new GatewayError(402, `Insufficient budget: ${limit}: ${reason}. ${renewed}`, {
     metadata: {

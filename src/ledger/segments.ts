@@ -94,7 +94,7 @@ export class Segments {
   read(segment: Segment): JournalRecord[] {
     const path = this.path(segment);
     const bytes = this.disk.readNow(path);
-    if (bytes === undefined) throw new Error(`The journal ${path} was taken away while it was being read`);
+    if (bytes === undefined) throw new Error(`The journal ${path} was removed while it was read`);
     const { records, whole_bytes } = readSegment(bytes, path);
     segment.bytes = whole_bytes;
     return records;

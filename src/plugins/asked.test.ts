@@ -106,7 +106,7 @@ describe('options', () => {
     [search({ user_location: 'Bern' }), 'tools[0].parameters.user_location must be an object'],
     [
       search({ user_location: { country: 'Switzerland' } }),
-      'tools[0].parameters.user_location.country must be a country in two letters (ISO 3166-1)',
+      'tools[0].parameters.user_location.country must be a country code of two letters (ISO 3166-1)',
     ],
     [
       search({ user_location: { type: 'approximate', approximate: { timezone: 'Mars' } } }),

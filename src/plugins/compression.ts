@@ -90,7 +90,7 @@ const NOTHING = estimatePrompt({ messages: [] });
 
 function tooLong({ endpoint }: Candidate, call: Call): GatewayError {
   const most = promptTokensMax(endpoint);
-  const message = `messages: the prompt is longer than the ${most} tokens that ${endpoint.model} reads here, and cannot be shortened that far; send less of it`;
+  const message = `messages: the prompt is longer than the ${most} tokens that ${endpoint.model} reads here, and cannot be shortened enough; send a shorter one`;
   return inClientsWords(new GatewayError(400, message), call);
 }
 
@@ -228,5 +228,5 @@ function withinSpace(request: ChatRequest, { output_tokens }: Space, report: Rep
 }
 
 function toldOf({ messages, cut }: Compressed, { messages: all }: ChatRequest): string {
-  return `the endpoint has no room for all of the prompt: ${all.length - messages.length} messages from its middle are left out, ${cut} are cut`;
+  return `the endpoint has no room for the whole prompt: ${all.length - messages.length} messages from the middle were removed, ${cut} were shortened`;
 }

@@ -23,7 +23,10 @@ function refuseUnknown(given: JsonObject, known: readonly string[], field: strin
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   const options = known.filter((name) => name !== 'id').join(', ');
-  throw invalidField(`${field}.${unknown.slice(0, 100)}`, `is no option of this plugin; it has ${options}`);
+  throw invalidField(
+    `${field}.${unknown.slice(0, 100)}`,
+    `is not an option of this plugin; its options are ${options}`,
+  );
 }
 
 function checkFileParser(plugin: Plugin, field: string, has_ocr: boolean): void {
@@ -38,10 +41,7 @@ function checkFileParser(plugin: Plugin, field: string, has_ocr: boolean): void 
     throw invalidField(`${field}.pdf.engine`, `must be one of ${Object.keys(ENGINES).join(', ')}`);
   }
   if (ENGINES[engine] === 'mistral-ocr' && !has_ocr && plugin.enabled !== false) {
-    throw invalidField(
-      `${field}.pdf.engine`,
-      'is not configured here (setting plugins.file_parser.ocr): name pdf-text or native',
-    );
+    throw invalidField(`${field}.pdf.engine`, 'is not configured (plugins.file_parser.ocr): use pdf-text or native');
   }
 }
 

@@ -110,7 +110,7 @@ function location(told: JsonObject, path: string): UserLocation | undefined {
   const given = is_nested ? (asObject(outer['approximate'], place) ?? {}) : outer;
   const country = text(given, 'country', place, limits.web_place_chars_max)?.toUpperCase();
   if (country !== undefined && !/^[A-Z]{2}$/.test(country)) {
-    throw invalidField(`${place}.country`, 'must be a country in two letters (ISO 3166-1)');
+    throw invalidField(`${place}.country`, 'must be a country code of two letters (ISO 3166-1)');
   }
   const city = text(given, 'city', place, limits.web_place_chars_max);
   const region = text(given, 'region', place, limits.web_place_chars_max);

@@ -166,7 +166,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     run(message, { owner, signal }) {
       const theirs = [...waiting].filter((job) => job.owner === owner).length;
       if (waiting.size >= waiting_max || theirs >= waiting_per_owner_max) {
-        return Promise.reject(new WorkFailed('busy', 'too much waits to be read'));
+        return Promise.reject(new WorkFailed('busy', 'too many files wait to be read'));
       }
       if (signal?.aborted) return Promise.reject(signal.reason as Error);
       return new Promise((resolve, reject) => {
@@ -176,7 +176,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
           if (one !== undefined) end(one, signal?.reason as Error);
         };
         const patience = setTimeout(() => {
-          if (waiting.delete(job)) job.reject(new WorkFailed('busy', 'too much waits to be read'));
+          if (waiting.delete(job)) job.reject(new WorkFailed('busy', 'too many files wait to be read'));
         }, wait_ms_max);
         const over = () => {
           clearTimeout(patience);

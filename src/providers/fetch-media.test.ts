@@ -117,7 +117,7 @@ test('more of one key than may wait are refused, and another still waits', async
     one.fetch(need, { signal: ending.signal, bytes_max: limits.media_bytes_max, owner }).catch((error: Error) => error);
   const most = limits.media_fetches_per_owner_max + limits.media_fetches_waiting_per_owner_max;
   const held = Array.from({ length: most }, () => ask('greedy'));
-  expect(await ask('greedy')).toEqual(refusal(/too much is being fetched/));
+  expect(await ask('greedy')).toEqual(refusal(/too many files are being fetched/));
   const other = ask('modest');
   await expect.poll(() => visited.length).toBe(limits.media_fetches_per_owner_max + 1);
   ending.abort(new Error('over'));

@@ -158,7 +158,7 @@ function createTurns() {
       signal.throwIfAborted();
       const is_full = waiting.size >= limits.media_fetches_waiting_max;
       if (is_full || queued.of(owner) >= limits.media_fetches_waiting_per_owner_max) {
-        throw new MediaRefused('too much is being fetched');
+        throw new MediaRefused('too many files are being fetched');
       }
       await new Promise<void>((resolve, reject) => {
         const leave = () => {
@@ -309,7 +309,7 @@ const decompressors = new Map([
 async function decompressed({ bytes, encoding }: Answered, bytes_max: number): Promise<Buffer> {
   if (encoding === undefined) return bytes;
   const decompress = decompressors.get(encoding);
-  if (decompress === undefined) throw new MediaRefused('its server sent it compressed in a way that is not known');
+  if (decompress === undefined) throw new MediaRefused('its server sent it with an unknown compression');
   try {
     return await decompress(bytes, { maxOutputLength: bytes_max });
   } catch (cause) {
@@ -444,7 +444,7 @@ async function readBytes(body: AsyncIterable<Buffer>, told: number, { bytes_max,
 function describe({ bytes, declared }: Pick<Answered, 'bytes' | 'declared'>, kind: MediaNeed['kind']) {
   if (bytes.length === 0) throw new MediaRefused('it is empty');
   const mime_type = mediaTypeOf(bytes, declared);
-  if (mime_type === undefined) throw new MediaRefused(`it is of no type that is known (${kind} expected)`);
+  if (mime_type === undefined) throw new MediaRefused(`its type is not known (${kind} expected)`);
   if (!fitsKind(mime_type, kind)) throw new MediaRefused(`it is ${mime_type}, not ${kind}`);
   return { mime_type, base64: bytes.toString('base64'), bytes: bytes.length };
 }

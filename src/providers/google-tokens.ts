@@ -91,7 +91,7 @@ export function createGoogleTokens(ask: Ask): GoogleTokens {
         return Promise.resolve(former.error).then((error) => lastOf(key, error, now_ms));
       }
       const account = readGoogleAccount(credential);
-      if (account === undefined) return Promise.reject(refusal('The credential is no account of Google.'));
+      if (account === undefined) return Promise.reject(refusal('The credential is not a Google account.'));
       const asked = fetchToken(key, account, token_url, now_ms)
         .catch((error: unknown) => refuse(key, error, now_ms))
         .finally(() => waiting.delete(key));
@@ -108,7 +108,7 @@ export function createGoogleTokens(ask: Ask): GoogleTokens {
 function beforeTheSend(error: unknown): never {
   if (!(error instanceof UpstreamError) || error.status !== null) throw error;
   const status = error.failure === 'timeout' ? 504 : 503;
-  throw new UpstreamError(error.failure, `No token of Google: ${error.message}`, {
+  throw new UpstreamError(error.failure, `Google returned no access token: ${error.message}`, {
     status,
     native_code: error.native_code,
     cause: error,
@@ -167,7 +167,7 @@ function readAnswer(status: number, text: string): { token: string; lifetime_ms:
   const code = asText(told['error']);
   const said = asText(told['error_description']) || code || `status ${status}`;
   // Of the answer nothing is shown but the reason: it is of a request that held the account.
-  const message = `Google gave no token for the account: ${said.slice(0, limits.upstream_word_chars_max)}`;
+  const message = `Google returned no access token for the account: ${said.slice(0, limits.upstream_word_chars_max)}`;
   if (status === 200) throw new UpstreamError('invalid_response', message, { status });
   if (status === 429) throw new UpstreamError('rate_limited', message, { status, native_code: code || null });
   if (status >= 500) throw new UpstreamError('unavailable', message, { status, native_code: code || null });

@@ -7,7 +7,7 @@ import { spokenToGateway } from './gateway-fields.ts';
 export type TellReport = (kind: Report['kind'], field: string, reason: string) => void;
 
 /** Why a parameter is dropped that a wire does not have. */
-export const NO_FIELD = 'this upstream has no such parameter';
+export const NO_FIELD = 'this provider does not support this parameter';
 
 /** Notes in a list what it is told, up to a bound. */
 export function reportInto(report: Report[]): TellReport {

@@ -61,7 +61,7 @@ const TIMEOUTS: Record<string, string> = {
 };
 
 function tooManyInterim(): UpstreamError {
-  const message = `The provider sent more than ${limits.upstream_interim_answers_max} interim answers in place of one`;
+  const message = `The provider sent more than ${limits.upstream_interim_answers_max} interim answers instead of one`;
   return new UpstreamError('invalid_response', message);
 }
 
@@ -85,7 +85,11 @@ function transportError(error: unknown, never_sent: boolean): UpstreamError {
   if (timeout !== undefined) return new UpstreamError('timeout', timeout, details);
   const refusal = proxyRefusal(error);
   if (refusal !== undefined) {
-    return new UpstreamError('unavailable', `The proxy refused the way to the provider (status ${refusal})`, details);
+    return new UpstreamError(
+      'unavailable',
+      `The proxy refused the connection to the provider (status ${refusal})`,
+      details,
+    );
   }
   const message = never_sent
     ? 'The provider could not be reached'
@@ -157,7 +161,7 @@ function askThrough(send: Upstream['send']): Ask {
       return { status: response.status, text };
     } finally {
       clearTimeout(late);
-      if (!exchange.ended) exchange.abort(new UpstreamError('timeout', 'It said more than was read'));
+      if (!exchange.ended) exchange.abort(new UpstreamError('timeout', 'Its answer was longer than was read'));
     }
   };
 }

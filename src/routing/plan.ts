@@ -134,10 +134,10 @@ function refusedByOwn(
   return ({ model, own, provider }) => {
     if (own !== undefined) return own.unusable;
     if (byok_only.has(provider.slug)) {
-      return "a credential of the workspace keeps its calls from the gateway's own account at this provider";
+      return "a credential of the workspace (is_byok_only) excludes the gateway's own account at this provider";
     }
     if (!bound.has(model)) return undefined;
-    return "a credential of the workspace stands first, and does not allow the gateway's own accounts after it";
+    return "a credential of the workspace is used first, and does not allow the gateway's own accounts after it";
   };
 }
 

@@ -43,7 +43,7 @@ function messageOf(failed: string, { requested, candidates }: { requested: strin
   const message = told.get(failed)?.message;
   if (message !== undefined) return message;
   if (failed === laterSteps.initial.step)
-    return `No endpoints found for ${requested}; no provider that serves it is configured`;
+    return `No endpoints found for ${requested}: no configured provider serves it`;
   const reasons = new Set(candidates.flatMap(({ excluded }) => excluded?.reason ?? []));
   return `No endpoints found for ${requested}: ${[...reasons].join('; ')}`;
 }

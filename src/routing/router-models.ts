@@ -105,11 +105,14 @@ const ALLOWED = {
 };
 const FREE_OF_CHARGE = {
   step: 'Filter by Free Endpoints',
-  constraint: { field: 'model', detail: 'name a model: none of this router’s is free of charge' },
+  constraint: { field: 'model', detail: 'name a model: no model of this router is free of charge' },
 };
 const SUITABLE = {
   step: 'Filter by Request',
-  constraint: { field: 'model', detail: 'name a model, or ask for what one of the router’s models does' },
+  constraint: {
+    field: 'model',
+    detail: 'name a model, or change the request so that a model of the router supports it',
+  },
 };
 
 /** The 404 of a router that is left without models; what each step left counts endpoints, as a plan's funnel does. */

@@ -131,7 +131,7 @@ describe('what a request sends', () => {
     const { candidates, funnel } = planned({ tools }, { models: [one] });
     expect(candidates[0]?.excluded).toEqual({
       step: 'Filter by Tool Compatibility',
-      reason: 'it does not take tools, and others do',
+      reason: 'it does not support tools, but others do',
     });
     expect(funnel.at(-1)).toEqual({ step: 'Filter by Tool Compatibility', endpoint_count: 1 });
   });

@@ -53,7 +53,7 @@ export interface Rule {
 /** USD per million tokens, or per unit, as pico-USD per token or unit. */
 function picoLimit(value: number | string, per_million: boolean): number {
   const usd = typeof value === 'number' ? value : Number(value);
-  if (!Number.isFinite(usd) || usd < 0) throw invalidField('provider.max_price', 'must hold numbers of USD');
+  if (!Number.isFinite(usd) || usd < 0) throw invalidField('provider.max_price', 'must contain amounts in USD');
   return usd * (per_million ? 1e6 : 1e12);
 }
 
@@ -115,21 +115,21 @@ export const rules: readonly Rule[] = [
   },
   {
     step: 'Filter by Input Modalities',
-    constraint: { field: 'messages', detail: 'name a model that takes this kind of content, or send text alone' },
+    constraint: { field: 'messages', detail: 'name a model that accepts this kind of content, or send text only' },
     applies: () => true,
     reason({ model, endpoint }, { needs }) {
       const missing = needs.input.find((kind) => !takesInput(endpoint, kind));
       if (missing === undefined) return undefined;
-      return `${model.input_modalities.includes(missing) ? 'it' : 'the model'} does not take ${missing} input`;
+      return `${model.input_modalities.includes(missing) ? 'it' : 'the model'} does not accept ${missing} input`;
     },
   },
   {
     step: 'Filter by Model Output Modalities',
-    constraint: { field: 'modalities', detail: 'ask for an output that the model makes' },
+    constraint: { field: 'modalities', detail: 'request an output that the model supports' },
     applies: () => true,
     reason({ model }, { needs }) {
       const missing = needs.output.find((kind) => !model.output_modalities.includes(kind));
-      return missing === undefined ? undefined : `the model does not make ${missing} output`;
+      return missing === undefined ? undefined : `the model does not produce ${missing} output`;
     },
   },
   {
@@ -158,7 +158,10 @@ export const rules: readonly Rule[] = [
   {
     step: 'Filter by Known Price',
     message: 'The price of the selected model is not known; the operator can set it or allow unpriced models',
-    constraint: { field: 'model', detail: 'name a model with a price, or ask the operator to set this one’s' },
+    constraint: {
+      field: 'model',
+      detail: 'name a model with a known price, or ask the operator to set the price of this one',
+    },
     applies: ({ allow_unpriced }) => !allow_unpriced,
     reason: (candidate) => (isPriced(pricesOf(candidate)) ? undefined : 'its price is not known'),
   },
@@ -205,7 +208,7 @@ export const rules: readonly Rule[] = [
     message: 'No endpoints found matching your data policy',
     constraint: {
       field: 'provider.data_collection',
-      detail: 'allow it, or name a model of a provider that trains on nothing',
+      detail: 'allow it, or name a model of a provider that does not train on data',
     },
     applies: ({ preferences }) => preferences.data_collection === 'deny',
     reason: ({ provider, model, endpoint }) =>
@@ -214,7 +217,7 @@ export const rules: readonly Rule[] = [
   {
     step: 'Filter by Zero Data Retention',
     message: 'No endpoints found with zero data retention',
-    constraint: { field: 'provider.zdr', detail: 'leave it out, or name a model of a provider that keeps nothing' },
+    constraint: { field: 'provider.zdr', detail: 'leave it out, or name a model of a provider that keeps no data' },
     applies: ({ preferences }) => preferences.zdr === true,
     reason: (candidate) => (keepsNothing(candidate) ? undefined : 'its provider is not known to keep no data'),
   },
@@ -246,19 +249,20 @@ export const rules: readonly Rule[] = [
   {
     step: 'Filter by Number of Answers',
     message:
-      'n must be 1 for the selected model: none of its endpoints gives several answers to one request; send the request once for each answer',
+      'n must be 1 for the selected model: none of its endpoints returns several answers to one request; send one request per answer',
     status: 400,
     constraint: {
       field: 'n',
-      detail: 'send the request once for each answer, or name a model of a provider that takes n',
+      detail: 'send one request per answer, or name a model of a provider that supports n',
     },
     applies: ({ request: { n } }) => n !== undefined && n > 1,
     reason({ endpoint, provider }, { request }) {
-      if (!supports(endpoint, 'tools') && needsTemplate(request)) return 'it reads tools as text, for one answer alone';
+      if (!supports(endpoint, 'tools') && needsTemplate(request))
+        return 'it reads tools as text, which allows one answer only';
       const takes_n = (endpoint.dialect ?? provider.dialect) === 'openai-chat';
       return takes_n && endpoint.quirks.refused_parameters?.includes('n') !== true
         ? undefined
-        : 'it gives one answer to a request';
+        : 'it returns one answer per request';
     },
   },
   {
@@ -279,7 +283,7 @@ export const laterSteps = {
   own_credentials: {
     step: 'Filter by Own Credentials',
     message: 'No credential of the workspace can be used for the selected model',
-    constraint: { field: 'model', detail: 'mend the credential, or allow the gateway’s own accounts after it' },
+    constraint: { field: 'model', detail: 'correct the credential, or allow the gateway’s own accounts after it' },
   },
   order: {
     step: 'Filter by Provider Order',
@@ -323,14 +327,14 @@ export const soft: readonly Preference[] = [
   {
     step: 'Filter by Tool Compatibility',
     applies: ({ needs }) => needs.tools,
-    lacks: ({ endpoint }) => (supports(endpoint, 'tools') ? undefined : 'it does not take tools, and others do'),
+    lacks: ({ endpoint }) => (supports(endpoint, 'tools') ? undefined : 'it does not support tools, but others do'),
   },
   {
     step: 'Filter by Answer Format',
     applies: ({ needs }) => needs.forms.length > 0,
     lacks({ endpoint }, { needs }) {
       const missing = needs.forms.find((name) => !supports(endpoint, name));
-      return missing === undefined ? undefined : `it does not support ${missing}, and others do`;
+      return missing === undefined ? undefined : `it does not support ${missing}, but others do`;
     },
   },
   {
@@ -338,7 +342,7 @@ export const soft: readonly Preference[] = [
     applies: ({ needs }) => needs.output_tokens > 0,
     lacks({ endpoint: { max_completion_tokens: most } }, { needs }) {
       if (most === undefined || most >= needs.output_tokens) return undefined;
-      return `it makes at most ${most} output tokens, and others make more`;
+      return `it produces at most ${most} output tokens, but others produce more`;
     },
   },
 ];

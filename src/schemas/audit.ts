@@ -29,10 +29,10 @@ export const AuditEvent = Type.Object(
     created_at: Type.String({ format: 'date-time' }),
     actor: Type.Enum(['key', 'environment', 'command', 'page', 'callback'] as const, {
       description:
-        'How they came in: a management key, the one of the environment, a command, a page, or a code exchange.',
+        'How the change was made: with a management key, the one of the environment, a command, a page, or a code exchange.',
     }),
     actor_key_hash: nullable(Type.String(), 'The key that acted.'),
-    actor_user_id: nullable(Type.String(), 'The user behind it.'),
+    actor_user_id: nullable(Type.String(), 'The user of that key or session.'),
     action: Type.Enum([
       'create',
       'update',
@@ -46,8 +46,8 @@ export const AuditEvent = Type.Object(
     ] as const),
     resource_type: Type.Enum(resourceTypes),
     resource_id: Type.String(),
-    before: nullable(State, 'null: there was nothing.'),
-    after: nullable(State, 'null: there is nothing any more.'),
+    before: nullable(State, 'null: the record did not exist.'),
+    after: nullable(State, 'null: the record was deleted.'),
     request_id: nullable(Type.String(), 'The x-request-id of the request.'),
   },
   { title: 'AuditEvent' },

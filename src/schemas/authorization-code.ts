@@ -8,7 +8,7 @@ const ChallengeMethod = Type.Union([Type.Literal('S256'), Type.Literal('plain')]
 export const AuthorizationCode = Type.Object(
   {
     id: Type.String({
-      description: 'The code for `POST /auth/keys`: told once, for one exchange, within ten minutes.',
+      description: 'The code for `POST /auth/keys`: shown once, for one exchange within ten minutes.',
     }),
     app_id: Type.Integer({ description: 'The application, by the origin of its callback.' }),
     created_at: Type.String({ format: 'date-time' }),
@@ -23,12 +23,12 @@ export const CreateAuthCodeBody = Type.Object(
       minLength: 1,
       maxLength: limits.callback_url_chars_max,
       description:
-        'Where the application takes the code: https on port 443 or 3000, without credentials and fragment, without `code` and `error` in its query.',
+        'The address of the application that receives the code: https on port 443 or 3000, without credentials, without a fragment, and without `code` and `error` in its query.',
     }),
     code_challenge: Type.Optional(
       Type.String({
         description:
-          'PKCE (RFC 7636). Without one, nothing but the code protects the exchange, and an exchange with a verifier is refused.',
+          'PKCE (RFC 7636). Without one, only the code protects the exchange, and an exchange with a verifier is refused.',
       }),
     ),
     code_challenge_method: Type.Optional(
@@ -38,7 +38,7 @@ export const CreateAuthCodeBody = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: limits.key_label_chars_max,
-        description: 'Name of the key to be made; default: the host of the callback.',
+        description: 'Name of the new key; default: the host of the callback.',
       }),
     ),
     limit: Type.Optional(
@@ -49,14 +49,14 @@ export const CreateAuthCodeBody = Type.Object(
       }),
     ),
     usage_limit_type: Type.Optional(
-      Type.Union(LimitReset.anyOf, { description: 'When the limit starts anew, at midnight UTC; default: never.' }),
+      Type.Union(LimitReset.anyOf, { description: 'When the limit resets, at midnight UTC; default: never.' }),
     ),
     workspace_id: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 100,
         description:
-          'The workspace of the key to be made. An ordinary key can name its own alone; default: that one, of a management key the default workspace.',
+          'The workspace of the new key. An API key can name only its own workspace, which is the default; the default for a management key is the default workspace.',
       }),
     ),
     expires_at: Type.Optional(
@@ -85,12 +85,12 @@ export const ExchangeAuthCodeBody = Type.Object(
     code_verifier: Type.Optional(
       Type.Union([Type.String({ maxLength: limits.code_verifier_chars_max }), Type.Null()], {
         description:
-          'What the challenge was made from. Required when the code has a challenge, refused when it has none.',
+          'The secret from which the challenge was made. Required if the code has a challenge, refused if it has none.',
       }),
     ),
     code_challenge_method: Type.Optional(
       Type.Union([Type.String(), Type.Null()], {
-        description: 'S256 or plain, the same as when the code was asked for; may be left out.',
+        description: 'S256 or plain, the same as in the request for the code; may be left out.',
       }),
     ),
   },

@@ -72,7 +72,7 @@ const RefusalPart = open({ type: Type.Literal('refusal'), refusal: Type.String()
 const ContentPart = Type.Union([TextPart, ImagePart, FilePart, AudioPart, VideoPart, DocumentPart]);
 const Content = Type.Union([
   Type.String(),
-  Type.Array(ContentPart, { description: 'An empty list says as much as an empty text.' }),
+  Type.Array(ContentPart, { description: 'An empty list means the same as an empty text.' }),
 ]);
 
 const ReasoningDetail = Type.Union([
@@ -119,7 +119,7 @@ export const RequestedCall = Type.Union([
       arguments: Type.Union(
         [
           Type.String(),
-          Type.Object({}, { additionalProperties: true, description: 'As Mistral takes them.' }),
+          Type.Object({}, { additionalProperties: true, description: 'The form that Mistral accepts.' }),
           Type.Null(),
         ],
         { description: 'A JSON string.' },
@@ -223,7 +223,7 @@ const cutoff = (description: string) => {
   const value = Type.Number({ minimum: 0 });
   const percentile = orNull(value);
   return Type.Union([value, open({ p50: percentile, p75: percentile, p90: percentile, p99: percentile })], {
-    description: `${description} A number is of the p50. Those that miss it stand behind the others.`,
+    description: `${description} A plain number is the p50. Endpoints that miss it come last.`,
   });
 };
 
@@ -259,15 +259,15 @@ export const ProviderPreferences = open(
     continuation: orNull(
       Type.Boolean({
         description:
-          'When a stream breaks off in the middle of its text, the next endpoint that can goes on with it. Default: the setting `routing.continuation`.',
+          'If a stream breaks off in the middle of its text, the next endpoint that can continues it. Default: the setting `routing.continuation`.',
       }),
     ),
-    preferred_min_throughput: orNull(cutoff('Tokens a second that an endpoint should make.')),
+    preferred_min_throughput: orNull(cutoff('Tokens per second that an endpoint should reach.')),
     preferred_max_latency: orNull(cutoff('Seconds to the first token that an endpoint should stay below.')),
     hedge: orNull(
       Type.Boolean({
         description:
-          'When a stream has not begun after the time in which 95 of 100 of its endpoint do, the next endpoint is asked as well, and the first to begin answers. Default: the setting `routing.hedge`.',
+          'If a stream has not started within the time in which 95 % of the streams of its endpoint start, the request is also sent to the next endpoint, and the first to start answers. Default: the setting `routing.hedge`.',
       }),
     ),
     options: orNull(Type.Record(Type.String(), Type.Object({}, { additionalProperties: true }))),
@@ -304,7 +304,7 @@ export const ChatCompletionBody = open(
     response_format: orNull(ResponseFormat),
     stop: orNull(
       Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: limits.stop_sequences_max })], {
-        description: 'Of more than an endpoint takes (OpenAI: four) the first are sent.',
+        description: 'If an endpoint accepts fewer (OpenAI: four), only the first ones are sent.',
       }),
     ),
     transforms: orNull(
@@ -320,7 +320,7 @@ export const ChatCompletionBody = open(
           { id: Type.Enum(PLUGINS), enabled: orNull(Type.Boolean()) },
           {
             description:
-              'Beside `id`: `engine` (`native`, `exa`, `firecrawl`, `parallel`, `searxng`; left out: the one that there is), `max_results` (1 to 25, default 5), `include_domains`, `exclude_domains` and `search_prompt` of `web`; `max_uses`, `max_content_tokens`, `allowed_domains` and `blocked_domains` of `web-fetch`; `pdf.engine` of `file-parser` (`native`, `pdf-text`, `cloudflare-ai`, `mistral-ocr`), `engine` of `context-compression` (`middle-out`). `enabled: false` switches off what is on by itself.',
+              'Beside `id`: `engine` (`native`, `exa`, `firecrawl`, `parallel`, `searxng`; default: the configured one), `max_results` (1 to 25, default 5), `include_domains`, `exclude_domains` and `search_prompt` of `web`; `max_uses`, `max_content_tokens`, `allowed_domains` and `blocked_domains` of `web-fetch`; `pdf.engine` of `file-parser` (`native`, `pdf-text`, `cloudflare-ai`, `mistral-ocr`), `engine` of `context-compression` (`middle-out`). `enabled: false` switches off what is on by itself.',
           },
         ),
       ),
@@ -341,14 +341,12 @@ export const ChatCompletionBody = open(
       Type.Array(StopCondition, {
         maxItems: limits.stop_conditions_max,
         description:
-          "When the gateway's loop of tools ends, in place of `max_tool_calls`: calls that wait are run, and a last turn has no tools.",
+          "When the loop of the gateway's tools ends, instead of `max_tool_calls`: waiting calls are run, and the last turn has no tools.",
       }),
     ),
     functions: orNull(Type.Array(FunctionDefinition, { maxItems: limits.tools_max })),
     function_call: orNull(Type.Union([Type.Literal('none'), Type.Literal('auto'), open({ name: Type.String() })])),
-    seed: orNull(
-      Type.Integer({ description: 'One beyond 2^53 is rounded to a number of 53 bits, always to the same.' }),
-    ),
+    seed: orNull(Type.Integer({ description: 'A number above 2^53 is rounded to 53 bits, always in the same way.' })),
     top_p: orNull(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
     top_k: orNull(Type.Number({ minimum: 1 })),
     frequency_penalty: orNull(penalty),
@@ -365,7 +363,7 @@ export const ChatCompletionBody = open(
       Type.Integer({
         minimum: 1,
         maximum: limits.choices_max,
-        description: 'How many answers are wanted, where an endpoint gives several to one request.',
+        description: 'The number of answers, if an endpoint can return several to one request.',
       }),
     ),
     prediction: orNull(open({ type: Type.Literal('content'), content: Content })),
@@ -465,7 +463,7 @@ const anything = Type.Object({}, { additionalProperties: true });
 
 const CalledFunction = open(
   { name: Type.Optional(Type.String()), arguments: Type.Optional(Type.String()) },
-  { description: 'In place of `tool_calls` where the request had `functions`.' },
+  { description: 'Instead of `tool_calls` if the request had `functions`.' },
 );
 
 /** What models say beside text, where they say it: in messages as in the pieces of streams. */
@@ -498,14 +496,14 @@ export const ChatCompletionAnswer = open(
               Type.Array(
                 open({
                   ...ToolCall.properties,
-                  index: Type.Integer({ description: 'As pieces of a stream have it.' }),
+                  index: Type.Integer({ description: 'The value in the chunks of a stream.' }),
                 }),
               ),
             ),
             function_call: Type.Optional(CalledFunction),
           }),
         ),
-        text: Type.Optional(Type.String({ description: 'In place of `message` when the request had `prompt`.' })),
+        text: Type.Optional(Type.String({ description: 'Instead of `message` if the request had `prompt`.' })),
         reasoning: Type.Optional(Type.String({ description: 'Beside `text`.' })),
         error: Type.Optional(ChoiceError),
       }),
@@ -516,7 +514,7 @@ export const ChatCompletionAnswer = open(
 );
 
 const ToolCallDelta = open({
-  index: Type.Integer({ description: 'Which call this is a piece of.' }),
+  index: Type.Integer({ description: 'The call to which this chunk belongs.' }),
   id: Type.Optional(Type.String()),
   type: Type.Optional(Type.Literal('function')),
   function: open({ name: Type.Optional(Type.String()), arguments: Type.Optional(Type.String()) }),
@@ -535,7 +533,7 @@ export const ChatCompletionChunk = open(
         logprobs: Logprobs,
         delta: Type.Optional(
           open({
-            role: Type.Optional(Type.Literal('assistant', { description: 'In the first delta alone.' })),
+            role: Type.Optional(Type.Literal('assistant', { description: 'Only in the first delta.' })),
             content: Type.String(),
             reasoning: Type.Optional(nullable(Type.String())),
             refusal: Type.Optional(Type.String()),
@@ -544,7 +542,7 @@ export const ChatCompletionChunk = open(
             function_call: Type.Optional(CalledFunction),
           }),
         ),
-        text: Type.Optional(Type.String({ description: 'In place of `delta` when the request had `prompt`.' })),
+        text: Type.Optional(Type.String({ description: 'Instead of `delta` if the request had `prompt`.' })),
         reasoning: Type.Optional(Type.String({ description: 'Beside `text`.' })),
         error: Type.Optional(ChoiceError),
       }),

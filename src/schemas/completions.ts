@@ -38,12 +38,12 @@ export const CompletionBody = open(
       { description: `One prompt, or up to ${limits.completion_prompts_max}. Prompts in tokens are refused.` },
     ),
     echo: orNull(Type.Boolean({ description: 'Repeat the prompt before the text.' })),
-    logprobs: orNull(Type.Integer({ minimum: 0, maximum: 5, description: 'How many tokens to tell at each place.' })),
-    n: orNull(
-      Type.Integer({ minimum: 1, maximum: 1, description: '1 is what there is: each prompt is answered once.' }),
+    logprobs: orNull(
+      Type.Integer({ minimum: 0, maximum: 5, description: 'How many tokens to report at each position.' }),
     ),
-    best_of: orNull(Type.Integer({ minimum: 1, maximum: 20, description: '1 is what there is.' })),
-    suffix: orNull(Type.String({ description: 'Not served; empty is none.' })),
+    n: orNull(Type.Integer({ minimum: 1, maximum: 1, description: 'Only 1: each prompt is answered once.' })),
+    best_of: orNull(Type.Integer({ minimum: 1, maximum: 20, description: 'Only 1.' })),
+    suffix: orNull(Type.String({ description: 'Not supported; an empty text counts as none.' })),
   },
   { title: 'CompletionRequest', examples: [{ model: 'sandbox/echo', prompt: 'Hello' }] },
 );
@@ -55,7 +55,7 @@ const Logprobs = Type.Union(
       token_logprobs: Type.Array(Type.Union([Type.Number(), Type.Null()])),
       top_logprobs: Type.Array(Type.Record(Type.String(), Type.Number())),
       text_offset: Type.Array(
-        Type.Integer({ description: "Where the token begins in the choice's text, in characters." }),
+        Type.Integer({ description: 'The position of the token in the text of the choice, in characters.' }),
       ),
     }),
     Type.Null(),
@@ -67,7 +67,7 @@ const { finish_reason, native_finish_reason, error } = ChatCompletionAnswer.prop
 
 const Choice = open(
   {
-    index: Type.Integer({ description: 'Which prompt it answers.' }),
+    index: Type.Integer({ description: 'The index of the prompt that it answers.' }),
     text: Type.String(),
     reasoning: Type.Optional(Type.String()),
     logprobs: Logprobs,
@@ -87,7 +87,7 @@ const generations = Type.Optional(
       openrouter_metadata: Type.Optional(RoutingMetadata),
     }),
     {
-      description: 'Where there are several prompts: the generation of each.',
+      description: 'With several prompts: the generation of each.',
     },
   ),
 );

@@ -20,7 +20,7 @@ const Content = Type.Object({
         image_url: Type.Object({ url: Text }),
       }),
     ]),
-    { minItems: 1, maxItems: limits.messages_max, description: 'Parts that make one vector together.' },
+    { minItems: 1, maxItems: limits.messages_max, description: 'Parts that together result in one vector.' },
   ),
 });
 const list = <T extends TSchema>(schema: T) =>

@@ -89,7 +89,7 @@ const percentiles = (description: string) =>
   );
 const uptime = (span: string) =>
   Type.Union([Type.Number(), Type.Null()], {
-    description: `Percent of the calls of the last ${span} that were answered, rate limits left out; null where they are too few to say.`,
+    description: `Percent of the calls of the last ${span} that were answered, without rate limits; null if there are too few calls.`,
   });
 const Count = Type.Union([Type.Integer(), Type.Null()]);
 
@@ -100,7 +100,7 @@ export const PublicEndpoint = Type.Object(
     model_id: Type.String({ description: 'The permaslug of the model.' }),
     model_name: Type.String(),
     context_length: Type.Integer({
-      description: `Tokens. Where nothing is known of the endpoint, the model's; of neither, ${limits.context_tokens_assumed}.`,
+      description: `Tokens. If it is not known of the endpoint, the model's; if neither is known, ${limits.context_tokens_assumed}.`,
     }),
     pricing: Pricing,
     provider_name: Type.String(),
@@ -112,30 +112,31 @@ export const PublicEndpoint = Type.Object(
     supports_implicit_caching: Type.Boolean(),
     supports_tool_choice: Type.Object(
       { auto: Type.Boolean(), none: Type.Boolean(), required: Type.Boolean(), function: Type.Boolean() },
-      { description: 'Which values of `tool_choice` it takes: all of them, or none.' },
+      { description: 'The supported values of `tool_choice`: all of them, or none.' },
     ),
     native_tools: Type.Record(Type.String(), Type.Object({ type: Type.String() }), {
-      description: 'Server tools that its provider runs by itself, by name; `type`: whose form of it.',
+      description: 'Server tools that the provider runs itself, by name; `type` is the vendor whose form it has.',
     }),
     service_tier: Type.Union([Type.String(), Type.Null()], {
-      description: 'The service tier that this record is of; null: the one that is served unasked.',
+      description: 'The service tier of this record; null: the default tier.',
     }),
     supports_diarization: Type.Boolean({ description: 'Always false: speakers are not distinguished.' }),
     supports_voice_cloning: Type.Boolean({ description: 'Always false.' }),
     status: Type.Optional(
       Type.Union([Type.Enum(['0', '-1', '-2', '-3', '-5', '-10']), Type.Integer()], {
         description:
-          "0: nothing stands against it. -1: it is rate-limited. -2: fewer than 95 percent of the calls are answered. -3: it failed last, and was not tried again since. -5: fewer than 80 percent are answered. -10: the gateway's credential or account is refused there. A text, or with `compatibility.endpoint_status: integer` in the configuration a number.",
+          "0: no problem is known. -1: it is rate-limited. -2: fewer than 95 percent of the calls are answered. -3: the last call failed, and none was tried since. -5: fewer than 80 percent are answered. -10: the gateway's credential or account is refused there. A text, or with `compatibility.endpoint_status: integer` in the configuration a number.",
       }),
     ),
     latency_last_30m: percentiles(
-      'Milliseconds to the first token: what so many of a hundred calls do not pass. Null without a credential.',
+      'Milliseconds to the first token: this percentage of the calls is at least this fast. Null without a credential.',
     ),
     throughput_last_30m: percentiles(
-      'Tokens a second: what so many of a hundred calls reach. Null without a credential.',
+      'Tokens per second: this percentage of the calls is at least this fast. Null without a credential.',
     ),
     samples_last_30m: Type.Union([Type.Integer(), Type.Null()], {
-      description: 'How many calls the latency is of: few tell little. Null without a credential.',
+      description:
+        'The number of calls behind the latency: percentiles of few calls mean little. Null without a credential.',
     }),
     uptime_last_5m: uptime('five minutes'),
     uptime_last_30m: uptime('thirty minutes'),

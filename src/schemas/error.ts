@@ -12,7 +12,7 @@ const ErrorBody = Type.Object(
     gateway_metadata: Type.Union([
       Type.Object(
         {},
-        { additionalProperties: true, description: 'As `RoutingMetadata` has it, of calls that were routed.' },
+        { additionalProperties: true, description: 'As in `RoutingMetadata`, for calls that were routed.' },
       ),
       Type.Null(),
     ]),

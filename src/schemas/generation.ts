@@ -12,37 +12,37 @@ const PublicCharge = Type.Object(
     class: Type.String({
       description:
         'A class of tokens (`in_uncached`, `in_cache_read`, `in_cache_write_5m`, `in_cache_write_1h`, `in_audio`, `in_image`, ' +
-        '`out_text`, `out_reasoning`, `out_audio`, `out_image`), `audio_second` (of sound that was transcribed), a fee (`request`, `image`, `web_search`, or what a tool or plugin of the gateway did), `rounding` (up to a ' +
-        'billionth of a USD, once an attempt), `unknown_outcome` (what an attempt may have cost whose end is not known), or ' +
-        '`bound` (what lies above the most that an attempt is charged).',
+        '`out_text`, `out_reasoning`, `out_audio`, `out_image`), `audio_second` (of transcribed sound), a fee (`request`, `image`, `web_search`, or a tool or plugin of the gateway), `rounding` (up to a ' +
+        'billionth of a USD, once per attempt), `unknown_outcome` (the possible cost of an attempt whose end is not known), or ' +
+        '`bound` (the amount above the maximum that an attempt is charged).',
     }),
     model: nullable(
       Type.String({
-        description: 'Another model that the provider ran in the course of the attempt, by its name there.',
+        description: "Another model that the provider used during the attempt, by the provider's name.",
       }),
     ),
     units: Type.Number(),
     unit_price: Decimal('the list price of one unit when the call was admitted.'),
-    discount: Type.Number({ description: 'The fraction of the list price that was taken off.' }),
+    discount: Type.Number({ description: 'The discount, as a fraction of the list price.' }),
     amount: Decimal('units × unit_price × (1 − discount).'),
     attempt: Type.Integer({
-      description: 'From 1, the place of the attempt in `provider_responses`; 0: a fee beside the attempts.',
+      description: 'From 1, the place of the attempt in `provider_responses`; 0: a fee outside the attempts.',
     }),
     endpoint_id: Type.String(),
     is_byok: Type.Boolean({
-      description: "Billed to the organization's own account at the provider, and no part of `total_cost`.",
+      description: "Billed to the organization's own account at the provider; not part of `total_cost`.",
     }),
   },
   { title: 'Charge' },
 );
 export type PublicCharge = Static<typeof PublicCharge>;
 
-const cost = nullable(Type.Number({ description: 'Null where a price is not known, so that the cost is not either.' }));
+const cost = nullable(Type.Number({ description: 'Null if a price, and therefore the cost, is not known.' }));
 
 const estimatedCost = nullable(
   Type.Number({
     description:
-      'What of `total_cost` is an estimate because the upstream did not tell the end: of attempts marked `estimated`, and of one that was under way when its gateway ended. 0 once an operator has corrected it; null as `total_cost`.',
+      'The part of `total_cost` that is an estimate because the end of an attempt is unknown: attempts marked `estimated`, and one that was running when its gateway ended. 0 after an operator has corrected it; null if `total_cost` is null.',
   }),
 );
 
@@ -52,20 +52,24 @@ const GenerationRouting = Type.Object(
     strategy: Type.String({ description: 'direct, auto, free, latest, alias or fallback.' }),
     sort: nullable(Type.String({ description: 'Null: by a draw, weighted by price.' })),
     endpoints: Type.Object({
-      total: Type.Integer({ description: 'That were considered. The lists keep the first of them.' }),
+      total: Type.Integer({
+        description: 'The number of endpoints that were considered. The lists contain the first of them.',
+      }),
       planned: Type.Array(
         Type.Object({
           endpoint_id: Type.String(),
           service_tier: nullable(Type.String()),
           byok_id: nullable(Type.String()),
-          weight: nullable(Type.Number({ description: 'The chance that it had of the first place in a draw.' })),
+          weight: nullable(Type.Number({ description: 'Its chance of the first place in the draw.' })),
           because: Type.Array(Type.String()),
           expected_cost: nullable(
-            Type.Number({ description: 'The prompt, and an answer of usual length, at its price; nothing cached.' }),
+            Type.Number({
+              description: 'The cost of the prompt and of an answer of usual length at its price, with nothing cached.',
+            }),
           ),
           selected: Type.Boolean(),
         }),
-        { description: 'In the order in which they were to be tried.' },
+        { description: 'In the order in which they would be tried.' },
       ),
       excluded: Type.Array(Type.Object({ endpoint_id: Type.String(), step: Type.String() })),
     }),
@@ -75,16 +79,16 @@ const GenerationRouting = Type.Object(
           amount: Type.Number(),
           budgets: Type.Array(Type.String({ description: 'Scope and interval: `key never`.' })),
         },
-        { description: 'What was set aside for the last attempt. Null: no budget counted it.' },
+        { description: 'The money reserved for the last attempt. Null: no budget counted it.' },
       ),
     ),
     pipeline: Type.Array(PipelineStage, {
-      description: 'What guardrails and plugins did; those alone that did something.',
+      description: 'The actions of guardrails and plugins; only those that did something.',
     }),
   },
   {
     title: 'GenerationRouting',
-    description: 'Null for records of older versions, and where the gateway ended in the middle of the call.',
+    description: 'Null for records of older versions, and if the gateway ended during the call.',
   },
 );
 
@@ -101,8 +105,8 @@ export const Generation = Type.Object(
     app_id: nullable(Type.Integer()),
     external_user: nullable(Type.String()),
     workspace_id: Type.String(),
-    preset_id: Type.Null({ description: 'There are no presets.' }),
-    data_region: Type.Literal('global', { description: 'There are no regions.' }),
+    preset_id: Type.Null({ description: 'Always null: this gateway has no presets.' }),
+    data_region: Type.Literal('global', { description: 'Always the same: this gateway has no regions.' }),
     session_id: nullable(Type.String()),
     http_referer: nullable(Type.String()),
     title: nullable(Type.String()),
@@ -134,7 +138,7 @@ export const Generation = Type.Object(
     total_cost: cost,
     upstream_inference_cost: nullable(
       Type.Number({
-        description: "What the organization's own account at the provider was charged, by its list price.",
+        description: "The charge to the organization's own account at the provider, by the list price.",
       }),
     ),
     cache_discount: nullable(Type.Number()),
@@ -146,7 +150,7 @@ export const Generation = Type.Object(
     }),
     estimated: Type.Boolean({
       description:
-        'Some of its tokens or its cost was counted or assumed by the gateway, because the upstream did not tell.',
+        'Some of its tokens or its cost were counted or estimated by the gateway, because the provider did not report them.',
     }),
     estimated_cost: estimatedCost,
     charges: Type.Array(PublicCharge, {
@@ -155,9 +159,7 @@ export const Generation = Type.Object(
     routing: nullable(GenerationRouting),
     provider_responses: Type.Array(
       Type.Object({
-        id: Type.Optional(
-          Type.String({ description: 'The id that the provider gave its answer; absent if it gave none.' }),
-        ),
+        id: Type.Optional(Type.String({ description: "The provider's id of the answer; absent if it has none." })),
         endpoint_id: Type.String(),
         model_permaslug: Type.String(),
         provider_name: Type.String(),
@@ -169,21 +171,25 @@ export const Generation = Type.Object(
         ),
         failure: nullable(
           Type.String({
-            description: 'Why the gateway moved on, or what ended the answer; null for one that was whole.',
+            description: 'Why the gateway moved on, or what ended the answer; null if the answer is complete.',
           }),
         ),
-        wait: Type.Number({ description: 'Milliseconds before the send: for money, media and the journal.' }),
+        wait: Type.Number({
+          description: 'Milliseconds before sending: for the reservation of money, media and the journal.',
+        }),
         tokens_prompt: count,
         tokens_completion: count,
         cost: nullable(
-          Type.Number({ description: "USD; of the organization's own account at the provider where `is_byok`." }),
+          Type.Number({
+            description: "USD; with `is_byok` charged to the organization's own account at the provider.",
+          }),
         ),
-        estimated: Type.Boolean({ description: 'Its tokens or its cost were counted or assumed by the gateway.' }),
-        continues: Type.Boolean({ description: 'It went on with the text of the attempt before it.' }),
-        hedges: Type.Boolean({ description: 'It was sent while the attempt before it was still waited for.' }),
+        estimated: Type.Boolean({ description: 'Its tokens or its cost were counted or estimated by the gateway.' }),
+        continues: Type.Boolean({ description: 'It continued the text of the attempt before it.' }),
+        hedges: Type.Boolean({ description: 'It was sent while the attempt before it was still running.' }),
         step: Type.Optional(
           Type.Integer({
-            description: 'Which step it was for, from 2 on, of an answer with tools that the gateway runs.',
+            description: 'The step of an answer with tools of the gateway, from 2 on.',
           }),
         ),
       }),

@@ -5,12 +5,12 @@ import { limits } from '../limits.ts';
 export const ReplayWish = Type.Object(
   {
     workspace_id: Type.String({ minLength: 1, description: 'The id or the slug of a workspace that keeps requests.' }),
-    since: Type.Optional(Type.String({ format: 'date-time', description: 'Default: as long as they are kept.' })),
+    since: Type.Optional(Type.String({ format: 'date-time', description: 'Default: all that are kept.' })),
     limit: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: limits.replay_requests_max,
-        description: `The newest so many; default ${limits.replay_requests_default}.`,
+        description: `The number of newest requests; default ${limits.replay_requests_default}.`,
       }),
     ),
   },
@@ -21,7 +21,7 @@ export type ReplayWish = Static<typeof ReplayWish>;
 /** What a guardrail would have done with requests that were kept. */
 export const GuardrailReplay = Type.Object(
   {
-    requests: Type.Integer({ description: 'That were looked at.' }),
+    requests: Type.Integer({ description: 'The number of requests that were checked.' }),
     blocked: Type.Integer(),
     redacted: Type.Integer(),
     flagged: Type.Integer(),
@@ -33,7 +33,7 @@ export const GuardrailReplay = Type.Object(
         requests: Type.Integer(),
         findings: Type.Integer(),
       }),
-      { description: 'What each filter found, also where another refused the request.' },
+      { description: 'The matches of each filter, even if another filter refused the request.' },
     ),
     examples: Type.Array(
       Type.Object({
@@ -41,9 +41,9 @@ export const GuardrailReplay = Type.Object(
         action: Type.Enum(['blocked', 'redacted', 'flagged'] as const),
         filters: Type.Array(Type.String(), { description: 'By label.' }),
       }),
-      { description: 'Of requests in which something was found, the newest; never what was found.' },
+      { description: 'The newest requests with matches; never the matched text.' },
     ),
-    is_complete: Type.Boolean({ description: 'False: it took too long, and older requests were not looked at.' }),
+    is_complete: Type.Boolean({ description: 'False: it took too long, and older requests were not checked.' }),
   },
   { title: 'GuardrailReplay' },
 );

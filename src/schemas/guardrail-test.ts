@@ -9,9 +9,7 @@ const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null
 /** Body of `POST /guardrails/test`: a guardrail or a draft of one, and what is held against it. */
 export const TestGuardrailBody = Type.Object(
   {
-    guardrail_id: Type.Optional(
-      Type.String({ description: 'A guardrail as it is stored. Either this, or `guardrail`.' }),
-    ),
+    guardrail_id: Type.Optional(Type.String({ description: 'A stored guardrail. Either this, or `guardrail`.' })),
     guardrail: Type.Optional(DraftGuardrail),
     text: Type.Optional(
       Type.String({ minLength: 1, maxLength: limits.tested_chars_max, description: 'Either this, or `request`.' }),
@@ -34,7 +32,7 @@ export type TestGuardrailBody = Static<typeof TestGuardrailBody>;
 export const GuardrailTest = Type.Object(
   {
     verdict: Type.Enum(['passed', 'flagged', 'redacted', 'blocked'] as const, {
-      description: 'What filters would do in the end: the strictest.',
+      description: 'The strictest action of all filters.',
     }),
     refusal: nullable(
       Type.Object(
@@ -43,7 +41,7 @@ export const GuardrailTest = Type.Object(
           message: Type.String(),
           metadata: Type.Object({}, { additionalProperties: true }),
         },
-        { description: 'The error that the client would be told.' },
+        { description: 'The error that the client would receive.' },
       ),
     ),
     findings: Type.Array(
@@ -54,29 +52,29 @@ export const GuardrailTest = Type.Object(
         ),
         label: Type.String(),
         action: Type.Enum(['redact', 'block', 'flag'] as const),
-        field: Type.String({ description: 'Where, by the names of the API that the request is for.' }),
+        field: Type.String({ description: 'The field, named as in the API of the request.' }),
         start: Type.Integer({ description: 'UTF-16 offset in the text of the field.' }),
         end: Type.Integer({ description: 'Exclusive.' }),
         excerpt: Type.String({ description: 'Its first and its last character.' }),
       }),
-      { description: `The first ${limits.findings_told_max}. After what blocks, nothing more is looked for.` },
+      { description: `The first ${limits.findings_told_max}. After a match that blocks, nothing more is searched.` },
     ),
     findings_count: Type.Integer(),
     changes: Type.Array(Type.Object({ field: Type.String(), text: Type.String() }), {
-      description: `The texts that would go on as others; the first ${limits.findings_told_max}.`,
+      description: `The texts that would be changed; the first ${limits.findings_told_max}.`,
     }),
     pipeline: Type.Array(PipelineStage),
     routing: nullable(
       Type.Object(
         {
           models: Type.Array(Type.String()),
-          endpoints: Type.Array(Type.String(), { description: 'Those that the request might go to.' }),
+          endpoints: Type.Array(Type.String(), { description: 'The endpoints that the request could use.' }),
           excluded: Type.Array(Type.Object({ endpoint_id: Type.String(), reason: Type.String() }), {
-            description: 'Those that the restrictions leave out.',
+            description: 'The endpoints that the restrictions exclude.',
           }),
-          error: nullable(Type.String({ description: 'What the client would be told where none is left.' })),
+          error: nullable(Type.String({ description: 'The error that the client would receive if none is left.' })),
         },
-        { description: 'What the restrictions leave of a request; null for a text.' },
+        { description: 'The effect of the restrictions on a request; null for a text.' },
       ),
     ),
     replay: Type.Optional(GuardrailReplay),

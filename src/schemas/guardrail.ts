@@ -19,10 +19,10 @@ export const BuiltinFilter = Type.Object(
     slug: Type.Enum(builtinFilterSlugs),
     action: Type.Enum(['redact', 'block', 'flag'] as const),
     label: Type.Optional(
-      Type.String({ maxLength: limits.filter_label_chars_max, description: 'Stands in redaction placeholders.' }),
+      Type.String({ maxLength: limits.filter_label_chars_max, description: 'The name in redaction placeholders.' }),
     ),
     scan_scope: Type.Optional(
-      Type.Literal('all_messages', { description: 'All messages are looked at; a narrower scope is refused.' }),
+      Type.Literal('all_messages', { description: 'All messages are scanned; a narrower scope is refused.' }),
     ),
   },
   { additionalProperties: false, title: 'BuiltinFilter' },
@@ -36,7 +36,7 @@ export const CustomFilter = Type.Object(
     action: Type.Enum(['redact', 'block'] as const),
     label: Type.Optional(
       Type.Union([Type.String({ maxLength: limits.filter_label_chars_max }), Type.Null()], {
-        description: 'Stands in placeholders and error messages.',
+        description: 'The name in placeholders and error messages.',
       }),
     ),
   },
@@ -76,7 +76,7 @@ const ResetInterval = Type.Enum(['daily', 'weekly', 'monthly'] as const);
 
 const zdr = (description: string) => nullable(Type.Boolean(), description);
 const zdrFields = {
-  enforce_zdr: zdr('Deprecated: copied into every field below that the request does not give.'),
+  enforce_zdr: zdr('Deprecated: the value of every field below that the request leaves out.'),
   enforce_zdr_vendor_a: zdr('Zero data retention for models of Anthropic.'),
   enforce_zdr_vendor_b: zdr('Zero data retention for models of OpenAI.'),
   enforce_zdr_vendor_c: zdr('Zero data retention for models of Google.'),
@@ -84,7 +84,7 @@ const zdrFields = {
   enforce_zdr_openai: zdr('The same as enforce_zdr_vendor_b.'),
   enforce_zdr_google: zdr('The same as enforce_zdr_vendor_c.'),
   enforce_zdr_xai: zdr('Zero data retention for models of xAI; null: as enforce_zdr_other.'),
-  enforce_zdr_other: zdr('Zero data retention for models of everybody else.'),
+  enforce_zdr_other: zdr('Zero data retention for models of all other authors.'),
 };
 
 /** The guardrail record (specification, section Resources). */
@@ -97,22 +97,25 @@ export const Guardrail = Type.Object(
     updated_at: nullable(Type.String({ format: 'date-time' })),
     description: nullable(Type.String()),
     allowed_models: nullable(Type.Array(Type.String()), 'Canonical slugs; null: all.'),
-    ignored_models: nullable(Type.Array(Type.String()), 'Canonical slugs that are left out of routing.'),
+    ignored_models: nullable(Type.Array(Type.String()), 'Canonical slugs of excluded models.'),
     allowed_providers: nullable(Type.Array(Type.String()), 'Provider slugs; null: all.'),
-    ignored_providers: nullable(Type.Array(Type.String()), 'Provider slugs that are left out of routing.'),
+    ignored_providers: nullable(Type.Array(Type.String()), 'Slugs of excluded providers.'),
     limit_usd: nullable(Type.Number(), 'Spending limit of each assignee, USD; null: none.'),
     reset_interval: Type.Optional(ResetInterval),
     include_byok_in_budgets: Type.Boolean({
       description:
-        'Whether usage of own provider accounts counts toward limit_usd; it also does where the workspace counts it.',
+        'Whether usage of own provider accounts counts toward limit_usd; it also does if the workspace counts it.',
     }),
     ...zdrFields,
     content_filter_builtins: nullable(Type.Array(BuiltinFilter)),
     content_filters: nullable(Type.Array(CustomFilter)),
-    content_filter_output: nullable(Type.Boolean(), 'The filters hold for answers as well; null: for requests alone.'),
+    content_filter_output: nullable(
+      Type.Boolean(),
+      'Whether the filters apply to answers too; null: to requests only.',
+    ),
     content_filter_reversible: nullable(
       Type.Boolean(),
-      'What is redacted comes back in the answer that the client gets: the model alone never sees it. null: it does not.',
+      "Whether redacted text is restored in the client's answer, so that only the model does not see it; null: it is not.",
     ),
   },
   { title: 'Guardrail' },
@@ -133,7 +136,7 @@ const names = (description: string) =>
 const allowed = (what: string) =>
   Type.Optional(
     Type.Union([Type.Literal(true), Type.Null()], {
-      description: `true or null: no restriction. false (no ${what}) is refused, since no guardrail holds it here; use provider.data_collection, or allowed_providers.`,
+      description: `true or null: no restriction. false (no ${what}) is refused, because guardrails cannot enforce it; use provider.data_collection, or allowed_providers.`,
     }),
   );
 const name = Type.String({ minLength: 1, maxLength: limits.guardrail_name_chars_max });
@@ -142,11 +145,11 @@ const settings = {
   limit_usd: Type.Optional(
     nullable(Type.Number({ minimum: 0, maximum: limits.usd_max }), 'Spending limit of each assignee, USD; null: none.'),
   ),
-  reset_interval: Type.Optional(nullable(ResetInterval, 'When the limit starts anew, at midnight UTC; null: never.')),
+  reset_interval: Type.Optional(nullable(ResetInterval, 'When the limit resets, at midnight UTC; null: never.')),
   allowed_models: names('Ids or canonical slugs of models; null: all.'),
-  ignored_models: names('Ids or canonical slugs of models that are left out of routing.'),
+  ignored_models: names('Ids or canonical slugs of models to exclude.'),
   allowed_providers: names('Slugs or display names of providers; null: all.'),
-  ignored_providers: names('Slugs or display names of providers that are left out of routing.'),
+  ignored_providers: names('Slugs or display names of providers to exclude.'),
   enforce_zdr: Type.Optional(zdrFields.enforce_zdr),
   enforce_zdr_vendor_a: Type.Optional(zdrFields.enforce_zdr_vendor_a),
   enforce_zdr_vendor_b: Type.Optional(zdrFields.enforce_zdr_vendor_b),
@@ -159,7 +162,7 @@ const settings = {
   include_byok_in_budgets: Type.Optional(
     Type.Boolean({
       description:
-        'Whether usage of own provider accounts counts toward limit_usd. Where the workspace counts it toward its budgets, it does in any case. Default: false.',
+        'Whether usage of own provider accounts counts toward limit_usd. It always does if the workspace counts it toward its budgets. Default: false.',
     }),
   ),
   enable_free_model_training: allowed('training by models that cost nothing'),
@@ -167,24 +170,25 @@ const settings = {
   enable_free_model_publication: allowed('publication by models that cost nothing'),
   allowed_data_regions: Type.Optional(
     Type.Null({
-      description: 'Always null: regions are not restricted. A list is refused, because the gateway knows no regions.',
+      description:
+        'Always null: regions cannot be restricted. A list is refused, because the gateway does not know regions.',
     }),
   ),
   content_filter_builtins: Type.Optional(
     nullable(
       Type.Array(BuiltinFilter, { maxItems: limits.guardrail_filters_max }),
-      'What the gateway finds by itself; null removes all.',
+      'Built-in filters; null removes all.',
     ),
   ),
   content_filters: Type.Optional(
     nullable(
       Type.Array(CustomFilter, { maxItems: limits.guardrail_filters_max }),
-      'Patterns of your own; null removes all.',
+      'Your own patterns; null removes all.',
     ),
   ),
-  content_filter_output: Type.Optional(nullable(Type.Boolean(), 'Whether the filters hold for answers as well.')),
+  content_filter_output: Type.Optional(nullable(Type.Boolean(), 'Whether the filters apply to answers too.')),
   content_filter_reversible: Type.Optional(
-    nullable(Type.Boolean(), 'Whether what is redacted comes back in the answer that the client gets.'),
+    nullable(Type.Boolean(), "Whether redacted text is restored in the client's answer."),
   ),
 };
 
@@ -239,12 +243,12 @@ const bulk = (description: string) =>
 
 /** Body of the operations that assign a guardrail to keys, and take it from them. */
 export const KeysBody = Type.Object(
-  { key_hashes: bulk('Hashes of keys of the organization. All of them are taken, or none.') },
+  { key_hashes: bulk('Hashes of keys of the organization. Either all are accepted, or none.') },
   { additionalProperties: false },
 );
 
 /** Body of the operations that assign a guardrail to members, and take it from them. */
 export const AssignedMembersBody = Type.Object(
-  { member_user_ids: bulk('Members of the organization. All of them are taken, or none.') },
+  { member_user_ids: bulk('Members of the organization. Either all are accepted, or none.') },
   { additionalProperties: false },
 );

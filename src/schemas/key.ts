@@ -39,19 +39,16 @@ export const Key = Type.Object(
     byok_usage_daily: Usd('The same, current UTC day'),
     byok_usage_weekly: Usd('The same, current UTC week'),
     byok_usage_monthly: Usd('The same, current UTC month'),
-    budget_mode: Nullable(BudgetMode, 'How strictly budgets are kept for this key; null: as the gateway is set.'),
+    budget_mode: Nullable(BudgetMode, 'How strictly budgets apply to this key; null: the setting of the gateway.'),
     parent_hash: Nullable(
       Type.String(),
       'The key that made this one by an authorization code; null: none. A key is refused while its parent is disabled or ' +
         'expired, is deleted with it, and its calls count against the limits, rates and guardrails of the parent too.',
     ),
-    external_user: Nullable(
-      Type.String(),
-      'The end user that the key is for, as given in `external.user`; null if it was not given.',
-    ),
+    external_user: Nullable(Type.String(), 'The end user of the key, from `external.user`; null if it was not set.'),
     last_used_at: Nullable(
       Type.String({ format: 'date-time' }),
-      'When its last settled call was admitted; null: none, or none since this is kept.',
+      'When its last settled call was admitted; null: there is none, or none since this is recorded.',
     ),
   },
   { title: 'Key' },
@@ -63,12 +60,12 @@ const KeyBudget = Type.Object(
   {
     scope: Type.Enum(['workspace_default_key', 'member', 'api_key', 'key_limit'] as const, {
       description:
-        'What sets it: the default guardrail of the workspace, a guardrail of the member or of the key, or the limit of the key itself.',
+        'The source: the default guardrail of the workspace, a guardrail of the member or of the key, or the limit of the key itself.',
     }),
-    guardrail_id: Nullable(Type.String(), 'The guardrail that sets it.'),
+    guardrail_id: Nullable(Type.String(), 'The guardrail with the limit.'),
     budget_id: Type.Null({ description: 'Budgets of the workspace are not shown.' }),
     limit_usd: Type.Number(),
-    spend_usd: Type.Number({ description: 'What counts against it in the current window.' }),
+    spend_usd: Type.Number({ description: 'The usage that counts in the current window.' }),
     remaining_usd: Type.Number(),
     include_byok: Type.Boolean({ description: 'Whether usage of your own provider accounts counts.' }),
     reset_interval: Nullable(LimitReset, 'null: never.'),
@@ -102,18 +99,18 @@ export const CurrentKey = Type.Object(
       description:
         'The limits of the key and of its guardrails. Its calls also count against budgets of the workspace, credits of the organization and the limits of keys that it was made with, which are not shown here.',
     }),
-    effective_budget: Nullable(KeyBudget, 'Of these, the one with the least left; null: there is none.'),
+    effective_budget: Nullable(KeyBudget, 'The budget of these with the least left; null: there is none.'),
     allowed_data_regions: Type.Array(Type.Literal('global'), { description: 'Always `global`: there are no regions.' }),
     free_model_daily_requests: Type.Object(
       { limit: Type.Integer(), used: Type.Integer(), remaining: Type.Integer() },
-      { description: 'There is no such quota: the limit is the largest number that every client reads.' },
+      { description: 'This quota does not exist: the limit is the largest number that all clients can read.' },
     ),
-    is_free_tier: Type.Boolean({ description: 'Always false: nobody is asked to pay for a tier here.' }),
+    is_free_tier: Type.Boolean({ description: 'Always false: the gateway has no paid tiers.' }),
     is_management_key: Type.Boolean(),
     is_provisioning_key: Type.Boolean({ description: 'The former name of is_management_key.', deprecated: true }),
     rate_limit: Type.Object(
       { requests: Type.Integer(), interval: Type.String(), note: Type.String() },
-      { description: 'Means nothing; old clients expect it.', deprecated: true },
+      { description: 'Without meaning; old clients expect it.', deprecated: true },
     ),
   },
   { title: 'CurrentKey' },
@@ -128,7 +125,7 @@ export const CreateKeyBody = Type.Object(
       Nullable(Type.Number({ minimum: 0, maximum: limits.usd_max }), 'Spending limit, USD; null: none.'),
     ),
     limit_reset: Type.Optional(
-      Nullable(LimitReset, 'When the limit starts anew, at midnight UTC, weeks on Monday; null: never.'),
+      Nullable(LimitReset, 'When the limit resets, at midnight UTC, weeks on Monday; null: never.'),
     ),
     include_byok_in_limit: Type.Optional(
       Type.Boolean({ default: false, description: 'Whether usage of your own provider accounts counts.' }),
@@ -144,20 +141,20 @@ export const CreateKeyBody = Type.Object(
           user: Type.String({
             minLength: 1,
             maxLength: limits.key_external_user_chars_max,
-            description: 'An end user of yours that the key is for: shown with the key, and nothing else.',
+            description: 'Your end user of the key: it is shown with the key and has no other effect.',
           }),
         },
         {
           additionalProperties: false,
-          description: 'Only `user`: an `api_key` of your own is refused, since secrets are made by the gateway alone.',
+          description: 'Only `user`: an `api_key` is refused, because only the gateway makes secrets.',
         },
       ),
     ),
     budget_mode: Type.Optional(
       Nullable(
         BudgetMode,
-        'strict: what a request may cost at most is set aside before it is sent, so that no limit is ever passed. soft: an ' +
-          'estimate is, so that more requests run at once. null: as the gateway is set.',
+        'strict: the highest possible cost of a request is reserved before it is sent, so that no limit is exceeded. soft: an ' +
+          'estimate is reserved, so that more requests run at once. null: the setting of the gateway.',
       ),
     ),
   },
@@ -169,7 +166,9 @@ export type CreateKeyBody = Static<typeof CreateKeyBody>;
 export const UpdateKeyBody = Type.Object(
   {
     name: Type.Optional(CreateKeyBody.properties.name),
-    disabled: Type.Optional(Type.Boolean({ description: 'A disabled key is refused everywhere from the answer on.' })),
+    disabled: Type.Optional(
+      Type.Boolean({ description: 'A disabled key is refused on all nodes as soon as this is answered.' }),
+    ),
     limit: CreateKeyBody.properties.limit,
     limit_reset: CreateKeyBody.properties.limit_reset,
     include_byok_in_limit: Type.Optional(

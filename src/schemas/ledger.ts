@@ -6,7 +6,7 @@ export const LedgerReleaseRequest = Type.Object(
     node_id: Type.String({
       minLength: 1,
       maxLength: 200,
-      description: 'The node, as `ledger status` lists it. It must not have been heard of for a minute.',
+      description: 'The node, as `ledger status` lists it. It must not have sent a sign of life for a minute.',
     }),
   },
   { additionalProperties: false, title: 'LedgerReleaseRequest' },
@@ -16,8 +16,8 @@ export const LedgerReleaseRequest = Type.Object(
 export const LedgerRelease = Type.Object(
   {
     node_id: Type.String(),
-    released: Type.Number({ description: 'USD that were set aside for the node and are free now.' }),
-    windows: Type.Integer({ description: 'In how many windows of limits.' }),
+    released: Type.Number({ description: 'USD that were reserved for the node and are free now.' }),
+    windows: Type.Integer({ description: 'The number of limit windows.' }),
     booked: Type.Number({
       description:
         'USD that had been booked as spent for the node (`ledger.lost_node_release_after`) and are free now.',

@@ -50,7 +50,7 @@ const NotKept = Type.Object(
   {
     title: 'NotKept',
     description:
-      'The workspace keeps this request, and its content could not be kept: `input` and `output` are empty. The metric `gateway_logged_contents_lost_total` counts it.',
+      'The workspace keeps this request, but its content could not be kept: `input` and `output` are empty. The metric `gateway_logged_contents_lost_total` counts it.',
   },
 );
 export type NotKept = Static<typeof NotKept>;
@@ -73,7 +73,7 @@ export const GenerationContent = Type.Object(
           ),
         ),
       },
-      { description: 'As it went to models: redacted where guardrails say so. Either `prompt` or `messages`.' },
+      { description: 'As models received it: redacted if guardrails require it. Either `prompt` or `messages`.' },
     ),
     output: LoggedOutput,
     error: nullable(LoggedError),

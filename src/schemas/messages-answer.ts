@@ -9,7 +9,7 @@ const anything = Type.Object({}, { additionalProperties: true });
 
 const Usage = open(
   {
-    input_tokens: Type.Integer({ description: 'Those that no cache had.' }),
+    input_tokens: Type.Integer({ description: 'Tokens that were not cached.' }),
     output_tokens: Type.Integer(),
     cache_creation_input_tokens: nullable(Type.Integer()),
     cache_read_input_tokens: nullable(Type.Integer()),
@@ -29,14 +29,14 @@ const Usage = open(
       }),
     ),
   },
-  { title: 'MessagesUsage', description: 'What was not told is null.' },
+  { title: 'MessagesUsage', description: 'Null if it was not reported.' },
 );
 
 const Block = open(
   {
     type: Type.String({ description: '`text`, `thinking`, `redacted_thinking`, `tool_use`, or one of the provider.' }),
   },
-  { title: 'MessagesBlock', description: 'A block as the Messages API of Anthropic has it.' },
+  { title: 'MessagesBlock', description: 'A block of the Anthropic Messages API.' },
 );
 
 const StopReason = Type.Enum([
@@ -93,7 +93,7 @@ const MessagesError = open(
   {
     type: Type.Literal('error'),
     error: open(kinds),
-    request_id: nullable(Type.String({ description: 'The id of the generation, where there is one.' })),
+    request_id: nullable(Type.String({ description: 'The id of the generation, if there is one.' })),
     gateway_metadata: Type.Optional(RoutingMetadata),
     openrouter_metadata: Type.Optional(RoutingMetadata),
   },

@@ -119,7 +119,7 @@ const shapedBlocks = [
 ];
 const ServerBlock = open(
   { type: Type.Enum(SERVER_BLOCKS) },
-  { description: 'Known to upstreams of this wire alone; not sent to others.' },
+  { description: 'Only for providers of this API; not sent to others.' },
 );
 const Content = Type.Union([Type.String(), Type.Array(Type.Union([...shapedBlocks, ServerBlock]))]);
 /** A kind that is still to come; what names one with a shape must have it. */
@@ -130,7 +130,7 @@ const NewBlock = open(
       not: { enum: [...shapedBlocks.map(({ properties }) => properties.type.const), ...SERVER_BLOCKS, 'native'] },
     }),
   },
-  { description: 'One that an upstream of this wire made; not sent to others.' },
+  { description: 'Made by a provider of this API; not sent to others.' },
 );
 const ModelContent = Type.Union([Type.String(), Type.Array(Type.Union([...shapedBlocks, ServerBlock, NewBlock]))]);
 
@@ -147,8 +147,7 @@ const Message = Type.Union(
 const providersTool = Type.String({
   minLength: 1,
   not: { enum: ['custom', 'function', 'native'] },
-  description:
-    'A tool that the provider knows, such as `bash_20250124`, or one of the gateway, such as `gateway:web_search`.',
+  description: 'A tool of the provider, such as `bash_20250124`, or one of the gateway, such as `gateway:web_search`.',
 });
 const Tool = Type.Union([
   open({
@@ -221,7 +220,7 @@ export const MessagesBody = open(
       Type.Integer({
         minimum: 0,
         description:
-          'Absent: what the endpoint makes at most. 0 fills the prompt cache without an answer, at endpoints that speak this API.',
+          'Default: the maximum of the endpoint. 0 fills the prompt cache without an answer, at endpoints with this API.',
       }),
     ),
     stop_sequences: orNull(Type.Array(Type.String(), { maxItems: limits.stop_sequences_max })),

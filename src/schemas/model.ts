@@ -70,7 +70,7 @@ const Architecture = Type.Object({
 export const PublicModel = Type.Object(
   {
     id: Type.String(),
-    canonical_slug: Type.String({ description: 'Never changes, also when `id` comes to mean a newer version.' }),
+    canonical_slug: Type.String({ description: 'Never changes, even if `id` later means a newer version.' }),
     name: Type.String(),
     description: Type.Optional(Type.String()),
     created: Type.Integer({ description: 'Unix seconds.' }),

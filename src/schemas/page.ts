@@ -28,7 +28,10 @@ export function pageOf(query: { offset?: number | undefined; limit?: number | un
 
 /** The envelope of a page: its records, and how many there are in all. */
 export const PageOf = <T extends TSchema>(record: T) =>
-  Type.Object({ data: Type.Array(record), total_count: Type.Integer({ description: 'How many there are in all.' }) });
+  Type.Object({
+    data: Type.Array(record),
+    total_count: Type.Integer({ description: 'The number of records in all.' }),
+  });
 
 /** One page of records as a store gives it. */
 export interface Paged<T> {

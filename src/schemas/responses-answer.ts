@@ -9,19 +9,19 @@ const open = <T extends TProperties>(properties: T, options: object = {}) =>
 const anything = open({});
 const place = Type.Integer({ minimum: 0 });
 
-const id = Type.String({ description: "The provider's own where it speaks this API, else made by the gateway." });
+const id = Type.String({ description: "The provider's, if it has this API, otherwise made by the gateway." });
 const status = Type.Enum(['in_progress', 'completed', 'incomplete']);
 
 const Annotation = open(
   {
-    type: Type.String({ description: '`url_citation`, or another kind of an upstream that speaks this API.' }),
+    type: Type.String({ description: '`url_citation`, or another type of a provider with this API.' }),
     url: Type.Optional(Type.String()),
     title: Type.Optional(Type.String()),
     start_index: Type.Optional(
-      Type.Integer({ description: 'In the text of its part, in characters; 0 and 0 where it is not known.' }),
+      Type.Integer({ description: 'Position in the text of its part, in characters; 0 and 0 if it is not known.' }),
     ),
     end_index: Type.Optional(Type.Integer()),
-    content: Type.Optional(Type.String({ description: 'What was cited, where it is known.' })),
+    content: Type.Optional(Type.String({ description: 'The cited text, if it is known.' })),
     file_id: Type.Optional(Type.String()),
     filename: Type.Optional(Type.String()),
     index: Type.Optional(Type.Integer()),
@@ -29,7 +29,7 @@ const Annotation = open(
   },
   { title: 'ResponsesAnnotation' },
 );
-const Logprobs = Type.Array(anything, { description: 'Of its tokens, where `include` asked for them.' });
+const Logprobs = Type.Array(anything, { description: 'Log probabilities of its tokens, if `include` requested them.' });
 const OutputText = open({
   type: Type.Literal('output_text'),
   text: Type.String(),
@@ -55,17 +55,21 @@ const Reasoning = open({
   summary: Type.Array(SummaryText),
   content: Type.Optional(Type.Array(ReasoningText)),
   encrypted_content: Type.Optional(
-    Type.String({ description: 'What its maker alone can read. Send it back unchanged: nothing is kept here.' }),
+    Type.String({
+      description: 'Only its provider can read it. Send it back unchanged: the gateway does not keep it.',
+    }),
   ),
-  format: Type.Optional(Type.String({ description: "Whose form it has, where it is not OpenAI's." })),
-  signature: Type.Optional(Type.String({ description: 'Of the text in `content`, where its maker signed it.' })),
+  format: Type.Optional(Type.String({ description: "The vendor whose format it has, if not OpenAI's." })),
+  signature: Type.Optional(
+    Type.String({ description: 'Signature of the text in `content`, if its provider signed it.' }),
+  ),
 });
 const call = {
   id,
   status,
-  call_id: Type.String({ description: 'What the output of the call is sent back under.' }),
+  call_id: Type.String({ description: 'The id under which to send back the output of the call.' }),
   name: Type.String(),
-  namespace: Type.Optional(Type.String({ description: 'Which declared namespace the tool is in.' })),
+  namespace: Type.Optional(Type.String({ description: 'The declared namespace of the tool.' })),
 };
 const FunctionCall = open({
   type: Type.Literal('function_call'),
@@ -87,7 +91,9 @@ const OwnItem = open(
     id: Type.String(),
     status: Type.Optional(Type.String()),
   },
-  { description: 'What a provider that speaks this API made for itself, such as a `web_search_call`: as it came.' },
+  {
+    description: 'An item of a tool that a provider with this API runs itself, such as a `web_search_call`, unchanged.',
+  },
 );
 const Item = Type.Union([Message, Reasoning, FunctionCall, CustomToolCall, Picture, OwnItem], {
   title: 'ResponsesOutputItem',
@@ -100,7 +106,7 @@ const Usage = Type.Object(
     output_tokens: Type.Integer(),
     output_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
     total_tokens: Type.Integer(),
-    cost: Type.Optional(Type.Number({ description: 'USD; absent where a price is not known.' })),
+    cost: Type.Optional(Type.Number({ description: 'USD; absent if a price is not known.' })),
     is_byok: Type.Boolean(),
     cost_details: Type.Optional(
       Type.Object({
@@ -114,7 +120,7 @@ const Usage = Type.Object(
   { title: 'ResponsesUsage' },
 );
 
-const error_type = Type.String({ description: 'The kind of error, more finely than its code or status.' });
+const error_type = Type.String({ description: 'The kind of error, more precise than its code or status.' });
 
 export const ResponseAnswer = open(
   {
@@ -156,9 +162,9 @@ export const ResponseAnswer = open(
     top_p: Type.Number(),
     truncation: Type.String(),
     user: orNull(Type.String()),
-    gateway_metadata: Type.Optional(open({}, { description: 'As `RoutingMetadata` has it; when it was asked for.' })),
+    gateway_metadata: Type.Optional(open({}, { description: 'As in `RoutingMetadata`, if it was requested.' })),
     openrouter_metadata: Type.Optional(
-      open({}, { description: 'The same, for a client that asks by `X-OpenRouter-Metadata`.' }),
+      open({}, { description: 'The same, if it was requested with `X-OpenRouter-Metadata`.' }),
     ),
     ...Object.fromEntries(
       [
@@ -168,13 +174,10 @@ export const ResponseAnswer = open(
         'prompt_cache_diagnostics',
         'prompt_cache_retention',
         'tool_usage',
-      ].map((name) => [
-        name,
-        Type.Optional(Type.Unknown({ description: 'Of an upstream that speaks this API, as it came.' })),
-      ]),
+      ].map((name) => [name, Type.Optional(Type.Unknown({ description: 'Of a provider with this API, unchanged.' }))]),
     ),
   },
-  { title: 'Response', description: 'What the request leaves out stands here with its default.' },
+  { title: 'Response', description: 'Fields that the request leaves out have their defaults here.' },
 );
 
 const event = <T extends TProperties>(types: string[], fields: T) =>
@@ -209,7 +212,7 @@ export const ResponseEvent = Type.Union(
     event(['debug'], { debug: Type.Object({ echo_upstream_body: anything }) }),
     open(
       { type: Type.String(), sequence_number: place, ...ofItem },
-      { description: "Of a provider's own item, such as `response.web_search_call.searching`: as it came." },
+      { description: "An event of a provider's own item, such as `response.web_search_call.searching`, unchanged." },
     ),
   ],
   {
@@ -226,7 +229,7 @@ const ResponsesError = Type.Object(
     error: Type.Object({
       ...(ErrorBody.properties['error'] as TObject).properties,
       type: Type.String({ description: "As OpenAI's clients know it, such as `invalid_request_error`." }),
-      param: orNull(Type.String({ description: 'The field at fault, where one is.' })),
+      param: orNull(Type.String({ description: 'The wrong field, if there is one.' })),
     }),
     error_type,
   },

@@ -16,14 +16,16 @@ const anything = (description: string) => Type.Object({}, { additionalProperties
 
 const chat = ChatCompletionBody.properties;
 
-const Breakpoint = orNull(open({ mode: orNull(Type.String()) }, { description: 'The prompt is cached up to here.' }));
+const Breakpoint = orNull(
+  open({ mode: orNull(Type.String()) }, { description: 'The prompt is cached up to this point.' }),
+);
 const InputText = open({
   type: Type.Enum(['input_text', 'output_text', 'text'], {
-    description: '`output_text` in messages of the assistant; each is taken wherever text may stand.',
+    description: '`output_text` in messages of the assistant; both are accepted wherever text is allowed.',
   }),
   text: Type.String(),
-  annotations: orNull(Type.Array(anything('As the answer had it.'))),
-  logprobs: orNull(Type.Array(anything('As the answer had it.'))),
+  annotations: orNull(Type.Array(anything('As in the answer.'))),
+  logprobs: orNull(Type.Array(anything('As in the answer.'))),
   prompt_cache_breakpoint: Breakpoint,
 });
 const InputImage = open({
@@ -45,7 +47,7 @@ const InputAudio = open({
   type: Type.Literal('input_audio'),
   input_audio: open({
     data: Type.String({ description: 'Base64.' }),
-    format: Type.String({ description: '`mp3` or `wav`; other formats where a model takes them.' }),
+    format: Type.String({ description: '`mp3` or `wav`; other formats if a model accepts them.' }),
   }),
 });
 const InputVideo = open({
@@ -59,7 +61,7 @@ const Part = Type.Union([InputText, InputImage, InputFile, InputAudio, InputVide
 });
 
 const parts = <T extends TSchema>(schema: T) => Type.Array(schema, { maxItems: limits.item_parts_max });
-const id = orNull(Type.String({ description: 'As the answer had it.' }));
+const id = orNull(Type.String({ description: 'As in the answer.' }));
 const status = orNull(Type.String({ description: '`completed`, `in_progress` or `incomplete`.' }));
 const call_id = Type.String({ minLength: 1 });
 
@@ -78,9 +80,9 @@ const ReasoningItem = open({
   status,
   summary: orNull(parts(ReasoningPart)),
   content: orNull(parts(ReasoningPart)),
-  encrypted_content: orNull(Type.String({ description: 'As the answer had it: unchanged.' })),
+  encrypted_content: orNull(Type.String({ description: 'As in the answer, unchanged.' })),
   signature: orNull(Type.String({ description: 'Of the text in `content`.' })),
-  format: orNull(Type.String({ description: 'Which vendor made it, such as `anthropic-claude-v1`.' })),
+  format: orNull(Type.String({ description: 'The vendor whose format it has, such as `anthropic-claude-v1`.' })),
 });
 const FunctionCallItem = open({
   type: Type.Literal('function_call'),
@@ -97,7 +99,7 @@ const FunctionCallOutputItem = open({
   id,
   status,
   call_id: orNull(call_id),
-  name: orNull(Type.String({ description: 'Of the tool, where there is no `call_id`.' })),
+  name: orNull(Type.String({ description: 'Of the tool, if there is no `call_id`.' })),
   output: Output,
 });
 const CustomToolCallItem = open({
@@ -160,7 +162,7 @@ const InputItem = Type.Union(
     CustomToolCallItem,
     CustomToolCallOutputItem,
     ImageGenerationItem,
-    open({ type: Type.Enum(NATIVE_ITEMS) }, { description: "An item of OpenAI's own, as the answer had it." }),
+    open({ type: Type.Enum(NATIVE_ITEMS) }, { description: "An item of OpenAI's own, as in the answer." }),
   ],
   { title: 'ResponsesInputItem' },
 );
@@ -171,7 +173,7 @@ const functionFields = {
   parameters: orNull(anything('A JSON Schema.')),
   strict: orNull(
     Type.Boolean({
-      description: 'Left out, it means what the upstream means by that: OpenAI makes schemas strict where it can.',
+      description: 'Default: that of the provider. OpenAI makes schemas strict if it can.',
     }),
   ),
 };
@@ -180,7 +182,7 @@ const FunctionTool = open({
   ...functionFields,
   name: Type.Optional(functionFields.name),
   function: orNull(
-    open(functionFields, { description: 'As chat completions have it: taken in place of flat fields.' }),
+    open(functionFields, { description: 'The form of chat completions: accepted instead of flat fields.' }),
   ),
 });
 const CustomTool = open({
@@ -257,7 +259,7 @@ const XSearchFilter = open(
   },
   {
     description:
-      'Which posts are searched, by models of xAI. `allowed_x_handles` and `excluded_x_handles` exclude each other. Elsewhere it is left out, which `gateway_metadata` tells.',
+      'The posts that xAI models search. `allowed_x_handles` and `excluded_x_handles` exclude each other. For other models it is removed, which `gateway_metadata` shows.',
   },
 );
 
@@ -273,7 +275,7 @@ const Plugin = Type.Union([
       include_domains: domains,
       exclude_domains: domains,
     },
-    { description: 'Deprecated: the server tool `gateway:web_search` takes its place.' },
+    { description: 'Deprecated: use the server tool `gateway:web_search`.' },
   ),
   OtherPlugin,
 ]);
@@ -283,9 +285,9 @@ const neverWith = (description: string) => orNull(Type.Unknown({ description }))
 export const ResponsesBody = open(
   {
     input: Type.Union([Type.String(), Type.Array(InputItem, { minItems: 1, maxItems: limits.messages_max })], {
-      description: 'A text of the user, or the conversation.',
+      description: 'A text of the user, or a conversation.',
     }),
-    instructions: orNull(Type.String({ description: 'What stands before the conversation.' })),
+    instructions: orNull(Type.String({ description: 'Instructions before the conversation.' })),
     model: chat.model,
     models: chat.models,
     route: chat.route,
@@ -302,12 +304,12 @@ export const ResponsesBody = open(
       open({
         ...chat.reasoning.anyOf[0].properties,
         generate_summary: orNull(Type.String({ description: 'The older name of `summary`.' })),
-        context: orNull(Type.String({ description: 'Which reasoning of former turns the model sees; OpenAI.' })),
+        context: orNull(Type.String({ description: 'Which reasoning of earlier turns the model sees (OpenAI).' })),
       }),
     ),
     include: orNull(
       Type.Array(Type.String(), {
-        description: 'What the answer tells beside, such as `reasoning.encrypted_content`.',
+        description: 'Additional content of the answer, such as `reasoning.encrypted_content`.',
       }),
     ),
     temperature: chat.temperature,
@@ -330,8 +332,8 @@ export const ResponsesBody = open(
     x_search_filter: orNull(XSearchFilter),
     stop_server_tools_when: chat.stop_server_tools_when,
     debug: chat.debug,
-    store: orNull(Type.Boolean({ description: 'Only `false`, unless the operator turned stored responses on.' })),
-    previous_response_id: orNull(Type.String({ description: 'Only where responses are stored.' })),
+    store: orNull(Type.Boolean({ description: 'Only `false`, unless the operator enabled stored responses.' })),
+    previous_response_id: orNull(Type.String({ description: 'Only if responses are stored.' })),
     background: orNull(Type.Boolean({ description: 'Only `false`.' })),
     conversation: neverWith('Only `null`: no conversations are kept.'),
     prompt: neverWith('Only `null`: no prompts are kept.'),

@@ -17,8 +17,8 @@ const Budget = Type.Object(
     scope: Type.Enum(['key', 'guardrail', 'workspace', 'organization']),
     label: Type.String(),
     limit: nullable(Type.Number()),
-    spent: nullable(Type.Number({ description: 'In the window that is open.' })),
-    available: nullable(Type.Number({ description: 'Neither spent nor set aside for other requests.' })),
+    spent: nullable(Type.Number({ description: 'In the current window.' })),
+    available: nullable(Type.Number({ description: 'Neither spent nor reserved for other requests.' })),
     resets_at: nullable(Type.String()),
   },
   { description: 'The amounts of a workspace and of the organization are null: their keys may not read them.' },
@@ -26,15 +26,15 @@ const Budget = Type.Object(
 
 const Hold = Type.Object(
   {
-    amount: Type.Number({ description: 'What would be set aside; 0 where the request would be refused.' }),
+    amount: Type.Number({ description: 'The money that would be reserved; 0 if the request would be refused.' }),
     wanted: Type.Number({
-      description: 'With the whole output bound, or with its first slice where holds are sliced.',
+      description: 'With the whole output bound, or with its first slice if `ledger.hold` is `sliced`.',
     }),
-    least: Type.Number({ description: 'With the smallest output bound that is worth sending; below it: 402.' }),
+    least: Type.Number({ description: 'With the smallest output bound that is sent; below it: 402.' }),
     lowers_output: Type.Boolean({
       description: 'The budgets pay for less than the worst case, so that the output bound is lowered.',
     }),
-    budgets: Type.Array(Budget, { description: 'Each of them has to have it.' }),
+    budgets: Type.Array(Budget, { description: 'Each of them must have this amount.' }),
   },
   { title: 'Hold' },
 );
@@ -61,20 +61,22 @@ const ExplainedEndpoint = Type.Object(
     ...RoutedEndpoint,
     weight: nullable(
       Type.Number({
-        description: 'The chance of the first place among those that stand alike; null: nothing was drawn.',
+        description: 'The chance of the first place among equal endpoints; null: nothing was drawn.',
       }),
     ),
-    because: Type.Array(Type.String(), { description: 'What puts it where it stands.' }),
+    because: Type.Array(Type.String(), { description: 'The reasons for its position.' }),
     service_tier: nullable(Type.String()),
     refusal: nullable(Refusal),
-    is_reached: Type.Boolean({ description: 'False: the refusal of one before it would end the request.' }),
+    is_reached: Type.Boolean({ description: 'False: an endpoint before it would end the request.' }),
     output_tokens: nullable(Type.Integer({ description: 'The output bound that would be sent.' })),
     adjusted_parameters: Type.Array(AdjustedParameter),
     worst_case_cost: Usd(
       'Null: a price or the longest answer is not known, media would have to be fetched first, or the request is too long to encode it for every endpoint.',
     ),
-    expected_cost: Usd('The prompt by our count and an answer of `expected_completion_tokens`, nothing cached.'),
-    unfetched_media: Type.Integer({ description: 'Addresses that would be fetched for it, and were not.' }),
+    expected_cost: Usd(
+      "The prompt by the gateway's count and an answer of `expected_completion_tokens`, nothing cached.",
+    ),
+    unfetched_media: Type.Integer({ description: 'The number of addresses that would be fetched for it.' }),
     hold: nullable(Hold),
     health: Health,
   },
@@ -85,7 +87,7 @@ const ExplainedEndpoint = Type.Object(
 export const RouteExplanation = Type.Object(
   {
     requested: Type.String({ description: 'The model or alias that the request names first.' }),
-    models: Type.Array(Type.String(), { description: 'The models that it stands for, in order.' }),
+    models: Type.Array(Type.String(), { description: 'The models that the name stands for, in order.' }),
     names: Type.Array(Type.Object({ name: Type.String(), models: Type.Array(Type.String()) }), {
       description: 'What each name of the request stands for: variants, aliases and router models. Empty with a 404.',
     }),
@@ -97,13 +99,13 @@ export const RouteExplanation = Type.Object(
       total: Type.Integer(),
       planned: Type.Array(ExplainedEndpoint),
       unplanned: Type.Array(Type.Object(RoutedEndpoint), {
-        description: 'Allowed, and not in the plan: too many, or no fallbacks are wanted.',
+        description: 'Allowed, but not in the plan: too many, or fallbacks are not allowed.',
       }),
       excluded: Type.Array(Type.Object({ ...RoutedEndpoint, step: Type.String(), reason: Type.String() })),
     }),
     routing_funnel: Type.Array(Type.Object({ step: Type.String(), endpoint_count: Type.Integer() })),
-    adjusted_parameters: Type.Array(AdjustedParameter, { description: 'What is changed wherever the request goes.' }),
-    warnings: Type.Array(ExpiryWarning, { description: 'Of models that may be removed.' }),
+    adjusted_parameters: Type.Array(AdjustedParameter, { description: 'Changes that are made for every endpoint.' }),
+    warnings: Type.Array(ExpiryWarning, { description: 'Warnings about models that may be removed.' }),
     hold: nullable(Hold),
     error: nullable(Refusal),
   },

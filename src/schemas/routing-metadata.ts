@@ -49,7 +49,7 @@ export const RoutedEndpoint = {
   endpoint_id: Type.String(),
   provider: Type.String(),
   model: Type.String(),
-  tag: Type.String({ description: 'What `provider.order`, `only` and `ignore` call it.' }),
+  tag: Type.String({ description: 'Its name for `provider.order`, `only` and `ignore`.' }),
   is_byok: Type.Boolean({ description: "Called with a credential of the organization's own." }),
   byok: Type.Optional(Type.Object({ id: Type.String(), label: Type.String(), name: nullable(Type.String()) })),
 };
@@ -58,23 +58,25 @@ const Attempt = Type.Object({
   provider: Type.String(),
   model: Type.String(),
   endpoint_id: Type.Optional(Type.String()),
-  status: Type.Integer({ description: '0: there was no answer, or it broke off or was none of its wire.' }),
+  status: Type.Integer({ description: '0: there was no answer, or it broke off or was not valid.' }),
   is_byok: Type.Boolean(),
   byok: RoutedEndpoint.byok,
-  wait: Type.Optional(Type.Integer({ description: 'Milliseconds before the send.' })),
+  wait: Type.Optional(Type.Integer({ description: 'Milliseconds before sending.' })),
   latency: Type.Optional(
-    nullable(Type.Integer({ description: 'Milliseconds after it, to the first of the answer or the failure.' })),
+    nullable(
+      Type.Integer({ description: 'Milliseconds from sending to the first part of the answer, or to the failure.' }),
+    ),
   ),
   tokens_prompt: Type.Optional(nullable(Type.Integer())),
   tokens_completion: Type.Optional(nullable(Type.Integer())),
   cost: Type.Optional(nullable(Type.Number({ description: 'USD; null: a price is not known.' }))),
-  estimated: Type.Optional(Type.Boolean({ description: 'Tokens or cost were counted or assumed by the gateway.' })),
-  failure: Type.Optional(nullable(Type.String({ description: 'Why the gateway moved on; null: it answered.' }))),
-  continues: Type.Optional(Type.Boolean({ description: 'It went on with the text of the attempt before it.' })),
-  hedges: Type.Optional(Type.Boolean({ description: 'It was sent while the attempt before it was still waited for.' })),
-  step: Type.Optional(
-    Type.Integer({ description: 'Which step it was for, from 2 on, of an answer with tools that the gateway runs.' }),
+  estimated: Type.Optional(Type.Boolean({ description: 'Tokens or cost were counted or estimated by the gateway.' })),
+  failure: Type.Optional(
+    nullable(Type.String({ description: 'Why the gateway moved on; null: the endpoint answered.' })),
   ),
+  continues: Type.Optional(Type.Boolean({ description: 'It continued the text of the attempt before it.' })),
+  hedges: Type.Optional(Type.Boolean({ description: 'It was sent while the attempt before it was still running.' })),
+  step: Type.Optional(Type.Integer({ description: 'The step of an answer with tools of the gateway, from 2 on.' })),
 });
 
 /** Marks routing metadata that its client asked for by the public service's name. Nothing writes it: JSON has no symbols. */
@@ -111,9 +113,11 @@ export const RoutingMetadata = Type.Object(
         Type.Object({
           ...RoutedEndpoint,
           selected: Type.Boolean({ description: 'It answered.' }),
-          position: nullable(Type.Integer({ description: 'Of the plan, from 1; null: allowed, and not in it.' })),
-          weight: nullable(Type.Number({ description: 'The chance that it had of the first place in a draw.' })),
-          because: Type.Array(Type.String(), { description: 'What put it where it stands.' }),
+          position: nullable(
+            Type.Integer({ description: 'Position in the plan, from 1; null: allowed, but not in the plan.' }),
+          ),
+          weight: nullable(Type.Number({ description: 'Its chance of the first place in the draw.' })),
+          because: Type.Array(Type.String(), { description: 'The reasons for its position.' }),
           expected_cost: nullable(Type.Number({ description: 'USD.' })),
         }),
       ),
@@ -126,20 +130,22 @@ export const RoutingMetadata = Type.Object(
           amount: Type.Number({ description: 'USD.' }),
           budgets: Type.Array(Type.String({ description: 'Scope and interval: `key never`.' })),
         },
-        { description: 'What was set aside for the last attempt. Null: no budget counted it.' },
+        { description: 'The money reserved for the last attempt. Null: no budget counted it.' },
       ),
     ),
     attempts: Type.Optional(Type.Array(Attempt, { description: 'Absent where a guardrail refused the call.' })),
     adjusted_parameters: Type.Array(AdjustedParameter),
     warnings: Type.Array(ExpiryWarning),
     pipeline: Type.Optional(
-      Type.Array(PipelineStage, { description: 'What guardrails and plugins did; those alone that did something.' }),
+      Type.Array(PipelineStage, {
+        description: 'The actions of guardrails and plugins; only those that did something.',
+      }),
     ),
   },
   {
     title: 'RoutingMetadata',
     additionalProperties: true,
     description:
-      'With the header `X-Gateway-Experimental-Metadata: enabled` alone. With `X-OpenRouter-Metadata: enabled` it stands in `openrouter_metadata` as well.',
+      'Only with the header `X-Gateway-Experimental-Metadata: enabled`. With `X-OpenRouter-Metadata: enabled` it is also in `openrouter_metadata`.',
   },
 );

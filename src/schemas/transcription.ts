@@ -17,11 +17,11 @@ const model = Type.String({
 const Language = Type.String({
   pattern: '^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$',
   maxLength: 20,
-  description: 'ISO 639-1, such as `en`; found out when absent.',
+  description: 'ISO 639-1, such as `en`; detected if absent.',
 });
 const prompt = Type.String({
   maxLength: limits.transcription_prompt_chars_max,
-  description: 'Words to expect, or the text before.',
+  description: 'Words to expect, or the preceding text.',
 });
 
 export const responseFormats = ['json', 'verbose_json', 'text'] as const;
@@ -31,11 +31,11 @@ const granularities = ['segment', 'word'] as const;
 export const TranscriptionBody = Type.Object(
   {
     input_audio: Type.Object({
-      data: Type.String({ minLength: 1, description: 'The bytes of the file as base64; no data URI.' }),
+      data: Type.String({ minLength: 1, description: 'The bytes of the file as base64, not as a data URI.' }),
       format: Type.String({
         minLength: 1,
         maxLength: 32,
-        description: 'wav, mp3, flac, m4a, ogg, webm or aac; not every provider takes every one.',
+        description: 'wav, mp3, flac, m4a, ogg, webm or aac; not every provider accepts all of them.',
       }),
     }),
     model,
@@ -44,12 +44,12 @@ export const TranscriptionBody = Type.Object(
     prompt: orNull(prompt),
     response_format: orNull(
       Type.Enum(responseFormats, {
-        description: '`verbose_json` adds language and times, where the provider tells them.',
+        description: '`verbose_json` adds the language and times, if the provider reports them.',
       }),
     ),
     timestamp_granularities: orNull(Type.Array(Type.Enum(granularities), { maxItems: 2 })),
     provider: orNull(ProviderPreferences),
-    stream: orNull(Type.Literal(false, { description: 'A transcript is answered whole.' })),
+    stream: orNull(Type.Literal(false, { description: 'Transcripts are not streamed.' })),
   },
   { additionalProperties: true, title: 'TranscriptionRequest' },
 );
@@ -61,7 +61,7 @@ export const TranscriptionForm = Type.Object(
     // What a form's parser makes of a file; the operation looks whether it is one.
     file: Type.Unsafe<{ bytes: Buffer; filename: string; type: string }>({
       contentMediaType: 'application/octet-stream',
-      description: 'The file; its name or type tells the format.',
+      description: 'The file; its name or type determines the format.',
     }),
     model,
     language: Type.Optional(Language),
@@ -90,7 +90,7 @@ export const TranscriptionAnswer = Type.Object(
         {
           type: Type.Enum(['duration', 'tokens']),
           seconds: Type.Number({
-            description: 'What the provider billed, where it tells, else how long the audio lasts.',
+            description: 'The seconds that the provider billed, if it reports them, otherwise the length of the audio.',
           }),
           input_tokens: Type.Optional(count),
           output_tokens: Type.Optional(count),

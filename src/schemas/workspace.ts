@@ -12,24 +12,24 @@ export const Workspace = Type.Object(
   {
     id: Type.String({ format: 'uuid' }),
     name: Type.String(),
-    slug: Type.String({ description: 'Stands for the id in paths.' }),
+    slug: Type.String({ description: 'Can be used instead of the id in paths.' }),
     description: nullable(Type.String()),
     created_at: Type.String({ format: 'date-time' }),
     created_by: nullable(Type.String(), 'The user whose key made it.'),
     updated_at: nullable(Type.String({ format: 'date-time' })),
     default_image_model: nullable(
       Type.String(),
-      'The model of requests that name none and whose `modalities` hold `image`.',
+      'The model of requests without a model whose `modalities` contain `image`.',
     ),
-    default_text_model: nullable(Type.String(), 'The model of other requests that name none.'),
-    default_provider_sort: nullable(ProviderSort, 'What endpoints are sorted by where a request does not say.'),
+    default_text_model: nullable(Type.String(), 'The model of other requests without a model.'),
+    default_provider_sort: nullable(ProviderSort, 'The sort order of endpoints if a request has none.'),
     io_logging_api_key_ids: nullable(Type.Array(Type.Integer()), 'The keys that are logged; null: all.'),
     io_logging_sampling_rate: Type.Number({ description: 'From 0.0001 to 1; 1: every request.' }),
-    is_data_discount_logging_enabled: Type.Boolean({ description: 'Stored, and without effect here.' }),
+    is_data_discount_logging_enabled: Type.Boolean({ description: 'Stored, but without effect.' }),
     is_observability_broadcast_enabled: Type.Boolean(),
     is_observability_io_logging_enabled: Type.Boolean(),
     default_guardrail_id: Type.String({
-      description: 'The guardrail that holds for all requests of the workspace; empty: none.',
+      description: 'The guardrail that applies to all requests of the workspace; empty: none.',
     }),
     include_byok_in_budgets: Type.Boolean({
       description: 'Whether usage of own provider accounts counts toward the budgets of the workspace.',
@@ -49,7 +49,7 @@ const slug = Type.String({
 const model = Type.Optional(
   nullable(
     Type.String({ minLength: 1, maxLength: limits.model_name_chars_max }),
-    'Kept as given: a model may be served later.',
+    'Stored unchecked: a model may become available later.',
   ),
 );
 const settings = {
@@ -66,7 +66,7 @@ const settings = {
     ),
   ),
   io_logging_sampling_rate: Type.Optional(
-    Type.Number({ minimum: 0.0001, maximum: 1, description: 'Kept to the nearest ten-thousandth.' }),
+    Type.Number({ minimum: 0.0001, maximum: 1, description: 'Rounded to the nearest ten-thousandth.' }),
   ),
   include_byok_in_budgets: Type.Optional(
     Type.Boolean({
@@ -85,7 +85,7 @@ const settings = {
   default_guardrail_id: Type.Optional(
     nullable(
       Type.String({ maxLength: 100 }),
-      'A guardrail of this organization that holds for all requests of the workspace, beside those of keys and members; null, or empty: none.',
+      'A guardrail of this organization that applies to all requests of the workspace, in addition to those of keys and members; null or empty: none.',
     ),
   ),
 };
@@ -128,7 +128,7 @@ export const MembersBody = Type.Object(
     user_ids: Type.Array(Type.String({ minLength: 1 }), {
       minItems: 1,
       maxItems: limits.bulk_entries_max,
-      description: 'Members of the organization. All of them are taken, or none.',
+      description: 'Members of the organization. Either all are accepted, or none.',
     }),
   },
   { additionalProperties: false },

@@ -104,7 +104,7 @@ test('a backup never overwrites, and leaves nothing half done', async () => {
 
 test('a backup makes no folders: the operator may have mistyped one', async () => {
   const folder = join(data_dir, 'no', 'such');
-  const sentence = `The folder ${folder} does not exist: create it, or name a file in another folder`;
+  const sentence = `The folder ${folder} does not exist: create it, or choose a file in another folder`;
   await expect(backUp({ data_dir, file: join(folder, 'copy') })).rejects.toThrow(sentence);
   expect(existsSync(join(data_dir, 'no'))).toBe(false);
 });

@@ -15,7 +15,7 @@ export async function backUp({ data_dir, file }: { data_dir: string; file: strin
   if (existsSync(file)) throw new Error(`${file} exists; a backup never overwrites a file`);
   const folder = dirname(file);
   if (!existsSync(folder))
-    throw new Error(`The folder ${folder} does not exist: create it, or name a file in another folder`);
+    throw new Error(`The folder ${folder} does not exist: create it, or choose a file in another folder`);
   const partial = `${file}.${process.pid}.partial`;
   const database = new DatabaseSync(source, { readOnly: true, timeout: limits.database_busy_ms_max });
   try {

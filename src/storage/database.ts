@@ -136,7 +136,7 @@ async function openPostgres(url: string, options: DatabaseOptions): Promise<Data
     await tellTime();
     if (is_pooled && place !== (await placeOf(queries))) {
       throw new Error(
-        'DATABASE_LISTEN_URL does not lead to the database and schema of DATABASE_URL. Name the same in both.',
+        'DATABASE_LISTEN_URL leads to another database or schema than DATABASE_URL. Use the same in both.',
       );
     }
   } catch (error) {
@@ -163,7 +163,7 @@ export function unopened(file: string, cause: unknown): Error {
   const code = (errcode ?? 0) & 0xff;
   if (code === 11 || code === 26) {
     return new Error(
-      `${file} is damaged, or is no store of this program (${message}). Restore it from a backup, or set GATEWAY_DATA_DIR to another folder.`,
+      `${file} is damaged, or is not a store of this program (${message}). Restore it from a backup, or set GATEWAY_DATA_DIR to another folder.`,
       { cause },
     );
   }

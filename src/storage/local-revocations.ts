@@ -23,7 +23,7 @@ export function revokeLocally(data_dir: string, name: string, is_revoked: boolea
   if (!NAME.test(name)) return 'KEY must be the hash or the label of a key.';
   const others = read(data_dir).filter((one) => one !== name);
   if (others.length >= limits.local_revocations_max) {
-    return `${limits.local_revocations_max} keys are revoked on this node already; take some off with --undo.`;
+    return `${limits.local_revocations_max} keys are revoked on this node already; remove some with --undo.`;
   }
   const file = join(data_dir, REVOKED_FILE);
   const made = `${file}.${process.pid}`;

@@ -253,12 +253,12 @@ export class PostgresChangeFeed implements ChangeFeed {
     this.#warned = true;
     this.#options.onSilence?.(
       this.#pooled
-        ? 'it leads through a pooler, which may not pass notifications on; set DATABASE_LISTEN_URL to the server itself'
+        ? 'it leads through a connection pooler, which may drop notifications; set DATABASE_LISTEN_URL to the server itself'
         : this.#client === undefined
           ? 'the connection for notifications cannot be made'
           : this.#is_proven
             ? 'notifications do not come back'
-            : 'DATABASE_LISTEN_URL does not lead to the database and schema of DATABASE_URL',
+            : 'DATABASE_LISTEN_URL leads to another database or schema than DATABASE_URL',
     );
   }
 

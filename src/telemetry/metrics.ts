@@ -197,7 +197,7 @@ export function createMetrics(): Metrics {
   });
   new Counter({
     name: 'gateway_cost_usd_total',
-    help: 'What generations cost, in USD.',
+    help: 'Cost of generations, in USD.',
     labelNames: ['model', 'provider'],
     registers,
     collect() {
@@ -223,25 +223,25 @@ export function createMetrics(): Metrics {
   });
   const overruns = new Counter({
     name: 'gateway_overruns_total',
-    help: 'Answers that took more than was set aside for them.',
+    help: 'Answers that cost more than was reserved for them.',
     labelNames: ['provider'],
     registers,
   });
   const rateLimited = new Counter({
     name: 'gateway_rate_limited_total',
-    help: "Requests that a rate limit of the gateway's own did not let through to a model.",
+    help: 'Requests that a rate limit of the gateway refused.',
     labelNames: ['limit'],
     registers,
   });
   const connectionsRefused = new Counter({
     name: 'gateway_connections_refused_total',
-    help: 'Connections of clients that passed a bound and were closed, or served a health probe alone.',
+    help: 'Client connections above a limit, which were closed or used only for a health probe.',
     labelNames: ['bound'],
     registers,
   });
   const contentsLost = new Counter({
     name: 'gateway_logged_contents_lost_total',
-    help: 'Calls whose content was to be kept and is not, by reason, and by whether a stub that says so is kept. Alert on any increase.',
+    help: 'Calls whose content could not be kept, by reason, and by whether a stub is kept instead. Alert on any increase.',
     labelNames: ['reason', 'kept'],
     registers,
   });
@@ -251,13 +251,13 @@ export function createMetrics(): Metrics {
   }
   const broadcast = new Counter({
     name: 'gateway_broadcast_generations_total',
-    help: 'Calls for destinations: sent, refused by them, lost because they did not take them in time, or incomplete because a part could not be built.',
+    help: 'Calls for destinations: sent, refused by the destination, lost because it did not accept them in time, or incomplete because a part could not be built.',
     labelNames: ['destination', 'outcome'],
     registers,
   });
   const contentFiltered = new Counter({
     name: 'gateway_content_filtered_total',
-    help: 'What filters of content found, by filter and by what was done with it.',
+    help: 'Matches of content filters, by filter and action.',
     labelNames: ['filter', 'action'],
     registers,
   });
@@ -268,7 +268,7 @@ export function createMetrics(): Metrics {
   });
   const streams = new Gauge({ name: 'gateway_open_streams', help: 'Streams open to clients.', registers });
   streams.set(0);
-  new Gauge({ name: 'gateway_processes', help: 'Processes that serve.', registers }).set(1);
+  new Gauge({ name: 'gateway_processes', help: 'Processes that serve requests.', registers }).set(1);
 
   return {
     registry,
@@ -331,11 +331,11 @@ export function createMetrics(): Metrics {
         (now) => now.oldest_unflushed_ms / 1000,
         'max',
       );
-      gauge('gateway_journal_refused_records', 'Of these, what the store refuses.', (now) => now.refused);
+      gauge('gateway_journal_refused_records', 'Outcomes that the store refuses.', (now) => now.refused);
       gauge('gateway_journal_bytes', 'Size of the journal on disk.', (now) => now.journal_bytes);
       gauge(
         'gateway_journal_given_up_bytes',
-        'Journal deleted before its time because the disk was short of space: a store that is set back cannot be sent it again.',
+        'Journal deleted early because the disk was short of space: a store that is restored to an earlier time does not get it again.',
         (now) => now.journal_given_up_bytes,
       );
       gauge(
@@ -346,15 +346,19 @@ export function createMetrics(): Metrics {
       );
       gauge(
         'gateway_ledger_held_usd',
-        'Set aside for requests under way, over all budgets.',
+        'Money reserved for running requests, over all limits.',
         (now) => now.held_nano / 1e9,
       );
       gauge(
         'gateway_ledger_leased_usd',
-        'Set aside for this node, over all budgets, what is held included.',
+        'Money reserved for this node, over all limits, including what running requests hold.',
         (now) => now.leased_nano / 1e9,
       );
-      gauge('gateway_ledger_waiting_requests', 'Requests that wait for money of a budget.', (now) => now.waiting);
+      gauge(
+        'gateway_ledger_waiting_requests',
+        'Requests that wait for a reservation in a limit.',
+        (now) => now.waiting,
+      );
     },
     connectionRefused: (bound) => connectionsRefused.inc({ bound }),
     watchConnections(count) {
@@ -370,7 +374,7 @@ export function createMetrics(): Metrics {
     watchMemory(held_bytes) {
       new Gauge({
         name: 'gateway_request_memory_bytes',
-        help: 'What requests and answers hold of the memory that is set for them, by our own count.',
+        help: "Memory that requests and answers use of their share, by the gateway's own count.",
         registers,
         collect() {
           this.set(held_bytes());
@@ -404,14 +408,14 @@ export function createMetrics(): Metrics {
         });
       gauge(
         'gateway_endpoint_uptime_ratio',
-        "Calls of the last five minutes that an endpoint answered at the gateway's own account, of all nodes.",
+        "Share of the calls of the last five minutes that an endpoint answered, with the gateway's own accounts, on all nodes.",
         // Every process knows what all of them counted.
         'average',
         ({ uptime }) => uptime,
       );
       gauge(
         'gateway_endpoint_status',
-        'How an endpoint does, as it is listed: 0 well, below it how bad; the worst that any process sees.',
+        'Status of an endpoint as it is listed: 0 is good, negative values are problems; the worst value of all processes.',
         'min',
         ({ status }) => status,
       );
@@ -432,19 +436,19 @@ export function createMetrics(): Metrics {
       );
       gauge(
         'gateway_store_connections',
-        'Connections to PostgreSQL, the one for notifications apart.',
+        'Connections to PostgreSQL, without the one for notifications.',
         'sum',
         connections,
       );
       gauge(
         'gateway_store_clock_skew_seconds',
-        "How far this machine's clock is from the store's.",
+        "Difference between the clock of this machine and the store's.",
         'max',
         () => Math.abs(clock.skew_ms) / 1000,
       );
       gauge(
         'gateway_store_clock_skews_total',
-        "How often this machine's clock was found to be more than two seconds from the store's.",
+        "How often the clock of this machine differed from the store's by more than two seconds.",
         'sum',
         () => clock.skews,
       );
@@ -475,17 +479,17 @@ export function createMetrics(): Metrics {
         });
       gauge(
         'gateway_ledger_in_doubt_usd',
-        'Set aside for nodes that were not heard of lately, over all budgets; of all nodes on the store.',
+        'Money reserved for nodes without a recent sign of life, over all limits; for all nodes of the store.',
         (doubt) => doubt.in_doubt_nano,
       );
       gauge(
         'gateway_ledger_booked_usd',
-        'Booked as spent for lost nodes, over all budgets, until they come back or are released.',
+        'Money booked as spent for lost nodes, over all limits, until they come back or are released.',
         (doubt) => doubt.booked_nano,
       );
       gauge(
         'gateway_ledger_estimated_usd',
-        'What all generations cost by estimate, because the upstream did not tell the end, and no operator corrected it.',
+        'Estimated cost of generations whose end is unknown, as far as no operator corrected it.',
         (doubt) => doubt.estimated_nano,
       );
     },

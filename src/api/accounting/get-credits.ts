@@ -22,9 +22,11 @@ export interface GetCreditsDependencies {
 const Credits = Type.Object(
   {
     total_credits: Type.Number({
-      description: 'Credits granted, USD. Where none ever were it is 0, and spending is not bounded by credits.',
+      description: 'Credits granted, USD. 0 if none were ever granted; credits then do not limit spending.',
     }),
-    total_usage: Type.Number({ description: 'All that was ever spent, USD; own provider accounts (BYOK) apart.' }),
+    total_usage: Type.Number({
+      description: 'Everything that was ever spent, USD, without own provider accounts (BYOK).',
+    }),
   },
   { title: 'Credits' },
 );
@@ -47,7 +49,7 @@ export function getCredits(server: Server, { activity, credits, keys, recorder, 
       summary:
         'Returns the credits of the organization and what it has spent; to an ordinary key its own limit and usage.',
       description:
-        'With an ordinary key it tells of that key alone: its limit, and what counts toward it in the current window, so that the difference is what is left. Of a key without a limit, 0 and all that it spent.',
+        'With an ordinary key: the limit of that key, and what counts toward it in the current window, so that the difference is what is left. For a key without a limit: 0 and everything that it spent.',
       response: { 200: Type.Object({ data: Credits }), ...errors(401, 429, 500) },
     },
     handler: async (request, reply) => {

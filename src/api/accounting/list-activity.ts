@@ -25,7 +25,7 @@ const ActivityItem = Type.Object(
     endpoint_id: Type.String(),
     provider_name: Type.String(),
     usage: Type.Number({ description: 'USD.' }),
-    byok_usage_inference: Type.Number({ description: 'What own provider accounts were charged, USD.' }),
+    byok_usage_inference: Type.Number({ description: 'Charges of own provider accounts, USD.' }),
     requests: Type.Integer(),
     prompt_tokens: Type.Integer(),
     completion_tokens: Type.Integer(),

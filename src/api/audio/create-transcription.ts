@@ -71,9 +71,9 @@ export function createTranscription(server: Server, { inference, clock }: Transc
       schema: {
         operationId: 'createTranscription',
         tags: ['Audio'],
-        summary: 'Writes down what is said in an audio file.',
+        summary: 'Transcribes an audio file.',
         description:
-          'The length of the audio is measured before it is sent: prices by the second and spend limits go by it.',
+          'The length of the audio is measured before it is sent; prices per second and spend limits use it.',
         body: {
           content: {
             'application/json': { schema: TranscriptionBody },

@@ -18,7 +18,7 @@ export interface Transcription {
 /** Node passes over what is no base64: a text of which something was passed over is none. */
 function bytesOf(data: string): Buffer {
   if (data.startsWith('data:')) {
-    throw invalidField('input_audio.data', 'must be base64 alone, not a data URI');
+    throw invalidField('input_audio.data', 'must be plain base64, not a data URI');
   }
   const bytes = Buffer.from(data, 'base64');
   const padding = data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0;
@@ -35,13 +35,14 @@ function soundOf(bytes: Buffer, told: SoundFormat | undefined, field: string): S
   }
   const format = sniffSound(bytes);
   if (format === undefined) {
-    throw new GatewayError(400, `The audio does not begin like a file of ${soundFormats.join(', ')}`);
+    throw new GatewayError(400, `The audio is not in one of the formats ${soundFormats.join(', ')}`);
   }
   if (told !== undefined && told !== format) {
     throw new GatewayError(400, `${field} says ${told}, but the audio is ${format}`, { metadata: { field } });
   }
   const duration_ms = soundMs(bytes, format);
-  if (duration_ms === undefined) throw new GatewayError(400, `The audio holds no sound that can be read as ${format}`);
+  if (duration_ms === undefined)
+    throw new GatewayError(400, `The audio contains no sound that can be read as ${format}`);
   if (duration_ms > limits.sound_ms_max) {
     throw new GatewayError(400, `The audio must not last longer than ${limits.sound_ms_max / 3_600_000} hours`);
   }

@@ -16,7 +16,7 @@ export function listAudit(server: Server, { audit }: { audit: AuditStore }): voi
     schema: {
       operationId: 'listAudit',
       tags: ['Audit'],
-      summary: 'Lists changes that were made by management, the newest first.',
+      summary: 'Lists the changes made with management keys, newest first.',
       querystring: Type.Object({
         ...PageQuery,
         resource_type: Type.Optional(Type.Enum(resourceTypes)),

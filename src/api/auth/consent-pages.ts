@@ -62,7 +62,7 @@ function readAsked(given: Fields): Asked {
     throw new GatewayError(400, `state must have at most ${limits.state_chars_max} characters.`);
   }
   if (state !== undefined && callback && new URL(callback.href).searchParams.has('state')) {
-    throw new GatewayError(400, 'state is given twice: in the query of the callback_url, and beside it.');
+    throw new GatewayError(400, 'state occurs twice: in the query of callback_url, and as a parameter.');
   }
   const fields = Object.fromEntries(
     FIELDS.flatMap((name) => {
@@ -107,7 +107,11 @@ export function consentPages(server: Server, { sessions, queries, change }: Cons
       const decision = form.get('decision');
       if (decision === 'deny') {
         if (callback) return goTo(reply, answerTo(callback.href, { error: 'access_denied', ...back }));
-        return sendPage(reply, 200, noticePage('Denied', 'The application gets no key. You can close this page.'));
+        return sendPage(
+          reply,
+          200,
+          noticePage('Denied', 'The application does not get a key. You can close this page.'),
+        );
       }
       if (decision !== 'approve') throw new GatewayError(400, 'Approve or deny.');
       const { code } = await issueCode(change, pageActor(request, session), async ({ tx, at }) => {
@@ -116,7 +120,7 @@ export function consentPages(server: Server, { sessions, queries, change }: Cons
         const { organization_id, user_id } = session;
         const isMember = (await organizationStore(tx).lockMember({ organization_id, user_id })) !== undefined;
         if (!isMember || !(await sessionStore(tx).holdOpen({ id: session.id, at }))) {
-          throw new GatewayError(403, 'You are not signed in any more. Go back, and reload the page.');
+          throw new GatewayError(403, 'You are no longer signed in. Go back and reload the page.');
         }
         return {
           callback,

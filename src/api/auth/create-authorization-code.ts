@@ -90,7 +90,7 @@ export function createAuthorizationCode(server: Server, dependencies: CreateAuth
       tags: ['Authorization code'],
       summary: 'Creates an authorization code, which an application exchanges for a key of the caller.',
       description:
-        'The key will belong to the user of the calling key and to its workspace; to the default workspace when a management key calls. It is a child of the calling key: it gets at most its limit and its expiry, its calls count against the limits, rates and guardrails of the calling key too, and it ends with it, as the code does. 403: the operator does not let API keys make codes, or the calling key is too many keys away from the first. 409: too many keys descend from the calling key, a code with the same challenge is waiting in this organization, or too many codes of this user are.',
+        'The new key belongs to the user and the workspace of the calling key; with a management key, to the default workspace. It is a child of the calling key: its limit and expiry do not exceed those of its parent, its calls also count against the limits, rates and guardrails of the parent, and it ends with the parent, as the code does. 403: the operator does not allow API keys to make codes, or the calling key has too many ancestors. 409: too many keys descend from the calling key, a code with the same challenge is waiting in this organization, or too many codes of this user are waiting.',
       body: CreateAuthCodeBody,
       response: { 200: Type.Object({ data: AuthorizationCode }), ...errors(400, 401, 403, 409, 500) },
     },

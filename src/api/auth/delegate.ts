@@ -36,8 +36,8 @@ export async function checkRoom(tx: Queries, lineage: readonly StoredKey[]): Pro
     const most = limits.key_ancestors_max;
     throw new GatewayError(
       403,
-      `This API key was made with an API key that was itself made with one, and so on; at most ${most} keys may follow one ` +
-        'another so. Use a key of an administrator, or one further up.',
+      `This API key was made with another API key, which was made with another one, and so on; such a chain may have at most ${most} keys. ` +
+        'Use a key of an administrator, or an earlier key of the chain.',
     );
   }
   const root = lineage.findLast(({ is_management }) => !is_management);

@@ -116,12 +116,12 @@ export function exchangeAuthorizationCode(server: Server, dependencies: Exchange
       tags: ['Authorization code'],
       summary: 'Exchanges an authorization code for an API key.',
       description:
-        'A code is used up by its exchange. A wrong verifier (403) does not use it up, five of them do. A code that has a challenge demands its verifier, one that has none refuses any.',
+        'A code can be exchanged once. After a wrong verifier (403) it can be tried again, up to five times. A code with a challenge requires its verifier; a code without one refuses any.',
       body: ExchangeAuthCodeBody,
       response: {
         200: Type.Object({
           key: Type.String({ description: 'The secret; shown only once.' }),
-          user_id: Type.Union([Type.String(), Type.Null()], { description: 'The user whom the key belongs to.' }),
+          user_id: Type.Union([Type.String(), Type.Null()], { description: 'The user to whom the key belongs.' }),
         }),
         ...errors(400, 403, 409, 429, 500),
       },

@@ -54,12 +54,12 @@ async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: stri
   const { callback, user_id, code_challenge } = wished;
   // Held, so that who leaves now is removed with the code or before it.
   if (user_id !== null && !(await organizationStore(tx).lockMember({ organization_id, user_id }))) {
-    throw new GatewayError(403, 'The user of this credential is not a member of the organization any more');
+    throw new GatewayError(403, 'The user of this credential is no longer a member of the organization');
   }
   const codes = authorizationCodeStore(tx);
   await codes.sweep({ organization_id, code_challenge, at });
   if ((await codes.countWaiting({ organization_id, user_id, at })) >= limits.authorization_codes_waiting_max) {
-    throw new GatewayError(409, 'Too many codes of this user wait for their exchange; try again in ten minutes');
+    throw new GatewayError(409, 'Too many codes of this user are waiting for their exchange; try again in ten minutes');
   }
   const app = callback && { organization_id, origin: callback.origin, at };
   let app_id = app && (await codes.appOf(app));
@@ -68,7 +68,7 @@ async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: stri
     app_id = await codes.appOf(app);
   }
   if (app_id === undefined) {
-    throw new GatewayError(409, `This organization knows ${limits.apps_max} applications and takes no further one`);
+    throw new GatewayError(409, `This organization has ${limits.apps_max} applications, which is the maximum`);
   }
   const { code, code_hash } = createCode();
   const stored: StoredCode = {

@@ -49,7 +49,7 @@ export function issuerPages(server: Server, dependencies: IssuerPagesDependencie
 
   const recall = (request: FastifyRequest): Pending => {
     const again = () =>
-      new GatewayError(400, 'This sign-in was not begun in this browser, or took too long. Start again.');
+      new GatewayError(400, 'This sign-in was started in another browser, or took too long. Start again.');
     const sealed = readCookie(request, site, COOKIE);
     if (sealed === undefined) throw again();
     let pending: Pending;

@@ -122,7 +122,7 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
 
   const findForm: PageSessions['findForm'] = async (request, reply, form_token) => {
     const session = await find(request, reply);
-    if (!session) throw new GatewayError(403, 'You are not signed in any more. Go back, and reload the page.');
+    if (!session) throw new GatewayError(403, 'You are no longer signed in. Go back and reload the page.');
     if (form_token !== undefined && isFormToken(form_token, session.id, secret)) return session;
     throw new GatewayError(403, 'This page is out of date. Go back, reload it, and try again.');
   };
@@ -143,14 +143,14 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
       const { token, token_hash } = createToken();
       const credential =
         by === 'issuer' ? ISSUER_CREDENTIAL : by === 'environment' ? environment : keyCredential(by.key_hash);
-      if (credential === undefined) throw new Error('signed in with a key that the environment does not have');
+      if (credential === undefined) throw new Error('signed in with a key that is no longer set in the environment');
       const actor = {
         ...pageActor(request, { organization_id, user_id }),
         key_hash: keyOfCredential(credential) ?? null,
       };
       await change(actor, async ({ tx, at, audit }) => {
         if (!(await organizationStore(tx).lockMember({ organization_id, user_id }))) {
-          throw new GatewayError(403, 'The user of this key is not a member of the organization any more.');
+          throw new GatewayError(403, 'The user of this key is no longer a member of the organization.');
         }
         const sessions = sessionStore(tx);
         if (former) await sessions.delete(former.session.id);

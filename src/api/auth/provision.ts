@@ -34,7 +34,7 @@ function checkDomain(email: string | undefined, allowed: readonly string[] | und
   if (allowed === undefined) return;
   const domain = email === undefined ? undefined : lowerAscii(email.slice(email.lastIndexOf('@') + 1));
   if (domain === undefined || !email?.includes('@') || !allowed.includes(domain)) {
-    throw refuse('Your e-mail address is not one of those that may sign in here, or is not confirmed.');
+    throw refuse('Your e-mail address may not sign in here, or is not confirmed.');
   }
 }
 
@@ -50,7 +50,7 @@ export async function userOf(
 ): Promise<string> {
   const { issuer, subject } = identity;
   if (!isStorable(issuer) || !isStorable(subject) || subject.length > limits.user_name_chars_max * 2) {
-    throw refuse('The sign-in service calls you by a name that cannot be kept.');
+    throw refuse('The sign-in service sent an identifier that cannot be stored.');
   }
   checkDomain(vouchedEmail(identity), rules.allowed_email_domains);
   const { organization_id } = rules;
@@ -74,12 +74,14 @@ async function findOrMake({ tx, at, audit }: Work, identity: Identity, rules: Pr
   const found = known ?? (email === undefined ? undefined : await users.findByEmail(email));
   if (found) {
     if (!(await organizationStore(tx).findMember({ organization_id, user_id: found.id }))) {
-      throw refuse('You are not a member of this organization any more; ask one of its administrators.');
+      throw refuse('You are no longer a member of this organization; ask one of its administrators.');
     }
     // Between the two questions somebody may have made it.
     if (found.issuer === issuer && found.subject === subject) return found.id;
     if (!(await users.link({ id: found.id, issuer, subject }))) {
-      throw refuse('Your e-mail address belongs to somebody who signs in under another name.');
+      throw refuse(
+        'Your e-mail address belongs to a member with another identity at the sign-in service; ask an administrator.',
+      );
     }
     await audit({
       action: 'update',

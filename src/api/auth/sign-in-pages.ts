@@ -30,8 +30,7 @@ export function signInAddress(path: string): string {
 
 async function userOfKey(authenticate: Authenticate, secret: string): Promise<SignedInUser> {
   const { kind, organization_id, user_id, key_hash } = await authenticate(secret);
-  if (kind !== 'management')
-    throw new GatewayError(403, 'This is an ordinary API key; a management key is needed here.');
+  if (kind !== 'management') throw new GatewayError(403, 'This is an API key; enter a management key.');
   if (user_id === null) throw new GatewayError(403, 'This management key belongs to no user.');
   return { organization_id, user_id, by: key_hash === null ? 'environment' : { key_hash } };
 }
@@ -69,7 +68,7 @@ export function signInPages(server: Server, dependencies: SignInPagesDependencie
         await sessions.start(request, reply, await userOfKey(authenticate, secret));
       } catch (error) {
         if (!(error instanceof GatewayError) || (error.status !== 401 && error.status !== 403)) throw error;
-        return again(error.status, error.status === 401 ? 'This key does not open the gateway.' : error.message);
+        return again(error.status, error.status === 401 ? 'This key is not valid.' : error.message);
       }
       return goTo(reply, return_to ?? SIGN_IN);
     },

@@ -51,7 +51,7 @@ export async function checkSettings(
     ...sharedFallback({ ...before, ...body }, body),
     ...checked('allowed_api_key_hashes', among(keys), 'the hash of an API key of this organization'),
     ...checked('allowed_user_ids', among(users), 'a member of this organization'),
-    ...checked('allowed_models', (id) => catalog.find(id)?.canonical_slug, 'a model that is served here'),
+    ...checked('allowed_models', (id) => catalog.find(id)?.canonical_slug, 'a model of this gateway'),
   };
 }
 
@@ -63,12 +63,12 @@ function sharedFallback(
   if (is_byok_only === true && is_fallback === true) {
     throw invalidField(
       'is_byok_only',
-      'must not be true beside is_fallback: nothing would stand before the credential',
+      'must not be true together with is_fallback: nothing would be used before the credential',
     );
   }
   if (is_required === undefined) return {};
   if (is_required && is_fallback === true) {
-    throw invalidField('is_required', 'must not be true beside is_fallback: shared endpoints are used first');
+    throw invalidField('is_required', 'must not be true together with is_fallback: shared endpoints are used first');
   }
   if (is_required === allow_shared_fallback) {
     throw invalidField(

@@ -13,7 +13,7 @@ const unfiltered = queryKey(modelQuery({}));
 /** How fast endpoints are is shown to those alone who bring a credential (specification, Public endpoint record), and so is an order that follows from it. */
 function checkSort({ sort }: ModelQuery, { principal }: Pick<FastifyRequest, 'principal'>): void {
   if (principal !== undefined || !isOfPerformance(sort)) return;
-  throw invalidField('sort', `${sort} needs an API key: how fast models are is shown with a credential only`);
+  throw invalidField('sort', `${sort} needs an API key: the speed of models is shown only with a credential`);
 }
 
 /** Answers with a page of the models that a query wants. `path`: of the list. */

@@ -19,9 +19,9 @@ const nullableId = Type.Union([Type.String(), Type.Null()]);
 /** What lists of models answer: a page of them, in the words of the SDKs of the public service, OpenAI and Anthropic. */
 export const ModelList = Type.Object({
   data: Type.Array(RetrievedModel),
-  total_count: Type.Integer({ description: 'How many there are in all.' }),
+  total_count: Type.Integer({ description: 'The number of records in all.' }),
   links: Type.Object({
-    next: Type.Union([Type.String(), Type.Null()], { description: 'Path of the next page; null: there is none.' }),
+    next: Type.Union([Type.String(), Type.Null()], { description: 'Path of the next page; null on the last page.' }),
   }),
   object: Type.Literal('list'),
   has_more: Type.Boolean({ description: 'Whether there is another page.' }),
@@ -57,7 +57,7 @@ export function listModels(
         ...modelFilters,
         ...modelPage,
         use_rss: flag('true: an RSS 2.0 feed, newest first.'),
-        use_rss_chat_links: flag('true, with use_rss: items lead to a conversation with the model.'),
+        use_rss_chat_links: flag('true, with use_rss: items link to a conversation with the model.'),
       }),
       response: {
         200: {

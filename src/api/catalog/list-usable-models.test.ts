@@ -97,7 +97,7 @@ describeStores('GET /models/user', ({ freshUrl }) => {
       expect(reasonOf('acme/one')).toEqual([
         {
           reason: 'zdr-violation-by-guardrail',
-          detail: 'a guardrail leaves it out (zdr-violation-by-guardrail)',
+          detail: 'a guardrail excludes it (zdr-violation-by-guardrail)',
           guardrail_id: guardrail.id,
           endpoints: ['cheap'],
         },

@@ -29,8 +29,8 @@ const ExcludedModel = Type.Object(
       Type.Object({
         reason: Type.Enum(exclusionReasons),
         detail: Type.String(),
-        guardrail_id: Type.Union([Type.String(), Type.Null()], { description: 'The guardrail that leaves it out.' }),
-        endpoints: Type.Array(Type.String(), { description: 'Tags of the endpoints that it holds for.' }),
+        guardrail_id: Type.Union([Type.String(), Type.Null()], { description: 'The guardrail that excludes it.' }),
+        endpoints: Type.Array(Type.String(), { description: 'Tags of the endpoints to which it applies.' }),
       }),
     ),
   },
@@ -100,13 +100,13 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
     schema: {
       operationId: 'listUsableModels',
       tags: ['Catalog'],
-      summary: 'Lists the models that this key may use, and why not the others.',
+      summary: 'Lists the models that this key may use, and the reasons against the others.',
       querystring: Type.Object({ ...modelFilters, ...modelPage }),
       response: {
         200: Type.Object({
           ...ModelList.properties,
           excluded: Type.Array(ExcludedModel, {
-            description: 'The models that the key may not use; with the first page alone.',
+            description: 'The models that the key may not use; on the first page only.',
           }),
         }),
         ...errors(400, 401, 500),

@@ -21,7 +21,7 @@ export function listZdrEndpoints(
       operationId: 'listZdrEndpoints',
       tags: ['Catalog'],
       summary:
-        'Lists the endpoints of providers that are known to keep no data: by what the operator says, else by what they publish.',
+        "Lists the endpoints of providers that are known to keep no data, by the operator's declaration or else by what they publish.",
       response: { 200: Type.Object({ data: Type.Array(PublicEndpoint) }), ...errors(500) },
     },
     handler: async (request, reply) => {

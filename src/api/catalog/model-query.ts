@@ -21,7 +21,7 @@ const days = (description: string) =>
 
 /** The filters that lists of models share (specification, GET /models; public service's API for the others). */
 export const modelFilters = {
-  category: Type.Optional(Type.Enum(categories, { description: 'What the model is good for.' })),
+  category: Type.Optional(Type.Enum(categories, { description: 'The purpose of the model.' })),
   supported_parameters: Type.Optional(
     Type.String({
       maxLength: 1_000,
@@ -37,10 +37,10 @@ export const modelFilters = {
   input_modalities: Type.Optional(
     Type.String({
       maxLength: 200,
-      description: `Comma-separated; models that take all of these: ${inputModalities.join(', ')}.`,
+      description: `Comma-separated; models that accept all of these: ${inputModalities.join(', ')}.`,
     }),
   ),
-  q: list('Words, each of which is in the id or the name of the model.'),
+  q: list('Words that must all be in the id or the name of the model.'),
   context: Type.Optional(
     Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Smallest context length, in tokens.' }),
   ),
@@ -57,8 +57,8 @@ export const modelFilters = {
   zdr: Type.Optional(
     Type.Literal('true', { description: 'Models with an endpoint whose provider is known to keep no data.' }),
   ),
-  min_age_days: days('Models that are at least so old.'),
-  max_age_days: days('Models that are at most so old.'),
+  min_age_days: days('Smallest age of the model.'),
+  max_age_days: days('Largest age of the model.'),
 };
 
 export const modelSorts = [
@@ -76,15 +76,15 @@ export const modelPage = {
   sort: Type.Optional(
     Type.Enum(modelSorts, {
       description:
-        'Default: newest. By price: of a prompt and a completion token together. By throughput and latency: medians of the last 30 minutes at this gateway, which takes an API key. Models of which the figure is not known come last.',
+        'Default: newest. Price: of a prompt and a completion token together. Throughput and latency: medians of the last 30 minutes at this gateway, for callers with an API key. Models without the figure come last.',
     }),
   ),
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Models to skip.' })),
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: limits.models_page_max, description: 'Models to return; default: all.' }),
   ),
-  after_id: list('Only the models after this one, as the SDK of Anthropic asks for pages.'),
-  before_id: list('Only the models before this one, those next to it.'),
+  after_id: list("Only the models after this one (pages of Anthropic's SDK)."),
+  before_id: list('Only the models directly before this one.'),
 };
 const ModelFilters = Type.Object({ ...modelFilters, ...modelPage });
 export type ModelQueryString = Static<typeof ModelFilters>;
@@ -153,7 +153,7 @@ export function modelQuery(query: ModelQueryString, now_ms = 0): ModelQuery {
   const { category, supported_parameters, output_modalities = 'text', input_modalities, sort = 'newest' } = query;
   const { offset = 0, limit, after_id, before_id } = query;
   if ([after_id, before_id, offset || undefined].filter((one) => one !== undefined).length > 1) {
-    throw invalidField('offset', 'must not stand beside after_id or before_id, nor these beside each other: send one');
+    throw invalidField('offset', 'cannot be combined with after_id or before_id, nor these with each other: send one');
   }
   // Counted in whole UTC days, so that those who ask the same on one day share an answer.
   const today = Math.floor(now_ms / 1000 / DAY_S) * DAY_S;

@@ -54,7 +54,7 @@ export function usable(model: Model, catalog: Catalog, { guardrails, own, user, 
       keeps_nothing: keepsNothing(candidate),
     });
     if (found === undefined) return undefined;
-    const detail = `a guardrail leaves it out (${found.reason})`;
+    const detail = `a guardrail excludes it (${found.reason})`;
     refused.set(candidate, { ...found, detail });
     return detail;
   };

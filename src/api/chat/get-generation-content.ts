@@ -24,10 +24,10 @@ export function getGenerationContent(server: Server, { contents }: { contents: P
     schema: {
       operationId: 'getGenerationContent',
       tags: ['Chat'],
-      summary: 'Returns what was asked and answered in a finished request, where its workspace keeps that.',
+      summary: 'Returns the content of a finished request and of its answer, if its workspace keeps them.',
       description:
-        'A management key reads all of its organization; another key what keys of its owner sent in its workspace. ' +
-        'Where nothing was kept, or it is not for this key, the answer is the same 404. `not_kept` says why content that was to be kept is not there.',
+        'A management key reads everything of its organization; an API key what keys of the same owner sent in its workspace. ' +
+        'If nothing was kept, or this key may not read it, the answer is the same 404. `not_kept` is the reason if content could not be kept.',
       querystring: Type.Object({ id: Type.String({ minLength: 1, maxLength: 200 }) }),
       response: { 200: Type.Object({ data: GenerationContent }), ...errors(400, 401, 404, 500, 503) },
     },

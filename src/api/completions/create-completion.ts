@@ -62,9 +62,9 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
     schema: {
       operationId: 'createCompletion',
       tags: ['Completions'],
-      summary: 'Creates a completion of a prompt, as clients of before chat ask for it.',
+      summary: 'Creates a completion of a prompt (the API before chat completions).',
       description:
-        'Each prompt is a call of its own: its choice has the index of the prompt, may fail alone (`finish_reason: "error"` with `error`), and its generation is told in `generations` where there are several. Answers with server-sent events when `stream` is true: pieces of the choices as they come, a last event with usage and empty `choices`, then `[DONE]`.',
+        'Each prompt is a call of its own: its choice has the index of the prompt and may fail by itself (`finish_reason: "error"` with `error`); with several prompts `generations` lists their generations. Answers with server-sent events if `stream` is true: chunks of the choices as they arrive, a last event with usage and empty `choices`, then `[DONE]`.',
       body: CompletionBody,
       response: { 200: CompletionAnswer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
     },

@@ -25,10 +25,13 @@ const OF_CHAT = [
 function promptsOf({ prompt, suffix, best_of, echo, logprobs }: CompletionRequest): string[] {
   const prompts = typeof prompt === 'string' ? [prompt] : prompt;
   if (prompts.some((one) => typeof one !== 'string')) {
-    throw new GatewayError(400, 'prompt: prompts in tokens are not supported, as each model has its own; send text');
+    throw new GatewayError(
+      400,
+      'prompt: prompts as tokens are not supported, because each model has its own; send text',
+    );
   }
   if (prompts.length > limits.completion_prompts_max) {
-    throw new GatewayError(400, `prompt: at most ${limits.completion_prompts_max} prompts a request`);
+    throw new GatewayError(400, `prompt: at most ${limits.completion_prompts_max} prompts per request`);
   }
   if (suffix) throw new GatewayError(400, 'suffix is not supported: models are asked to continue, not to insert');
   if (best_of != null && best_of > 1) throw invalidField('best_of', 'must be 1: each prompt is answered once');

@@ -248,7 +248,7 @@ describe('routing and record', () => {
     ]);
     const { body } = await embed({ model: 'sandbox/embed-voyage', input: 'x', stream: true, unheard_of: 5 }, shown);
     expect(body.gateway_metadata?.['adjusted_parameters']).toEqual([
-      { kind: 'dropped', field: 'unheard_of', reason: 'the endpoint does not know it' },
+      { kind: 'dropped', field: 'unheard_of', reason: 'the endpoint does not support it' },
     ]);
   });
 

@@ -73,7 +73,7 @@ export function createEmbeddings(server: Server, { inference, tokenizer, clock }
       tags: ['Embeddings'],
       summary: 'Turns texts, or texts and images, into vectors.',
       description:
-        'Inputs beyond what a provider takes in one request are sent in several; the answer keeps their order.',
+        'More inputs than a provider accepts in one request are sent in several; the answer keeps their order.',
       body: EmbeddingsBody,
       response: { 200: EmbeddingsAnswer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
     },

@@ -14,12 +14,12 @@ export function assignGuardrailKeys(server: Server, { change }: { change: Change
     schema: {
       operationId: 'assignGuardrailKeys',
       tags: ['Guardrails'],
-      summary: 'Assigns a guardrail to API keys, in place of the one that they hold.',
+      summary: 'Assigns a guardrail to API keys; it replaces the one that they have.',
       params: GuardrailParams,
       body: KeysBody,
       response: {
         200: Type.Object({
-          assigned_count: Type.Integer({ description: 'Keys that hold it now and did not before.' }),
+          assigned_count: Type.Integer({ description: 'Keys that did not have it before.' }),
         }),
         ...errors(400, 401, 403, 404, 409, 429, 500),
       },

@@ -14,12 +14,12 @@ export function assignGuardrailMembers(server: Server, { change }: { change: Cha
     schema: {
       operationId: 'assignGuardrailMembers',
       tags: ['Guardrails'],
-      summary: 'Assigns a guardrail to members, in place of the one that they hold.',
+      summary: 'Assigns a guardrail to members; it replaces the one that they have.',
       params: GuardrailParams,
       body: AssignedMembersBody,
       response: {
         200: Type.Object({
-          assigned_count: Type.Integer({ description: 'Members who hold it now and did not before.' }),
+          assigned_count: Type.Integer({ description: 'Members who did not have it before.' }),
         }),
         ...errors(400, 401, 403, 404, 409, 429, 500),
       },

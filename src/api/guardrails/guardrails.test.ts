@@ -222,7 +222,7 @@ describeStores('guardrails', ({ open }) => {
     });
     expect(await patch(data['id'], { ignored_models: ['acme/gone'] })).toMatchObject({
       status: 400,
-      error: { message: 'ignored_models[0] is not a model that is served here' },
+      error: { message: 'ignored_models[0] is not a model of this gateway' },
     });
   });
 

@@ -37,7 +37,7 @@ export async function replayGuardrail(
   const workspace = await findWorkspace({ organization_id, id_or_slug: wish.workspace_id });
   if (workspace === undefined) throw invalidField('replay.workspace_id', 'must be a workspace of this organization');
   if (!workspace.is_observability_io_logging_enabled) {
-    throw invalidField('replay.workspace_id', 'must be a workspace that keeps its requests: I/O logging is off there');
+    throw invalidField('replay.workspace_id', 'must be a workspace that keeps requests: I/O logging is off there');
   }
   const set = filterSetOf([guardrail], phone_regions?.());
   if (set === undefined) throw invalidField('guardrail', 'must have a content filter: only those read content');

@@ -78,7 +78,7 @@ describe('a draft', () => {
       routing: {
         models: ['acme/m'],
         endpoints: [expect.stringContaining('acme')],
-        excluded: [{ reason: 'a guardrail leaves it out (provider-ignored-by-guardrail)' }],
+        excluded: [{ reason: 'a guardrail excludes it (provider-ignored-by-guardrail)' }],
         error: null,
       },
     });

@@ -14,11 +14,11 @@ export function unassignGuardrailKeys(server: Server, { change }: { change: Chan
     schema: {
       operationId: 'unassignGuardrailKeys',
       tags: ['Guardrails'],
-      summary: 'Takes a guardrail from API keys.',
+      summary: 'Removes a guardrail from API keys.',
       params: GuardrailParams,
       body: KeysBody,
       response: {
-        200: Type.Object({ unassigned_count: Type.Integer({ description: 'Keys that held it.' }) }),
+        200: Type.Object({ unassigned_count: Type.Integer({ description: 'Keys that had it.' }) }),
         ...errors(400, 401, 403, 404, 409, 429, 500),
       },
     },

@@ -14,11 +14,11 @@ export function unassignGuardrailMembers(server: Server, { change }: { change: C
     schema: {
       operationId: 'unassignGuardrailMembers',
       tags: ['Guardrails'],
-      summary: 'Takes a guardrail from members.',
+      summary: 'Removes a guardrail from members.',
       params: GuardrailParams,
       body: AssignedMembersBody,
       response: {
-        200: Type.Object({ unassigned_count: Type.Integer({ description: 'Members who held it.' }) }),
+        200: Type.Object({ unassigned_count: Type.Integer({ description: 'Members who had it.' }) }),
         ...errors(400, 401, 403, 404, 409, 429, 500),
       },
     },

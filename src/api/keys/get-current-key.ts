@@ -52,7 +52,7 @@ export function getCurrentKey(server: Server, { keys, queries, recorder, now }: 
         // Without an id it is not documented.
         ...(url === '/key' ? { operationId: 'getCurrentKey' } : {}),
         tags: ['API keys'],
-        summary: 'Returns limit and usage of the key that the request carries.',
+        summary: 'Returns the limit and the usage of the calling key.',
         response: { 200: Type.Object({ data: CurrentKey }), ...errors(401, 500) },
       },
       handler: async (request, reply) => {

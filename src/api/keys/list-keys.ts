@@ -36,7 +36,7 @@ export function listKeys(server: Server, { keys, organizations, recorder, now }:
         include_disabled: Type.Optional(
           Type.String({
             description:
-              'Any text but false, 0, no and off: disabled keys too. Default: only keys that are not disabled.',
+              'Any value except false, 0, no and off: include disabled keys. Default: only keys that are not disabled.',
           }),
         ),
         workspace_id: Type.Optional(Type.String({ description: 'Default: the default workspace.' })),

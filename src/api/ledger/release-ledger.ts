@@ -26,9 +26,9 @@ export function releaseLedger(server: Server, { database, change, clock, home }:
     schema: {
       operationId: 'releaseLedger',
       tags: ['Ledger'],
-      summary: 'Gives up what a node that is gone for good has set aside.',
+      summary: 'Frees the money that a lost node has reserved.',
       description:
-        'As the command `ledger release`. What the node did spend of it is then passed over by its limits when it comes back. ' +
+        'The same as the command `ledger release`. If the node did spend the money, limits are exceeded by that amount. ' +
         'For management keys of the organization that runs the gateway.',
       body: LedgerReleaseRequest,
       response: {

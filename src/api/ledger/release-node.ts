@@ -32,5 +32,5 @@ export async function releaseNode(
 
 /** Why a live node is not released, and what to do. */
 export function liveNode(node: string): string {
-  return `${node} was heard of within the last ${limits.node_lost_ms / 1_000} seconds: it may still spend what it has set aside. Stop it: it gives back what is idle, and the rest can be released then.`;
+  return `${node} sent a sign of life within the last ${limits.node_lost_ms / 1_000} seconds: it may still spend what it has reserved. Stop it first: it gives back what it does not use, and the rest can then be released.`;
 }

@@ -30,8 +30,8 @@ export function countMessageTokens(server: Server, { inference, envelopes, clock
       tags: ['Messages'],
       summary: 'Counts the tokens of a message.',
       description:
-        'Takes what `POST /messages` takes. The provider that a call would go to first is asked where it counts for nothing ' +
-        '(Anthropic, also on Vertex AI); else the answer is an estimate, and says so. Counts as one request against rate limits; costs nothing.',
+        'Accepts the same body as `POST /messages`. The provider that would receive the call counts if it does so free of charge ' +
+        '(Anthropic, also on Vertex AI); otherwise the answer is an estimate, and is marked as one. Counts as one request against rate limits; costs nothing.',
       body: CountTokensBody,
       response: { 200: TokenCount, ...messagesErrors(400, 401, 403, 404, 413, 429, 500, 503) },
     },

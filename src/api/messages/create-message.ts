@@ -46,7 +46,7 @@ export function createMessage(server: Server, options: MessagesOptions): void {
       tags: ['Messages'],
       summary: 'Creates a message.',
       description:
-        'The Messages API of Anthropic, for every model. Answers with server-sent events when `stream` is true, from `message_start` to `message_stop`; `ping` in silence, `error` when the answer breaks off.',
+        "Anthropic's Messages API, for every model. Answers with server-sent events if `stream` is true, from `message_start` to `message_stop`, with `ping` while nothing arrives and `error` if the answer breaks off.",
       body: MessagesBody,
       response: {
         200: MessagesAnswer,

@@ -22,7 +22,7 @@ export function health(server: Server, { unready }: HealthOptions): void {
     schema: {
       operationId: 'getLiveness',
       tags: ['Operations'],
-      summary: 'Tells that the process answers.',
+      summary: 'Shows that the process answers.',
       response: { 200: Health },
     },
     serializerCompiler: asItIs,
@@ -36,7 +36,7 @@ export function health(server: Server, { unready }: HealthOptions): void {
       operationId: 'getReadiness',
       tags: ['Operations'],
       summary:
-        'Tells whether requests may be sent here: the store answers, the journal admits, no shutdown is under way.',
+        'Shows whether the gateway is ready for requests: the store answers, the journal can be written, and it does not shut down.',
       response: { 200: Health, ...errors(503) },
     },
     serializerCompiler: asItIs,

@@ -31,14 +31,16 @@ export function metrics(server: Server, source: MetricsSource, token: string | u
       operationId: 'getMetrics',
       tags: ['Operations'],
       summary: "Metrics in Prometheus' text format.",
-      description: 'Wants the token of the setting `metrics.token` as a bearer token, if there is one.',
+      description: 'Requires the token of the setting `metrics.token` as a bearer token, if it is set.',
       produces: ['text/plain'],
       response: { 200: Type.String(), ...errors(401, 500) },
     },
     onRequest: ({ headers }, _reply, done) => {
       if (token === undefined || bringsToken(headers.authorization, token)) return done();
       const shown = { 'www-authenticate': 'Bearer' };
-      done(new GatewayError(401, 'The metrics need their token as a bearer token', { headers: shown }));
+      done(
+        new GatewayError(401, 'The metrics require the token of metrics.token as a bearer token', { headers: shown }),
+      );
     },
     handler: async (_request, reply) =>
       sendBytes(reply.header('cache-control', 'no-store'), await text(), source.content_type),

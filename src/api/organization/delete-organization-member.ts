@@ -16,16 +16,16 @@ export function deleteOrganizationMember(server: Server, { change }: { change: C
       tags: ['Organization'],
       summary: 'Removes a member from the organization.',
       description:
-        'Sessions end, codes that wait for their exchange are void, memberships of workspaces, guardrails of the member and ' +
-        'named rights to BYOK credentials go, keys are disabled. The last administrator cannot be removed (400). Somebody ' +
-        'who was removed cannot sign in again before an administrator adds them, and gets nothing back by that.',
+        'Sessions are closed, unused codes are void, workspace memberships, guardrail assignments and ' +
+        'entries in BYOK credentials are deleted, keys are disabled. The last administrator cannot be removed (400). Somebody ' +
+        'who was removed cannot sign in again until an administrator adds them; that restores nothing.',
       params: Type.Object({ id: Type.String({ description: 'The user, as in the list of members.' }) }),
       querystring: Type.Object({
         hand_keys_to: Type.Optional(
           Type.String({
             description:
-              'A member who takes over the ordinary keys, which then stay as they are: whoever knows their secrets can use ' +
-              'them. Management keys are disabled all the same. Default: all keys are disabled.',
+              'A member who takes over the API keys, which then stay enabled: whoever knows their secrets can use ' +
+              'them. Management keys are disabled in any case. Default: all keys are disabled.',
           }),
         ),
       }),

@@ -69,7 +69,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       tags: ['Responses'],
       summary: 'Creates a response.',
       description:
-        'Answers with server-sent events when `stream` is true: each says its `type` and its `sequence_number`; `response.completed`, `response.incomplete` or `response.failed` is the last before `[DONE]`.',
+        'Answers with server-sent events if `stream` is true; each has a `type` and a `sequence_number`; `response.completed`, `response.incomplete` or `response.failed` is the last before `[DONE]`.',
       body: ResponsesBody,
       response: { 200: ResponseAnswer, ...responsesErrors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
     },

@@ -67,7 +67,7 @@ describe('what breaks a rule is refused in words that name the field', () => {
     [user({ type: 'input_video' }), 'input[0].content[0].video_url is required'],
     [
       user({ type: 'refusal', refusal: 'No' }),
-      'input[0].content[0].type must not be "refusal": only the assistant refuses',
+      'input[0].content[0].type must not be "refusal": only messages of the assistant may have it',
     ],
     [
       { input: [{ role: 'assistant', content: [{ type: 'input_image', image_url: 'https://a.example' }] }] },
@@ -94,7 +94,7 @@ describe('what breaks a rule is refused in words that name the field', () => {
     [{ input: [{ type: 'custom_tool_call', call_id: 'c', name: 'f' }] }, 'input[0].input is required'],
     [
       { input: [{ type: 'item_reference', id: 'rs_1' }] },
-      'input[0].type must not be "item_reference": items are not looked up by their ids; send the item itself (clients do so with store: false), or, where responses are stored, go on by previous_response_id',
+      'input[0].type must not be "item_reference": items cannot be referred to by id; send the item itself (clients do so with store: false), or use previous_response_id if responses are stored',
     ],
     [{ input: 'Hi', instructions: [] }, 'instructions must be a string or null'],
     [{ input: 'Hi', max_output_tokens: 0 }, 'max_output_tokens must be at least 1'],

@@ -120,7 +120,8 @@ function withoutOwnItems(input: JsonValue | undefined): JsonValue | undefined {
 /** What this API has and a gateway that keeps nothing cannot do. */
 function refuse(body: ResponsesRequestBody, is_stored: boolean): void {
   const { store, previous_response_id, background, conversation, prompt } = body;
-  const unless_stored = 'responses are not stored here, unless an operator sets responses.store in gateway.yaml';
+  const unless_stored =
+    'this gateway does not store responses (the operator can enable it with responses.store in gateway.yaml)';
   if (store === true && !is_stored) throw invalidField('store', `must be false: ${unless_stored}`);
   if (previous_response_id != null && !is_stored) {
     throw invalidField('previous_response_id', `must be null: ${unless_stored}; send the conversation in input`);

@@ -19,7 +19,7 @@ export function getResponse(server: Server, { stored }: { stored: StoredResponse
       summary: 'Gets a stored response.',
       params: ResponseParams,
       querystring: Type.Object({
-        stream: Type.Optional(Type.Literal('false', { description: 'A stored response is told whole.' })),
+        stream: Type.Optional(Type.Literal('false', { description: 'A stored response is not streamed.' })),
       }),
       response: { 200: ResponseAnswer, ...responsesErrors(400, 401, 404, 429, 500, 503) },
     },

@@ -18,7 +18,7 @@ export function checkInput(input: readonly JsonObject[]): void {
     if (type === 'item_reference') {
       throw invalidField(
         `${field}.type`,
-        'must not be "item_reference": items are not looked up by their ids; send the item itself (clients do so with store: false), or, where responses are stored, go on by previous_response_id',
+        'must not be "item_reference": items cannot be referred to by id; send the item itself (clients do so with store: false), or use previous_response_id if responses are stored',
       );
     }
     if (type === undefined || type === 'message') checkParts(content, `${field}.content`, role === 'assistant');
@@ -35,7 +35,7 @@ function checkParts(parts: unknown, field: string, is_assistant: boolean): void 
       throw invalidField(`${at}.type`, 'must be one of "output_text", "refusal" in a message of the assistant');
     }
     if (!is_assistant && type === 'refusal') {
-      throw invalidField(`${at}.type`, 'must not be "refusal": only the assistant refuses');
+      throw invalidField(`${at}.type`, 'must not be "refusal": only messages of the assistant may have it');
     }
     if (type === 'input_image' && !image_url && !file_id) {
       throw invalidField(`${at}.image_url`, 'is required, or file_id');

@@ -53,8 +53,8 @@ export function listInputItems(server: Server, { stored }: { stored: StoredRespo
       params: ResponseParams,
       querystring: Type.Object({
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.page_records_max, default: 20 })),
-        order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'By default the newest come first.' })),
-        after: Type.Optional(Type.String({ description: 'The id of the item after which the page begins.' })),
+        order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Default: newest first.' })),
+        after: Type.Optional(Type.String({ description: 'Id of the item after which the page begins.' })),
       }),
       response: { 200: InputItems, ...responsesErrors(400, 401, 404, 429, 500, 503) },
     },

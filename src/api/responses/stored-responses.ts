@@ -96,7 +96,7 @@ function unpack(text: string): { chars: number; deflated: Buffer } {
   const dot = text.indexOf('.');
   const chars = Number(text.slice(0, dot));
   if (dot <= 0 || !Number.isSafeInteger(chars))
-    throw new Error('a stored response has a form that this version does not know');
+    throw new Error('a stored response has a format that this version cannot read');
   return { chars, deflated: Buffer.from(text.slice(dot + 1), 'base64') };
 }
 
@@ -176,7 +176,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
 
   function admit({ provider }: ResponsesRequestBody, { guardrails }: Principal): void {
     const reason = zeroRetention(provider, guardrails);
-    if (reason !== undefined) throw invalidField('store', `must be false: ${reason} leaves nothing to store`);
+    if (reason !== undefined) throw invalidField('store', `must be false: ${reason} forbids storing`);
   }
 
   return {

@@ -20,7 +20,7 @@ export function requestTools({ tools, tool_choice, input }: ResponsesRequestBody
   const declared = decodeTools(given.map((tool, i) => flat(tool, `tools[${i}]`)));
   append(declared, toolsOfItems(Array.isArray(input) ? (input as unknown as JsonValue[]) : [], declared));
   if (declared.length > limits.tools_max) {
-    const rule = `must have at most ${limits.tools_max} items, those of namespaces and of input among them`;
+    const rule = `must have at most ${limits.tools_max} items, including those of namespaces and of input`;
     throw invalidField('tools', rule);
   }
   if (declared.length > 0) made.tools = declared;

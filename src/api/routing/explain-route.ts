@@ -38,10 +38,10 @@ export function explainRoute(
     schema: {
       operationId: 'explainRoute',
       tags: ['Routing'],
-      summary: 'Explains where a chat completion would go, and what would be set aside for it.',
+      summary: 'Explains where a chat completion would be sent, and what would be reserved for it.',
       description:
-        'Takes the body of a chat completion. Nothing is sent, fetched, set aside or recorded. The answer is of this moment: ' +
-        'a draw among endpoints that stand alike may fall otherwise for the next request, with the chances that `weight` tells.',
+        'Accepts the body of a chat completion. Nothing is sent, fetched, reserved or recorded. The answer is true at this moment: ' +
+        'a draw among equal endpoints may have another result for the next request; `weight` is the chance of each.',
       body: ChatCompletionBody,
       response: { 200: Type.Object({ data: RouteExplanation }), ...errors(400, 401, 403, 413, 500) },
     },

@@ -33,13 +33,13 @@ export function addWorkspaceMembers(server: Server, { change }: { change: Change
       tags: ['Workspaces'],
       summary: 'Adds members of the organization to a workspace.',
       description:
-        'Each gets the role it holds in the organization. Every member of the organization is in the default workspace already.',
+        'Each gets the role that they have in the organization. The default workspace already contains every member.',
       params: WorkspaceParams,
       body: MembersBody,
       response: {
         200: Type.Object({
           added_count: Type.Integer({
-            description: 'Memberships created, or updated because the role in the organization is another now.',
+            description: 'Memberships that were created, or updated because the role in the organization changed.',
           }),
           data: Type.Array(WorkspaceMember),
         }),

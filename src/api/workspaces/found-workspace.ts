@@ -50,7 +50,7 @@ export async function withFreeSlug<T>(slug: string | undefined, write: () => Pro
     return await write();
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    throw new GatewayError(400, `slug ${slug ?? ''} is taken by another workspace of this organization`);
+    throw new GatewayError(400, `slug ${slug ?? ''} is used by another workspace of this organization`);
   }
 }
 

@@ -16,7 +16,7 @@ export function putWorkspaceBudget(server: Server, { change }: { change: Change 
       operationId: 'putWorkspaceBudget',
       tags: ['Workspaces'],
       summary: 'Sets the budget of a workspace for one interval.',
-      description: 'Limits fall strictly as the interval narrows: lifetime, monthly, weekly, daily.',
+      description: 'A budget of a shorter interval must be lower: lifetime, monthly, weekly, daily.',
       params: BudgetParams,
       body: BudgetBody,
       response: { 200: OneBudget, ...errors(400, 401, 403, 404, 409, 429, 500) },

@@ -39,7 +39,7 @@ export function removeWorkspaceMembers(server: Server, { change }: { change: Cha
       tags: ['Workspaces'],
       summary: 'Removes members from a workspace.',
       description:
-        'A member who owns active API keys in the workspace cannot be removed (400), nor anybody from the default workspace (400).',
+        'A member who owns active API keys in the workspace cannot be removed (400). Nobody can be removed from the default workspace (400).',
       params: WorkspaceParams,
       body: MembersBody,
       response: {

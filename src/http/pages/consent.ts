@@ -50,8 +50,8 @@ export function codePage(code: string): Page {
   return {
     title: 'Your code',
     body: html`<h1>Your code</h1>
-<p>Paste it into the application that asked for it. It works once, within ten minutes.</p>
+<p>Paste it into the application that requested it. It works once, within ten minutes.</p>
 <p><code>${code}</code></p>
-<p class="note">Whoever has this code and the application’s secret can make a key of yours. Give it to nobody else.</p>`,
+<p class="note">Anyone who has this code and the application’s secret can get a key in your name. Do not share it.</p>`,
   };
 }

@@ -258,7 +258,7 @@ export function createTurnStates({
           report.push({
             kind: 'changed',
             field,
-            reason: 'restored: the client did not send back all that its turn was made of',
+            reason: 'restored: the client did not send back all parts of its turn',
           });
         }
         return finish(call, messages, report);

@@ -193,10 +193,10 @@ class CallFiles {
     if (is_pdf) this.#pdfs.add(part);
     if (!this.#isWished(part, wish) && (is_pdf || !isCalledPdf(part, content))) return;
     if (this.#texts.size >= limits.parsed_files_max) {
-      throw new GatewayError(400, `${field}: a request may have ${limits.parsed_files_max} files that are read`);
+      throw new GatewayError(400, `${field}: the gateway reads at most ${limits.parsed_files_max} files of a request`);
     }
     if (!is_pdf && isCalledPdf(part, content)) {
-      if (wish.pdf) throw new GatewayError(400, `${field}: the file is not a PDF, as it says`);
+      if (wish.pdf) throw new GatewayError(400, `${field}: the file is not a PDF, although it claims to be one`);
       return;
     }
     const text = is_pdf ? await this.#textOfPdf(file, content, reading) : await this.#plainText(file, content);
@@ -236,7 +236,7 @@ class CallFiles {
     }
     throw new GatewayError(
       400,
-      `${field}: the PDF holds no text, only pictures of it; name a model that reads files, or an engine that reads pictures`,
+      `${field}: the PDF contains images but no text; use a model with file input, or an engine that reads images`,
     );
   }
 
@@ -252,7 +252,10 @@ class CallFiles {
   async #passed(text: string, field: string): Promise<string> {
     this.#chars += text.length;
     if (this.#chars > limits.parsed_chars_max) {
-      throw new GatewayError(400, `${field}: the files of a request may hold ${limits.parsed_chars_max} characters`);
+      throw new GatewayError(
+        400,
+        `${field}: the files of a request may have at most ${limits.parsed_chars_max} characters`,
+      );
     }
     const { screening } = this.#call;
     return screening === undefined ? text : (await screening.texts([text]))[0]!;

@@ -52,7 +52,7 @@ function answerOf(body: Buffer): OcrAnswer | undefined {
 }
 
 function failed(reason: string, cause?: unknown): GatewayError {
-  return new GatewayError(502, `The engine that reads pictures of pages failed: ${reason}`, { cause });
+  return new GatewayError(502, `The OCR engine failed: ${reason}`, { cause });
 }
 
 /** Asks for the settings each time, so that a reload takes effect at once. */
@@ -83,7 +83,7 @@ export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSe
     });
     if (status !== 200) throw failed(`it answered with status ${status}`);
     const answer = answerOf(body);
-    if (answer === undefined) throw failed('its answer is not one of the OCR API');
+    if (answer === undefined) throw failed('its answer does not have the format of the OCR API');
     return answer;
   }
 
@@ -93,7 +93,7 @@ export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSe
     read(bytes, pages, fees, signal) {
       const found = settings();
       // A reload took it away after the request was let in.
-      if (found === undefined) return Promise.reject(failed('it is not set up any more'));
+      if (found === undefined) return Promise.reject(failed('it is no longer configured'));
       const fee = { name: 'file_parser', cost_nano_max: pages * found.page_nano };
       return fees.spend(fee, async () => {
         const { text, pages_billed } = await ask(bytes, pages, found, signal);

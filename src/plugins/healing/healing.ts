@@ -134,7 +134,7 @@ export function createHealing(bounds: { ms_max?: number } = {}): Healing {
     },
 
     leaveStream(call) {
-      const data = { mode: modeOf(call.request)!, improved: false, reason: 'streams are left as they come' };
+      const data = { mode: modeOf(call.request)!, improved: false, reason: 'streams are not repaired' };
       call.stages.push({ type: 'response_healing', name: 'response-healing', data });
     },
 
@@ -143,8 +143,8 @@ export function createHealing(bounds: { ms_max?: number } = {}): Healing {
 }
 
 const REASONS = {
-  failed: 'nothing of the form that was asked for could be made of it',
-  unchecked: 'the answer or its schema is too large, or not one that is checked here',
+  failed: 'it could not be turned into the requested format',
+  unchecked: 'the answer or its schema is too large, or cannot be checked',
 } as const;
 
 function isJsonObject(text: string): boolean {

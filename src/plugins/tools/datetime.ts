@@ -34,7 +34,7 @@ export function datetimeTool(parameters: JsonObject): ServerTool {
       type: 'function',
       function: {
         name: 'datetime',
-        description: `Tells the date and time of now, in the time zone ${usual} unless another is named.`,
+        description: `Returns the current date and time, in the time zone ${usual} unless another is named.`,
         parameters: {
           type: 'object',
           properties: {

@@ -64,7 +64,7 @@ export async function pageText(
       : !TEXTS.test(type) && type !== 'application/xhtml+xml'
   ) {
     throw new MediaRefused(
-      is_untold ? 'it is not a text' : `it is ${type.slice(0, limits.error_field_chars_max)}, which is not a text`,
+      is_untold ? 'it is not a text' : `it is ${type.slice(0, limits.error_field_chars_max)}, which is not text`,
     );
   }
   const text = await decodedText(bytes, content_type);

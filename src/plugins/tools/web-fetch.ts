@@ -53,8 +53,7 @@ export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading):
       type: 'function',
       function: {
         name: 'web_fetch',
-        description:
-          'Reads one page of the web, and gives its text. Pages in HTML, plain text, JSON, XML and PDF can be read.',
+        description: 'Reads one web page and returns its text. Supported are HTML, plain text, JSON, XML and PDF.',
         parameters: {
           type: 'object',
           properties: { url: { type: 'string', description: 'The whole address, with https:// or http://.' } },

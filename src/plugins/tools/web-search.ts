@@ -45,7 +45,7 @@ function missingSearch(reason: string): ServerTool {
         summary: `no search ran: ${reason}`,
         data: { searches: 0 },
       });
-      throw new GatewayError(400, `The web cannot be searched: tell the user so, with this reason: ${reason}`);
+      throw new GatewayError(400, `The web cannot be searched. Tell the user so, with this reason: ${reason}`);
     },
   };
 }
@@ -76,7 +76,7 @@ export function searchTool(parameters: JsonObject, search: WebSearch): ServerToo
       if (wanted <= 0) {
         throw new GatewayError(
           400,
-          `No more searches: ${wish.max_total_results} results were given, as many as there may be`,
+          `No more searches: ${wish.max_total_results} results were returned, which is the maximum`,
         );
       }
       taken += wanted;

@@ -24,7 +24,7 @@ export const NO_ENGINE = 'none';
 type Way = { native: NativeSearch } | { engine: SearchEngine };
 
 const SET_UP =
-  'set one up in gateway.yaml (plugins.web.engines) or by EXA_API_KEY, FIRECRAWL_API_KEY, PARALLEL_API_KEY or SEARXNG_URL';
+  'configure one in gateway.yaml (plugins.web.engines) or with EXA_API_KEY, FIRECRAWL_API_KEY, PARALLEL_API_KEY or SEARXNG_URL';
 
 /** How a wish is fulfilled at an endpoint. Throws a 400 where it is not, naming what to change. */
 function wayOf(
@@ -44,7 +44,10 @@ function wayOf(
     throw invalidField(field, field === 'model' ? `must not end in :online, which ${because}` : because);
   }
   if (engines.has(wish.engine)) return { engine: wish.engine };
-  throw invalidField(`${field}.engine`, `must be an engine of this gateway's, and ${wish.engine} is none: ${SET_UP}`);
+  throw invalidField(
+    `${field}.engine`,
+    `must be an engine that this gateway has configured, and ${wish.engine} is not: ${SET_UP}`,
+  );
 }
 
 /** Options for an engine, with the usual ones where nothing is said. */
@@ -114,7 +117,7 @@ function makeNative(fitting: Fitting, { tool, choice, fields }: NativeSearch, at
       fitting.report.push({
         kind: 'dropped',
         field: 'tool_choice',
-        reason: 'this upstream decides itself when it searches',
+        reason: 'this provider decides by itself when it searches',
       });
     }
   }
@@ -176,7 +179,7 @@ export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapt
 function raiseEffort(fitting: Fitting): void {
   const { request, tools, report } = fitting;
   if (request.web_search_options == null && !tools.some(isVendorSearch)) return;
-  const reason = 'minimal: this model does not search with it; sent low';
+  const reason = 'minimal: this model does not search with this effort; low was sent';
   if (request.reasoning?.effort === 'minimal') {
     fitting.request = { ...fitting.request, reasoning: { ...request.reasoning, effort: 'low' } };
     report.push({ kind: 'changed', field: 'reasoning.effort', reason });
@@ -221,13 +224,13 @@ function fitTool(fitting: Fitting, at: number, candidate: Candidate, search: Web
     const way = wayOf(wish, { request: fitting.request, candidate, field }, search);
     if ('native' in way) makeNative(fitting, way.native, at);
     else fitting.tools[at] = { type: WEB_SEARCH, parameters: { ...vendorOptions(tool.block), engine: way.engine } };
-    const to = 'native' in way ? "the provider's own search" : `a search of the gateway's, with ${way.engine}`;
+    const to = 'native' in way ? "the provider's own search" : `a search by the gateway, with ${way.engine}`;
     fitting.report.push({ kind: 'changed', field, reason: `${String(tool.block['type'])} becomes ${to}` });
   } catch (error) {
     if (!(error instanceof GatewayError) || isForced(fitting, tool)) throw error;
     // Clients of these APIs declare it with every request: a model that wants to search is told why it cannot, and its client sees the failure.
     fitting.tools[at] = { type: WEB_SEARCH, parameters: { engine: NO_ENGINE, reason: error.message } };
-    const reason = `${String(tool.block['type'])} cannot run for this endpoint: a model that calls it is told so`;
+    const reason = `${String(tool.block['type'])} cannot run at this endpoint: a model that calls it receives an error`;
     fitting.report.push({ kind: 'changed', field, reason });
   }
 }

@@ -45,7 +45,7 @@ interface Form {
   refuses?(beside: Beside, candidate: Pick<Candidate, 'endpoint'>): string | undefined;
 }
 
-const NO_DOMAINS = 'it has no filter of domains';
+const NO_DOMAINS = 'it has no domain filter';
 
 function hosts(rules: readonly DomainRule[]): string[] {
   return rules.map(({ host }) => host);
@@ -63,9 +63,10 @@ function placed(location: UserLocation | undefined): JsonObject {
 /** https://platform.openai.com/docs/guides/tools-web-search: at most 100 domains, each with all below it. */
 function openAi({ domains, location, context_size }: SearchWish): NativeSearch | string {
   const { allowed, excluded } = domains;
-  if (excluded.length > 0) return 'it cannot leave domains out';
-  if (!arePlain(allowed)) return 'its filter knows neither wildcards nor paths';
-  if (allowed.length > limits.native_domains_max.openai) return 'its filter has no room for so many domains';
+  if (excluded.length > 0) return 'it cannot exclude domains';
+  if (!arePlain(allowed)) return 'its domain filter supports neither wildcards nor paths';
+  if (allowed.length > limits.native_domains_max.openai)
+    return 'its domain filter does not accept this number of domains';
   const block: JsonObject = {
     type: 'web_search',
     ...(allowed.length === 0 ? {} : { filters: { allowed_domains: hosts(allowed) } }),
@@ -77,10 +78,10 @@ function openAi({ domains, location, context_size }: SearchWish): NativeSearch |
 
 /** https://docs.x.ai/docs/guides/tools/search-tools: one list of at most five domains. */
 function xAi({ domains: { allowed, excluded } }: SearchWish): NativeSearch | string {
-  if (allowed.length > 0 && excluded.length > 0) return 'it takes one list of domains';
-  if (!arePlain([...allowed, ...excluded])) return 'its filter knows neither wildcards nor paths';
+  if (allowed.length > 0 && excluded.length > 0) return 'it accepts one list of domains';
+  if (!arePlain([...allowed, ...excluded])) return 'its domain filter supports neither wildcards nor paths';
   if (allowed.length + excluded.length > limits.native_domains_max.xai)
-    return 'its filter has no room for so many domains';
+    return 'its domain filter does not accept this number of domains';
   const filters: JsonObject = {
     ...(allowed.length === 0 ? {} : { allowed_domains: hosts(allowed) }),
     ...(excluded.length === 0 ? {} : { excluded_domains: hosts(excluded) }),
@@ -94,9 +95,9 @@ function xAi({ domains: { allowed, excluded } }: SearchWish): NativeSearch | str
  * are known, wildcards in them alone.
  */
 function anthropic({ domains: { allowed, excluded }, location, max_uses }: SearchWish): NativeSearch | string {
-  if (allowed.length > 0 && excluded.length > 0) return 'it takes one list of domains';
+  if (allowed.length > 0 && excluded.length > 0) return 'it accepts one list of domains';
   const rules = [...allowed, ...excluded];
-  if (rules.some(({ below_alone }) => below_alone)) return 'its filter knows no wildcards in front of domains';
+  if (rules.some(({ below_alone }) => below_alone)) return 'its domain filter supports no wildcards before domains';
   const texts = (list: readonly DomainRule[]) => list.map(({ text }) => text);
   const block: JsonObject = {
     type: 'web_search_20250305',
@@ -120,7 +121,9 @@ function google({ domains: { allowed, excluded } }: SearchWish): NativeSearch | 
 function googleRefuses({ functions, format }: Beside, { endpoint }: Pick<Candidate, 'endpoint'>): string | undefined {
   const { generation = 0 } = modelFacts(endpoint.upstream_model, endpoint.quirks.google_cloud === true);
   if (generation >= 3 || (!functions && format === 'text')) return undefined;
-  return functions ? 'it does not search beside functions' : 'it does not search beside a JSON format';
+  return functions
+    ? 'it does not search in a request with functions'
+    : 'it does not search in a request with a JSON format';
 }
 
 /** `web_search_options` (https://platform.openai.com/docs/guides/tools-web-search, "Chat Completions"). */
@@ -140,10 +143,11 @@ function searchModel(wish: SearchWish): NativeSearch | string {
 /** https://docs.perplexity.ai/guides/search-domain-filters: at most 20 domains, those that are left out with a minus. */
 function perplexity(wish: SearchWish): NativeSearch | string {
   const { allowed, excluded } = wish.domains;
-  if (allowed.length > 0 && excluded.length > 0) return 'it takes one list of domains';
-  if (!arePlain([...allowed, ...excluded])) return 'its filter knows neither wildcards nor paths';
+  if (allowed.length > 0 && excluded.length > 0) return 'it accepts one list of domains';
+  if (!arePlain([...allowed, ...excluded])) return 'its domain filter supports neither wildcards nor paths';
   const filter = [...hosts(allowed), ...hosts(excluded).map((host) => `-${host}`)];
-  if (filter.length > limits.native_domains_max.perplexity) return 'its filter has no room for so many domains';
+  if (filter.length > limits.native_domains_max.perplexity)
+    return 'its domain filter does not accept this number of domains';
   const options = optionsOf(wish);
   return {
     fields: {
@@ -159,7 +163,7 @@ const forms: Readonly<Record<NonNullable<Quirks['native_search']>, Form>> = {
     of: openAi,
     // "Web Search cannot be used with JSON mode."
     refuses: ({ format }) =>
-      format === 'json_object' ? 'it does not search beside the format json_object' : undefined,
+      format === 'json_object' ? 'it does not search in a request with the format json_object' : undefined,
   },
   xai: { wire: 'openai-responses', of: xAi },
   anthropic: { wire: 'anthropic-messages', of: anthropic },
@@ -180,7 +184,7 @@ export function nativeSearch(
   const { endpoint } = candidate;
   const { native_search: name } = endpoint.quirks;
   const form = name === undefined ? undefined : forms[name];
-  if (form === undefined || form.wire !== wireOf(candidate)) return 'it does not search the web itself';
+  if (form === undefined || form.wire !== wireOf(candidate)) return 'it does not search the web by itself';
   const found = form.refuses?.(besideOf(request), candidate) ?? form.of(wish);
   if (typeof found === 'string' || form.is_included || endpoint.pricing.web_search !== undefined) return found;
   return 'the price of its searches is not known';

@@ -37,7 +37,7 @@ export function requireXSearch(request: ChatRequest, candidate: Candidate): void
   const why = endpoint.quirks.x_search === true ? 'the price of its searches is not known' : 'it does not search X';
   throw invalidField(
     field,
-    `cannot be served by ${model.id} at ${provider.name} (${why}): name a model of xAI's that searches X`,
+    `cannot be served by ${model.id} at ${provider.name} (${why}): use an xAI model that searches X`,
   );
 }
 

@@ -30,7 +30,7 @@ export function searchCost({ search_nano, results_included, result_nano }: Searc
 export function createWebSearch(services: Services, settings: () => WebSettings): WebSearch {
   async function ask(engine: SearchEngine, query: string, options: SearchOptions, signal: AbortSignal) {
     const found = settings().engines.get(engine);
-    if (found === undefined) throw failed(engine, 'it is not set up here', 502);
+    if (found === undefined) throw failed(engine, 'it is not configured', 502);
     const wire = engineWires[engine];
     const request = wire.request(query, options, found);
     const until = AbortSignal.timeout(limits.web_search_ms_max);
@@ -66,7 +66,7 @@ export function createWebSearch(services: Services, settings: () => WebSettings)
         throw failed(engine, reason, status === 429 ? 503 : 502);
       }
       const results = resultsOf(wire, answer.body, options);
-      if (results === undefined) throw failed(engine, 'what it answered is no list of results', 502);
+      if (results === undefined) throw failed(engine, 'its answer is not a list of results', 502);
       return { results, cost_nano: costOf(found, options), engine };
     },
   };
@@ -86,11 +86,11 @@ function failed(engine: SearchEngine, reason: string, status: 502 | 503, cause?:
 }
 
 function refusalOf(status: number): string {
-  if (status === 401 || status === 403) return 'it refuses the key that is set up for it';
+  if (status === 401 || status === 403) return 'it refuses the configured key';
   if (status === 402) return 'its account is out of credit';
-  if (status === 429) return 'it is asked too often at the moment';
+  if (status === 429) return 'it limits the rate of requests at the moment';
   if (status >= 300 && status < 400) return `it redirects (status ${status}), which is not followed`;
-  return status >= 500 ? `it has a fault of its own (status ${status})` : `it refuses the search (status ${status})`;
+  return status >= 500 ? `it failed (status ${status})` : `it refuses the search (status ${status})`;
 }
 
 /** The answer's pages in order, each once, that may be shown; undefined: it is not of this engine. */

@@ -15,7 +15,11 @@ export function limitBreakpoints(body: WireRequest, encoding: Encoding): void {
   const surplus = Math.max(0, holders.length - allowed);
   for (const holder of holders.slice(0, surplus)) {
     holder.replace(without(holder.object));
-    encoding.report('dropped', 'cache_control', `at most ${limits.cache_breakpoints_max} breakpoints: the last stay`);
+    encoding.report(
+      'dropped',
+      'cache_control',
+      `at most ${limits.cache_breakpoints_max} breakpoints: the last ones are kept`,
+    );
   }
   let isShort = false;
   for (const { object, replace } of holders.slice(surplus)) {
@@ -23,12 +27,12 @@ export function limitBreakpoints(body: WireRequest, encoding: Encoding): void {
     if (hint?.['ttl'] !== '1h') isShort = true;
     else if (isShort) {
       replace({ ...object, cache_control: { type: 'ephemeral' } });
-      encoding.report('changed', 'cache_control', 'a breakpoint of 1h cannot follow one of 5m: it is of 5m now');
+      encoding.report('changed', 'cache_control', 'a breakpoint of 1h cannot follow one of 5m: it was changed to 5m');
     }
   }
   if (isShort && body.cache_control?.ttl === '1h') {
     body.cache_control = { type: 'ephemeral' };
-    encoding.report('changed', 'cache_control', 'a breakpoint of 1h cannot follow one of 5m: it is of 5m now');
+    encoding.report('changed', 'cache_control', 'a breakpoint of 1h cannot follow one of 5m: it was changed to 5m');
   }
 }
 

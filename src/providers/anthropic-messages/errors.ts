@@ -28,7 +28,7 @@ export function decodeError(
 ): UpstreamError {
   const told = readBody(body);
   const type = told?.type ?? null;
-  const message = told?.message ?? `The provider answered with status ${status} and no error of its own form.`;
+  const message = told?.message ?? `The provider answered with status ${status} and an error in an unknown format.`;
   return new UpstreamError(classify(status, type, message), message, {
     status,
     native_code: type,

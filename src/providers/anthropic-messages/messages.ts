@@ -79,8 +79,9 @@ export function checkPrefill(
 ) {
   const last = messages.at(-1);
   if (last?.role !== 'assistant' || last.content.some(isServerBlock)) return;
-  if (refused) throw new GatewayError(400, 'This model takes no assistant message at the end of the conversation.');
-  if (isThinking) throw new GatewayError(400, 'A trailing assistant message does not go together with reasoning.');
+  if (refused)
+    throw new GatewayError(400, 'This model does not accept an assistant message at the end of the conversation.');
+  if (isThinking) throw new GatewayError(400, 'A trailing assistant message cannot be combined with reasoning.');
   const text = last.content.at(-1);
   if (text?.type !== 'text' || typeof text['text'] !== 'string') return;
   last.content[last.content.length - 1] = { ...text, text: text['text'].trimEnd() };

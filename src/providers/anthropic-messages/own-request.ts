@@ -116,7 +116,7 @@ function thinkingOf(
   if (told.type !== 'enabled' || told.budget_tokens < max_tokens) return told;
   if (max_tokens !== max_completion_tokens || ext?.betas?.includes(INTERLEAVED)) return told;
   if (max_tokens <= limits.thinking_budget_tokens_min) return told;
-  encoding.report('clamped', 'thinking.budget_tokens', `below the ${max_tokens} tokens that the endpoint makes`);
+  encoding.report('clamped', 'thinking.budget_tokens', `below the ${max_tokens} tokens that the endpoint produces`);
   return { ...told, budget_tokens: max_tokens - 1 };
 }
 

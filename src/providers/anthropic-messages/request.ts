@@ -157,7 +157,7 @@ function outputBound(request: ChatRequest, endpoint: DialectEndpoint, encoding: 
   if (wanted === undefined) return most ?? limits.output_tokens_default;
   if (most === undefined || wanted <= most) return wanted;
   const field = request.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens';
-  encoding.report('clamped', field, `the endpoint gives at most ${most} tokens`);
+  encoding.report('clamped', field, `the endpoint returns at most ${most} tokens`);
   return most;
 }
 

@@ -171,7 +171,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
       if (type === 'message_start') return begin(asObject(event['message']) ?? {});
       if (type === 'message' && message === undefined) return readWhole(event);
       if (message === undefined && (typeof type !== 'string' || PARTS.has(type))) {
-        throw invalid('The provider sent an answer without its beginning.', event);
+        throw invalid('The provider sent an answer without a beginning.', event);
       }
       switch (type) {
         case 'content_block_start': {

@@ -38,7 +38,7 @@ export function planThinking(asked: ChatRequest, max_tokens: number, encoding: E
   }
   if (!isOn) return spoken;
   if (quirks.thinking === 'none') {
-    encoding.report('dropped', 'reasoning', 'the model does not think');
+    encoding.report('dropped', 'reasoning', 'the model has no reasoning');
     return spoken;
   }
   const display = displayOf(request, quirks);
@@ -47,7 +47,7 @@ export function planThinking(asked: ChatRequest, max_tokens: number, encoding: E
     if (effort !== undefined) plan.effort = fitEffort(effort, 'reasoning.effort', quirks, encoding);
     else if (budget !== undefined) {
       plan.effort = fitEffort(effortOf(budget / max_tokens), 'reasoning.max_tokens', quirks, encoding);
-      encoding.report('changed', 'reasoning.max_tokens', `the model takes no budget: effort ${plan.effort}`);
+      encoding.report('changed', 'reasoning.max_tokens', `the model accepts no budget: effort ${plan.effort}`);
     }
     return plan.effort === undefined ? { ...spoken, ...plan } : plan;
   }
@@ -67,7 +67,7 @@ function withoutUnasked(request: ChatRequest): ChatRequest {
 
 function turnOff(quirks: Quirks, encoding: Encoding): ThinkingPlan {
   if (quirks.thinking_default === 'always') {
-    encoding.report('clamped', 'reasoning', 'the model always thinks: the lowest effort');
+    encoding.report('clamped', 'reasoning', 'the model always reasons: the lowest effort was used');
     return { effort: 'low' };
   }
   return quirks.thinking_default === 'on' ? { thinking: { type: 'disabled' } } : {};
@@ -126,7 +126,7 @@ function fitEffort(wish: ReasoningEffort, field: string, quirks: Quirks, encodin
 function verbosityEffort(verbosity: string | null | undefined, quirks: Quirks, encoding: Encoding): ThinkingPlan {
   if (verbosity == null) return {};
   if (quirks.effort_max === undefined || !RANKS.some((rank) => rank === verbosity)) {
-    encoding.report('dropped', 'verbosity', 'the model takes no effort of that kind');
+    encoding.report('dropped', 'verbosity', 'the model does not support this effort');
     return {};
   }
   return { effort: fitEffort(verbosity as WireEffort, 'verbosity', quirks, encoding) };

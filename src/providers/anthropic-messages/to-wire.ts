@@ -52,7 +52,7 @@ export function encodePart(part: InnerPart, field: string, encoding: Encoding): 
   switch (part.type) {
     case 'native':
       if (part.wire === WIRE) return part.block as WireBlock;
-      encoding.report('dropped', field, `an object of ${part.wire} has no place in this upstream's language`);
+      encoding.report('dropped', field, `an object of ${part.wire} cannot be expressed in this provider's API`);
       return undefined;
     case 'text':
       return encodeText(part.text, part.cache_control, encoding, restOf(part.ext));
@@ -100,7 +100,7 @@ export function encodeAssistant(
       case 'native':
         return encodeNative(natives[at]!, `${field}.ext`, encoding);
       default:
-        encoding.report('dropped', `${field}.${kind}`, 'this upstream takes no media of the assistant back');
+        encoding.report('dropped', `${field}.${kind}`, 'this provider does not accept media of the assistant');
         return [];
     }
   });
@@ -163,10 +163,10 @@ function encodeDetail(
   if ((detail.format ?? ANTHROPIC_FORMAT) !== ANTHROPIC_FORMAT) {
     return drop(`reasoning of format ${detail.format} belongs to another vendor`);
   }
-  if (encoding.quirks.thinking === 'none' && !encoding.own) return drop('the model does not think');
+  if (encoding.quirks.thinking === 'none' && !encoding.own) return drop('the model has no reasoning');
   if (detail.type === 'reasoning.encrypted') {
     if (detail.data === '') return drop('encrypted reasoning without data');
-    if (detail.id != null && seen.has(detail.id)) return drop('the same encrypted reasoning is there twice');
+    if (detail.id != null && seen.has(detail.id)) return drop('the same encrypted reasoning occurs twice');
     if (detail.id != null) seen.add(detail.id);
     const told: WireRedactedThinking = { type: 'redacted_thinking', data: detail.data };
     return [block(told, rest)];
@@ -180,7 +180,7 @@ function encodeDetail(
 function encodeAssistantPart(part: InnerPart, field: string, encoding: Encoding, rest: JsonObject): WireBlock[] {
   if (part.type === 'native') return encodeNative(part, field, encoding);
   if (part.type !== 'text') {
-    encoding.report('dropped', field, 'this upstream takes no media of the assistant back');
+    encoding.report('dropped', field, 'this provider does not accept media of the assistant');
     return [];
   }
   const remembered: JsonObject = { ...restOf(part.ext), ...rest };

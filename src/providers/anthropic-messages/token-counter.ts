@@ -41,6 +41,6 @@ export const tokenCounter: TokenCounter = {
     if (typeof count === 'number' && Number.isInteger(count) && count >= 0 && count <= limits.usage_count_max) {
       return { ...told, input_tokens: count };
     }
-    throw new UpstreamError('invalid_response', 'The provider told no count of tokens');
+    throw new UpstreamError('invalid_response', 'The provider returned no token count');
   },
 };

@@ -74,7 +74,7 @@ function encodeTool(
 ): WireBlock[] {
   if (isNative(tool)) {
     if (tool.wire === WIRE) return [tool.block as WireBlock];
-    encoding.report('dropped', field, `a tool of ${tool.wire} has no place in this upstream's language`);
+    encoding.report('dropped', field, `a tool of ${tool.wire} cannot be expressed in this provider's API`);
     return [];
   }
   if (!isFunction(tool)) {
@@ -130,7 +130,7 @@ function encodeChoice(request: ChatRequest, hasTools: boolean, encoding: Encodin
     case 'allowed_tools':
       return { type: allowedMode(choice) === 'required' ? 'any' : 'auto', ...serial };
     default:
-      encoding.report('dropped', 'tool_choice', 'this upstream knows no such choice');
+      encoding.report('dropped', 'tool_choice', 'this provider does not support this choice');
       return isSerial ? { type: 'auto', ...serial } : undefined;
   }
 }
@@ -163,7 +163,7 @@ function planOutput(
   const told = asObject((wanted as JsonObject)['json_schema']);
   const schema = wanted.type === 'json_schema' ? (asObject(told?.['schema']) ?? undefined) : undefined;
   if (wanted.type !== 'json_schema' && wanted.type !== 'json_object') {
-    encoding.report('dropped', 'response_format', `this upstream knows no format ${wanted.type}`);
+    encoding.report('dropped', 'response_format', `this provider does not support the format ${wanted.type}`);
     return plan;
   }
   if (encoding.quirks.json_schema_shim === true) {
@@ -178,14 +178,14 @@ function planOutput(
         input_schema: { ...schema, type: 'object' },
       }),
     );
-    encoding.report('changed', 'response_format', 'the model has no JSON output: a tool takes its place');
+    encoding.report('changed', 'response_format', 'the model has no JSON output: a tool replaces it');
     return { ...plan, shim: name };
   }
   if (schema === undefined) {
     encoding.report(
       'changed',
       'response_format',
-      'this upstream has no free JSON output: asked for in the system prompt',
+      'this provider has no free JSON output: it is requested in the system prompt',
     );
     return { ...plan, hint: 'Answer with one JSON object and nothing else.' };
   }

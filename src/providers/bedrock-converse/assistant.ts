@@ -36,7 +36,7 @@ export function encodeAssistant(
       case 'native':
         return encodeNative(natives[at]!, `${field}.ext`, encoding);
       default:
-        encoding.report('dropped', `${field}.${kind}`, 'this upstream takes no media of the assistant back');
+        encoding.report('dropped', `${field}.${kind}`, 'this provider does not accept media of the assistant');
         return [];
     }
   });
@@ -51,7 +51,7 @@ export function textBlock(text: string): WireBlock[] {
 /** A block of a kind that only this wire knows, as it came; one of another wire has no place here. */
 export function encodeNative(native: InnerPart & { type: 'native' }, field: string, encoding: Encoding): WireBlock[] {
   if (native.wire === WIRE) return [native.block];
-  encoding.report('dropped', field, `an object of ${native.wire} has no place in this upstream's language`);
+  encoding.report('dropped', field, `an object of ${native.wire} cannot be expressed in this provider's API`);
   return [];
 }
 
@@ -80,10 +80,10 @@ function encodeDetail(
   const isOfClaude = (detail.format ?? 'anthropic-claude-v1') === 'anthropic-claude-v1';
   if (family !== 'claude' || !isOfClaude)
     return drop(`reasoning of format ${detail.format} is not taken by this model`);
-  if (encoding.quirks.thinking === 'none') return drop('the model does not think');
+  if (encoding.quirks.thinking === 'none') return drop('the model has no reasoning');
   if (detail.type === 'reasoning.encrypted') {
     if (detail.data === '') return drop('encrypted reasoning without data');
-    if (detail.id != null && seen.has(detail.id)) return drop('the same encrypted reasoning is there twice');
+    if (detail.id != null && seen.has(detail.id)) return drop('the same encrypted reasoning occurs twice');
     if (detail.id != null) seen.add(detail.id);
     // The bytes are the text of Claude's own base64, and bytes travel as base64.
     return [{ reasoningContent: { redactedContent: Buffer.from(detail.data, 'utf8').toString('base64') } }];
@@ -96,7 +96,7 @@ function encodeDetail(
 function encodeText(part: InnerPart, field: string, encoding: Encoding, rest: JsonObject): WireBlock[] {
   if (part.type === 'native') return encodeNative(part, field, encoding);
   if (part.type !== 'text') {
-    encoding.report('dropped', field, 'this upstream takes no media of the assistant back');
+    encoding.report('dropped', field, 'this provider does not accept media of the assistant');
     return [];
   }
   const citations = asArray(rest['citations']);

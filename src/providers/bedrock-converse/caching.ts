@@ -68,14 +68,18 @@ export function limitCachePoints(body: WireRequest, encoding: Encoding): void {
   const surplus = Math.max(0, holders.length - limits.cache_breakpoints_max);
   for (const { list, block } of holders.slice(0, surplus)) {
     list.splice(list.indexOf(block), 1);
-    encoding.report('dropped', 'cache_control', `at most ${limits.cache_breakpoints_max} breakpoints: the last stay`);
+    encoding.report(
+      'dropped',
+      'cache_control',
+      `at most ${limits.cache_breakpoints_max} breakpoints: the last ones are kept`,
+    );
   }
   let isShort = false;
   for (const { list, block } of holders.slice(surplus)) {
     if (asObject(block['cachePoint'])?.['ttl'] !== '1h') isShort = true;
     else if (isShort) {
       list[list.indexOf(block)] = { cachePoint: { type: 'default' } };
-      encoding.report('changed', 'cache_control', 'a breakpoint of 1h cannot follow one of 5m: it is of 5m now');
+      encoding.report('changed', 'cache_control', 'a breakpoint of 1h cannot follow one of 5m: it was changed to 5m');
     }
   }
 }

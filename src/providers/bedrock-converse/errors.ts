@@ -40,7 +40,7 @@ export function decodeError(
 ): UpstreamError {
   const told = parse(body);
   const type = typeOf(headers['x-amzn-errortype']) ?? typeOf(told['__type']) ?? typeOf(told['code']) ?? null;
-  const message = messageOf(told) ?? `The provider answered with status ${status} and no error of its own form.`;
+  const message = messageOf(told) ?? `The provider answered with status ${status} and an error in an unknown format.`;
   return new UpstreamError(classify(status, type, message), message, {
     status,
     native_code: type,

@@ -86,8 +86,9 @@ export function checkPrefill(
 ): void {
   const last = messages.at(-1);
   if (last?.role !== 'assistant') return;
-  if (refused) throw new GatewayError(400, 'This model takes no assistant message at the end of the conversation.');
-  if (isThinking) throw new GatewayError(400, 'A trailing assistant message does not go together with reasoning.');
+  if (refused)
+    throw new GatewayError(400, 'This model does not accept an assistant message at the end of the conversation.');
+  if (isThinking) throw new GatewayError(400, 'A trailing assistant message cannot be combined with reasoning.');
   const at = last.content.findLastIndex((block) => !isCachePoint(block));
   const text = last.content[at]?.['text'];
   if (typeof text === 'string') last.content[at] = { text: text.trimEnd() };

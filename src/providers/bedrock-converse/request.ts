@@ -137,7 +137,7 @@ function outputBound(request: ChatRequest, endpoint: DialectEndpoint, encoding: 
   const wanted = request.max_completion_tokens ?? request.max_tokens ?? undefined;
   if (wanted === undefined || most === undefined || wanted <= most) return wanted;
   const field = request.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens';
-  encoding.report('clamped', field, `the endpoint gives at most ${most} tokens`);
+  encoding.report('clamped', field, `the endpoint returns at most ${most} tokens`);
   return most;
 }
 

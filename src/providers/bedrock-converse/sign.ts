@@ -72,7 +72,7 @@ function readKeys(credential: string): AwsKeys | undefined {
   if (typeof accessKeyId !== 'string' || typeof secretAccessKey !== 'string' || !accessKeyId || !secretAccessKey) {
     throw new UpstreamError(
       'credential',
-      'The AWS credential is no JSON object with accessKeyId and secretAccessKey.',
+      'The AWS credential is not a JSON object with accessKeyId and secretAccessKey.',
       {
         status: 401,
       },

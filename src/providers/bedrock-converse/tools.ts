@@ -76,7 +76,7 @@ function encodeTool(
 ): WireBlock[] {
   if (isNative(tool)) {
     if (tool.wire === WIRE) return [tool.block];
-    encoding.report('dropped', field, `a tool of ${tool.wire} has no place in this upstream's language`);
+    encoding.report('dropped', field, `a tool of ${tool.wire} cannot be expressed in this provider's API`);
     return [];
   }
   if (!isFunction(tool)) {
@@ -135,7 +135,7 @@ function encodeChoice({ tool_choice }: ChatRequest, encoding: Encoding): WireToo
     case 'allowed_tools':
       return allowedMode(choice) === 'required' ? { any: {} } : undefined;
     default:
-      encoding.report('dropped', 'tool_choice', 'this upstream knows no such choice');
+      encoding.report('dropped', 'tool_choice', 'this provider does not support this choice');
       return undefined;
   }
 }
@@ -158,11 +158,11 @@ function permitChoice(
     const others = tools.filter((tool) => asObject(tool['toolSpec'])?.['name'] !== name);
     for (const other of others) tools.splice(tools.indexOf(other), 1);
     if (others.length > 0)
-      report('changed', 'tools', 'the model cannot be told which tool to call: the others are left out');
+      report('changed', 'tools', 'the model cannot be forced to call one tool: the others are removed');
   }
   if (TAKES_TOOL.has(family)) return choice;
   if (TAKES_ANY.has(family)) return { any: {} };
-  report('clamped', 'tool_choice', 'the model allows no forced tool: auto');
+  report('clamped', 'tool_choice', 'the model does not allow a forced tool: auto was used');
   return undefined;
 }
 
@@ -178,7 +178,7 @@ function planOutput(
   };
   if (wanted === undefined || wanted.type === 'text') return plan;
   if (wanted.type !== 'json_schema' && wanted.type !== 'json_object') {
-    encoding.report('dropped', 'response_format', `this upstream knows no format ${wanted.type}`);
+    encoding.report('dropped', 'response_format', `this provider does not support the format ${wanted.type}`);
     return plan;
   }
   const { family, quirks } = encoding;
@@ -187,7 +187,11 @@ function planOutput(
   const isFree = quirks.json_schema_shim === true || FREE_OUTPUT.has(family);
   if (isFree && TAKES_TOOL.has(family)) return { ...plan, shim: addShim(tools, schema, told, encoding) };
   if (schema === undefined || isFree) {
-    encoding.report('changed', 'response_format', 'this upstream has no such output: asked for in the system prompt');
+    encoding.report(
+      'changed',
+      'response_format',
+      'this provider has no such output: it is requested in the system prompt',
+    );
     const form = schema === undefined ? '' : ` It must satisfy this JSON schema: ${JSON.stringify(schema)}`;
     return { ...plan, hint: `Answer with one JSON object and nothing else.${form}` };
   }
@@ -218,6 +222,6 @@ function addShim(
       inputSchema: inputSchema(schema ?? {}, 'response_format.json_schema.schema', encoding),
     }),
   );
-  encoding.report('changed', 'response_format', 'the model has no JSON output: a tool takes its place');
+  encoding.report('changed', 'response_format', 'the model has no JSON output: a tool replaces it');
   return name;
 }

@@ -8,7 +8,7 @@ import { type ResponseHeaders, retryAfterMs } from '../retry-after.ts';
 /** Reads an answer that is no 200: `{id, message}`, or whatever a proxy in between wrote. Never throws. */
 export function decodeError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const told = readBody(body);
-  const message = told.message || `The provider answered with status ${status} and no error of its own form.`;
+  const message = told.message || `The provider answered with status ${status} and an error in an unknown format.`;
   return new UpstreamError(classify(status, message), message, {
     status,
     native_code: told.code,

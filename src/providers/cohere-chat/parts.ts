@@ -19,7 +19,7 @@ export function encodeUserPart(part: InnerPart, field: string, encoding: Encodin
       return textPart(file.name === undefined ? file.text : `${file.name}:\n${file.text}`);
     }
     case 'native':
-      encoding.tell('dropped', field, `an object of ${part.wire} has no place in this upstream's language`);
+      encoding.tell('dropped', field, `an object of ${part.wire} cannot be expressed in this provider's API`);
       return undefined;
     default:
       throw new GatewayError(400, `${field}: this model's provider takes no ${part.type} parts.`);

@@ -86,7 +86,7 @@ function responseFormat(
   encoding: Encoding,
 ): Pick<WireRequest, 'response_format'> {
   if (has_tools) {
-    encoding.tell('dropped', 'response_format', 'this upstream takes it without tools only');
+    encoding.tell('dropped', 'response_format', 'this provider accepts it only without tools');
     return {};
   }
   const schema = asObject(asObject((format as JsonObject)['json_schema'])?.['schema']);

@@ -141,7 +141,7 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
       const { type } = event;
       if (type === 'message-start') return begin(event['id']);
       if (!isBegun || typeof type !== 'string')
-        throw invalid('The provider sent an answer without its beginning.', event);
+        throw invalid('The provider sent an answer without a beginning.', event);
       return read(type, event);
     },
     readWhole(body) {

@@ -25,7 +25,7 @@ export function encodePart(part: InnerPart, field: string, encoding: Encoding): 
   if (part.type === 'text') return part.text === '' ? [] : [{ ...restOf(part.ext), text: part.text }];
   if (part.type !== 'native') return [{ ...restOf(part.ext), ...encodeMedia(part, field, encoding) }];
   if (part.wire !== WIRE) {
-    encoding.report('dropped', field, `an object of ${part.wire} has no place in this upstream's language`);
+    encoding.report('dropped', field, `an object of ${part.wire} cannot be expressed in this provider's API`);
     return [];
   }
   if (encoding.strip_state) {
@@ -65,7 +65,7 @@ export function encodeAssistant(
     else if (kind === 'refusal' && message.refusal) parts.push({ text: message.refusal });
     else if (kind === 'image') addImages(Math.min(at + 1, message.images?.length ?? 0), ext);
     else if (kind === 'audio')
-      encoding.report('dropped', `${field}.audio`, 'this upstream takes no sound of the model back');
+      encoding.report('dropped', `${field}.audio`, 'this provider does not accept sound of the model');
     else if (kind === 'native') append(parts, encodePart(natives[at]!, field, encoding));
     else if (kind === 'call') {
       const call = calls[at]!;

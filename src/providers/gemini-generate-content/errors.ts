@@ -45,7 +45,7 @@ export function decodeError(
   body: string,
 ): UpstreamError {
   const fault = readBody(body);
-  const message = fault?.message || `The provider answered with status ${status} and no error of its own form.`;
+  const message = fault?.message || `The provider answered with status ${status} and an error in an unknown format.`;
   return new UpstreamError(classify(status, fault, message), message, {
     status,
     native_code: fault?.name ?? null,

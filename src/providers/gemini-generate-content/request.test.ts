@@ -459,7 +459,7 @@ describe('what is asked of the sampling and the output', () => {
       expect(left.filter((name) => name in sent)).toEqual([]);
       expect(encode(request, options).report).toEqual([
         { kind: 'dropped', field: 'presence_penalty', reason: 'the model has no penalties' },
-        { kind: 'dropped', field: 'logprobs', reason: 'the model tells no logprobs' },
+        { kind: 'dropped', field: 'logprobs', reason: 'the model reports no logprobs' },
       ]);
     }
   });

@@ -112,7 +112,7 @@ function configOf(
   const most = endpoint.max_completion_tokens;
   if (wanted !== undefined) config.maxOutputTokens = most === undefined ? wanted : Math.min(wanted, most);
   if (most !== undefined && wanted !== undefined && wanted > most) {
-    encoding.report('clamped', 'max_tokens', `the endpoint gives at most ${most} tokens`);
+    encoding.report('clamped', 'max_tokens', `the endpoint returns at most ${most} tokens`);
   }
   const thinkingConfig = planThinking(request, wanted, encoding);
   if (thinkingConfig !== undefined) config.thinkingConfig = thinkingConfig;
@@ -147,7 +147,7 @@ function sampling(request: ChatRequest, { facts, report }: Encoding): WireGenera
   const stop = (typeof request.stop === 'string' ? [request.stop] : (request.stop ?? [])).filter((one) => one !== '');
   if (stop.length > 0) config.stopSequences = stop.slice(0, STOP_SEQUENCES_MAX);
   if (stop.length > STOP_SEQUENCES_MAX) report('clamped', 'stop', `at most ${STOP_SEQUENCES_MAX} sequences`);
-  if (request.logprobs === true && !facts.has_logprobs) report('dropped', 'logprobs', 'the model tells no logprobs');
+  if (request.logprobs === true && !facts.has_logprobs) report('dropped', 'logprobs', 'the model reports no logprobs');
   else if (request.logprobs === true) {
     config.responseLogprobs = true;
     if (request.top_logprobs) config.logprobs = Math.min(request.top_logprobs, LOGPROBS_MAX);

@@ -147,7 +147,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     append(chunks, turn.endSignature());
     const native = reason ?? (blocked === undefined ? null : asText(blocked['blockReason']));
     const finish_reason = reason === undefined && blocked !== undefined ? 'content_filter' : finishReason(native, turn);
-    const error = errorOf(finish_reason, native ?? 'no reason was told');
+    const error = errorOf(finish_reason, native ?? 'no reason was reported');
     chunks.push({
       delta: {},
       finish_reason,

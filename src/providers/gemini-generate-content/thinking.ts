@@ -38,7 +38,7 @@ export function planThinking(
   const isOn = !isOff && (effort !== undefined || budget !== undefined || reasoning.enabled === true);
   const { facts } = encoding;
   if (facts.thinking === 'none') {
-    if (isOn) encoding.report('dropped', 'reasoning', 'the model does not think');
+    if (isOn) encoding.report('dropped', 'reasoning', 'the model has no reasoning');
     return undefined;
   }
   // These models think, and bill it, unasked: what they think is then shown.
@@ -50,7 +50,7 @@ export function planThinking(
 }
 
 function least({ facts, report }: Encoding): WireThinkingConfig {
-  const tell = (to: string) => report('clamped', 'reasoning', `the model always thinks: ${to}`);
+  const tell = (to: string) => report('clamped', 'reasoning', `the model always reasons: ${to} was used`);
   if (facts.thinking === 'level') {
     const thinkingLevel = facts.levels[0]!;
     tell(`level ${thinkingLevel}`);
@@ -71,7 +71,7 @@ function levelFor(request: ChatRequest, bound: number | undefined, encoding: Enc
     wish,
   );
   if (max_tokens != null)
-    encoding.report('changed', 'reasoning.max_tokens', `the model takes no budget: level ${level}`);
+    encoding.report('changed', 'reasoning.max_tokens', `the model accepts no budget: level ${level}`);
   else if (level !== wish) encoding.report('clamped', 'reasoning.effort', `the model's nearest level is ${level}`);
   return { thinkingLevel: level.toUpperCase() as WireThinkingLevel };
 }

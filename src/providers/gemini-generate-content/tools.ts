@@ -32,7 +32,7 @@ export function planTools(request: ChatRequest, encoding: Encoding): ToolPlan {
     const field = `tools[${i}]`;
     if (isNative(tool)) {
       if (tool.wire === WIRE) natives.push(tool.block);
-      else encoding.report('dropped', field, `a tool of ${tool.wire} has no place in this upstream's language`);
+      else encoding.report('dropped', field, `a tool of ${tool.wire} cannot be expressed in this provider's API`);
     } else if (!isFunction(tool)) {
       encoding.report('dropped', field, `${tool.type} is not run by this upstream`);
     } else if (allowed === undefined || allowed.has(tool.function.name)) {
@@ -42,7 +42,7 @@ export function planTools(request: ChatRequest, encoding: Encoding): ToolPlan {
   }
   let choice = declarations.length > 0 ? encodeChoice(request, isStrict, encoding) : undefined;
   if (declarations.length > 0 && request.parallel_tool_calls === false) {
-    encoding.report('dropped', 'parallel_tool_calls', 'this upstream decides itself how many calls it makes');
+    encoding.report('dropped', 'parallel_tool_calls', 'this provider decides by itself how many calls it makes');
   }
   const output = planOutput(request, declarations, encoding);
   if (output.shim !== undefined && choice?.mode !== 'ANY') {
@@ -103,7 +103,7 @@ function encodeChoice(request: ChatRequest, isStrict: boolean, encoding: Encodin
     case 'allowed_tools':
       return allowedMode(choice) === 'required' ? { mode: 'ANY' } : automatic;
     default:
-      encoding.report('dropped', 'tool_choice', 'this upstream knows no such choice');
+      encoding.report('dropped', 'tool_choice', 'this provider does not support this choice');
       return automatic;
   }
 }
@@ -115,7 +115,7 @@ function planOutput(
 ): Pick<ToolPlan, 'format' | 'shim'> {
   if (wanted == null || wanted.type === 'text') return { format: {}, shim: undefined };
   if (wanted.type !== 'json_schema' && wanted.type !== 'json_object') {
-    encoding.report('dropped', 'response_format', `this upstream knows no format ${wanted.type}`);
+    encoding.report('dropped', 'response_format', `this provider does not support the format ${wanted.type}`);
     return { format: {}, shim: undefined };
   }
   const told = asObject((wanted as JsonObject)['json_schema']);
@@ -135,6 +135,10 @@ function planOutput(
     description: typeof description === 'string' ? description : 'Answer the user by calling this function.',
     parametersJsonSchema: { ...schema, type: 'object' },
   });
-  encoding.report('changed', 'response_format', 'no JSON output beside functions in this model: one takes its place');
+  encoding.report(
+    'changed',
+    'response_format',
+    'this model has no JSON output together with functions: a function replaces it',
+  );
   return { format: {}, shim: name };
 }

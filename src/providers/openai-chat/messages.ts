@@ -214,7 +214,7 @@ function encodeContent(
     const field = `messages[${i}].content[${j}]`;
     // On this wire only users, and the tools that follow as users, have parts other than text.
     const isOut = message.role !== 'user' && message.role !== 'tool' && MEDIA.has(content[j]!.type);
-    if (isOut) tell(encoding, 'dropped', field, `the wire has text only of the role ${message.role}`);
+    if (isOut) tell(encoding, 'dropped', field, `the API allows only text in messages of the role ${message.role}`);
     const encoded = isOut ? undefined : encodePart(encoding, content[j]!, field);
     if (encoded !== (content[j] as unknown)) isChanged = true;
     if (encoded !== undefined) parts.push(encoded);

@@ -25,7 +25,7 @@ export function pairToolMessages(
     for (const call of message.tool_calls ?? []) {
       const at = resultOf(i, call.id);
       if (at === undefined) {
-        tell(`messages[${i}].tool_calls`, 'a call without its result is given an empty one');
+        tell(`messages[${i}].tool_calls`, 'a call without a result gets an empty one');
         out.push({ role: 'tool', tool_call_id: call.id, content: '(no result)' });
         continue;
       }

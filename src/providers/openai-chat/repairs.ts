@@ -15,7 +15,12 @@ export function alternateRoles(encoding: Encoding, messages: JsonObject[]): Json
     if (isSame) last.push(turn);
     else turns.push([turn]);
     if (isSame || isLate) {
-      tell(encoding, 'changed', 'messages', 'turns of one role are merged: the upstream wants them to alternate');
+      tell(
+        encoding,
+        'changed',
+        'messages',
+        'consecutive turns of one role are merged, because the provider requires alternating roles',
+      );
     }
   }
   return turns.map((turn) => (turn.length === 1 ? turn[0]! : { ...turn[0], content: joined(turn) }));
@@ -56,7 +61,7 @@ export function mendLostReasoning(encoding: Encoding, body: JsonObject): void {
     // "thinking is enabled but reasoning_content is missing in assistant tool call message at index …"; models that
     // always think cannot be told not to.
     body['messages'] = messages.map((message) => (lacks(message) ? { ...message, reasoning_content: '.' } : message));
-    tell(encoding, 'changed', 'messages[].reasoning', `a mark stands in: ${lost}`);
+    tell(encoding, 'changed', 'messages[].reasoning', `a marker replaces it: ${lost}`);
   }
 }
 
@@ -70,7 +75,7 @@ export function thinkInStreams(encoding: Encoding, body: JsonObject): void {
   if (request.stream === true || body['enable_thinking'] === false) return;
   body['enable_thinking'] = false;
   delete body['thinking_budget'];
-  tell(encoding, 'changed', 'reasoning', 'thinking disabled: the model thinks in streams alone');
+  tell(encoding, 'changed', 'reasoning', 'thinking disabled: the model reasons only in streams');
 }
 
 /** Names of models that cannot be told not to think. */
@@ -86,7 +91,7 @@ export function thinkOrForceTool(encoding: Encoding, body: JsonObject): void {
   if (told === false) return;
   if (told !== undefined || ALWAYS_THINKS.test(endpoint.upstream_model)) {
     body['tool_choice'] = 'auto';
-    tell(encoding, 'clamped', 'tool_choice', 'reasoning allows no forced tool: auto');
+    tell(encoding, 'clamped', 'tool_choice', 'reasoning does not allow a forced tool: auto was used');
   } else {
     if (isBySwitch) body['enable_thinking'] = false;
     else body['thinking'] = { type: 'disabled' };
@@ -109,7 +114,7 @@ export function keepFormatAlone(encoding: Encoding, body: JsonObject): boolean {
   if (!encoding.quirks.format_alone || (type !== 'json_schema' && type !== 'json_object')) return false;
   if (type === 'json_schema' && body['tools'] !== undefined) {
     delete body['response_format'];
-    tell(encoding, 'dropped', 'response_format', 'this upstream takes a schema without tools only');
+    tell(encoding, 'dropped', 'response_format', 'this provider accepts a schema only without tools');
     return false;
   }
   return true;

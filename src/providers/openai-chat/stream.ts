@@ -109,7 +109,7 @@ function parse(data: string): unknown {
 }
 
 function notThisWire(data: string, cause?: unknown): UpstreamError {
-  return new UpstreamError('invalid_response', 'The upstream sent what is not a chat completion.', {
+  return new UpstreamError('invalid_response', 'The upstream sent something that is not a chat completion.', {
     raw: data.slice(0, limits.upstream_raw_chars_max),
     cause,
   });

@@ -58,7 +58,7 @@ export function encodeAssistant(
           encoding.report(
             'dropped',
             `${field}.ext`,
-            'what another provider did, or did with lost reasoning, stays here',
+            'tool calls of another provider, or with lost reasoning, are not sent',
           );
         break;
       }
@@ -69,7 +69,7 @@ export function encodeAssistant(
         break;
       }
       default:
-        encoding.report('dropped', `${field}.${kind}`, 'this upstream takes no sound of the assistant back');
+        encoding.report('dropped', `${field}.${kind}`, 'this provider does not accept sound of the assistant');
     }
   }
   // Reasoning that nothing follows is refused (translation M11).
@@ -96,7 +96,7 @@ function isCall({ type }: WireItem): boolean {
 function addText(part: InnerPart, rest: JsonObject, field: string, encoding: Encoding, items: WireItem[]): void {
   if (part.type === 'native' && part.wire === WIRE) items.push(part.block as WireItem);
   else if (part.type !== 'text')
-    encoding.report('dropped', field, 'this upstream takes no media of the assistant back');
+    encoding.report('dropped', field, 'this provider does not accept media of the assistant');
   // Without an id an empty text says nothing.
   else if (part.text !== '' || rest['id'] !== undefined) {
     addPart(items, { type: 'output_text', text: part.text, annotations: [] }, { ...restOf(part.ext), ...rest });
@@ -240,7 +240,7 @@ function whyDropped(
     return 'reasoning without its encrypted content is refused';
   const ids = groups.map(({ item }) => asText(item['id'])).filter((id) => id !== '');
   const isTwice = new Set(ids).size < ids.length || ids.some((id) => taken.has(id));
-  return isTwice ? 'the same reasoning is there twice' : undefined;
+  return isTwice ? 'the same reasoning occurs twice' : undefined;
 }
 
 function addDetail(item: WireItem, detail: ReasoningDetail): void {

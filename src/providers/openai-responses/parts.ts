@@ -28,7 +28,7 @@ export function encodePart(part: InnerPart, field: string, encoding: Encoding): 
   switch (part.type) {
     case 'native':
       if (part.wire === WIRE) return part.block as WireItem;
-      encoding.report('dropped', field, `an object of ${part.wire} has no place in this upstream's language`);
+      encoding.report('dropped', field, `an object of ${part.wire} cannot be expressed in this provider's API`);
       return undefined;
     case 'text':
       return { ...restOf(part.ext), type: 'input_text', text: part.text, ...breakpoint(part, encoding) };

@@ -259,7 +259,7 @@ function toolBound(tools: readonly JsonValue[], request: ChatRequest, { quirks, 
   const most = limits.web_searches_assumed;
   if (typeof told !== 'number') return { max_tool_calls: most };
   if (told <= most) return { max_tool_calls: told };
-  report('clamped', 'max_tool_calls', `no more than ${most} calls are paid for at once`);
+  report('clamped', 'max_tool_calls', `the spend limit pays for at most ${most} calls`);
   return { max_tool_calls: most };
 }
 

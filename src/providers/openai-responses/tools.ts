@@ -62,7 +62,7 @@ function isUnpriced({ type, environment, tools }: JsonObject): boolean {
 
 function encodeNative({ wire, block }: Native, field: string, encoding: Encoding): JsonObject | undefined {
   if (wire !== WIRE) {
-    encoding.report('dropped', field, `a tool of ${wire} has no place in this upstream's language`);
+    encoding.report('dropped', field, `a tool of ${wire} cannot be expressed in this provider's API`);
     return undefined;
   }
   if (!isUnpriced(block) || encoding.quirks.unpriced_tools) return block;
@@ -82,7 +82,7 @@ export function withoutUnpriced(items: readonly WireItem[], encoding: Encoding):
     const tools = broughtBy(item);
     const kept = tools?.filter((tool) => !isUnpriced(asObject(tool) ?? {}));
     if (tools === undefined || kept === undefined || kept.length === tools.length) return item;
-    encoding.report('dropped', `input[${i}].tools`, 'some are billed by what has no price here');
+    encoding.report('dropped', `input[${i}].tools`, 'some of them have no known price');
     return { ...item, tools: kept };
   });
 }
@@ -168,7 +168,7 @@ function encodeChoice(request: ChatRequest, tools: JsonObject[], encoding: Encod
     }
     default:
       if (tools.some(({ type }) => type === choice.type)) return told;
-      encoding.report('dropped', 'tool_choice', 'this upstream knows no such choice');
+      encoding.report('dropped', 'tool_choice', 'this provider does not support this choice');
       return undefined;
   }
 }
@@ -179,7 +179,7 @@ export function encodeFormat(wanted: ResponseFormat | null | undefined, encoding
   if (wanted.type === 'json_object') return { type: 'json_object' };
   const told = asObject((wanted as JsonObject)['json_schema']);
   if (wanted.type !== 'json_schema' || told === undefined) {
-    encoding.report('dropped', 'response_format', `this upstream knows no format ${wanted.type}`);
+    encoding.report('dropped', 'response_format', `this provider does not support the format ${wanted.type}`);
     return undefined;
   }
   const { name, description, strict, schema } = told;
