@@ -243,7 +243,7 @@ describe('gateway.yaml', () => {
     [
       'half a price',
       endpoint('pricing: { prompt: 1 }'),
-      ['Model acme/fast-1 at acme is refused: its pricing says no completion (0 where it costs nothing)'],
+      ['Model acme/fast-1 at acme is refused: its pricing has no completion (use 0 if it is free)'],
     ],
     ['half a price where that is allowed', `${endpoint('pricing: { prompt: 1 }')}ledger: { unknown_price: allow }`, []],
     ['a bundled model', 'models: { openai/gpt-4o: { name: x } }', []],
@@ -361,7 +361,7 @@ describe('gateway.yaml', () => {
     [
       'no endpoints',
       'models: { a/b: { endpoints: [] } }',
-      'models.a/b.endpoints must be a list of one endpoint or more, but an empty list stands there',
+      'models.a/b.endpoints must be a list of one endpoint or more, not an empty list',
     ],
     ['a month 13', 'models: { a/b: { expiration_date: 2026-13-01 } }', 'must be a day such as 2026-01-31'],
     ['unresolved alias', 'providers: *x', 'an alias (*name) refers to an anchor (&name) that is not above it'],
@@ -453,7 +453,7 @@ describe('gateway.yaml', () => {
     [
       'twins',
       `${endpoint('').trimEnd()}\n      - { provider: acme, upstream_model: n }\n`,
-      'endpoints[1] has the provider of endpoints[0]; tell them apart by variant',
+      'endpoints[1] has the same provider as endpoints[0]; distinguish them by variant',
     ],
     [
       'no endpoints without the bundle',
@@ -481,7 +481,7 @@ describe('gateway.yaml', () => {
 test("a fleet is warned where its nodes could not read each other's credentials", () => {
   const fleet = { DATABASE_URL: 'postgres://db.example/gateway' };
   const secret = { GATEWAY_SECRET: 'an-encryption-key-0123456789-0123456789' };
-  expect(load('{}', fleet).warnings).toEqual([expect.stringMatching(/^DATABASE_URL is set and GATEWAY_SECRET is not/)]);
+  expect(load('{}', fleet).warnings).toEqual([expect.stringMatching(/^DATABASE_URL is set but GATEWAY_SECRET is not/)]);
   expect(load('{}', { ...fleet, ...secret }).warnings).toEqual([]);
   expect(load('{}', secret).warnings).toEqual([]);
 });

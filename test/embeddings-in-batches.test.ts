@@ -160,7 +160,7 @@ test('400 for inputs that take too many requests, before any is sent', async () 
   const { status, body: made } = await embed('wire/one', numbers(3 * limits.embedding_requests_max + 1));
   expect([status, made.error.message]).toEqual([
     400,
-    'At this endpoint so many inputs take 2049 requests, more than 2048',
+    'At this endpoint this number of inputs needs 2049 requests, more than 2048',
   ]);
   expect(wire.exchanges).toHaveLength(0);
 });
@@ -255,7 +255,7 @@ describe('a part that fails', () => {
     ];
     const { status, id, body: made } = await embed('wire/one', numbers(2));
     expect(status).toBe(502);
-    expect(made.error.message).toContain('not one vector for each input');
+    expect(made.error.message).toContain('not have one vector for each input');
     expect((await record(id))['total_cost']).toBeCloseTo(0.002, 9);
   });
 

@@ -124,7 +124,7 @@ test('a stream is what the model says, which is told', async () => {
 
 test('an option that there is not is refused', async () => {
   const { error } = await ask('/chat/completions', { messages, plugins: [{ id: 'response-healing', level: 2 }] });
-  expect(error.message).toBe('plugins[0].level is no option of this plugin; it has enabled');
+  expect(error.message).toBe('plugins[0].level is not an option of this plugin; its options are enabled');
 });
 
 test('an engine that is not set up is refused, with the name of the setting', async () => {
@@ -133,6 +133,6 @@ test('an engine that is not set up is refused, with the name of the setting', as
     plugins: [{ id: 'file-parser', pdf: { engine: 'mistral-ocr' } }],
   });
   expect(error.message).toMatch(
-    /^plugins\[0\]\.pdf\.engine is not configured here \(setting plugins\.file_parser\.ocr\)/,
+    /^plugins\[0\]\.pdf\.engine is not configured \(plugins\.file_parser\.ocr\)/,
   );
 });

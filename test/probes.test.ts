@@ -154,7 +154,7 @@ test('the budget is never passed, and its key can be disabled', async () => {
   const clock = { now_ms: () => Date.now() + ahead_ms, monotonic_ms: () => performance.now() + ahead_ms };
   const gateway = await startGateway({ yaml, clock });
   try {
-    const rests = () => gateway.log_lines.filter((line) => line.includes('budget of probes'));
+    const rests = () => gateway.log_lines.filter((line) => line.includes('the budget does not pay for another probe'));
     await expect.poll(rests, { interval: 10 }).toHaveLength(1);
     const first = upstream.exchanges.length;
     expect(first).toBeGreaterThan(0);

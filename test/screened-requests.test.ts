@@ -530,7 +530,7 @@ guardrails: ${settings}`,
     await with_('{ timeout_ms: 1, on_failure: allow }', async (ask) => {
       const response = await ask('POST', '/chat/completions', body, { 'x-gateway-experimental-metadata': 'enabled' });
       expect(response.status).toBe(200);
-      expect(await response.text()).toContain('names and addresses were not looked for');
+      expect(await response.text()).toContain('names and addresses were not searched');
       expect(asked[0]?.body).toContain('Jane Doe');
     });
   });

@@ -369,7 +369,7 @@ describe('before the send', () => {
     expect(first).toMatchObject({
       kind: 'changed',
       field: 'max_tokens',
-      reason: expect.stringMatching(/^20000, the model's own:/),
+      reason: expect.stringMatching(/^20000, the model's maximum:/),
     });
 
     const poor = await keyOf(sliced, 10_000, more);
@@ -557,7 +557,7 @@ describe('while an answer flows', () => {
     expect(answered.text.trimEnd().endsWith('data: [DONE]')).toBe(true);
     const last = chunks.at(-1)!;
     expect(last.usage!.completion_tokens).toBeGreaterThan(100);
-    const reason = 'the provider did not keep to the output bound of 100 tokens';
+    const reason = 'the provider exceeded the output bound of 100 tokens';
     expect(adjusted(last.gateway_metadata)).toContainEqual({ kind: 'clamped', field: 'max_tokens', reason });
     await wire.exchanges[0]!.closed;
     expect(await usedBy(strict, key)).toBeCloseTo(last.usage!.cost * 1000, 6);

@@ -339,14 +339,14 @@ describe('a wish that nothing can fulfil is a 400 that says what to change', () 
   test.each<[object, RegExp]>([
     [
       { model: 'test/chat:online' },
-      /^model must not end in :online, which cannot be served by test\/chat at chat \(it does not search the web itself\), and this gateway has no search engine: set one up in gateway\.yaml/,
+      /^model must not end in :online, which cannot be served by test\/chat at chat \(it does not search the web by itself\), and this gateway has no search engine: configure one in gateway\.yaml/,
     ],
     [{ plugins: [{ id: 'web' }] }, /^plugins\[0\] cannot be served/],
     [{ tools: [{ type: 'gateway:web_search' }] }, /^tools\[0\] cannot be served/],
     [{ tools: [{ type: 'web_search' }] }, /^tools\[0\] cannot be served/],
     [
       { plugins: [{ id: 'web', engine: 'exa' }] },
-      /^plugins\[0\]\.engine must be an engine of this gateway's, and exa is none/,
+      /^plugins\[0\]\.engine must be an engine that this gateway has configured, and exa is not/,
     ],
   ])('%j without an engine', async (more, message) => {
     const { status, body } = await call(asked(more), { to: unsearched });
@@ -358,7 +358,7 @@ describe('a wish that nothing can fulfil is a 400 that says what to change', () 
   test.each<[object, RegExp]>([
     [
       { plugins: [{ id: 'web', engine: 'native' }] },
-      /^plugins\[0\]\.engine must not be native: test\/chat at chat cannot serve it: it does not search the web itself$/,
+      /^plugins\[0\]\.engine must not be native: test\/chat at chat cannot serve it: it does not search the web by itself$/,
     ],
     [{ model: 'test/unpriced', plugins: [{ id: 'web', engine: 'native' }] }, /the price of its searches is not known$/],
     [

@@ -46,5 +46,5 @@ test('the secret is made once, for its user alone, and leaves no other file', ()
 
 test('a secret file that was damaged is never replaced', () => {
   writeFileSync(join(home, 'secret'), 'cut');
-  expect(() => secretOf(home)).toThrow(/does not hold a secret.*Restore/s);
+  expect(() => secretOf(home)).toThrow(/does not contain a secret.*Restore/s);
 });

@@ -61,8 +61,8 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
         .values({ node_id: lost.id, ...window, amount: 1_500_000_000 })
         .execute();
       const { stdout } = await run('ledger', 'status');
-      expect(stdout).toMatch(/^\S+ {2}seen \d+ s ago {2}set aside \$0\.00 in 0 windows$/m);
-      expect(stdout).toMatch(/^lost-node {2}seen 1\d\d s ago {2}set aside \$1\.50 in 1 windows {2}in doubt$/m);
+      expect(stdout).toMatch(/^\S+ {2}seen \d+ s ago {2}reserved \$0\.00 in 0 windows$/m);
+      expect(stdout).toMatch(/^lost-node {2}seen 1\d\d s ago {2}reserved \$1\.50 in 1 windows {2}in doubt$/m);
       expect(stdout).toMatch(/\nSet aside: \$1\.50, of it in doubt: \$1\.50\n$/);
       const live = stdout.split(' ', 1)[0] ?? '';
       expect(await run('ledger', 'release', live)).toMatchObject({
@@ -99,7 +99,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
       await settle({ id: 'gen-known', ...payer, cost_nano: 1_000_000_000 });
       expect(await run('ledger', 'resolve', 'gen-known', '1')).toMatchObject({
         code: 1,
-        stderr: 'What gen-known cost is known: $1.00.\n',
+        stderr: 'The cost of gen-known is known: $1.00.\n',
       });
       expect(await run('ledger', 'resolve', 'gen-nobody', '1')).toMatchObject({
         code: 1,
@@ -111,7 +111,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
       });
       expect(await run('ledger', 'resolve', 'gen-unknown', '0.4')).toMatchObject({
         code: 1,
-        stderr: 'gen-unknown was resolved before.\n',
+        stderr: 'gen-unknown is already resolved.\n',
       });
       expect((await run('ledger', 'verify')).stdout).toBe('2 generations, 0 windows: no differences\n');
       expect(await (await manage(`/keys/${gateway.key_hash}`)).json()).toMatchObject({ data: { usage: 1.5 } });

@@ -60,7 +60,7 @@ describe('search engines', () => {
 
   test.each<[Record<string, string>, object | undefined, RegExp]>([
     [{ SEARXNG_URL: 'localhost:8888' }, undefined, /^SEARXNG_URL must be a URL that starts with http/],
-    [{ EXA_API_KEY: 'two words' }, undefined, /^EXA_API_KEY must be one word of plain ASCII/],
+    [{ EXA_API_KEY: 'two words' }, undefined, /^EXA_API_KEY must be plain ASCII without white space/],
     [{}, { web: { engines: { searxng: { url: 'ftp://s' } } } }, /plugins\.web\.engines\.searxng\.url must be a URL/],
     [{}, { web: { engine: 'bing' } }, /plugins\.web\.engine must be one of exa, firecrawl, parallel, searxng/],
     [

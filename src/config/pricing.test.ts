@@ -91,7 +91,7 @@ test.each([
   [
     'a tier that forgets a class',
     '{ prompt: 1, completion: 2, input_cache_read: 0.1, tiers: [{ over: 5, prompt: 2, completion: 3 }] }',
-    'pricing.tiers[0] must say input_cache_read too, because the plain price does',
+    'pricing.tiers[0] must have input_cache_read too, because the plain price has',
   ],
   [
     'tiers in no order',
@@ -111,7 +111,7 @@ test.each([
   [
     'tiers of no plain price',
     '{ tiers: [{ over: 5, prompt: 1, completion: 1 }], service_tiers: { flex: { prompt: 1, completion: 1, tiers: [{ over: 5, prompt: 1, completion: 1 }] } } }',
-    'pricing.tiers must be beside a plain price',
+    'pricing.tiers must be used together with a plain price',
   ],
   [
     'a tier of service that forgets the lengths',

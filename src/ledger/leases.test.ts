@@ -176,7 +176,7 @@ describeStores('budgets', ({ open }) => {
     const hold = await node.reserve(ask([budget], 1_000));
     await expect(Promise.resolve().then(() => node.reserve(ask([budget], 600)))).rejects.toMatchObject({
       status: 402,
-      message: expect.stringContaining('set aside for requests in flight'),
+      message: expect.stringContaining('reserved for running requests'),
       headers: { 'retry-after': '1' },
       metadata: { in_flight: true },
     });

@@ -190,7 +190,7 @@ describeStores('the files of the recorder', ({ open }) => {
     } finally {
       vi.useRealTimers();
     }
-    expect(told.filter((message) => message.includes('could not be looked for'))).toHaveLength(1);
+    expect(told.filter((message) => message.includes('could not be searched'))).toHaveLength(1);
     expect(await stored(database)).toHaveLength(1);
   });
 

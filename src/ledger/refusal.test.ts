@@ -151,5 +151,5 @@ test('whom the store has answered, and others did not give back enough, gets a 4
   answer(1, STANDING);
   now += limits.recall_wait_ms;
   leases.expire();
-  expect(await outcome).toMatchObject({ status: 402, message: expect.stringContaining('in flight') });
+  expect(await outcome).toMatchObject({ status: 402, message: expect.stringContaining('running requests') });
 });

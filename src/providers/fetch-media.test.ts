@@ -272,7 +272,7 @@ describe('bodies', () => {
     sends('%PDF-1.7 …', { 'content-type': 'image/jpeg' });
     await expect(get(url(), { kind: 'file' })).resolves.toMatchObject({ mime_type: 'application/pdf' });
     sends('\u0000\u0001\u0002', { 'content-type': 'image/png' });
-    await expect(get(url())).rejects.toEqual(refusal(/of no type that is known/));
+    await expect(get(url())).rejects.toEqual(refusal(/its type is not known/));
   });
 
   test('what is compressed, empty or no success is refused', async () => {

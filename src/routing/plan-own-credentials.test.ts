@@ -110,7 +110,7 @@ describe('own credentials', () => {
     const { names, candidates } = planned([own('1', 'alpha', { is_byok_only: true, ...over })]);
     expect(names).toEqual(expected);
     expect(candidates.find((one) => one.endpoint.tag === 'alpha' && !one.own)?.excluded?.reason).toContain(
-      "keeps its calls from the gateway's own account",
+      "excludes the gateway's own account",
     );
   });
 

@@ -156,7 +156,7 @@ describeStores('the consent page', ({ open }) => {
     ['a long label', { ...ASKED, key_label: 'n'.repeat(101) }, 'key_label'],
     ['a label with NUL', { ...ASKED, key_label: 'a\u0000' }, 'key_label'],
     ['a long state', { ...ASKED, state: 's'.repeat(1025) }, 'state'],
-    ['two states', { ...ASKED, callback_url: 'https://app.example/?state=a' }, 'state is given twice'],
+    ['two states', { ...ASKED, callback_url: 'https://app.example/?state=a' }, 'state occurs twice'],
   ])('a page says what is wrong, and nobody is sent anywhere: %s', async (_reason, asked, message) => {
     const { visitor, signIn, codes } = await setUp();
     expect(await visitor.get(consentUrl(asked))).toMatchObject({ status: 400, location: undefined });

@@ -216,7 +216,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     [
       'a method without a challenge',
       { callback_url, code_challenge_method: 'S256' },
-      /^code_challenge_method is given/,
+      /^code_challenge_method requires/,
     ],
     ['an unknown method', { callback_url, code_challenge, code_challenge_method: 'S512' }, /^code_challenge_method /],
     ['a challenge that is no SHA-256', { callback_url, code_challenge: 'a', code_challenge_method: 'S256' }, /^code_c/],

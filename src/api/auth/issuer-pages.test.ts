@@ -176,7 +176,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
       .execute();
     const taken = await signIn();
     expect(taken.status).toBe(403);
-    expect(taken.body).toContain('belongs to somebody who signs in under another name');
+    expect(taken.body).toContain('belongs to a member with another identity');
     await database.queries.deleteFrom('organization_members').where('user_id', '=', home.owner_user_id).execute();
     issuer.be({ sub: 'somebody-else' });
     const left = await signIn();

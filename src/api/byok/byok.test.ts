@@ -103,8 +103,8 @@ describeStores('BYOK credentials', ({ open }) => {
     const spare = (await change({ is_fallback: true, declared_region: 'europe' })).body['data'];
     expect(spare).toMatchObject({ is_required: false, declared_region: 'europe' });
     for (const [body, message] of [
-      [{ is_required: true }, 'is_required must not be true beside is_fallback'],
-      [{ is_byok_only: true }, 'is_byok_only must not be true beside is_fallback'],
+      [{ is_required: true }, 'is_required must not be true together with is_fallback'],
+      [{ is_byok_only: true }, 'is_byok_only must not be true together with is_fallback'],
       [{ is_required: true, allow_shared_fallback: true, is_fallback: false }, 'must not be the same as'],
       [{ declared_region: 'moon' }, 'declared_region must be'],
     ] as const) {

@@ -150,7 +150,7 @@ describe('pages of GET /models', () => {
     ['zdr=false', 'zdr must be'],
     ['input_modalities=smell', 'input_modalities must be a list of text'],
     ['after_id=acme%2Fnone', 'after_id must be the id of a model of this list'],
-    ['after_id=a&offset=2', 'must not stand beside'],
+    ['after_id=a&offset=2', 'cannot be combined with'],
     ['region=eu', 'region cannot be used as a filter: this gateway does not know in which region'],
     ['min_coding_index=3', 'min_coding_index cannot be used as a filter: this gateway has no benchmark results'],
     ['max_tool_success_rate=0.9', 'max_tool_success_rate cannot be used as a filter'],

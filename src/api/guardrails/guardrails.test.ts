@@ -172,7 +172,7 @@ describeStores('guardrails', ({ open }) => {
       const builtins = { content_filter_builtins: [email, { slug, action: 'redact' }] };
       const refused = await create({ ...builtins, content_filter_output: true });
       expect(refused.status).toBe(400);
-      expect(refused.error['message']).toContain(`content_filter_builtins[1]: ${slug} is found in requests alone`);
+      expect(refused.error['message']).toContain(`content_filter_builtins[1]: ${slug} applies to requests only`);
       const { data } = await create({ ...builtins, content_filter_output: false });
       expect((await patch(data['id'], { content_filter_output: true })).status).toBe(400);
       const other = await create({ content_filter_builtins: [email], content_filter_output: true });

@@ -217,7 +217,7 @@ describe('what breaks a rule is refused in words that name the field', () => {
   test('more tools and parts than anybody needs', () => {
     const namespace = { type: 'namespace', name: 'n', tools: Array(1024).fill(FUNCTION) };
     expect(refusalOf({ input: 'Hi', tools: [namespace, FUNCTION] })).toBe(
-      'tools must have at most 1024 items, those of namespaces and of input among them',
+      'tools must have at most 1024 items, including those of namespaces and of input',
     );
 
     const items = (count: number, parts: number) =>

@@ -160,7 +160,7 @@ test('what its search decides by itself is told of', () => {
 describe('what an endpoint cannot carry is done here, or refused where it must', () => {
   const both = { allowed_domains: ['a.com'], excluded_domains: ['b.com'] };
   test.each<[Wire, Quirks['native_search'], object, RegExp]>([
-    ['openai-responses', 'openai', { excluded_domains: ['a.com'] }, /cannot leave domains out/],
+    ['openai-responses', 'openai', { excluded_domains: ['a.com'] }, /cannot exclude domains/],
     ['openai-responses', 'openai', { allowed_domains: ['*.a.com'] }, /neither wildcards nor paths/],
     [
       'openai-responses',
@@ -172,8 +172,8 @@ describe('what an endpoint cannot carry is done here, or refused where it must',
     ['openai-responses', 'xai', { allowed_domains: ['a.com', 'b.com', 'c.com', 'd.com', 'e.com', 'f.com'] }, /no room/],
     ['anthropic-messages', 'anthropic', both, /one list of domains/],
     ['anthropic-messages', 'anthropic', { allowed_domains: ['*.a.com'] }, /no wildcards/],
-    ['gemini-generate-content', 'google', { allowed_domains: ['a.com'] }, /no filter of domains/],
-    ['openai-chat', 'search_model', { allowed_domains: ['a.com'] }, /no filter of domains/],
+    ['gemini-generate-content', 'google', { allowed_domains: ['a.com'] }, /no domain filter/],
+    ['openai-chat', 'search_model', { allowed_domains: ['a.com'] }, /no domain filter/],
     ['openai-chat', 'perplexity', { allowed_domains: ['a.com/x'] }, /neither wildcards nor paths/],
     ['openai-chat', 'openai', {}, /does not search the web itself/],
     ['openai-chat', undefined, {}, /does not search the web itself/],
@@ -199,7 +199,7 @@ describe('what an endpoint cannot carry is done here, or refused where it must',
       { parameters: { engine: 'parallel' } },
     ]);
     expect(() => fitted(toolOf({ engine: 'searxng' }), to)).toThrow(
-      refusal(/^tools\[0\]\.engine must be an engine of this gateway's/),
+      refusal(/^tools\[0\]\.engine must be an engine that this gateway has configured/),
     );
   });
 });

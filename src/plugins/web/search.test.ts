@@ -77,8 +77,8 @@ describe.each(searchEngines)('%s', (engine) => {
   });
 
   test.each<[string, RegExp, number?]>([
-    ['refused', /refuses the key that is set up for it$/],
-    ['busy', /asked too often at the moment$/, 503],
+    ['refused', /refuses the configured key$/],
+    ['busy', /limits the rate of requests at the moment$/, 503],
     ['failing', /has a fault of its own \(status 500\)$/],
     ['broken', /is no list of results$/],
     ['odd', /is no list of results$/],
