@@ -276,7 +276,7 @@ describe('gateway.yaml', () => {
   test('an unset variable in api_key turns the provider off with a warning', () => {
     const config = load(acme);
     expect(config.providers).toEqual([]);
-    expect(config.warnings).toEqual(['Provider "acme" is off: ACME_API_KEY of its api_key is not set']);
+    expect(config.warnings).toEqual(['Provider "acme" is off: its api_key refers to ACME_API_KEY, which is not set']);
   });
 
   test('changes what the table says of a provider, and keeps the rest', () => {

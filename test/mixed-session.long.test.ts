@@ -164,7 +164,7 @@ describeStores('a session of everything', ({ freshUrl }) => {
       expect(answered).toEqual(
         expect.arrayContaining([...operations.map((path) => `${path} 200`), ...refusals, '/chat/completions 502']),
       );
-      expect(gateway.log_lines.filter((line) => /took more than was set aside/.test(line))).toEqual([]);
+      expect(gateway.log_lines.filter((line) => /cost more than was reserved/.test(line))).toEqual([]);
       expect(await run('ledger', 'verify')).toMatchObject({
         code: 0,
         stdout: expect.stringMatching(new RegExp(`^${settled.length} generations, \\d+ windows: no differences\\n$`)),

@@ -64,6 +64,11 @@ test('references lead somewhere, and no inner extension is documented', () => {
   expect(text).not.toMatch(/"(?:ext|native)":/);
 });
 
+test('the documentation page fits narrow screens', async () => {
+  const page = await (await fetch(`${gateway.url}/docs`)).text();
+  expect(page).toContain('<meta name="viewport" content="width=device-width, initial-scale=1">');
+});
+
 test('below the documentation page stand its files and nothing else, whatever way a path leads', async () => {
   const { port } = new URL(gateway.url);
   const ask = async (path: string, headers: Record<string, string> = {}, method = 'GET') => {

@@ -375,7 +375,7 @@ describe('before the send', () => {
     const poor = await keyOf(sliced, 10_000, more);
     const less = await ask(sliced, poor, { model: 'wire/chat' });
     expect(sent(1).max_tokens).toBe(2_500);
-    expect(adjusted(less.body.gateway_metadata)[0]?.reason).toMatch(/^2500, what 25 % of the rest/);
+    expect(adjusted(less.body.gateway_metadata)[0]?.reason).toMatch(/^2500, the tokens that 25 % of the rest/);
     // A bound that the client names may take all of it.
     await ask(sliced, poor, { model: 'wire/chat', max_tokens: 15_000 });
     expect(sent(2).max_tokens).toBe(9_993);

@@ -92,7 +92,10 @@ describe('a request without a model, and openrouter/auto', () => {
   test('never go to the sandbox while a provider is on', async () => {
     const environment = { GATEWAY_SANDBOX: 'on' };
     gateway = await startGateway({ yaml: yaml({ models: {} }), environment });
-    expect(await refusal({})).toEqual([400, expect.stringMatching(/^model is required: no model of the providers/)]);
+    expect(await refusal({})).toEqual([
+      400,
+      expect.stringMatching(/^model is required: no model of the active providers/),
+    ]);
     expect(await refusal({ model: 'openrouter/auto' })).toEqual([404, expect.stringContaining('routing.auto_models')]);
   });
 
@@ -158,6 +161,6 @@ describe('a name that is no model’s', () => {
       const response = await gateway.call('POST', path, { model: 'acme/small-1', preset: 'mine', ...body });
       expect([response.status, await response.text()], path).toEqual([400, expect.stringContaining('preset is not')]);
     }
-    expect(await refusal({ model: '@preset/mine' })).toEqual([400, expect.stringContaining('names a preset')]);
+    expect(await refusal({ model: '@preset/mine' })).toEqual([400, expect.stringContaining('is a preset')]);
   });
 });

@@ -74,11 +74,11 @@ test('a URL is fetched', async () => {
 
 test.each([
   ['no JSON', 'oops', 'is not JSON'],
-  ['another shape', '[]', 'does not have the shape of models.dev'],
+  ['another shape', '[]', 'does not have the format of models.dev'],
   [
     'a model of another shape',
     '{"openai":{"models":{"x":{"id":5}}}}',
-    'does not have the shape of models.dev: a model',
+    'does not have the format of models.dev: a field',
   ],
   ['no known provider', '{"somebody":{"models":{}}}', 'contains no model of a provider that the gateway knows'],
 ])('%s is refused and changes nothing', async (_, text, message) => {

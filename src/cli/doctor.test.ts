@@ -82,7 +82,7 @@ test('tells what is on, what is off and why, and no secret', () => {
   );
   expect(text).toMatch(/^ {2}anthropic +ANTHROPIC_API_KEY is not set$/m);
   expect(text).toMatch(/^ {2}later +LATER_API_KEY is not set$/m);
-  expect(text).toContain('Warning: Provider "later" is off: LATER_API_KEY of its api_key is not set');
+  expect(text).toContain('Warning: Provider "later" is off: its api_key refers to LATER_API_KEY, which is not set');
   expect(text).toContain('Warning: GATEWAY_DEFAULT_MODEL names mistralai/mistral-nemo');
   expect(text).toMatch(/^ {2}store +PostgreSQL$/m);
   expect(text).toMatch(/^Models: \d+, with \d+ endpoints$/m);
@@ -173,7 +173,7 @@ test('what stands in the data directory is told as a start would find it', async
   ] as const) {
     writeFileSync(store, bytes);
     const said = await refusal();
-    expect(said).toContain(`${store} is damaged, or is no store of this program (`);
+    expect(said).toContain(`${store} is damaged, or is not a store of this program (`);
     expect(said).toContain(reason);
     expect(await told()).toBe(`not usable. ${said}`);
   }

@@ -63,7 +63,7 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
         [['create', '--name', ' '], 2, /--name must be/],
         [['create', 'batch'], 2, /Usage: model-gateway keys/],
         [['disable'], 2, /Usage: model-gateway keys/],
-        [['disable', '0'.repeat(64)], 1, /There is no key/],
+        [['disable', '0'.repeat(64)], 1, /No key has this hash or label/],
         [[], 2, /Usage: model-gateway keys/],
       ] as const) {
         expect(await run(...args)).toMatchObject({ code, stderr: expect.stringMatching(message) });

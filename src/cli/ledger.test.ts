@@ -63,11 +63,11 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
       const { stdout } = await run('ledger', 'status');
       expect(stdout).toMatch(/^\S+ {2}seen \d+ s ago {2}reserved \$0\.00 in 0 windows$/m);
       expect(stdout).toMatch(/^lost-node {2}seen 1\d\d s ago {2}reserved \$1\.50 in 1 windows {2}in doubt$/m);
-      expect(stdout).toMatch(/\nSet aside: \$1\.50, of it in doubt: \$1\.50\n$/);
+      expect(stdout).toMatch(/\nReserved: \$1\.50, of which in doubt: \$1\.50\n$/);
       const live = stdout.split(' ', 1)[0] ?? '';
       expect(await run('ledger', 'release', live)).toMatchObject({
         code: 1,
-        stderr: expect.stringMatching(/heard of/),
+        stderr: expect.stringMatching(/sent a sign of life/),
       });
       expect(await run('ledger', 'release', 'nobody')).toMatchObject({ code: 1, stderr: 'There is no node nobody.\n' });
       expect(await run('ledger', 'release', 'lost-node')).toMatchObject({

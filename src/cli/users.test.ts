@@ -37,7 +37,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
       ]);
       expect((await run('list')).stdout).toContain(`${id}  admin   ada@example.com  Ada Lovelace\n`);
       const again = await run('add', '--email', 'ADA@example.com');
-      expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/^There is a user with the address/) });
+      expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/^A user with the address/) });
       // KELVIN SIGN, whose lower case is k: another address.
       await run('add', '--email', 'kim@example.com');
       const other = await run('add', '--email', '\u212aim@example.com');
@@ -79,7 +79,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
       expect((await run('list')).stdout).toContain(`${ownerId}  admin   -  Owner\n`);
       expect(await run('set', ownerId, '--email', 'ADA@example.com')).toMatchObject({
         code: 1,
-        stderr: 'There is a user with the address ada@example.com already.\n',
+        stderr: 'A user with the address ada@example.com exists already.\n',
       });
       expect((await run('set', ownerId, '--email', 'boss@example.com', '--role', 'member')).code).toBe(0);
       expect((await read('/organization/members')).data[0]).toMatchObject({

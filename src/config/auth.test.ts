@@ -48,7 +48,9 @@ test('by default nobody new is let in, and a client without a secret is a public
 test('an issuer whose secret is not set is off, with a warning that names the variable', () => {
   const { auth, warnings } = read(oidc(`    client_secret: \${OIDC_SECRET}`));
   expect(auth.issuer).toBeUndefined();
-  expect(warnings).toEqual([expect.stringMatching(/OIDC_SECRET of auth\.oidc\.client_secret is not set/)]);
+  expect(warnings).toEqual([
+    expect.stringMatching(/auth\.oidc\.client_secret refers to OIDC_SECRET, which is not set/),
+  ]);
 });
 
 test('an issuer of this machine may be without TLS', () => {

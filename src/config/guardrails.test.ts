@@ -40,7 +40,7 @@ test.each([
   ['guardrails: { analyzer: { url: "ftp://x" } }', /guardrails\.analyzer\.url/],
   ['guardrails: { analyzer: { url: "http://user:pass@x" } }', /guardrails\.analyzer\.url/],
   [`guardrails: { analyzer: { url: "http://x", api_key: "$\{NONE}" } }`, /NONE, which is not set/],
-  ['guardrails: { analyzer: { url: "http://x", api_key: "two words" } }', /one word/],
+  ['guardrails: { analyzer: { url: "http://x", api_key: "two words" } }', /without white space/],
   ['guardrails: { analyzer: { url: "http://x", score_min: 2 } }', /score_min/],
 ])('%s is refused: without its analyzer less would be found than is wanted', (yaml, reason) => {
   expect(() => load(yaml)).toThrow(reason);

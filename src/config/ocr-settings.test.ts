@@ -49,7 +49,7 @@ test.each([
   [{}, /plugins\.file_parser\.ocr must have engine/],
   [{ engine: 'other' }, /plugins\.file_parser\.ocr\.engine/],
   [{ engine, base_url: 'ftp://a' }, /plugins\.file_parser\.ocr\.base_url must be a URL that starts with http/],
-  [{ engine, api_key: 'two words' }, /plugins\.file_parser\.ocr\.api_key must be one word/],
+  [{ engine, api_key: 'two words' }, /plugins\.file_parser\.ocr\.api_key must be plain ASCII without white space/],
   [{ engine, price_per_page_usd: -1 }, /plugins\.file_parser\.ocr\.price_per_page_usd/],
 ])('what is wrong is named: %j', (given, message) => {
   expect(() => loaded(given, key)).toThrow(message);

@@ -131,7 +131,7 @@ test.each([
   [
     'a change of half a price',
     '{ prompt: 1, completion: 1, changes: [{ from: 2027-01-31, prompt: 1 }] }',
-    'pricing.changes[0] must say completion: a change is the whole price',
+    'pricing.changes[0] must have completion: a change repeats the whole price',
   ],
   [
     'changes in no order',

@@ -29,6 +29,10 @@ function hoist(value: Json, components: Record<string, Json>): Json {
   return { $ref: `#/components/schemas/${title}` };
 }
 
+/** What the package's page lacks for narrow screens: a viewport, tables that scroll, and room: the column of links is always empty. */
+const NARROW_SCREENS = `<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>.swagger-ui .table-container, .swagger-ui .responses-inner { overflow-x: auto } .swagger-ui .response-col_links { display: none }</style>`;
+
 /** Where it is not the document's own. Public operations show more to those who bring a credential. */
 const SECURITY: Partial<Record<Access | 'key', Record<string, string[]>[]>> = {
   open: [],
@@ -74,7 +78,9 @@ export async function makeDocumentation(routes: readonly RouteOptions[]): Promis
     for (const [name, value] of Object.entries(answer.headers)) {
       if (!OF_CONNECTIONS.has(name) && value !== undefined) headers[name] = String(value);
     }
-    return { headers, body: answer.rawPayload };
+    if (path !== '/docs') return { headers, body: answer.rawPayload };
+    const body = Buffer.from(answer.body.replace('<head>', `<head>\n${NARROW_SCREENS}`));
+    return { headers: { ...headers, 'content-length': String(body.length) }, body };
   }
 
   return {

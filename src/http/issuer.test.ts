@@ -30,7 +30,7 @@ async function issuerThat(answers: RequestListener) {
   return createIssuer({ ...settings, issuer, redirect_uri: 'https://gateway.example/back' }, () => 0, services.ask);
 }
 
-const unanswering = { status: 502, message: expect.stringContaining('does not answer as it should') };
+const unanswering = { status: 502, message: expect.stringContaining('did not answer correctly') };
 
 test('an issuer whose answer is too large is given up, though it never ends', async () => {
   const part = Buffer.alloc(64 * 1024, ' ');

@@ -84,11 +84,11 @@ describe('under a spend limit', () => {
     const whole = fitRequest(request, bounded(64_000), { default_tokens: undefined });
     expect(whole).toMatchObject({ request: { max_tokens: 64_000 }, is_default_bound: true });
     expect(whole.report).toMatchObject([
-      { kind: 'changed', field: 'max_tokens', reason: expect.stringContaining("64000, the model's own:") },
+      { kind: 'changed', field: 'max_tokens', reason: expect.stringContaining("64000, the model's maximum:") },
     ]);
     const part = fitRequest(request, bounded(64_000), { default_tokens: undefined, paid_tokens: 900 });
     expect(part).toMatchObject({ request: { max_tokens: 900 }, is_default_bound: true });
-    expect(part.report[0]?.reason).toContain('900, what 25 % of the rest of the spend limit pays for:');
+    expect(part.report[0]?.reason).toContain('900, the tokens that 25 % of the rest of the spend limit pays for:');
     expect(fitRequest(request, bounded(64_000), spend)).not.toHaveProperty('is_default_bound');
     const named = fitRequest({ messages, max_tokens: 9 }, bounded(64_000), { default_tokens: undefined });
     expect(named).not.toHaveProperty('is_default_bound');

@@ -165,7 +165,7 @@ test('a data directory that cannot be written is told in a sentence', async () =
   writeFileSync(file, '');
   const under_file = await start({ data_dir: join(file, 'data') });
   expect(await under_file.ended).toBe(1);
-  expect(under_file.err()).toMatch(/file\/data cannot be a folder \(ENOTDIR\)\. Set GATEWAY_DATA_DIR/);
+  expect(under_file.err()).toMatch(/file\/data cannot be used as a folder \(ENOTDIR\)\. Set GATEWAY_DATA_DIR/);
   expect(under_file.err()).not.toMatch(/^\s+at /m);
 
   if (process.getuid?.() === 0) return;
@@ -174,7 +174,7 @@ test('a data directory that cannot be written is told in a sentence', async () =
   chmodSync(closed, 0o500);
   const unwritable = await start({ data_dir: join(closed, 'data') });
   expect(await unwritable.ended).toBe(1);
-  expect(unwritable.err()).toMatch(/closed\/data.*may not be written.*GATEWAY_DATA_DIR/);
+  expect(unwritable.err()).toMatch(/may not write .*closed\/data.*GATEWAY_DATA_DIR/);
 });
 
 test.each([

@@ -152,7 +152,11 @@ describeStores('the consent page', ({ open }) => {
     ['a callback that has a code', { ...ASKED, callback_url: 'https://app.example/?code=a' }, 'must not have code'],
     ['a challenge that is none', { ...ASKED, code_challenge: 'short' }, 'code_challenge must'],
     ['an unknown method', { ...ASKED, code_challenge_method: 'S512' }, 'code_challenge_method must'],
-    ['a method alone', { callback_url: ASKED.callback_url, code_challenge_method: 'S256' }, 'without a code_challenge'],
+    [
+      'a method alone',
+      { callback_url: ASKED.callback_url, code_challenge_method: 'S256' },
+      'requires a code_challenge',
+    ],
     ['a long label', { ...ASKED, key_label: 'n'.repeat(101) }, 'key_label'],
     ['a label with NUL', { ...ASKED, key_label: 'a\u0000' }, 'key_label'],
     ['a long state', { ...ASKED, state: 's'.repeat(1025) }, 'state'],

@@ -181,7 +181,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     issuer.be({ sub: 'somebody-else' });
     const left = await signIn();
     expect(left.status).toBe(403);
-    expect(left.body).toContain('not a member');
+    expect(left.body).toContain('no longer a member');
   });
 
   test.each([
@@ -364,7 +364,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     const known = await users();
     const again = await signIn();
     expect(again.status).toBe(403);
-    expect(again.body).toContain('not a member');
+    expect(again.body).toContain('no longer a member');
     expect(await users()).toEqual(known);
     expect((await members()).map((member) => member.user_id)).not.toContain(user_id);
   });

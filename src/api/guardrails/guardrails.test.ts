@@ -104,7 +104,7 @@ describeStores('guardrails', ({ open }) => {
           { slug: 'email', action: 'redact' },
         ],
       },
-      /^content_filter_builtins\[1\]\.slug names email a second time/,
+      /^content_filter_builtins\[1\]\.slug contains email twice/,
     ],
     [
       'a long label',

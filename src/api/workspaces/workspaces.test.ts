@@ -74,7 +74,7 @@ describeStores('workspaces', ({ open }) => {
     ['two hyphens', { slug: 'a--b' }, /^slug must be lower-case/],
     ['an underscore', { slug: 'a_b' }, /^slug must be lower-case/],
     ['a slug like an id', { slug: '6f2c1d1e-3c1b-4b7a-9f43-0c8f5a4c2b11' }, /^slug must not have the form/],
-    ['a taken slug', { slug: 'default' }, /^slug default is taken/],
+    ['a taken slug', { slug: 'default' }, /^slug default is used/],
     ['a long description', { description: 'd'.repeat(501) }, /^description must have at most 500/],
     ['NUL', { name: 'a\u0000' }, /^name must be text/],
     ['an unknown sort', { default_provider_sort: 'speed' }, /^default_provider_sort must be one of/],
@@ -120,7 +120,7 @@ describeStores('workspaces', ({ open }) => {
     const answers = await Promise.all(Array.from({ length: 100 }, () => create()));
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
     expect(answers.filter(({ status }) => status === 400)).toHaveLength(99);
-    expect(answers.find(({ status }) => status === 400)?.message).toMatch(/^slug research is taken/);
+    expect(answers.find(({ status }) => status === 400)?.message).toMatch(/^slug research is used/);
   }, 60_000);
 
   test('changes of different fields at once all survive; one that has not seen the last is refused', async () => {

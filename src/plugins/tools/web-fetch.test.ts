@@ -125,7 +125,7 @@ describe('a page', () => {
 
 describe('what cannot be read is told as failed', () => {
   test.each<[string, Answer, RegExp]>([
-    ['a picture', sends('image/png', Buffer.from('\x89PNG')), /^it is image\/png, which is not a text$/],
+    ['a picture', sends('image/png', Buffer.from('\x89PNG')), /^it is image\/png, which is not text$/],
     ['bytes', sends(undefined, Buffer.from([0, 1, 2])), /^it is not a text$/],
     ['a broken PDF', sends('application/pdf', '%PDF-1.7 nothing'), /cannot be read|no PDF|broken/],
     ['an error', (_request, response) => response.writeHead(404).end('no'), /^its server answered with status 404$/],

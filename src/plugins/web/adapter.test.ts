@@ -166,24 +166,29 @@ describe('what an endpoint cannot carry is done here, or refused where it must',
       'openai-responses',
       'openai',
       { allowed_domains: Array.from({ length: 101 }, (_, at) => `a${at}.com`) },
-      /no room/,
+      /does not accept this number/,
     ],
     ['openai-responses', 'xai', both, /one list of domains/],
-    ['openai-responses', 'xai', { allowed_domains: ['a.com', 'b.com', 'c.com', 'd.com', 'e.com', 'f.com'] }, /no room/],
+    [
+      'openai-responses',
+      'xai',
+      { allowed_domains: ['a.com', 'b.com', 'c.com', 'd.com', 'e.com', 'f.com'] },
+      /does not accept this number/,
+    ],
     ['anthropic-messages', 'anthropic', both, /one list of domains/],
     ['anthropic-messages', 'anthropic', { allowed_domains: ['*.a.com'] }, /no wildcards/],
     ['gemini-generate-content', 'google', { allowed_domains: ['a.com'] }, /no domain filter/],
     ['openai-chat', 'search_model', { allowed_domains: ['a.com'] }, /no domain filter/],
     ['openai-chat', 'perplexity', { allowed_domains: ['a.com/x'] }, /neither wildcards nor paths/],
-    ['openai-chat', 'openai', {}, /does not search the web itself/],
-    ['openai-chat', undefined, {}, /does not search the web itself/],
+    ['openai-chat', 'openai', {}, /does not search the web by itself/],
+    ['openai-chat', undefined, {}, /does not search the web by itself/],
   ])('%s, %s: %j', (wire, native, parameters, why) => {
     const to = candidate(wire, native);
     expect(fitted(toolOf(parameters), to).request.tools).toEqual([
       { type: 'gateway:web_search', parameters: { ...parameters, engine: 'exa' } },
     ]);
     expect(() => fitted(toolOf({ ...parameters, engine: 'native' }), to)).toThrow(refusal(why));
-    expect(() => fitted(toolOf(parameters), to, [])).toThrow(refusal(/no search engine: set one up/));
+    expect(() => fitted(toolOf(parameters), to, [])).toThrow(refusal(/no search engine: configure one/));
   });
 
   test('searches without a known price are not asked for', () => {

@@ -79,9 +79,9 @@ describe.each(searchEngines)('%s', (engine) => {
   test.each<[string, RegExp, number?]>([
     ['refused', /refuses the configured key$/],
     ['busy', /limits the rate of requests at the moment$/, 503],
-    ['failing', /has a fault of its own \(status 500\)$/],
-    ['broken', /is no list of results$/],
-    ['odd', /is no list of results$/],
+    ['failing', /it failed \(status 500\)$/],
+    ['broken', /is not a list of results$/],
+    ['odd', /is not a list of results$/],
     ['huge', /answered with more than \d+ bytes$/],
     ['moved', /redirects \(status 302\), which is not followed$/],
   ])('that is %s fails in words that hold no secret', async (query, told, status) => {

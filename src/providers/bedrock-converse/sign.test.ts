@@ -96,7 +96,7 @@ describe('a pair of keys', () => {
   ])('that is none is refused without a word of it: %s', (credential) => {
     const attempt = () => authorize(credential, signable('/model/a/converse'), NOW);
     expect(attempt).toThrow(UpstreamError);
-    expect(attempt).toThrow('is no JSON object with accessKeyId and secretAccessKey');
+    expect(attempt).toThrow('is not a JSON object with accessKeyId and secretAccessKey');
   });
 });
 
