@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { createMeter, type Meter } from '../src/inference/meter.ts';
+import { type AttemptState, UpstreamError } from '../src/providers/dialect.ts';
+import { dialects } from '../src/providers/dialects.ts';
+import { accumulate } from '../src/schemas/accumulate.ts';
+import type { ChatChunk, Wire } from '../src/schemas/inner.ts';
+import { recordingsOf } from './readings/recordings.ts';
+
+/** Every recorded whole answer: its chunks and the answer that is collected from them are the same to whoever reads either. */
+
+interface WholeAnswerChunks {
+  wire: Wire;
+  name: string;
+  chunks: ChatChunk[];
+}
+
+const STATE: AttemptState = { generation_id: 'gen-recorded' };
+
+const answers = [...dialects].flatMap(([wire, dialect]) =>
+  recordingsOf(wire).flatMap(({ name, recording: { response } }): WholeAnswerChunks[] => {
+    if (response.status !== 200 || response.json === undefined) return [];
+    try {
+      return [{ wire, name, chunks: dialect.decodeResponse(response.json, STATE) }];
+    } catch (error) {
+      if (error instanceof UpstreamError) return [];
+      throw error;
+    }
+  }),
+);
+
+const REQUEST = { messages: [{ role: 'user' as const, content: 'How many?' }] };
+
+/** All that is read of a meter. */
+function readingOf(meter: Meter) {
+  const { produced, is_void, finish_reason, native_finish_reason, open_choices, service_tier, upstream_id } = meter;
+  return {
+    ...{ produced, is_void, finish_reason, native_finish_reason, open_choices, service_tier, upstream_id },
+    usage: meter.usage(REQUEST),
+    output_tokens: meter.outputTokens(),
+    progress: meter.progress(REQUEST),
+    tool_calls: meter.toolCalls(),
+  };
+}
+
+test('every wire has recorded whole answers', () => {
+  expect(new Set(answers.map(({ wire }) => wire)).size).toBe(dialects.size);
+});
+
+test.each(answers)('$wire, $name: the chunks are metered as the collected answer is', ({ chunks }) => {
+  const whole = createMeter();
+  whole.completion(accumulate(chunks, 0));
+  const streamed = createMeter();
+  for (const chunk of chunks) streamed.chunk(chunk);
+  expect(readingOf(streamed)).toEqual(readingOf(whole));
+});
