@@ -15,7 +15,8 @@ import { withSources } from '../src/http/sources.ts';
 import type { Inference, WholeAnswer } from '../src/inference/answer.ts';
 import { createBroadcast } from '../src/inference/broadcast.ts';
 import { type Call, createCancellation } from '../src/inference/call.ts';
-import { createLogged } from '../src/inference/logged.ts';
+import { callLog } from '../src/inference/observe/call-log.ts';
+import { createPipeline } from '../src/inference/pipeline.ts';
 import { NO_USAGE } from '../src/inference/settlement.ts';
 import type { StreamEvent } from '../src/inference/stream-answer.ts';
 import type { ChatChunk } from '../src/schemas/inner.ts';
@@ -110,7 +111,7 @@ const broadcast = createBroadcast({
   metrics: { broadcast() {} },
   log: quiet,
 });
-const logged = createLogged(inner, { contents, broadcast, clock, log: quiet });
+const logged = createPipeline(inner, [callLog({ contents, broadcast, clock, log: quiet })]);
 
 function callOf(chars: number, logging: Principal['logging']): Call {
   const principal: Principal = {

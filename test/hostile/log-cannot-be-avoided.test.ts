@@ -5,9 +5,12 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Events, withSources } from '../../src/http/sources.ts';
 import type { Inference } from '../../src/inference/answer.ts';
 import type { Call } from '../../src/inference/call.ts';
-import { createLogged, type LoggedCall } from '../../src/inference/logged.ts';
+import { callLog, type LoggedCall } from '../../src/inference/observe/call-log.ts';
+import { createPipeline } from '../../src/inference/pipeline.ts';
+import type { StreamEvent } from '../../src/inference/stream-answer.ts';
 import type { LoggedContent } from '../../src/schemas/logged-content.ts';
 import { generation } from '../generation-fixture.ts';
 import { type LoggingGateway, startLoggingGateway } from '../logging-gateway.ts';
@@ -217,7 +220,7 @@ describe('where building what is kept fails', () => {
     const stubs: { call: LoggedCall; reason: string }[] = [];
     const broadcast: unknown[] = [];
     const lines: string[] = [];
-    const logged = createLogged(inner as Inference, {
+    const log = callLog({
       contents: {
         keep: (_call, content) => void kept.push(content),
         keepStub: (call, reason) => void stubs.push({ call, reason }),
@@ -226,6 +229,7 @@ describe('where building what is kept fails', () => {
       clock: { now_ms: () => 0, monotonic_ms: () => 0 },
       log: { error: (_facts, message) => void lines.push(message) },
     });
+    const logged = createPipeline(inner as Inference, [log]);
     const call = { request, principal, generation_id: 'gen-1', accepted_ms: 0, accepted_monotonic_ms: 0, stages: [] };
     const result = await use(logged, call as unknown as Call);
     await turn();
@@ -241,13 +245,14 @@ describe('where building what is kept fails', () => {
 
   test('a stream that cannot be read reaches the client whole, and leaves a stub', async () => {
     const chunks = [{ delta: null }, { delta: { content: 'so' } }];
-    const inner = {
-      async *stream(call: Call) {
-        yield { type: 'chunks', chunks };
-        settle(call);
-        yield { type: 'end', error: undefined };
-      },
-    } as unknown as Inference;
+    async function* events(call: Call) {
+      yield { type: 'chunks', chunks };
+      settle(call);
+      yield { type: 'end', error: undefined };
+    }
+    const inner: Partial<Inference> = {
+      stream: (call) => withSources(events(call) as object as Events<StreamEvent>),
+    };
     const { result, kept, stubs, broadcast, lines } = await run(inner, { messages: [] }, async (logged, call) => {
       const events = [];
       for await (const event of logged.stream(call)) events.push(event.type);
