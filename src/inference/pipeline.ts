@@ -1,10 +1,13 @@
 import { GatewayError } from '../errors.ts';
 import { METERED } from '../http/metered.ts';
 import { type Events, type Source, withSources } from '../http/sources.ts';
+import type { GenerationRecord } from '../ledger/records.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
+import type { ChatCompletion } from '../schemas/inner.ts';
 import type { Prepared } from './admission.ts';
-import type { Inference, WholeAnswer } from './answer.ts';
+import type { Engine, Inference, WholeAnswer } from './answer.ts';
 import type { Call } from './call.ts';
+import type { AnswerWatch } from './session.ts';
 import type { Wanted } from './steps.ts';
 import type { StreamEvent } from './stream-answer.ts';
 import type { Task, TaskAnswer } from './task.ts';
@@ -32,9 +35,14 @@ export interface TaskCall<P extends Prepared, A> {
   task: Task<P, A>;
 }
 
-/** How a call has ended. `error`: what its client is shown of a failure; absent if it did not fail. */
+/** How a call has ended. */
 export interface CallEnd {
-  error?: unknown;
+  /** What its client is shown of a failure; undefined: it did not fail. */
+  error: unknown;
+  /** An attempt or a fee was recorded: the call is a generation. */
+  isSettled: boolean;
+  /** Undefined: it is no generation, or a fault of the gateway's kept its record from being made. */
+  record: GenerationRecord | undefined;
 }
 
 /** What one middleware does for one call. Those of requests run in the order of the middleware, those of answers in reverse. */
@@ -45,11 +53,13 @@ export interface CallHooks extends EventHooks {
   onTask?<P extends Prepared, A>(call: Call, task: Task<P, A>): TaskCall<P, A> | Promise<TaskCall<P, A>>;
   /** Makes what changes the answer; undefined: nothing does. After `onRequest`. Of whole answers where there is no `onWhole`. */
   createTransform?(choices: number): AnswerTransform | undefined;
+  /** A whole answer before its settlement; why it is refused, or undefined. */
+  onSettling?(completion: ChatCompletion): GatewayError | undefined;
   /** A whole answer, after its settlement. */
   onWhole?(answer: WholeAnswer): WholeAnswer | Promise<WholeAnswer>;
   /** The answer to a call that is not chat. */
   onTaskAnswer?<A>(answer: TaskAnswer<A>): TaskAnswer<A>;
-  /** Once for each call that was begun to be answered, whatever became of it. Must not throw. */
+  /** Once for each call that is begun to be answered, however it ends. Must not throw. */
   onEnd?(end: CallEnd): void;
 }
 
@@ -59,16 +69,48 @@ interface Begun {
   next: number;
 }
 
-function shownError(error: unknown, hooks: readonly CallHooks[]): unknown {
-  let shown = error;
-  for (const one of hooks) {
-    if (shown instanceof GatewayError) shown = one.onError?.(shown, 'thrown') ?? shown;
+/** Follows one call for its hooks. */
+class CallWatch implements AnswerWatch, CallEnd {
+  error: unknown = undefined;
+  isSettled = false;
+  record: GenerationRecord | undefined = undefined;
+  /** In the order in which they see the answer. */
+  readonly hooks: CallHooks[] = [];
+  /** Of a stream, in the same order. */
+  transforms: readonly AnswerTransform[] = [];
+  /** Why a whole answer is refused. */
+  #refusal: GatewayError | undefined = undefined;
+
+  get isWithheld(): boolean {
+    for (const { refusal } of this.transforms) if (refusal !== undefined) return true;
+    return this.#refusal !== undefined;
   }
-  return shown;
+
+  review(completion: ChatCompletion): void {
+    for (const one of this.hooks) this.#refusal ??= one.onSettling?.(completion);
+  }
+
+  settled(record: GenerationRecord | undefined): void {
+    this.isSettled = true;
+    this.record ??= record;
+  }
+
+  /** An error of the call as its client is shown it. */
+  failed(error: unknown): unknown {
+    this.error = error;
+    for (const one of this.hooks) {
+      if (this.error instanceof GatewayError) this.error = one.onError?.(this.error, 'thrown') ?? this.error;
+    }
+    return this.error;
+  }
+
+  end(): void {
+    for (const one of this.hooks) one.onEnd?.(this);
+  }
 }
 
 /** Answers calls through an ordered list of middleware. A call for which none has anything to do goes to the engine at once. */
-export function createPipeline(engine: Inference, middleware: readonly Middleware[]): Inference {
+export function createPipeline(engine: Engine, middleware: readonly Middleware[]): Inference {
   const contexts = middleware.map(
     (_, at): CallContext => ({ routingOf: (call, wanted) => routingFrom(at + 1, call, wanted) }),
   );
@@ -82,56 +124,52 @@ export function createPipeline(engine: Inference, middleware: readonly Middlewar
     return undefined;
   }
 
-  /** Runs the request hooks; `answering` gets those of each middleware before they run, the last one first. */
-  async function prepare(call: Call, purpose: Purpose, first: Begun, answering: CallHooks[]): Promise<Call> {
+  /** Runs the request hooks; `hooks` gets those of each middleware before they run, the last one first. */
+  async function prepare(call: Call, purpose: Purpose, first: Begun, hooks: CallHooks[]): Promise<Call> {
     let prepared = call;
     let begun: Begun | undefined = first;
     while (begun !== undefined) {
-      const { hooks, next } = begun;
-      answering.unshift(hooks);
-      if (hooks.onRequest !== undefined) prepared = await hooks.onRequest(prepared);
-      begun = begin(prepared, purpose, next);
+      hooks.unshift(begun.hooks);
+      prepared = (await begun.hooks.onRequest?.(prepared)) ?? prepared;
+      begun = begin(prepared, purpose, begun.next);
     }
     return prepared;
   }
 
   async function prepareTask<P extends Prepared, A>(
-    given: TaskCall<P, A>,
+    received: TaskCall<P, A>,
     first: Begun,
-    answering: CallHooks[],
+    hooks: CallHooks[],
   ): Promise<TaskCall<P, A>> {
-    let prepared = given;
+    let prepared = received;
     let begun: Begun | undefined = first;
     while (begun !== undefined) {
-      const { hooks, next } = begun;
-      answering.unshift(hooks);
-      if (hooks.onTask !== undefined) prepared = await hooks.onTask(prepared.call, prepared.task);
-      begun = begin(prepared.call, 'task', next);
+      hooks.unshift(begun.hooks);
+      prepared = (await begun.hooks.onTask?.(prepared.call, prepared.task)) ?? prepared;
+      begun = begin(prepared.call, 'task', begun.next);
     }
     return prepared;
   }
 
-  /** Runs one call to its end, whose hooks stand in `answering` by then. */
-  async function answered<T>(answering: readonly CallHooks[], work: () => Promise<T>): Promise<T> {
-    const end: CallEnd = {};
+  /** Runs one call to its end. */
+  async function answered<T>(work: (watch: CallWatch) => Promise<T>): Promise<T> {
+    const watch = new CallWatch();
     try {
-      return await work();
+      return await work(watch);
     } catch (error) {
-      end.error = shownError(error, answering);
-      throw end.error;
+      throw watch.failed(error);
     } finally {
-      for (const hooks of answering) hooks.onEnd?.(end);
+      watch.end();
     }
   }
 
-  async function complete(call: Call, first: Begun): Promise<WholeAnswer> {
-    const answering: CallHooks[] = [];
-    return answered(answering, async () => {
-      const prepared = await prepare(call, 'answer', first, answering);
-      let answer = await engine.complete(prepared);
-      for (const hooks of answering) {
-        if (hooks.onWhole !== undefined) answer = await hooks.onWhole(answer);
-        else answer = transformed(answer, hooks);
+  function complete(call: Call, first: Begun): Promise<WholeAnswer> {
+    return answered(async (watch) => {
+      const prepared = await prepare(call, 'answer', first, watch.hooks);
+      let answer = await engine.complete(prepared, watch);
+      for (const one of watch.hooks) {
+        if (one.onWhole === undefined) answer = transformed(answer, one);
+        else answer = await one.onWhole(answer);
       }
       return { ...answer, metadata: withStages(answer.metadata, prepared.stages) };
     });
@@ -149,21 +187,21 @@ export function createPipeline(engine: Inference, middleware: readonly Middlewar
     call: Call,
     first: Begun,
   ): AsyncGenerator<StreamEvent | Source<StreamEvent>, void, undefined> {
-    const hooks: CallHooks[] = [];
-    const end: CallEnd = {};
+    const watch = new CallWatch();
+    const { hooks } = watch;
     try {
       const prepared = await prepare(call, 'answer', first, hooks);
       const choices = choicesOf(prepared.request);
       const transforms = hooks.flatMap((one) => one.createTransform?.(choices) ?? []);
-      const events = engine.stream(prepared);
+      watch.transforms = transforms;
+      const events = engine.stream(prepared, watch);
       const shown = new TransformedEvents(events, { hooks, transforms, stages: prepared.stages });
       yield* handedOn(events, shown);
-      end.error = shown.error;
+      watch.error = shown.error;
     } catch (error) {
-      end.error = shownError(error, hooks);
-      throw end.error;
+      throw watch.failed(error);
     } finally {
-      for (const one of hooks) one.onEnd?.(end);
+      watch.end();
     }
   }
 
@@ -182,12 +220,11 @@ export function createPipeline(engine: Inference, middleware: readonly Middlewar
     }
   }
 
-  async function run<P extends Prepared, A>(given: TaskCall<P, A>, first: Begun): Promise<TaskAnswer<A>> {
-    const answering: CallHooks[] = [];
-    return answered(answering, async () => {
-      const { call, task } = await prepareTask(given, first, answering);
-      let answer = await engine.run(call, task);
-      for (const hooks of answering) if (hooks.onTaskAnswer !== undefined) answer = hooks.onTaskAnswer(answer);
+  function run<P extends Prepared, A>(received: TaskCall<P, A>, first: Begun): Promise<TaskAnswer<A>> {
+    return answered(async (watch) => {
+      const { call, task } = await prepareTask(received, first, watch.hooks);
+      let answer = await engine.run(call, task, watch);
+      for (const one of watch.hooks) answer = one.onTaskAnswer?.(answer) ?? answer;
       return { ...answer, metadata: withStages(answer.metadata, call.stages) };
     });
   }

@@ -223,6 +223,7 @@ export function createSteps(
       presumed_output: 0,
       is_hedge: false,
       first_token_ms: undefined,
+      watch: undefined,
       fitting: undefined,
       tool_calls: undefined,
       step_first_token_ms: undefined,

@@ -76,8 +76,6 @@ class AnswerGuard implements CallHooks {
   readonly #metrics: FilterMetrics;
   /** Filters what is no answer; made when it is needed. */
   #quiet: Finder | undefined = undefined;
-  /** The filter whose findings are reported: the stream's, or that of a whole answer before its settlement. */
-  #filter: OutputFilter | undefined = undefined;
 
   constructor(call: Call, set: FilterSet, metrics: FilterMetrics) {
     this.#call = call;
@@ -87,22 +85,21 @@ class AnswerGuard implements CallHooks {
 
   onRequest(call: Call): Call {
     this.#call = call;
-    return {
-      ...call,
-      review: (completion) => {
-        this.#filter = this.#filterOf(completion.choices.length, this.#metrics);
-        filteredWhole(completion, this.#filter);
-      },
-      isWithheld: () => this.#filter?.refusal !== undefined,
-    };
+    return call;
   }
 
   createTransform(choices: number): AnswerTransform {
-    this.#filter = this.#filterOf(choices, this.#metrics);
-    return this.#filter;
+    return this.#filterOf(choices, this.#metrics);
   }
 
-  /** Filters the answer once more: repairs and citations come after the settlement. */
+  /** Filters a whole answer before its settlement, so that its record says what was found. */
+  onSettling(completion: ChatCompletion): GatewayError | undefined {
+    const filter = this.#filterOf(completion.choices.length, this.#metrics);
+    filteredWhole(completion, filter);
+    return filter.refusal;
+  }
+
+  /** Filters it once more, without a report: repairs and citations come after the settlement. */
   onWhole(answer: WholeAnswer): WholeAnswer {
     const filter = this.#filterOf(answer.completion.choices.length, undefined);
     const completion = filteredWhole(answer.completion, filter);

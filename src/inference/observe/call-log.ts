@@ -128,9 +128,6 @@ class CallLog implements CallHooks {
   /** What the answer says; undefined: its content is not kept. */
   readonly #output: OutputText | undefined;
   readonly #isBroadcast: boolean;
-  #record: GenerationRecord | undefined = undefined;
-  /** An endpoint was sent the request, so that there is something to keep. */
-  #isSettled = false;
   /** Why the answer cannot be read. */
   #fault: unknown;
 
@@ -143,19 +140,13 @@ class CallLog implements CallHooks {
 
   onRequest(call: Call): Call {
     this.#call = call;
-    return {
-      ...call,
-      settled: (record) => {
-        this.#isSettled = true;
-        this.#record ??= record;
-        call.settled?.(record);
-      },
-    };
+    return call;
   }
 
   onTask<P extends Prepared, A>(call: Call, task: Task<P, A>): TaskCall<P, A> {
     this.#words = () => wordsOf(task);
-    return { call: this.onRequest(call), task };
+    this.#call = call;
+    return { call, task };
   }
 
   createTransform(): AnswerTransform | undefined {
@@ -174,18 +165,16 @@ class CallLog implements CallHooks {
     return answer;
   }
 
-  onEnd({ error }: CallEnd): void {
+  onEnd({ error, isSettled, record }: CallEnd): void {
     const { clock, broadcast } = this.#options;
     const call = this.#call;
     const duration_ms = clock.monotonic_ms() - call.accepted_monotonic_ms;
     // A call that was sent to no endpoint is no generation.
-    if (!this.#isSettled) return;
+    if (!isSettled) return;
     // After the answer: copying takes its time.
     setImmediate(() => {
-      const content = this.#output && this.#keep(this.#output, error);
-      if (this.#isBroadcast && this.#record !== undefined) {
-        broadcast.tell({ call, record: this.#record, duration_ms, content });
-      }
+      const content = this.#output && this.#keep(this.#output, record, error);
+      if (this.#isBroadcast && record !== undefined) broadcast.tell({ call, record, duration_ms, content });
     });
   }
 
@@ -199,10 +188,10 @@ class CallLog implements CallHooks {
     }
   }
 
-  #keep(output: OutputText, error: unknown): LoggedContent | undefined {
+  #keep(output: OutputText, record: GenerationRecord | undefined, error: unknown): LoggedContent | undefined {
     const { contents, log } = this.#options;
     const call = this.#call;
-    const place = loggedCall(call, this.#record?.model);
+    const place = loggedCall(call, record?.model);
     try {
       if (this.#fault !== undefined) throw this.#fault;
       const content = contentOf(call.request, output, shownError(error), this.#words?.());
