@@ -12,10 +12,12 @@ import { createLoggedContents } from '../src/api/chat/logged-contents.ts';
 import { METERED } from '../src/http/metered.ts';
 import type { Principal } from '../src/http/principal.ts';
 import { withSources } from '../src/http/sources.ts';
-import type { Inference, WholeAnswer } from '../src/inference/answer.ts';
+import type { Engine, WholeAnswer } from '../src/inference/answer.ts';
 import { createBroadcast } from '../src/inference/broadcast.ts';
 import { type Call, createCancellation } from '../src/inference/call.ts';
-import { createLogged } from '../src/inference/logged.ts';
+import { callLog } from '../src/inference/observe/call-log.ts';
+import { createPipeline } from '../src/inference/pipeline.ts';
+import type { AnswerWatch } from '../src/inference/session.ts';
 import { NO_USAGE } from '../src/inference/settlement.ts';
 import type { StreamEvent } from '../src/inference/stream-answer.ts';
 import type { ChatChunk } from '../src/schemas/inner.ts';
@@ -52,19 +54,20 @@ const completion: WholeAnswer['completion'] = {
 };
 const chunk: ChatChunk = { delta: { content: 'token ' } };
 
-const settle = ({ settled, generation_id: id }: Call) => settled?.(generation({ id, organization_id, workspace_id }));
+const settle = ({ generation_id: id }: Call, watch: AnswerWatch | undefined) =>
+  watch?.settled(generation({ id, organization_id, workspace_id }));
 const refused = () => Promise.reject(new Error('not measured'));
-async function* streamed(call: Call): AsyncGenerator<StreamEvent, void, undefined> {
+async function* streamed(call: Call, watch: AnswerWatch | undefined): AsyncGenerator<StreamEvent, void, undefined> {
   await nextTurn();
   for (let at = 0; at < CHUNKS; at += 1) yield { type: 'chunks', chunks: [chunk] };
-  settle(call);
+  settle(call, watch);
   yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
 }
-const inner: Inference = {
+const inner: Engine = {
   [METERED]: true,
-  async complete(call) {
+  async complete(call, watch) {
     await nextTurn();
-    settle(call);
+    settle(call, watch);
     return {
       completion,
       served: { model: 'm', provider: 'p' },
@@ -73,7 +76,7 @@ const inner: Inference = {
       metadata: undefined,
     };
   },
-  stream: (call) => withSources(streamed(call)),
+  stream: (call, watch) => withSources(streamed(call, watch)),
   explain: refused,
   countTokens: refused,
   routingOf: async () => undefined,
@@ -110,7 +113,7 @@ const broadcast = createBroadcast({
   metrics: { broadcast() {} },
   log: quiet,
 });
-const logged = createLogged(inner, { contents, broadcast, clock, log: quiet });
+const logged = createPipeline(inner, [callLog({ contents, broadcast, clock, log: quiet })]);
 
 function callOf(chars: number, logging: Principal['logging']): Call {
   const principal: Principal = {

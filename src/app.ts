@@ -52,10 +52,11 @@ import { createAnalyzer } from './inference/analyzer-in-use.ts';
 import { createInference } from './inference/answer.ts';
 import { createBroadcast } from './inference/broadcast.ts';
 import type { Clock } from './inference/call.ts';
-import { createLogged } from './inference/logged.ts';
-import { createMasked } from './inference/masked.ts';
+import { inputGuardrails } from './inference/guardrails/input-guardrails.ts';
+import { outputGuardrails } from './inference/guardrails/output-guardrails.ts';
+import { callLog } from './inference/observe/call-log.ts';
+import { createPipeline } from './inference/pipeline.ts';
 import { createRateLimits } from './inference/rate-limits.ts';
-import { createScreened } from './inference/screened.ts';
 import { createEnvelopes } from './inference/state/envelope.ts';
 import { createSealer } from './inference/state/seal.ts';
 import { createTurnStates } from './inference/state/states.ts';
@@ -70,7 +71,7 @@ import { createFileParser } from './plugins/files/file-parser.ts';
 import { createOcr } from './plugins/files/ocr.ts';
 import { createPdfReader } from './plugins/files/pdf-reader.ts';
 import { createHealing } from './plugins/healing/healing.ts';
-import { createPlugged } from './plugins/plugged.ts';
+import { plugins } from './plugins/plugins.ts';
 import { createServerTools } from './plugins/tools/server-tools.ts';
 import { createWebAdapter } from './plugins/web/adapter.ts';
 import { createWebSearch } from './plugins/web/search.ts';
@@ -276,7 +277,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const files = createFileParser({ reader: pdfs, fetcher: media, ocr });
   const healing = createHealing();
   const search = createWebSearch(services, () => served().config.plugins.web);
-  const core = createInference({
+  const engine = createInference({
     catalog,
     wholeCatalog,
     ownCredentials,
@@ -313,7 +314,6 @@ export async function createApp(options: AppOptions): Promise<App> {
     first_token_ms_max: config.timeouts.upstream_first_token_ms_max,
     total_ms_max: config.timeouts.upstream_total_ms_max,
   });
-  const plugged = createPlugged(core, { files, healing, hasOcr: ocr.isOn });
   const contents = createLoggedContents({
     store: loggedContentStore(database.queries),
     vault: createVault(options.secret),
@@ -332,12 +332,13 @@ export async function createApp(options: AppOptions): Promise<App> {
     metrics,
     log,
   });
-  const masked = createMasked(plugged, {
-    metrics,
-    phone_regions: () => served().config.guardrails.phone_regions,
-  });
-  const logged = createLogged(masked, { contents, broadcast, clock, log });
-  const inference = createScreened(logged, { analyzer, rules: () => served().config.guardrails, metrics, log });
+  // Requests pass from the first to the last, answers from the last to the first.
+  const inference = createPipeline(engine, [
+    inputGuardrails({ analyzer, rules: () => served().config.guardrails, metrics, log }),
+    callLog({ contents, broadcast, clock, log }),
+    outputGuardrails({ metrics, phone_regions: () => served().config.guardrails.phone_regions }),
+    plugins({ files, healing, hasOcr: ocr.isOn }),
+  ]);
   const settled = () => recentOutcomes(recorder);
   const change = createChange({ database, changes, now: clock.now_ms, settled });
   const probes =

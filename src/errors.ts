@@ -53,4 +53,16 @@ export class GatewayError extends Error {
     this.gateway_metadata = options.gateway_metadata;
     this.headers = options.headers;
   }
+
+  /** The same error with other details. */
+  with(details: Pick<GatewayErrorOptions, 'metadata' | 'gateway_metadata'> & { message?: string }): GatewayError {
+    const { status, message, metadata, gateway_metadata, headers, cause } = this;
+    return new GatewayError(status, details.message ?? message, {
+      metadata,
+      gateway_metadata,
+      headers,
+      cause,
+      ...details,
+    } as GatewayErrorOptions);
+  }
 }

@@ -126,9 +126,10 @@ const BYTES: Record<Wire, (recording: Recording) => Uint8Array> = {
 
 function decode(dialect: ChatDialect, recording: Recording): ChatCompletion {
   const state = { generation_id: 'gen-recorded' };
-  if (recording.response.json !== undefined) return dialect.decodeResponse(recording.response.json, state, 0);
+  if (recording.response.json !== undefined)
+    return accumulate(dialect.decodeResponse(recording.response.json, state), 0);
   const framer = createFramer(dialect.frames);
-  const decoder = dialect.createStreamDecoder(state, 0);
+  const decoder = dialect.createStreamDecoder(state);
   const frames = [...framer.push(BYTES[dialect.wire](recording)), ...framer.end()];
   return accumulate([...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()], 0);
 }

@@ -205,7 +205,7 @@ export function bytesOf(wire: Wire, told: Told): Buffer {
 export function decoded(wire: Wire, pieces: readonly Uint8Array[]): ChatChunk[][] {
   const dialect = dialects.get(wire)!;
   const framer = createFramer(dialect.frames);
-  const decoder = dialect.createStreamDecoder({ generation_id: 'gen-1' }, 0);
+  const decoder = dialect.createStreamDecoder({ generation_id: 'gen-1' });
   const groups = pieces.map((piece) => framer.push(piece).flatMap((frame) => decoder.push(frame)));
   return [...groups, [...framer.end().flatMap((frame) => decoder.push(frame)), ...decoder.end()]];
 }

@@ -11,12 +11,12 @@ import { encodeMessage } from '../src/api/messages/encode.ts';
 import { createMessagesStream } from '../src/api/messages/stream.ts';
 import { createAnswerFilter } from '../src/guardrails/answer-filter.ts';
 import { filterSetOf } from '../src/guardrails/filter-set.ts';
-import { filteredAnswer } from '../src/guardrails/filtered-answer.ts';
 import { UNRESTRICTED } from '../src/guardrails/guardrail.ts';
 import { finderOf } from '../src/guardrails/output-filters.ts';
 import { NO_USAGE } from '../src/inference/settlement.ts';
 import { createEnvelopes } from '../src/inference/state/envelope.ts';
 import type { StreamEnd } from '../src/inference/stream-answer.ts';
+import { transformWhole } from '../src/inference/transform.ts';
 import { dialects } from '../src/providers/dialects.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../src/schemas/guardrail.ts';
@@ -201,7 +201,7 @@ describe.each(wires)('over %s', (wire) => {
   test('a whole answer is filtered as its stream is', () => {
     for (const [secret, placeholder] of SECRETS) {
       const completion = accumulate(decoded(wire, [bytesOf(wire, told(secret))]).flat(), 1);
-      const { completion: shown } = filteredAnswer(completion, optionsOf());
+      const shown = transformWhole(completion, createAnswerFilter(optionsOf()));
       expect(read(shown)).toEqual(expected(placeholder));
       expect(shown.ext.usage).toEqual(completion.ext.usage);
     }
@@ -211,7 +211,7 @@ describe.each(wires)('over %s', (wire) => {
     const groups = decoded(wire, [bytesOf(wire, told('the harbour (at 7, or 8.30)'))]);
     const plain = accumulate(groups.flat(), 1);
     expect(accumulate(filtered(groups).flat(), 1)).toEqual(plain);
-    expect(filteredAnswer(plain, optionsOf()).completion).toBe(plain);
+    expect(transformWhole(plain, createAnswerFilter(optionsOf()))).toBe(plain);
     const opened = (chunks: readonly ChatChunk[]) => chunks.flatMap(({ ext }) => ext?.slot?.open?.kind ?? []);
     expect(opened(filtered(groups).flat())).toEqual(opened(groups.flat()));
   });
@@ -263,7 +263,8 @@ test('any text in any pieces comes out as the whole text filtered', () => {
       };
       const groups = decoded(wire, [bytesOf(wire, given)]);
       const { message } = accumulate(filtered(groups).flat(), 1).choices[0];
-      const { message: whole } = filteredAnswer(accumulate(groups.flat(), 1), optionsOf()).completion.choices[0];
+      const filter = createAnswerFilter(optionsOf());
+      const { message: whole } = transformWhole(accumulate(groups.flat(), 1), filter).choices[0];
       expect(message).toEqual(whole);
     }),
     { numRuns: inTier(150, 600), seed: 17 },

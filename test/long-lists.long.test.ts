@@ -1,8 +1,10 @@
 /** Lists as long as a body or an answer may hold: no wire's code may need a stack that grows with them. */
+
 import { describe, expect, test } from 'vitest';
 import { requestTools } from '../src/api/responses/tools.ts';
 import type { ChatDialect, DialectEndpoint } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
+import { accumulate } from '../src/schemas/accumulate.ts';
 import type { InnerPart, Message } from '../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 
@@ -78,7 +80,7 @@ describe.each([...dialects])('%s', (wire: string, dialect: ChatDialect) => {
 
   test('parts of an answer', () => {
     const state = { generation_id: 'gen-1' };
-    const { choices } = dialect.decodeResponse(answers[wire] as JsonValue, state, 0);
+    const { choices } = accumulate(dialect.decodeResponse(answers[wire] as JsonValue, state), 0);
     expect(JSON.stringify(choices[0].message.content).length).toBeGreaterThan(MANY);
   });
 });

@@ -31,7 +31,7 @@ const costs = {
 export function chunksOf(wire: Wire, bytes: Uint8Array, cuts: readonly number[] = []): ChatChunk[][] {
   const dialect = dialects.get(wire)!;
   const framer = createFramer(dialect.frames);
-  const decoder = dialect.createStreamDecoder({ ...STATE }, 0);
+  const decoder = dialect.createStreamDecoder({ ...STATE });
   const batches: ChatChunk[][] = [];
   let from = 0;
   for (const to of [...cuts, bytes.length]) {

@@ -38,10 +38,11 @@ function provider(slug: string, model: Quirks = {}, upstream_model = 'model-1') 
     body: (request: ChatRequest) => encode(request).body,
     headers: (credential: string) =>
       openaiChat.authorize(credential, { method: 'POST', url: '', headers: {}, payload: '' }, 0, quirks),
-    whole: (body: JsonObject, headers?: Record<string, string>) => openaiChat.decodeResponse(body, stateOf(headers), 0),
+    whole: (body: JsonObject, headers?: Record<string, string>) =>
+      accumulate(openaiChat.decodeResponse(body, stateOf(headers)), 0),
     streamed(events: readonly (JsonObject | string)[], headers?: Record<string, string>): ChatCompletion {
       const framer = createFramer('sse');
-      const decoder = openaiChat.createStreamDecoder(stateOf(headers), 0);
+      const decoder = openaiChat.createStreamDecoder(stateOf(headers));
       const text = events.map((event) => `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`);
       const chunks = framer.push(new TextEncoder().encode(text.join(''))).flatMap((frame) => decoder.push(frame));
       for (const frame of framer.end()) chunks.push(...decoder.push(frame));

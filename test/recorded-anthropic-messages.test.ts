@@ -41,11 +41,11 @@ describe.runIf(isThere)('recorded answers', () => {
       });
     } else if (response.json !== undefined) {
       test(`${name}: reads as the raw body`, () => {
-        const completion = anthropicMessages.decodeResponse(response.json!, STATE, 0);
+        const completion = accumulate(anthropicMessages.decodeResponse(response.json!, STATE), 0);
         expect(essence(completion)).toEqual(readMessage(object(response.json)));
       });
       test(`${name}: streamed, the same answer accumulates to the same completion`, () => {
-        const whole = anthropicMessages.decodeResponse(response.json!, STATE, 0);
+        const whole = accumulate(anthropicMessages.decodeResponse(response.json!, STATE), 0);
         expect(decode(frame(streamOf(object(response.json))), [])).toEqual(whole);
       });
     } else {
@@ -107,7 +107,7 @@ function sum(a: number | undefined, b: number | undefined): number | undefined {
 
 function decode(bytes: Uint8Array, cuts: number[]): ChatCompletion {
   const framer = createFramer(anthropicMessages.frames);
-  const decoder = anthropicMessages.createStreamDecoder({ ...STATE }, 0);
+  const decoder = anthropicMessages.createStreamDecoder({ ...STATE });
   const ends = [...cuts, bytes.length];
   let from = 0;
   const chunks = [];

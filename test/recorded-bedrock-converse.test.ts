@@ -42,10 +42,12 @@ describe.runIf(isThere)('recorded answers', () => {
     } else if (response.json !== undefined) {
       const body = object(response.json);
       test(`${name}: reads as the raw body`, () => {
-        expect(essence(bedrockConverse.decodeResponse(body, state, 0))).toEqual(readConverse(body, is_claude));
+        expect(essence(accumulate(bedrockConverse.decodeResponse(body, state), 0))).toEqual(
+          readConverse(body, is_claude),
+        );
       });
       test(`${name}: streamed, the same answer accumulates to the same completion`, () => {
-        const whole = bedrockConverse.decodeResponse(body, state, 0);
+        const whole = accumulate(bedrockConverse.decodeResponse(body, state), 0);
         expect(decode(frameConverse(streamOf(body)), [], state)).toEqual(whole);
       });
     } else {
@@ -289,7 +291,7 @@ function essence({ choices: [choice], ext }: ChatCompletion): ConverseReading {
 
 function decode(bytes: Uint8Array, cuts: number[], state: AttemptState): ChatCompletion {
   const framer = createFramer(bedrockConverse.frames);
-  const decoder = bedrockConverse.createStreamDecoder({ ...state }, 0);
+  const decoder = bedrockConverse.createStreamDecoder({ ...state });
   const chunks = [];
   let from = 0;
   for (const to of [...cuts, bytes.length]) {

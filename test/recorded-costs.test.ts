@@ -2,6 +2,7 @@
  * What recorded exchanges with real providers were billed, against what would have been set aside for them: the worst case
  * that is computed from a request alone is never below the charge of its answer.
  */
+
 import { describe, expect, test } from 'vitest';
 import { chatRequest } from '../src/api/chat/door.ts';
 import type { Endpoint, Model } from '../src/catalog/model.ts';
@@ -12,6 +13,7 @@ import { dialects } from '../src/providers/dialects.ts';
 import { createFramer } from '../src/providers/frames.ts';
 import type { Provider } from '../src/providers/provider.ts';
 import type { Candidate } from '../src/routing/plan.ts';
+import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatRequest, InnerPart, TokenClasses } from '../src/schemas/inner.ts';
 import type { JsonObject } from '../src/schemas/json.ts';
 import { inputTokens, outputTokens } from '../src/schemas/usage.ts';
@@ -117,8 +119,8 @@ function usageOf(wire: Wire, recording: Recording): TokenClasses | undefined {
   const dialect = dialects.get(wire)!;
   const state = { generation_id: 'gen-1' };
   const { json } = recording.response;
-  if (json !== undefined) return dialect.decodeResponse(json, state, 1).ext.usage;
-  const decoder = dialect.createStreamDecoder(state, 1);
+  if (json !== undefined) return accumulate(dialect.decodeResponse(json, state), 1).ext.usage;
+  const decoder = dialect.createStreamDecoder(state);
   const framer = createFramer('sse');
   const bytes = STREAMS[wire](recording);
   const chunks = [...framer.push(Buffer.from(bytes)), ...framer.end()].flatMap((frame) => decoder.push(frame));

@@ -53,11 +53,11 @@ describe.runIf(isThere)('recorded answers', () => {
     if (!isGeminiStream(recording)) {
       const body = object(JSON.parse(new TextDecoder().decode(bytes)));
       test(`${name}: reads as the raw body`, () => {
-        const completion = geminiGenerateContent.decodeResponse(body, STATE, 0);
+        const completion = accumulate(geminiGenerateContent.decodeResponse(body, STATE), 0);
         expect(essence(completion)).toEqual(readGemini(recording));
       });
       test(`${name}: streamed, the same answer accumulates to the same completion`, () => {
-        const whole = geminiGenerateContent.decodeResponse(body, STATE, 0);
+        const whole = accumulate(geminiGenerateContent.decodeResponse(body, STATE), 0);
         expect(decode(streamOf(body), [])).toEqual(whole);
       });
       continue;
@@ -152,7 +152,7 @@ function essence({ choices: [choice], ext }: ChatCompletion): GeminiReading {
 
 function decode(bytes: Uint8Array, cuts: number[]): ChatCompletion {
   const framer = createFramer(geminiGenerateContent.frames);
-  const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE }, 0);
+  const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE });
   const chunks = [];
   let from = 0;
   for (const to of [...cuts, bytes.length]) {

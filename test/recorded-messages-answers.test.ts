@@ -100,7 +100,7 @@ describe.skipIf(own.all.length === 0)(`answers of Anthropic's wire${whySkipped(o
 
   test.each(own.whole)('whole: $name', ({ recording }) => {
     const body = object(recording.response.json);
-    expectSame(body, wholeMessage(dialect.decodeResponse(body, { ...STATE }, 0)));
+    expectSame(body, wholeMessage(accumulate(dialect.decodeResponse(body, { ...STATE }), 0)));
   });
 
   test.each(own.streams)('streamed: $name', async ({ recording }) => {
@@ -139,7 +139,7 @@ describe.each([own, ...others])('answers of $wire', ({ wire, all, whole, streams
 
   describe.skipIf(isAbsent)(`a whole answer shows nothing of the inside${why}`, () => {
     test.each(whole)('$name', ({ recording }) => {
-      const completion = dialects.get(wire)!.decodeResponse(recording.response.json!, { ...STATE }, 0);
+      const completion = accumulate(dialects.get(wire)!.decodeResponse(recording.response.json!, { ...STATE }), 0);
       if (completion.choices[0].finish_reason === 'error') expect(() => wholeMessage(completion)).toThrow();
       else expect(leaksOf(wholeMessage(completion))).toEqual([]);
     });

@@ -26,7 +26,7 @@ function framesOf(reads: Iterable<Uint8Array>): Frame[] {
 }
 
 function decodeFrames(frames: Frame[], state: JsonObject = {}): ChatCompletion {
-  const decoder = openaiChat.createStreamDecoder({ generation_id: 'gen-test', ...state }, 7);
+  const decoder = openaiChat.createStreamDecoder({ generation_id: 'gen-test', ...state });
   const chunks = frames.flatMap((frame) => decoder.push(frame));
   chunks.push(...decoder.end());
   return accumulate(chunks, 7);
@@ -86,7 +86,7 @@ test.skipIf(!isPresent)(`the recordings are there and of every kind${why}`, () =
 
 describe.skipIf(!isPresent)(`recorded whole answers${why}`, () => {
   test.each(whole)('$name', ({ recording }) => {
-    const answer = openaiChat.decodeResponse(recording.response.json!, { generation_id: 'gen-test' }, 7);
+    const answer = accumulate(openaiChat.decodeResponse(recording.response.json!, { generation_id: 'gen-test' }), 7);
     expectReading(answer, readChat(recording));
   });
 });
@@ -142,7 +142,7 @@ describe.skipIf(!isPresent)(`recorded answers with think tags${why}`, () => {
       name.startsWith('groq--test-groq-test-groq-model-thinking-part-0'),
     )!;
     const state = { generation_id: 'gen-test', think_tags: true };
-    const answer = openaiChat.decodeResponse(recording.response.json!, state, 7);
+    const answer = accumulate(openaiChat.decodeResponse(recording.response.json!, state), 7);
     const raw = readChat(recording).text;
     const end = raw.indexOf('</think>');
     expect(raw.startsWith('<think>')).toBe(true);

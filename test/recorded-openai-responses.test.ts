@@ -63,26 +63,26 @@ describe.runIf(isThere)('recorded answers', () => {
       const { json } = recording.response;
       return json === undefined
         ? decode(responsesBytes(recording), [])
-        : openaiResponses.decodeResponse(json, STATE, 0);
+        : accumulate(openaiResponses.decodeResponse(json, STATE), 0);
     };
     expect(read).toThrow(UpstreamError);
     expect(read).toThrow(expect.objectContaining({ failure: NO_ANSWER[name]!.failure }));
   });
 
   test.each(wholes)('$name reads as the raw body', ({ recording }) => {
-    const whole = openaiResponses.decodeResponse(recording.response.json!, STATE, 0);
+    const whole = accumulate(openaiResponses.decodeResponse(recording.response.json!, STATE), 0);
     expect(essence(whole)).toEqual(readResponses(recording));
   });
 
   test.each(wholes)('$name says the same when it is streamed', ({ recording }) => {
-    const whole = openaiResponses.decodeResponse(recording.response.json!, STATE, 0);
+    const whole = accumulate(openaiResponses.decodeResponse(recording.response.json!, STATE), 0);
     const bytes = new TextEncoder().encode(frameResponses(streamOf(object(recording.response.json))));
     expect(decode(bytes, [])).toEqual(whole);
   });
 
   test.each(streams)('$name says the same as its last event', ({ name, recording }) => {
     const last = responsesEvents(recording).at(-1)!;
-    const whole = openaiResponses.decodeResponse(last['response']!, STATE, 0);
+    const whole = accumulate(openaiResponses.decodeResponse(last['response']!, STATE), 0);
     const streamed = decode(responsesBytes(recording), []);
     if (RETOLD.has(name)) expect(streamed).not.toEqual(whole);
     else expect(streamed).toEqual(whole);
@@ -269,7 +269,7 @@ function expectRecorded(got: ClientReading, { recording }: NamedRecording): void
 
 function decode(bytes: Uint8Array, cuts: number[]): ChatCompletion {
   const framer = createFramer(openaiResponses.frames);
-  const decoder = openaiResponses.createStreamDecoder({ ...STATE }, 0);
+  const decoder = openaiResponses.createStreamDecoder({ ...STATE });
   const chunks = [];
   let from = 0;
   for (const to of [...cuts, bytes.length]) {

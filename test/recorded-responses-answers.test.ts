@@ -2,11 +2,13 @@
  * Every recorded answer of every wire, told to a client of the Responses API: its stream keeps to the grammar wherever it was cut,
  * and says what the whole answer says. Answers of the very wire come back as they were.
  */
+
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AttemptState } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
 import { createFramer } from '../src/providers/frames.ts';
+import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatChunk, Wire } from '../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { checkResponse, checkResponsesStream } from './grammar/responses.ts';
@@ -34,7 +36,7 @@ function chunksOf(wire: Wire, bytes: Uint8Array, below: (bound: number) => numbe
   const dialect = dialects.get(wire)!;
   const state: AttemptState = { generation_id };
   const framer = createFramer(dialect.frames);
-  const decoder = dialect.createStreamDecoder(state, 0);
+  const decoder = dialect.createStreamDecoder(state);
   const groups: ChatChunk[][] = [];
   for (let from = 0; from < bytes.length; ) {
     const to = Math.min(bytes.length, from + 1 + below(4_000));
@@ -65,7 +67,7 @@ for (const wire of dialects.keys()) {
 
     test.each(wholes)('$name', ({ bytes }) => {
       const body = JSON.parse(Buffer.from(bytes).toString()) as JsonObject;
-      const completion = dialects.get(wire)!.decodeResponse(body, { generation_id }, 0);
+      const completion = accumulate(dialects.get(wire)!.decodeResponse(body, { generation_id }), 0);
       checkResponse(encoded(completion));
     });
   });

@@ -54,9 +54,9 @@ function answerOf(dialect: ChatDialect, recording: Recording): ChatCompletion | 
   const { status, json } = recording.response;
   if (status !== 200) return undefined;
   try {
-    if (json !== undefined && !Array.isArray(json)) return dialect.decodeResponse(json, STATE, 0);
+    if (json !== undefined && !Array.isArray(json)) return accumulate(dialect.decodeResponse(json, STATE), 0);
     const framer = createFramer(dialect.frames);
-    const decoder = dialect.createStreamDecoder(STATE, 0);
+    const decoder = dialect.createStreamDecoder(STATE);
     const frames = [...framer.push(peers[dialect.wire].bytes(recording)), ...framer.end()];
     return accumulate([...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()], 0);
   } catch (error) {

@@ -1,10 +1,12 @@
 /** Recorded answers that carry state of a model, and what a gateway keeps of their turns: for tests of turns that come back. */
+
 import { createVault } from '../src/accounts/vault.ts';
 import { createSealer } from '../src/inference/state/seal.ts';
 import { createTurnStates, type TurnStates } from '../src/inference/state/states.ts';
 import { createTurnVault } from '../src/inference/state/vault.ts';
 import type { ChatDialect } from '../src/providers/dialect.ts';
 import { createFramer } from '../src/providers/frames.ts';
+import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatCompletion, Wire } from '../src/schemas/inner.ts';
 import { object, type Recording } from './readings/recordings.ts';
 
@@ -48,7 +50,7 @@ export function chunksOf(dialect: ChatDialect, { response }: Recording): ChatChu
   );
   const framer = createFramer('sse');
   const frames = [...framer.push(Buffer.from(response.text ?? framed.join(''))), ...framer.end()];
-  const decoder = dialect.createStreamDecoder({ generation_id: GENERATION }, 0);
+  const decoder = dialect.createStreamDecoder({ generation_id: GENERATION });
   try {
     return [...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()];
   } catch {
@@ -60,7 +62,7 @@ export function chunksOf(dialect: ChatDialect, { response }: Recording): ChatChu
 export function wholeOf(dialect: ChatDialect, { response }: Recording): ChatCompletion | undefined {
   if (response.json === undefined || response.status !== 200) return undefined;
   try {
-    return dialect.decodeResponse(response.json, { generation_id: GENERATION }, 0);
+    return accumulate(dialect.decodeResponse(response.json, { generation_id: GENERATION }), 0);
   } catch {
     return undefined;
   }

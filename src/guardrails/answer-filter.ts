@@ -28,7 +28,7 @@ export interface AnswerFilter {
   end(): ChatChunk[];
   /** Whether the answer may not go on: what follows is not shown. */
   hasEnded(): boolean;
-  /** Whether anything of it is not as it came. */
+  /** Whether anything of it is not as it came: replaced, or cut off at its end. */
   hasChanged(): boolean;
 }
 
@@ -539,7 +539,7 @@ function createOneFilter(
       return out;
     },
     hasEnded: () => has_ended,
-    hasChanged: () => has_changed,
+    hasChanged: () => has_changed || has_ended,
   };
 }
 

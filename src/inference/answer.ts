@@ -13,7 +13,7 @@ import { createExplain, type Explanation } from './explain.ts';
 import { createPay, feesOf } from './fees.ts';
 import { createMeasure } from './measure.ts';
 import { UsualOutput } from './presumed-cost.ts';
-import type { Session } from './session.ts';
+import type { AnswerWatch, Session } from './session.ts';
 import { type AnswerUsage, createSettlement, type SettlementLog } from './settlement.ts';
 import { createSteps, type StepsOptions, type Wanted } from './steps.ts';
 import { createStreaming, type Served, type StreamEvent } from './stream-answer.ts';
@@ -65,7 +65,14 @@ export interface Inference extends Metered {
   run<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskAnswer<A>>;
 }
 
-export function createInference(shared: InferenceOptions): Inference {
+/** The same for the pipeline, which follows the calls that a middleware has something to do for. */
+export interface Engine extends Inference {
+  complete(call: Call, watch?: AnswerWatch): Promise<WholeAnswer>;
+  stream(call: Call, watch?: AnswerWatch): Events<StreamEvent>;
+  run<P extends Prepared, A>(call: Call, task: Task<P, A>, watch?: AnswerWatch): Promise<TaskAnswer<A>>;
+}
+
+export function createInference(shared: InferenceOptions): Engine {
   const options = { ...shared, usual: new UsualOutput(), logDecoderFault: createDecoderFaultLog(shared.log) };
   const { clock } = options;
   const settlement = createSettlement(options);
@@ -82,12 +89,13 @@ export function createInference(shared: InferenceOptions): Inference {
   const answerStream = createStreaming(parts);
 
   /** Plans a call: at once, where nothing has to be waited for. */
-  function open(call: Call): Session | Promise<Session> {
+  function open(call: Call, watch: AnswerWatch | undefined): Session | Promise<Session> {
     const opening = steps.open(call, work.wanted(call));
-    return opening instanceof Promise ? opening.then(fitted) : fitted(opening);
+    return opening instanceof Promise ? opening.then((session) => fitted(session, watch)) : fitted(opening, watch);
   }
 
-  function fitted(session: Session): Session {
+  function fitted(session: Session, watch: AnswerWatch | undefined): Session {
+    session.watch = watch;
     session.call.fees = feesOf(session, pay);
     session.call.sources = [];
     try {
@@ -109,8 +117,8 @@ export function createInference(shared: InferenceOptions): Inference {
 
     routingOf: (call, wanted) => steps.routingOf(call, wanted ?? work.wanted(call)),
 
-    run: (call, task) => runTask(call, task, { ...options, ...steps, ...attempts, note, settle }),
+    run: (call, task, watch) => runTask(call, task, { ...options, ...steps, ...attempts, note, settle, watch }),
 
-    stream: (call) => answerStream(() => open(call)),
+    stream: (call, watch) => answerStream(() => open(call, watch)),
   };
 }

@@ -17,6 +17,7 @@ import { createFramer, type Framer } from '../providers/frames.ts';
 import { needsTemplate, templated } from '../providers/tool-template/dialect.ts';
 import { countAnswer, readText, type UpstreamResponse } from '../providers/upstream.ts';
 import { type Candidate, supports } from '../routing/plan.ts';
+import { accumulate } from '../schemas/accumulate.ts';
 import { append } from '../schemas/append.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
@@ -197,6 +198,7 @@ function stateOf(
   return { ...encoded.state, generation_id, headers: response.headers };
 }
 
+/** The answer of a whole body, collected from its chunks. */
 function decodeWhole(
   prepared: PreparedAttempt,
   response: UpstreamResponse,
@@ -204,7 +206,8 @@ function decodeWhole(
   context: AttemptContext,
 ): ChatCompletion {
   const created = Math.floor(context.call.accepted_ms / 1000);
-  return readable(() => prepared.dialect.decodeResponse(body, stateOf(prepared, response, context), created));
+  const state = stateOf(prepared, response, context);
+  return readable(() => accumulate(prepared.dialect.decodeResponse(body, state), created));
 }
 
 /** Asks one endpoint for a whole answer, and gives what is made of it. Throws `UpstreamError`, or `ClientGone` when the client left first. */
@@ -338,10 +341,7 @@ class AnswerReader implements Source<ChatChunk[]> {
     this.#response = response;
     this.#call = call;
     this.#framer = createFramer(dialect.frames);
-    this.#decoder = dialect.createStreamDecoder(
-      stateOf(prepared, response, context),
-      Math.floor(call.accepted_ms / 1000),
-    );
+    this.#decoder = dialect.createStreamDecoder(stateOf(prepared, response, context));
     this.#count = countAnswer(call.room);
     this.#json_bounds = jsonBoundsOf(call.request);
   }

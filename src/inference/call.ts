@@ -6,7 +6,7 @@ import type { Report } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Room } from '../providers/room.ts';
 import type { Candidate } from '../routing/candidate.ts';
-import type { ChatCompletion, ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
+import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
 import type { Fees, Source } from './server-tools.ts';
 
@@ -138,10 +138,6 @@ export interface Call {
    * the record from being made. Must not throw.
    */
   settled?: (record: GenerationRecord | undefined) => void;
-  /** Sees a whole answer before it is settled, so that its record has what is said of it. */
-  review?: (completion: ChatCompletion) => void;
-  /** Whether the client gets no more of its answer: the rest need not be made. Absent: it gets all. */
-  isWithheld?: () => boolean;
   /** What guardrails and plugins did to it so far, in order: added to as it happens, shared by all copies of the call. */
   stages: Stage[];
   /** Pays for what is done for it beside its attempts, from when it is planned on: adapters may use it in `ready`. */

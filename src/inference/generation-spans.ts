@@ -9,7 +9,7 @@ import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import type { AttributeValue, Span } from '../telemetry/otlp.ts';
 import type { Call } from './call.ts';
 import { Copier } from './content-copy.ts';
-import type { EndedCall } from './logged.ts';
+import type { EndedCall } from './observe/call-log.ts';
 
 /**
  * A call as spans: OpenTelemetry's semantic conventions for generative AI (docs/gen-ai/gen-ai-spans.md; in development),

@@ -1,9 +1,9 @@
 import type { Charge } from '../ledger/charge.ts';
 import type { Hold } from '../ledger/hold.ts';
-import type { AttemptRecord, FeeRecord, OpenRecord, RoutingRecord } from '../ledger/records.ts';
+import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord, RoutingRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
-import type { TokenClasses } from '../schemas/inner.ts';
+import type { ChatCompletion, TokenClasses } from '../schemas/inner.ts';
 import type { Grant, Prepared } from './admission.ts';
 import type { Call } from './call.ts';
 import type { FailedAttempt } from './failure.ts';
@@ -15,9 +15,21 @@ import type { Passage } from './rate-passage.ts';
 import type { ModelSource, Requested } from './requested-models.ts';
 import type { SentBody } from './stream-answer.ts';
 
+/** Follows one call while it is answered: what the pipeline is to the engine. */
+export interface AnswerWatch {
+  /** Whether the client gets no more of its answer: the rest need not be made. */
+  readonly isWithheld: boolean;
+  /** A whole answer before it is settled, so that its record has what is found in it. */
+  review(completion: ChatCompletion): void;
+  /** The call has ended, before its client sees the end; undefined: a fault of the gateway's kept its record from being made. */
+  settled(record: GenerationRecord | undefined): void;
+}
+
 /** Everything one call gathers on its way. */
 export interface Session {
   call: Call;
+  /** What follows the call beside its engine; undefined: nothing does. */
+  watch: AnswerWatch | undefined;
   /** What could be called when the call came, at the prices that it keeps. */
   catalog: ModelSource;
   plan: Plan;
@@ -73,6 +85,11 @@ export interface Session {
   fitting?: Fitting | undefined;
   /** The same of the step under way, where it is not the first. */
   step_first_token_ms?: number | undefined;
+}
+
+/** Whether the client of a call gets no more of its answer. */
+export function isWithheld({ watch }: Session): boolean {
+  return watch?.isWithheld === true;
 }
 
 /** The attempt that answered, and what came of it. */

@@ -147,6 +147,12 @@ function answerUsage(
   return told;
 }
 
+/** Says to whoever follows a call that it has ended. */
+function settledAs({ call, watch }: Session, record: GenerationRecord | undefined): void {
+  watch?.settled(record);
+  call.settled?.(record);
+}
+
 /** What of a call was used in all: by what made the answer, and beside it. */
 function allUsed(parts: readonly Pick<Part, 'usage'>[], fees: readonly FeeRecord[]): TokenClasses | null {
   const [only] = parts;
@@ -228,7 +234,7 @@ export function createSettlement(options: {
   /** A fault of ours in what ends a call must not leave its money set aside, nor uncounted. */
   function lost(session: Session, fault: unknown): unknown {
     void recorder.lose(session.hold);
-    session.call.settled?.(undefined);
+    settledAs(session, undefined);
     return fault;
   }
 
@@ -457,7 +463,7 @@ export function createSettlement(options: {
     try {
       await recorder.outcome(ended.closed, session.hold);
     } finally {
-      session.call.settled?.(ended.closed);
+      settledAs(session, ended.closed);
     }
     return answerUsage(ended, candidate, session);
   }

@@ -121,17 +121,6 @@ function withEarlier(error: GatewayError, failed: readonly FailedAttempt[]): Gat
   });
 }
 
-/** The same error, with the routing that led to it. */
-function withRouting(error: GatewayError, gateway_metadata: Record<string, unknown>): GatewayError {
-  const { status, message, metadata, headers, cause } = error;
-  return new GatewayError(status, message, {
-    gateway_metadata,
-    ...(metadata ? { metadata } : {}),
-    ...(headers ? { headers } : {}),
-    cause,
-  });
-}
-
 type EndpointFacts = Pick<Candidate, 'model' | 'provider' | 'endpoint' | 'own'>;
 
 /** Why the guardrails of a caller leave an endpoint out; undefined where none of them leaves anything out. */
@@ -234,6 +223,7 @@ export function createSteps(
       presumed_output: 0,
       is_hedge: false,
       first_token_ms: undefined,
+      watch: undefined,
       fitting: undefined,
       tool_calls: undefined,
       step_first_token_ms: undefined,
@@ -294,7 +284,7 @@ export function createSteps(
     const stages = error.status === 403 ? stagesOf(call, plan) : call.stages;
     const nothing = { attempts: [], selected: undefined, report: [] };
     const facts = { call: { ...call, stages }, plan, requested: requested ?? plan.requested, ...nothing };
-    return withRouting(error, routingMetadata(facts));
+    return error.with({ gateway_metadata: routingMetadata(facts) });
   }
 
   /** What was done to a call before its guardrails left nothing of its plan, and that they did. */
@@ -353,14 +343,14 @@ export function createSteps(
     if (!(error instanceof GatewayError) || (error.status !== 402 && error.status !== 400)) return error;
     const refusal = withEarlier(inClientsWords(error, session.call), session.failed);
     const gateway_metadata = metadataOf(session, undefined);
-    return gateway_metadata === undefined ? refusal : withRouting(refusal, gateway_metadata);
+    return gateway_metadata === undefined ? refusal : refusal.with({ gateway_metadata });
   }
 
   async function fail(session: Session): Promise<GatewayError> {
     await settle(session, 'failed', undefined);
     const error = clientError(session.failed);
     const gateway_metadata = metadataOf(session, undefined);
-    return gateway_metadata === undefined ? error : withRouting(error, gateway_metadata);
+    return gateway_metadata === undefined ? error : error.with({ gateway_metadata });
   }
 
   function lateError(session: Session, candidate: Candidate, failure: UpstreamError): GatewayError {

@@ -20,7 +20,7 @@ import { abortStopsBilling, ClientGone, goneAs, outcomeOf, outcomeOfWhole } from
 import { fallsOver } from './failure.ts';
 import type { Meter } from './meter.ts';
 import { cut, readOn } from './overrun.ts';
-import type { Answered, Session } from './session.ts';
+import { type Answered, isWithheld, type Session } from './session.ts';
 import type { AnswerUsage, Settlement, SettlementLog } from './settlement.ts';
 import type { TurnKeeper, TurnStates } from './state/states.ts';
 import { type Steps, wireOf } from './steps.ts';
@@ -241,7 +241,7 @@ export function createStreaming({
         }
       }
       if (tools !== undefined && failure === undefined) failure = yield* withTools(session, tools, view, at);
-      if (call.isWithheld?.() === true) at.finish_reason = 'content_filter';
+      if (isWithheld(session)) at.finish_reason = 'content_filter';
       unfinished = undefined;
       noteEnd(session, at.flow, failure, tools !== undefined);
       const outcome = outcomeOfStream(call, failure);
@@ -284,7 +284,7 @@ export function createStreaming({
     view: View,
     at: Course,
   ): AsyncGenerator<Told, UpstreamError | ClientGone | undefined, undefined> {
-    while (session.call.isWithheld?.() !== true) {
+    while (!isWithheld(session)) {
       const { flow } = at;
       const end = loop.pending(tools);
       if (end === undefined) {
@@ -303,7 +303,7 @@ export function createStreaming({
         if (error instanceof ClientGone) return error;
         throw error;
       }
-      if (session.call.isWithheld?.() === true) return undefined;
+      if (isWithheld(session)) return undefined;
       const tried = await tryEach(session, afterStep(session, candidate), chat.streamed(session));
       if ('ended' in tried) {
         const failure = stepFailure(session, tools, tried);
@@ -464,8 +464,8 @@ class LaterChunks implements Source<StreamEvent> {
     if (this.#is_cut) return this.#readOn();
     try {
       this.#tellProgress();
-      const { call, grant, hold } = this.#session;
-      if (call.isWithheld?.() === true) return this.#readOn();
+      const { grant, hold } = this.#session;
+      if (isWithheld(this.#session)) return this.#readOn();
       if (grant !== undefined) {
         const cutting = this.#following.cutReason({ hold, grant, meter: this.#flow.answered.meter });
         if (cutting instanceof Promise) return this.#extended(cutting);

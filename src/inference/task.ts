@@ -12,7 +12,7 @@ import type { Call, Clock } from './call.ts';
 import { ClientGone, headersOf, type Outgoing, outcomeOfWhole, readJson, start, type WireManners } from './exchange.ts';
 import { createCallMedia, NO_MEDIA } from './media.ts';
 import { believable } from './meter.ts';
-import type { Account, Session } from './session.ts';
+import type { Account, AnswerWatch, Session } from './session.ts';
 import type { AnswerUsage, Settlement } from './settlement.ts';
 import { type Steps, type Wanted, wireOf } from './steps.ts';
 
@@ -115,6 +115,7 @@ interface Surroundings
   clock: Clock;
   first_token_ms_max: number;
   total_ms_max: number;
+  watch: AnswerWatch | undefined;
 }
 
 /** Takes a task through the steps of every call: plan, money, journal, endpoints in order, one record. */
@@ -124,6 +125,7 @@ export async function runTask<P extends Prepared, A>(
   flow: Surroundings,
 ): Promise<TaskAnswer<A>> {
   const session = await flow.open(call, task);
+  session.watch = flow.watch;
   const fetched = createCallMedia(call, flow.media, task.media?.place);
   let media = NO_MEDIA;
   /** Of the attempt under way: each begins anew, before anything of it can fail. */

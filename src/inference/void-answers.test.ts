@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type AttemptState, type Frame, UpstreamError } from '../providers/dialect.ts';
 import { dialects } from '../providers/dialects.ts';
+import { accumulate } from '../schemas/accumulate.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { createMeter, type Meter } from './meter.ts';
@@ -94,13 +95,13 @@ const state: AttemptState = { generation_id: 'gen-1' };
 
 function meteredBody(wire: Wire, text: string): Meter {
   const meter = createMeter();
-  meter.completion(dialects.get(wire)!.decodeResponse(WIRES[wire].body(text), state, 0));
+  meter.completion(accumulate(dialects.get(wire)!.decodeResponse(WIRES[wire].body(text), state), 0));
   return meter;
 }
 
 function meteredStream(wire: Wire, text: string): Meter {
   const meter = createMeter();
-  const decoder = dialects.get(wire)!.createStreamDecoder(state, 0);
+  const decoder = dialects.get(wire)!.createStreamDecoder(state);
   for (const [event, data] of WIRES[wire].events?.(text) ?? []) {
     const frame: Frame = { event: event || undefined, data: data === '[DONE]' ? data : JSON.stringify(data) };
     for (const chunk of decoder.push(frame)) meter.chunk(chunk);

@@ -10,7 +10,7 @@ import { createCiter } from './citer.ts';
 import { outcomeOf, outcomeOfWhole } from './exchange.ts';
 import { clientError } from './failure.ts';
 import type { Meter } from './meter.ts';
-import type { Answered, Session } from './session.ts';
+import { type Answered, type AnswerWatch, isWithheld, type Session } from './session.ts';
 import type { Settlement } from './settlement.ts';
 import type { TurnStates } from './state/states.ts';
 import { type Steps, wireOf } from './steps.ts';
@@ -19,7 +19,7 @@ import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tool-loop.t
 
 /** What whole answers need of the flow. */
 interface Surroundings {
-  open(call: Call): Session | Promise<Session>;
+  open(call: Call, watch: AnswerWatch | undefined): Session | Promise<Session>;
   clock: Clock;
   states: TurnStates;
   settlement: Pick<Settlement, 'note' | 'settle'>;
@@ -55,7 +55,7 @@ export function createWholeAnswers({
   steps: { giveUp, metadataOf },
   chat,
   loop,
-}: Surroundings): (call: Call) => Promise<WholeAnswer> {
+}: Surroundings): (call: Call, watch?: AnswerWatch) => Promise<WholeAnswer> {
   /** The same answer with the citations of its sources. */
   function cited({ call: { sources = [] } }: Session, completion: ChatCompletion): ChatCompletion {
     return sources.length === 0
@@ -102,8 +102,8 @@ export function createWholeAnswers({
     }
   }
 
-  return async (given) => {
-    const opening = open(given);
+  return async (received, watch) => {
+    const opening = open(received, watch);
     const session = opening instanceof Promise ? await opening : opening;
     const { call } = session;
     const tried = await tryEach(session, session.plan.attempts, chat.whole(session));
@@ -125,13 +125,13 @@ export function createWholeAnswers({
     }
     const { answered, completion } = ended;
     try {
-      call.review?.(completion);
+      watch?.review(completion);
     } catch (error) {
       await settle(session, 'failed', answered);
       throw error;
     }
     const outcome = outcomeOfWhole(call);
-    const finish_reason = call.isWithheld?.() === true ? 'content_filter' : ended.finish_reason;
+    const finish_reason = isWithheld(session) ? 'content_filter' : ended.finish_reason;
     const usage = await settle(session, outcome, answered, finish_reason);
     const last = answered?.candidate ?? candidate;
     if (outcome === 'completed') session.home?.keep(last, usage.prompt_tokens_details.cached_tokens);

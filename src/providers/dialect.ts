@@ -1,4 +1,4 @@
-import type { ChatChunk, ChatCompletion, ChatRequest, Wire } from '../schemas/inner.ts';
+import type { ChatChunk, ChatRequest, Wire } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Quirks } from './provider.ts';
 
@@ -195,9 +195,12 @@ export interface ChatDialect {
     now_ms: number,
     quirks: Quirks,
   ): Record<string, string>;
-  /** Throws `UpstreamError` (`invalid_response`, or an error inside a 200). `created` is Unix seconds. */
-  decodeResponse(body: JsonValue, state: AttemptState, created: number): ChatCompletion;
-  createStreamDecoder(state: AttemptState, created: number): StreamDecoder;
+  /**
+   * The chunks of a whole answer, all at once: accumulated, they are that answer. Throws `UpstreamError` (`invalid_response`, or an
+   * error inside a 200).
+   */
+  decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[];
+  createStreamDecoder(state: AttemptState): StreamDecoder;
   /** `body` is the text as received, perhaps an HTML page, perhaps empty. Never throws. */
   decodeError(status: number, headers: Record<string, string | string[] | undefined>, body: string): UpstreamError;
 }

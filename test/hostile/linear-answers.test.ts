@@ -2,9 +2,11 @@
  * An answer of twice as many parts costs about twice the work, never four times: in every decoder, whole and streamed, and in all that an answer
  * passes through on its way to a client of each API. Work is counted by V8, not timed.
  */
+
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AttemptState, Frame } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
+import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatCompletion, Wire } from '../../src/schemas/inner.ts';
 import { inTier } from '../tier.ts';
 import { startWorkCounter, type WorkCounter } from './counted-work.ts';
@@ -36,7 +38,7 @@ beforeAll(async () => {
 afterAll(() => counter.stop());
 
 function decoded(wire: Wire, frames: readonly Frame[]): ChatChunk[] {
-  const decoder = dialects.get(wire)!.createStreamDecoder(state, 0);
+  const decoder = dialects.get(wire)!.createStreamDecoder(state);
   const chunks: ChatChunk[] = [];
   for (const frame of frames) for (const chunk of decoder.push(frame)) chunks.push(chunk);
   for (const chunk of decoder.end()) chunks.push(chunk);
@@ -62,10 +64,12 @@ function stagesOf({ wire, stream, whole }: Flood): Record<string, Made> {
     }
   }
   if (whole !== undefined) {
-    const answerOf = remembered((n): ChatCompletion => dialects.get(wire)!.decodeResponse(whole(n), state, 0));
+    const answerOf = remembered(
+      (n): ChatCompletion => accumulate(dialects.get(wire)!.decodeResponse(whole(n), state), 0),
+    );
     stages['decoding the whole'] = (n) => {
       const body = whole(n);
-      return () => void dialects.get(wire)!.decodeResponse(body, state, 0);
+      return () => void accumulate(dialects.get(wire)!.decodeResponse(body, state), 0);
     };
     for (const [name, run] of Object.entries(wholeStages)) {
       stages[`${name}, whole`] = (n) => {

@@ -5,9 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Inference } from '../../src/inference/answer.ts';
+import { type Events, withSources } from '../../src/http/sources.ts';
+import type { Engine, Inference } from '../../src/inference/answer.ts';
 import type { Call } from '../../src/inference/call.ts';
-import { createLogged, type LoggedCall } from '../../src/inference/logged.ts';
+import { callLog, type LoggedCall } from '../../src/inference/observe/call-log.ts';
+import { createPipeline } from '../../src/inference/pipeline.ts';
+import type { AnswerWatch } from '../../src/inference/session.ts';
+import type { StreamEvent } from '../../src/inference/stream-answer.ts';
 import type { LoggedContent } from '../../src/schemas/logged-content.ts';
 import { generation } from '../generation-fixture.ts';
 import { type LoggingGateway, startLoggingGateway } from '../logging-gateway.ts';
@@ -209,7 +213,7 @@ describe('where building what is kept fails', () => {
 
   /** Runs one call whose answer, or whose request, cannot be read. */
   async function run(
-    inner: Partial<Inference>,
+    inner: Partial<Engine>,
     request: unknown,
     use: (logged: Inference, call: Call) => Promise<unknown>,
   ) {
@@ -217,7 +221,7 @@ describe('where building what is kept fails', () => {
     const stubs: { call: LoggedCall; reason: string }[] = [];
     const broadcast: unknown[] = [];
     const lines: string[] = [];
-    const logged = createLogged(inner as Inference, {
+    const log = callLog({
       contents: {
         keep: (_call, content) => void kept.push(content),
         keepStub: (call, reason) => void stubs.push({ call, reason }),
@@ -226,12 +230,13 @@ describe('where building what is kept fails', () => {
       clock: { now_ms: () => 0, monotonic_ms: () => 0 },
       log: { error: (_facts, message) => void lines.push(message) },
     });
+    const logged = createPipeline(inner as Engine, [log]);
     const call = { request, principal, generation_id: 'gen-1', accepted_ms: 0, accepted_monotonic_ms: 0, stages: [] };
     const result = await use(logged, call as unknown as Call);
     await turn();
     return { result, kept, stubs, broadcast, lines };
   }
-  const settle = (call: Call) => call.settled?.(generation({ id: 'gen-1', model: 'acme/one' }));
+  const settle = (watch?: AnswerWatch) => watch?.settled(generation({ id: 'gen-1', model: 'acme/one' }));
   const stub = {
     call: expect.objectContaining({ id: 'gen-1', model: 'acme/one', key_hash: 'k' }),
     reason: expect.any(String),
@@ -241,13 +246,14 @@ describe('where building what is kept fails', () => {
 
   test('a stream that cannot be read reaches the client whole, and leaves a stub', async () => {
     const chunks = [{ delta: null }, { delta: { content: 'so' } }];
-    const inner = {
-      async *stream(call: Call) {
-        yield { type: 'chunks', chunks };
-        settle(call);
-        yield { type: 'end', error: undefined };
-      },
-    } as unknown as Inference;
+    async function* events(watch?: AnswerWatch) {
+      yield { type: 'chunks', chunks };
+      settle(watch);
+      yield { type: 'end', error: undefined };
+    }
+    const inner: Partial<Engine> = {
+      stream: (_call, watch) => withSources(events(watch) as object as Events<StreamEvent>),
+    };
     const { result, kept, stubs, broadcast, lines } = await run(inner, { messages: [] }, async (logged, call) => {
       const events = [];
       for await (const event of logged.stream(call)) events.push(event.type);
@@ -264,11 +270,11 @@ describe('where building what is kept fails', () => {
     ['a request that cannot be read', { choices: [{ message: { content: 'so' } }] }, { messages: [null] }],
   ])('%s reaches the client, and leaves a stub', async (_what, completion, request) => {
     const inner = {
-      async complete(call: Call) {
-        settle(call);
+      async complete(_call: Call, watch?: AnswerWatch) {
+        settle(watch);
         return { completion };
       },
-    } as unknown as Inference;
+    } as unknown as Engine;
     const { result, kept, stubs, broadcast } = await run(inner, request, (logged, call) => logged.complete(call));
     expect(result).toEqual({ completion });
     expect({ kept, stubs }).toEqual({ kept: [], stubs: [stub] });
@@ -277,11 +283,11 @@ describe('where building what is kept fails', () => {
 
   test('a request that goes in circles is cut, and kept', async () => {
     const inner = {
-      async complete(call: Call) {
-        settle(call);
+      async complete(_call: Call, watch?: AnswerWatch) {
+        settle(watch);
         return { completion: { choices: [{ message: { content: 'so' } }] } };
       },
-    } as unknown as Inference;
+    } as unknown as Engine;
     const { kept, stubs } = await run(inner, circle, (logged, call) => logged.complete(call));
     expect(stubs).toEqual([]);
     expect(JSON.stringify(kept)).toContain('cut');
@@ -289,11 +295,11 @@ describe('where building what is kept fails', () => {
 
   test('a call whose record could not be made is kept all the same', async () => {
     const inner = {
-      async complete(call: Call) {
-        call.settled?.(undefined);
+      async complete(_call: Call, watch?: AnswerWatch) {
+        watch?.settled(undefined);
         throw new Error('a fault of ours');
       },
-    } as unknown as Inference;
+    } as unknown as Engine;
     const { kept } = await run(inner, { messages: [], model: 'acme/one' }, (logged, call) =>
       logged.complete(call).catch(() => undefined),
     );

@@ -8,7 +8,6 @@ import { encodeResponse, type ResponseContext } from '../../src/api/responses/en
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
 import { createAnswerFilter } from '../../src/guardrails/answer-filter.ts';
-import { filteredAnswer } from '../../src/guardrails/filtered-answer.ts';
 import type { Finder } from '../../src/guardrails/stream-filter.ts';
 import type { WholeAnswer } from '../../src/inference/answer.ts';
 import { createCiter } from '../../src/inference/citer.ts';
@@ -20,6 +19,7 @@ import { NO_USAGE } from '../../src/inference/settlement.ts';
 import { createEnvelopes } from '../../src/inference/state/envelope.ts';
 import type { Served, StreamEnd } from '../../src/inference/stream-answer.ts';
 import { ToolTurn } from '../../src/inference/tool-turn.ts';
+import { transformWhole } from '../../src/inference/transform.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import { chunksOf } from '../../src/schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../../src/schemas/inner.ts';
@@ -142,7 +142,7 @@ export const wholeStages: Readonly<Record<string, (completion: ChatCompletion) =
     meter.usage({ messages: [] });
   },
   log: (completion) => new OutputText().whole(completion),
-  filter: (completion) => void filteredAnswer(completion, filterOptions),
+  filter: (completion) => void transformWhole(completion, createAnswerFilter(filterOptions)),
   chat: (completion) => void encodeCompletion(whole(completion), chatShown),
   Responses: (completion) => void encodeResponse(whole(completion), responseShown()),
   Messages: (completion) => void encodeMessage(whole(completion), messagesShown),

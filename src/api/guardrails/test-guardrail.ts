@@ -14,7 +14,7 @@ import type { Clock } from '../../inference/call.ts';
 import { inClientsWords } from '../../inference/client-fields.ts';
 import { type DryRun, dryRun } from '../../inference/dry-run.ts';
 import type { Explanation } from '../../inference/explain.ts';
-import { clientField } from '../../inference/screened.ts';
+import { clientField } from '../../inference/guardrails/input-guardrails.ts';
 import type { Envelopes } from '../../inference/state/envelope.ts';
 import { limits } from '../../limits.ts';
 import { ChatCompletionBody } from '../../schemas/chat.ts';

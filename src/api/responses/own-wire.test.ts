@@ -7,7 +7,7 @@ import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
 function decode(events: readonly JsonObject[]): ChatChunk[] {
-  const decoder = openaiResponses.createStreamDecoder({ generation_id }, 0);
+  const decoder = openaiResponses.createStreamDecoder({ generation_id });
   const chunks = events.flatMap((event) => decoder.push({ event: undefined, data: JSON.stringify(event) }));
   return [...chunks, ...decoder.end()];
 }

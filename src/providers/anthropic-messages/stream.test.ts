@@ -136,7 +136,7 @@ describe('any events', () => {
       fc.property(fc.jsonValue(), fc.array(fc.jsonValue()), (body, content) => {
         for (const told of [body, { content, stop_reason: body, usage: body }]) {
           try {
-            decodeResponse(JSON.parse(JSON.stringify(told)), STATE, 0);
+            accumulate(decodeResponse(JSON.parse(JSON.stringify(told)), STATE), 0);
           } catch (error) {
             expect(error).toBeInstanceOf(UpstreamError);
           }
@@ -241,7 +241,7 @@ describe('what servers of this wire leave out or tell elsewhere', () => {
       stop_reason: 'tool_use',
       usage: { input_tokens: 3, output_tokens: 9 },
     };
-    expect(accumulate(run([message]), 0)).toEqual(decodeResponse(message, STATE, 0));
+    expect(accumulate(run([message]), 0)).toEqual(accumulate(decodeResponse(message, STATE), 0));
   });
 
   test('the output count of the beginning is a placeholder, not the count of a stream that tells none', () => {
@@ -338,15 +338,15 @@ describe('what servers of this wire leave out or tell elsewhere', () => {
 
   test('an empty error member is no error', () => {
     const message = { type: 'message', content: [], error: null, stop_reason: 'end_turn' };
-    expect(decodeResponse(message, STATE, 0).choices[0].finish_reason).toBe('stop');
+    expect(accumulate(decodeResponse(message, STATE), 0).choices[0].finish_reason).toBe('stop');
     expect(messageOf([{ ...start, error: null }, text, hi, end(0), stop]).content).toBe('Hi');
   });
 
   test('content may be one text, or null where the answer stopped before it', () => {
     const contentOf = (content: JsonValue) =>
-      decodeResponse({ content, stop_reason: 'refusal' }, STATE, 0).choices[0].message.content;
+      accumulate(decodeResponse({ content, stop_reason: 'refusal' }, STATE), 0).choices[0].message.content;
     expect([contentOf('Hi'), contentOf(null)]).toEqual(['Hi', null]);
-    expect(() => decodeResponse({ content: null }, STATE, 0)).toThrow(UpstreamError);
+    expect(() => accumulate(decodeResponse({ content: null }, STATE), 0)).toThrow(UpstreamError);
   });
 
   test.each([

@@ -1,17 +1,13 @@
 import { limits } from '../../limits.ts';
-import { accumulate } from '../../schemas/accumulate.ts';
 import { append } from '../../schemas/append.ts';
-import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { createEventDecoder } from './stream.ts';
 
-/**
- * The whole answer. The body is read as the events of the stream that would have carried it, so that one reading serves
- * both and they cannot differ.
- */
-export function decodeResponse(body: JsonValue, state: AttemptState, created: number): ChatCompletion {
+/** The chunks of a whole answer. The body is read as the events of a stream that carries it: one reader, so the two cannot differ. */
+export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
   const answer = asObject(body);
   const message = asObject(asObject(answer?.['output'])?.['message']);
   if (answer === undefined || message === undefined) throw invalid(body);
@@ -25,11 +21,10 @@ export function decodeResponse(body: JsonValue, state: AttemptState, created: nu
   }
   const { stopReason, additionalModelResponseFields } = answer;
   append(chunks, decoder.push('messageStop', asJson({ stopReason, additionalModelResponseFields })));
-  chunks.push(
-    ...decoder.push('metadata', remainder(answer, ['output', 'stopReason', 'additionalModelResponseFields'])),
-  );
+  const rest = remainder(answer, ['output', 'stopReason', 'additionalModelResponseFields']);
+  append(chunks, decoder.push('metadata', rest));
   append(chunks, decoder.end());
-  return accumulate(chunks, created);
+  return chunks;
 }
 
 type Event = [type: 'contentBlockStart' | 'contentBlockDelta', event: JsonObject];

@@ -18,7 +18,7 @@ const end = (stopReason: string) => event('messageStop', { stopReason });
 const metadata = event('metadata', { usage: { inputTokens: 1, outputTokens: 2, totalTokens: 3 } });
 
 function decode(frames: readonly Frame[], chunks: ChatChunk[] = []): ChatChunk[] {
-  const decoder = bedrockConverse.createStreamDecoder({ generation_id: 'gen-1', is_claude: true }, 0);
+  const decoder = bedrockConverse.createStreamDecoder({ generation_id: 'gen-1', is_claude: true });
   for (const frame of frames) chunks.push(...decoder.push(frame));
   chunks.push(...decoder.end());
   return chunks;
@@ -30,7 +30,7 @@ describe('a stream', () => {
       [end('end_turn'), metadata],
       [metadata, end('end_turn')],
     ]) {
-      const decoder = bedrockConverse.createStreamDecoder({ generation_id: 'gen-1' }, 0);
+      const decoder = bedrockConverse.createStreamDecoder({ generation_id: 'gen-1' });
       const seen = [start, delta(0, { text: 'a' }), last[0]!].map((frame) => {
         decoder.push(frame);
         return decoder.isWhole();
@@ -214,7 +214,10 @@ test('whatever body comes ends in an answer or an UpstreamError', () => {
   fc.assert(
     fc.property(body, (value) => {
       try {
-        const { choices } = bedrockConverse.decodeResponse(value as JsonObject, { generation_id: 'gen-1' }, 0);
+        const { choices } = accumulate(
+          bedrockConverse.decodeResponse(value as JsonObject, { generation_id: 'gen-1' }),
+          0,
+        );
         expect(choices[0].finish_reason).not.toBeNull();
       } catch (error) {
         expect(error).toBeInstanceOf(UpstreamError);

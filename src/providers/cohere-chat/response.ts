@@ -1,14 +1,13 @@
 import { limits } from '../../limits.ts';
-import { accumulate } from '../../schemas/accumulate.ts';
-import type { ChatCompletion } from '../../schemas/inner.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
 import { asObject } from '../json-shape.ts';
 import { errorInside } from './errors.ts';
 import { createAnswerDecoder } from './stream.ts';
 
-/** The whole answer, read by the stream's own reader, so that the two cannot differ. */
-export function decodeResponse(body: JsonValue, state: AttemptState, created: number): ChatCompletion {
+/** The chunks of a whole answer, read by the stream's own reader, so that the two cannot differ. */
+export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
   const answer = asObject(body);
   if (answer === undefined) {
     throw new UpstreamError('invalid_response', 'The provider sent a body that is no answer.', {
@@ -21,5 +20,5 @@ export function decodeResponse(body: JsonValue, state: AttemptState, created: nu
   const decoder = createAnswerDecoder(state);
   const chunks = decoder.readWhole(answer);
   decoder.end();
-  return accumulate(chunks, created);
+  return chunks;
 }

@@ -14,7 +14,7 @@ const SEED = 20_261_121;
 /** Feeds the bytes in the given parts; what the decoder throws is thrown. */
 function decode(parts: Uint8Array[], told: ChatChunk[] = []): ChatCompletion {
   const framer = createFramer(cohereChat.frames);
-  const decoder = cohereChat.createStreamDecoder({ ...STATE }, 0);
+  const decoder = cohereChat.createStreamDecoder({ ...STATE });
   for (const part of parts) for (const frame of framer.push(part)) told.push(...decoder.push(frame));
   for (const frame of framer.end()) told.push(...decoder.push(frame));
   told.push(...decoder.end());
@@ -129,7 +129,7 @@ describe('the same answer', () => {
       const bytes = bytesOf(streamOf(told));
       const places = [...new Set(cuts.map((cut) => cut % bytes.length))].sort((a, b) => a - b);
       const parts = [0, ...places].map((from, i) => bytes.subarray(from, places[i] ?? bytes.length));
-      expect(decode(parts)).toEqual(cohereChat.decodeResponse(wholeOf(told), STATE, 0));
+      expect(decode(parts)).toEqual(accumulate(cohereChat.decodeResponse(wholeOf(told), STATE), 0));
     });
     fc.assert(property, { seed: SEED, numRuns: inTier(75, 300) });
   });
@@ -213,7 +213,7 @@ describe('a broken stream', () => {
   test('of a body that is no answer is an error', () => {
     const property = fc.property(fc.jsonValue({ maxDepth: 3 }), (body) => {
       try {
-        cohereChat.decodeResponse(body as JsonObject, STATE, 0);
+        accumulate(cohereChat.decodeResponse(body as JsonObject, STATE), 0);
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
         return;

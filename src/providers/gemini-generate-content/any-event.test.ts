@@ -59,7 +59,7 @@ describe('whatever comes', () => {
   test('an event is decoded or refused, and nothing else happens', () => {
     fc.assert(
       fc.property(fc.array(anything, { maxLength: 6 }), (events) => {
-        const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE }, 0);
+        const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE });
         expectRefusal(() => {
           const chunks = events.flatMap((one) => decoder.push({ event: undefined, data: JSON.stringify(one) ?? '' }));
           accumulate([...chunks, ...decoder.end()], 0);
@@ -78,7 +78,7 @@ describe('whatever comes', () => {
   const bytesOf = (texts: string[]) => new TextEncoder().encode(texts.join(''));
   const read = (bytes: Uint8Array) => {
     const framer = createFramer('sse');
-    const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE }, 0);
+    const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE });
     const frames = [...framer.push(bytes), ...framer.end()];
     return accumulate([...frames.flatMap((frame) => decoder.push(frame)), ...decoder.end()], 0);
   };

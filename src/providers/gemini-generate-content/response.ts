@@ -1,13 +1,13 @@
 import { limits } from '../../limits.ts';
-import { accumulate } from '../../schemas/accumulate.ts';
-import type { ChatCompletion } from '../../schemas/inner.ts';
+import { append } from '../../schemas/append.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
 import { asObject } from '../json-shape.ts';
 import { createEventDecoder } from './stream.ts';
 
-/** The whole answer: read as the one event of a stream, so that one reading serves both and they cannot differ. */
-export function decodeResponse(body: JsonValue, state: AttemptState, created: number): ChatCompletion {
+/** The chunks of a whole answer: read as the one event of a stream, so that one reading serves both and they cannot differ. */
+export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
   // A stream that was asked for without `alt=sse` is a list of its events.
   const events = Array.isArray(body) ? body : [body];
   const decoder = createEventDecoder(state);
@@ -19,5 +19,6 @@ export function decodeResponse(body: JsonValue, state: AttemptState, created: nu
     }
     return decoder.push(event);
   });
-  return accumulate([...chunks, ...decoder.end(!Array.isArray(body))], created);
+  append(chunks, decoder.end(!Array.isArray(body)));
+  return chunks;
 }

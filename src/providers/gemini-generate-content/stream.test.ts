@@ -12,7 +12,7 @@ function event(parts: JsonValue[], more: JsonObject = {}, beside: JsonObject = {
 }
 
 function chunksOf(events: JsonValue[], state: object = {}): ChatChunk[] {
-  const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE, ...state }, 0);
+  const decoder = geminiGenerateContent.createStreamDecoder({ ...STATE, ...state });
   const chunks = events.flatMap((one) => decoder.push({ event: undefined, data: JSON.stringify(one) }));
   return [...chunks, ...decoder.end()];
 }
@@ -210,7 +210,7 @@ describe('ends', () => {
   });
 
   test('a body that came whole ends without one as well, in an error where nothing is in it', () => {
-    const read = (body: JsonValue) => geminiGenerateContent.decodeResponse(body, STATE, 0).choices[0];
+    const read = (body: JsonValue) => accumulate(geminiGenerateContent.decodeResponse(body, STATE), 0).choices[0];
     expect(read(event([{ text: 'a' }]))).toMatchObject({ finish_reason: 'stop', native_finish_reason: null });
     const called = read(event([{ functionCall: { name: 'f', args: {} } }]));
     expect(called).toMatchObject({ finish_reason: 'tool_calls', native_finish_reason: null });
@@ -241,7 +241,7 @@ describe('ends', () => {
   });
 
   test('the answer is whole once its reason is told, and counts that come after it are read', () => {
-    const decoder = geminiGenerateContent.createStreamDecoder(STATE, 0);
+    const decoder = geminiGenerateContent.createStreamDecoder(STATE);
     const push = (one: JsonValue) => decoder.push({ event: undefined, data: JSON.stringify(one) });
     const chunks = push(event([{ text: 'a' }]));
     expect(decoder.isWhole()).toBe(false);
@@ -318,7 +318,7 @@ describe('usage', () => {
   });
 
   test('of a stream that breaks off is the sum of its steps', () => {
-    const decoder = geminiGenerateContent.createStreamDecoder(STATE, 0);
+    const decoder = geminiGenerateContent.createStreamDecoder(STATE);
     const chunks = running.flatMap((one) => decoder.push({ event: undefined, data: JSON.stringify(one) }));
     expect(chunks.findLast(({ ext }) => ext?.response?.usage !== undefined)?.ext?.response?.usage).toMatchObject({
       in_uncached: 120,

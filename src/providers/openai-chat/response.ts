@@ -1,10 +1,22 @@
-import { accumulate } from '../../schemas/accumulate.ts';
-import type { ChatCompletion } from '../../schemas/inner.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import type { AttemptState } from '../dialect.ts';
-import { readWholeAnswer } from './stream.ts';
+import { AnswerReader } from './answer.ts';
+import { errorInside } from './errors.ts';
+import { isPlainAnswer, notThisWire } from './stream.ts';
+import { isObject, type WireAnswer } from './wire.ts';
 
-/** The whole answer: the same reader as the stream's, so both say the same of the same answer. */
-export function decodeResponse(body: JsonValue, state: AttemptState, created: number): ChatCompletion {
-  return accumulate(readWholeAnswer(body, state), created);
+/** The chunks of a whole answer, read by the stream's own reader, so that the two cannot differ. */
+export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
+  const fault = isPlainAnswer(body) ? undefined : errorInside(body);
+  if (fault !== undefined) throw fault;
+  if (!isObject(body) || !Array.isArray(body['choices']) || body['choices'].length === 0) {
+    throw notThisWire(JSON.stringify(body) ?? '');
+  }
+  const chunks: ChatChunk[] = [];
+  const answer = new AnswerReader(state);
+  answer.take(body as WireAnswer, true, chunks);
+  answer.finish(chunks);
+  answer.emitUsage(chunks);
+  return chunks;
 }

@@ -160,7 +160,7 @@ describe('a stream', () => {
       ],
     });
     const message = { content: 'c', reasoning: 'ab', reasoning_details: details };
-    const whole = decodeResponse({ choices: [{ message, finish_reason: 'stop' }] }, STATE, 7);
+    const whole = accumulate(decodeResponse({ choices: [{ message, finish_reason: 'stop' }] }, STATE), 7);
     expect(whole.choices[0].message.reasoning).toBe('ab');
   });
 
@@ -202,7 +202,7 @@ describe('a stream', () => {
     ['by its kind', { object: 'error', message: 'Cut short' }],
   ])('an error beside choices fails the answer, streamed and whole: told %s', (_, told) => {
     const fault = { ...(told as object), choices: [{ index: 0, message: { content: 'a' }, finish_reason: 'stop' }] };
-    for (const read of [() => decode([fault]), () => decodeResponse(fault, STATE, 7)]) {
+    for (const read of [() => decode([fault]), () => accumulate(decodeResponse(fault, STATE), 7)]) {
       expect(read).toThrow(expect.objectContaining({ name: 'UpstreamError', message: 'Cut short' }));
     }
   });
@@ -348,7 +348,7 @@ describe('whatever comes', () => {
         const damaged = damage(event, { left: place }, by as JsonValue);
         survive(() => accumulate(decode([delta({ content: 'a' }), damaged, delta({}, 'stop'), '[DONE]']), 7));
         const text = JSON.stringify(damaged).replaceAll('"delta"', '"message"');
-        survive(() => decodeResponse(JSON.parse(text), STATE, 7));
+        survive(() => accumulate(decodeResponse(JSON.parse(text), STATE), 7));
       }),
       { numRuns: inTier(300, 3_000) },
     );
@@ -360,7 +360,7 @@ describe('whatever comes', () => {
       const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
       const whole = { id: 'c', choices: [{ index: 0, message, finish_reason: 'stop' }], usage };
       const streamed = accumulate(decode([delta(message), delta({}, 'stop', { usage }), '[DONE]']), 7);
-      expect(decodeResponse(whole, STATE, 7)).toEqual(streamed);
+      expect(accumulate(decodeResponse(whole, STATE), 7)).toEqual(streamed);
     }
   });
 });

@@ -1,6 +1,5 @@
 import { limits } from '../../limits.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
-import type { JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
 import { AnswerReader } from './answer.ts';
 import { errorInside } from './errors.ts';
@@ -70,23 +69,8 @@ class ChatStreamDecoder implements StreamDecoder {
   }
 }
 
-/** The chunks that a whole answer would have been streamed as. */
-export function readWholeAnswer(body: JsonValue, state: AttemptState): ChatChunk[] {
-  const fault = isPlainAnswer(body) ? undefined : errorInside(body);
-  if (fault !== undefined) throw fault;
-  if (!isObject(body) || !Array.isArray(body['choices']) || body['choices'].length === 0) {
-    throw notThisWire(JSON.stringify(body) ?? '');
-  }
-  const chunks: ChatChunk[] = [];
-  const answer = new AnswerReader(state);
-  answer.take(body as WireAnswer, true, chunks);
-  answer.finish(chunks);
-  answer.emitUsage(chunks);
-  return chunks;
-}
-
-/** The common case, told without looking for the shapes of errors. */
-function isPlainAnswer(value: unknown): boolean {
+/** The common case, recognized without looking for the shapes of errors. */
+export function isPlainAnswer(value: unknown): boolean {
   return isObject(value) && value['choices'] !== undefined && value['error'] == null && value['object'] !== 'error';
 }
 
@@ -108,7 +92,7 @@ function parse(data: string): unknown {
   }
 }
 
-function notThisWire(data: string, cause?: unknown): UpstreamError {
+export function notThisWire(data: string, cause?: unknown): UpstreamError {
   return new UpstreamError('invalid_response', 'The upstream sent something that is not a chat completion.', {
     raw: data.slice(0, limits.upstream_raw_chars_max),
     cause,

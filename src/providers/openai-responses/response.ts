@@ -1,13 +1,13 @@
-import { accumulate } from '../../schemas/accumulate.ts';
-import type { ChatCompletion } from '../../schemas/inner.ts';
+import { append } from '../../schemas/append.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import type { AttemptState } from '../dialect.ts';
 import { asObject } from '../json-shape.ts';
 import { failureOf, invalid } from './errors.ts';
 import { createEventDecoder } from './stream.ts';
 
-/** Reads a whole response as the last event of its stream: one reader, so the two cannot differ. */
-export function decodeResponse(body: JsonValue, state: AttemptState, created: number): ChatCompletion {
+/** The chunks of a whole response, read as the last event of its stream: one reader, so the two cannot differ. */
+export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
   const response = asObject(body);
   if (response === undefined) throw invalid('The provider sent a body that is no response.', body);
   const { status, output, error } = response;
@@ -17,5 +17,7 @@ export function decodeResponse(body: JsonValue, state: AttemptState, created: nu
     throw invalid('The provider has not finished its response.', { id: response['id'], status } as JsonValue);
   }
   const decoder = createEventDecoder(state);
-  return accumulate([...decoder.push({ type: 'response.completed', response }), ...decoder.end()], created);
+  const chunks = decoder.push({ type: 'response.completed', response });
+  append(chunks, decoder.end());
+  return chunks;
 }

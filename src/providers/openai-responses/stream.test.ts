@@ -74,13 +74,13 @@ function eventsOf(closing: readonly number[]): JsonObject[] {
 }
 
 function decode(events: readonly unknown[]): ChatChunk[] {
-  const decoder = openaiResponses.createStreamDecoder({ ...STATE }, 0);
+  const decoder = openaiResponses.createStreamDecoder({ ...STATE });
   const chunks = events.flatMap((event) => decoder.push({ event: undefined, data: JSON.stringify(event) }));
   return [...chunks, ...decoder.end()];
 }
 
 describe('a stream', () => {
-  const whole = openaiResponses.decodeResponse(response, STATE, 0);
+  const whole = accumulate(openaiResponses.decodeResponse(response, STATE), 0);
   /** What is told, whatever stood open meanwhile: blocks come in the order in which they were opened. */
   const sorted = ({ choices: [{ message: told }] }: typeof whole) => [
     told.content,
@@ -134,7 +134,7 @@ describe('a stream', () => {
 
   test('loses no item where several have one id, nor does a body', () => {
     const many = [message('A', 'x'), call('call_1', 'x'), message('B', 'x'), call('call_2', 'x')];
-    const told = openaiResponses.decodeResponse({ ...response, output: many }, STATE, 0);
+    const told = accumulate(openaiResponses.decodeResponse({ ...response, output: many }, STATE), 0);
     expect(told.choices[0].message).toMatchObject({
       content: [{ text: 'A' }, { text: 'B' }],
       tool_calls: [{ id: 'call_1' }, { id: 'call_2' }],
@@ -166,7 +166,7 @@ describe('a stream', () => {
     for (let length = 0; length < events.length; length += 1) {
       expect(() => decode(events.slice(0, length)), `${length} events`).toThrow(UpstreamError);
     }
-    const decoder = openaiResponses.createStreamDecoder({ ...STATE }, 0);
+    const decoder = openaiResponses.createStreamDecoder({ ...STATE });
     for (const event of events) decoder.push({ event: undefined, data: JSON.stringify(event) });
     expect(decoder.isWhole()).toBe(true);
     expect(decoder.push({ event: undefined, data: 'not JSON' })).toEqual([]);
@@ -238,7 +238,7 @@ describe('rubbish', () => {
     fc.assert(
       fc.property(bytes, (sent) => {
         const framer = createFramer(openaiResponses.frames);
-        const decoder = openaiResponses.createStreamDecoder({ ...STATE }, 0);
+        const decoder = openaiResponses.createStreamDecoder({ ...STATE });
         const chunks: ChatChunk[] = [];
         let failure: unknown;
         try {
@@ -265,7 +265,7 @@ describe('rubbish', () => {
         fc.oneof(fc.jsonValue(), fc.record({ output: fc.jsonValue(), status: fc.jsonValue(), error: fc.jsonValue() })),
         (body) => {
           try {
-            expect(openaiResponses.decodeResponse(body as JsonObject, STATE, 0).choices).toHaveLength(1);
+            expect(accumulate(openaiResponses.decodeResponse(body as JsonObject, STATE), 0).choices).toHaveLength(1);
           } catch (error) {
             expect(error).toBeInstanceOf(UpstreamError);
           }

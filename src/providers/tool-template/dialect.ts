@@ -1,6 +1,4 @@
 /** Tools for endpoints that have none: described in the prompt, called in the text of the answer. */
-import { accumulate } from '../../schemas/accumulate.ts';
-import { chunksOf } from '../../schemas/chunks.ts';
 import type { AttemptState, ChatDialect } from '../dialect.ts';
 import type { ToolTemplate } from './markup.ts';
 import { TemplateReader } from './reader.ts';
@@ -16,15 +14,13 @@ function readerOf(state: AttemptState): TemplateReader | undefined {
 export function withToolTemplate(dialect: ChatDialect): ChatDialect {
   return {
     ...dialect,
-    decodeResponse(body, state, created) {
-      const completion = dialect.decodeResponse(body, state, created);
+    decodeResponse(body, state) {
+      const chunks = dialect.decodeResponse(body, state);
       const reader = readerOf(state);
-      if (reader === undefined) return completion;
-      const chunks = reader.take(chunksOf(completion));
-      return accumulate([...chunks, ...reader.end()], created);
+      return reader === undefined ? chunks : [...reader.take(chunks), ...reader.end()];
     },
-    createStreamDecoder(state, created) {
-      const decoder = dialect.createStreamDecoder(state, created);
+    createStreamDecoder(state) {
+      const decoder = dialect.createStreamDecoder(state);
       const reader = readerOf(state);
       if (reader === undefined) return decoder;
       return {

@@ -42,7 +42,7 @@ function bytesOf(pieces: readonly string[]): Uint8Array {
 
 function decoded(bytes: Uint8Array, cuts: readonly number[], state = stateOf(TEMPLATE)): ChatChunk[] {
   const framer = createFramer('sse');
-  const decoder = templated.createStreamDecoder(state, 0);
+  const decoder = templated.createStreamDecoder(state);
   const chunks: ChatChunk[] = [];
   let from = 0;
   for (const to of [...cuts, bytes.length]) {
@@ -64,7 +64,7 @@ describe('an answer in text with calls', () => {
   test('whole it is what its stream adds up to, however the stream tells it', () => {
     const message = { role: 'assistant', content: TEXT };
     const body = { id: 'a', choices: [{ index: 0, message, finish_reason: 'stop' }], usage };
-    const completion = templated.decodeResponse(body, stateOf(TEMPLATE), 0);
+    const completion = accumulate(templated.decodeResponse(body, stateOf(TEMPLATE)), 0);
     for (const pieces of [[TEXT], [...TEXT], TEXT.match(/.{1,7}/gs)!]) {
       expect(accumulate(decoded(bytesOf(pieces), []), 0).choices).toEqual(completion.choices);
     }

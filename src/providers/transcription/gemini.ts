@@ -1,6 +1,7 @@
 /** A chat model of Gemini that hears, asked for what is said (https://ai.google.dev/gemini-api/docs/audio). */
 import type { SoundFormat } from '../../audio/sound.ts';
 import { limits } from '../../limits.ts';
+import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { type DialectEndpoint, UpstreamError } from '../dialect.ts';
 import { geminiGenerateContent } from '../gemini-generate-content/index.ts';
@@ -69,11 +70,8 @@ export const geminiTranscription: TranscriptionDialect = {
       payload: JSON.stringify(fields),
       is_billed: true,
       read(body, answer_headers) {
-        const completion = geminiGenerateContent.decodeResponse(
-          body,
-          { ...state, generation_id: '', headers: answer_headers },
-          0,
-        );
+        const attempt = { ...state, generation_id: '', headers: answer_headers };
+        const completion = accumulate(geminiGenerateContent.decodeResponse(body, attempt), 0);
         const [{ message, finish_reason }] = completion.choices;
         const tokens = completion.ext.usage;
         const text = typeof message.content === 'string' ? message.content.trim() : '';

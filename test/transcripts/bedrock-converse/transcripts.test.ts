@@ -77,7 +77,7 @@ function answerSection(status: number, head: string, answer: string, state: Atte
     return `=== inner answer\n${told(bedrockConverse.decodeError(status, headers, answer))}\n`;
   }
   if (!head.includes('eventstream')) {
-    return `=== inner answer\n${attempt(() => pretty(bedrockConverse.decodeResponse(JSON.parse(answer), state, 1_760_000_000)))}\n`;
+    return `=== inner answer\n${attempt(() => pretty(accumulate(bedrockConverse.decodeResponse(JSON.parse(answer), state), 1_760_000_000)))}\n`;
   }
   const chunks: ChatChunk[] = [];
   const failure = attempt(() => decode(answer, state, chunks));
@@ -89,7 +89,7 @@ function answerSection(status: number, head: string, answer: string, state: Atte
 /** Seven bytes at a time, so that nothing can rely on where a read ends. */
 function decode(answer: string, state: AttemptState, chunks: ChatChunk[]): string {
   const framer = createFramer(bedrockConverse.frames);
-  const decoder = bedrockConverse.createStreamDecoder(state, 1_760_000_000);
+  const decoder = bedrockConverse.createStreamDecoder(state);
   const messages = answer.split('\n').map((line) => {
     const [, mark, type, payload] = /^(!?)(\w+) (.*)$/.exec(line)!;
     return converseMessage(type!, JSON.parse(payload!), mark === '!' ? 'exception' : 'event');

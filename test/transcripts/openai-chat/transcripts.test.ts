@@ -47,7 +47,7 @@ function describeError(error: unknown): string {
 
 function decodeStream(payload: string, state: JsonObject): string {
   const framer = createFramer(openaiChat.frames);
-  const decoder = openaiChat.createStreamDecoder({ generation_id: 'gen-1', ...state }, 1_700_000_000);
+  const decoder = openaiChat.createStreamDecoder({ generation_id: 'gen-1', ...state });
   const chunks: ChatChunk[] = [];
   let outcome = '';
   try {
@@ -75,7 +75,10 @@ function decode(answer: string, state: JsonObject): string {
   }
   if (type === 'text/event-stream') return `=== inner chunks\n${decodeStream(`${payload}\n\n`, { ...state, headers })}`;
   try {
-    const decoded = openaiChat.decodeResponse(JSON.parse(payload), { generation_id: 'gen-1', ...state }, 1_700_000_000);
+    const decoded = accumulate(
+      openaiChat.decodeResponse(JSON.parse(payload), { generation_id: 'gen-1', ...state }),
+      1_700_000_000,
+    );
     return `=== inner answer\n${pretty(decoded)}`;
   } catch (error) {
     return `=== inner answer\n${describeError(error)}`;

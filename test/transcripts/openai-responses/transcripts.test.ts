@@ -82,7 +82,7 @@ function answerSection(status: number, head: string, answer: string, state: Atte
     return `=== inner answer\n${told(openaiResponses.decodeError(status, headers, answer))}\n`;
   }
   if (!head.includes('event-stream')) {
-    return `=== inner answer\n${attempt(() => pretty(openaiResponses.decodeResponse(JSON.parse(answer), state, 1_760_000_000)))}\n`;
+    return `=== inner answer\n${attempt(() => pretty(accumulate(openaiResponses.decodeResponse(JSON.parse(answer), state), 1_760_000_000)))}\n`;
   }
   const chunks: ChatChunk[] = [];
   const failure = attempt(() => decode(`${answer}\n\n`, state, chunks));
@@ -94,7 +94,7 @@ function answerSection(status: number, head: string, answer: string, state: Atte
 /** Seven bytes at a time, so that nothing can rely on where a read ends. */
 function decode(answer: string, state: AttemptState, chunks: ChatChunk[]): string {
   const framer = createFramer(openaiResponses.frames);
-  const decoder = openaiResponses.createStreamDecoder(state, 1_760_000_000);
+  const decoder = openaiResponses.createStreamDecoder(state);
   const bytes = new TextEncoder().encode(answer);
   for (let from = 0; from < bytes.length; from += 7) {
     for (const frame of framer.push(bytes.subarray(from, from + 7))) chunks.push(...decoder.push(frame));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isSampled } from './logged.ts';
+import { isSampled } from './call-log.ts';
 
 const IDS = 100_000;
 const share = (bp: number) => {

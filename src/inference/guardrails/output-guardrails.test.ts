@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest';
-import { GatewayError } from '../errors.ts';
-import { UNRESTRICTED } from '../guardrails/guardrail.ts';
-import type { BoundGuardrail } from '../schemas/guardrail.ts';
-import type { Inference } from './answer.ts';
-import type { Call } from './call.ts';
-import { createMasked } from './masked.ts';
-import { NO_USAGE } from './settlement.ts';
-import type { StreamEvent } from './stream-answer.ts';
+import { GatewayError } from '../../errors.ts';
+import { UNRESTRICTED } from '../../guardrails/guardrail.ts';
+import { withSources } from '../../http/sources.ts';
+import type { BoundGuardrail } from '../../schemas/guardrail.ts';
+import type { Inference } from '../answer.ts';
+import type { Call } from '../call.ts';
+import { createPipeline } from '../pipeline.ts';
+import { NO_USAGE } from '../settlement.ts';
+import type { StreamEvent } from '../stream-answer.ts';
+import { outputGuardrails } from './output-guardrails.ts';
 
 const guardrail: BoundGuardrail = {
   id: 'g',
@@ -44,10 +46,11 @@ test('what is sent to an endpoint that goes on, and what one says that broke off
     });
     yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error };
   }
-  const masked = createMasked({ stream } as unknown as Inference, { metrics: { contentFiltered() {} } });
+  const engine = { stream: () => withSources(stream()) } as unknown as Inference;
+  const filtered = createPipeline(engine, [outputGuardrails({ metrics: { contentFiltered() {} } })]);
   const call = { request: {}, principal: { guardrails: [guardrail] }, stages } as unknown as Call;
   const events: StreamEvent[] = [];
-  for await (const event of masked.stream(call)) events.push(event);
+  for await (const event of filtered.stream(call)) events.push(event);
   const told = events.flatMap((event) => (event.type === 'chunks' ? event.chunks : []));
   expect(told.map(({ delta }) => delta.content ?? '').join('')).toBe('Ask [EMAIL] or [EMAIL].');
   expect(JSON.stringify(events)).not.toContain('bob@');

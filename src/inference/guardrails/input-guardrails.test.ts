@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
-import type { BoundGuardrail } from '../schemas/guardrail.ts';
-import type { Inference } from './answer.ts';
-import type { Call } from './call.ts';
-import { createScreened } from './screened.ts';
+import type { BoundGuardrail } from '../../schemas/guardrail.ts';
+import type { Inference } from '../answer.ts';
+import type { Call } from '../call.ts';
+import { createPipeline } from '../pipeline.ts';
+import { inputGuardrails } from './input-guardrails.ts';
 
 const guardrails = [
   { id: 'g', scope: 'api-key', content_filter_builtins: [{ slug: 'email', action: 'block' }], content_filters: null },
@@ -17,13 +18,13 @@ async function passed() {
     countTokens: async (call: Call) => resolve(call),
     routingOf: async () => undefined,
   } as unknown as Inference;
-  const screened = createScreened(inner, {
+  const guardrailsOf = inputGuardrails({
     analyzer: { analyze: async () => [], stop: async () => {} },
     rules: () => ({ on_failure: 'block', timeout_ms: 1_000, phone_regions: undefined }),
     metrics: { contentFiltered: (filter, action) => counted.push(`${filter} ${action}`) },
     log: { warn: () => {} },
   });
-  await screened.countTokens(given);
+  await createPipeline(inner, [guardrailsOf]).countTokens(given);
   return { call: await promise, counted };
 }
 

@@ -1,0 +1,258 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { GatewayError } from '../../errors.ts';
+import type { Analyzer, Entity } from '../../guardrails/analyzer.ts';
+import { type FilterSet, filterSetOf } from '../../guardrails/filter-set.ts';
+import type { Finding } from '../../guardrails/finding.ts';
+import { createNumbering, type Numbering } from '../../guardrails/redaction.ts';
+import { requestTexts, saidTexts } from '../../guardrails/request-texts.ts';
+import { isReversible, type Screened, type Screener, type Subject, screen } from '../../guardrails/screen.ts';
+import { filterName, filterStages, refusalTold } from '../../guardrails/verdict.ts';
+import { limits } from '../../limits.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { Stage } from '../../schemas/routing-metadata.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { Prepared } from '../admission.ts';
+import type { Call, ScreeningOf } from '../call.ts';
+import { analyzeInTime } from '../dry-run.ts';
+import type { CallContext, CallHooks, Middleware, TaskCall } from '../pipeline.ts';
+import type { Wanted } from '../steps.ts';
+import type { Task } from '../task.ts';
+import type { AnswerTransform } from '../transform.ts';
+import { Unredact } from './unredact.ts';
+
+/** What happens where a filter cannot be applied. */
+export interface ScreeningRules {
+  on_failure: 'block' | 'allow';
+  /** For what finds names and addresses, for all texts of a request. */
+  timeout_ms: number;
+  /** Countries whose telephone numbers need no calling code to be found. */
+  phone_regions?: readonly string[];
+}
+
+export interface InputGuardrailsOptions {
+  analyzer: Analyzer;
+  /** Asked once a request, so that a reload takes effect at once. */
+  rules(): ScreeningRules;
+  metrics: Pick<Metrics, 'contentFiltered'>;
+  log: { warn(facts: object, message: string): void };
+}
+
+/** How a client calls the field of its request in which something was found. */
+export function clientField({ request, fieldName }: Pick<Call, 'request' | 'fieldName'>, field: string): string {
+  if (request.ext?.client === 'completions') return field.replace(/^messages\[0\]\.content/, 'prompt');
+  if (fieldName === undefined) return field;
+  const [entry] = /^(?:messages\[\d+\](?:\.content\[\d+\])?|tools\[\d+\]|[a-z_]+)/.exec(field) ?? [field];
+  return fieldName(entry);
+}
+
+/** Why an answer cannot be had where filters cannot be applied: another time they may be. */
+function unscreened(cause: unknown): GatewayError {
+  return new GatewayError(503, 'The content filters of this key could not be applied in time; try again soon', {
+    metadata: { reason: 'content_filter_unavailable' },
+    headers: { 'retry-after': '1' },
+    cause,
+  });
+}
+
+/** What screens texts, whichever call they are of. */
+function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptions) {
+  /** The texts that no analyzer looked at, where the operator would rather have that than no answer. */
+  async function analyzed(call: Call, texts: readonly string[]): Promise<Entity[][]> {
+    const { on_failure, timeout_ms } = rules();
+    try {
+      return await analyzeInTime(analyzer, texts, timeout_ms);
+    } catch (error) {
+      log.warn(
+        { err: error, generation_id: call.generation_id, on_failure },
+        'names and addresses could not be searched',
+      );
+      call.stages.push({
+        type: 'guardrail',
+        name: 'content-filter',
+        summary:
+          on_failure === 'block' ? 'Failed: the request was refused' : 'Failed: names and addresses were not searched',
+        data: { action: on_failure === 'block' ? 'blocked' : 'skipped', detected: false, engines: ['nlp'] },
+      });
+      if (on_failure === 'block') throw unscreened(error);
+      return [];
+    }
+  }
+
+  function screenerOf(call: Call, set: FilterSet, numbering: Numbering): Screener {
+    const analyze = set.analyzed.length === 0 ? undefined : (texts: readonly string[]) => analyzed(call, texts);
+    return { set, guardrails: call.principal.guardrails, numbering, pause: nextTurn, analyze };
+  }
+
+  /** Tells what was found, in the call and in the metrics. */
+  function tell(call: Call, set: FilterSet, { found, refusal }: Screened<unknown>, is_spare: boolean): void {
+    if (found.length === 0) return;
+    const findings: Finding[] = found.flatMap((one) => one.findings);
+    const stages = filterStages(set, findings, refusal?.filter);
+    call.stages.push(...(is_spare ? stages.map(leftOut) : stages));
+    const counts = new Map<number, number>();
+    for (const { filter } of findings) counts.set(filter, (counts.get(filter) ?? 0) + 1);
+    for (const [index, count] of counts) {
+      const filter = set.filters[index]!;
+      // What is left out is kept from the model, and the call goes on.
+      const action = filter !== refusal?.filter ? filter.action : is_spare ? 'redact' : 'block';
+      metrics.contentFiltered(filterName(filter), action, count);
+    }
+  }
+
+  async function screened<T>(
+    call: Call,
+    subject: Subject<T>,
+    screener: Screener,
+    is_spare = false,
+  ): Promise<Screened<T>> {
+    const told = await screen(subject, screener);
+    tell(call, screener.set, told, is_spare);
+    return told;
+  }
+
+  return { screenerOf, screened };
+}
+
+/**
+ * Holds what callers send against their filters, before anything else is done with it: what is redacted is not in the request
+ * that goes on, and a request that is blocked is refused.
+ */
+export function inputGuardrails(options: InputGuardrailsOptions): Middleware {
+  const screening = createScreening(options);
+  return {
+    name: 'input guardrails',
+    begin(call, purpose, context) {
+      const { guardrails } = call.principal;
+      if (guardrails.length === 0 || purpose === 'routing') return undefined;
+      const set = filterSetOf(guardrails, options.rules().phone_regions);
+      return set === undefined ? undefined : new InputGuard(set, options, { ...screening, ...context });
+    },
+  };
+}
+
+/** The input guardrails of one call. */
+class InputGuard implements CallHooks {
+  readonly #set: FilterSet;
+  readonly #options: InputGuardrailsOptions;
+  readonly #parts: ReturnType<typeof createScreening> & CallContext;
+  readonly #numbering = createNumbering();
+  /** As it goes on. */
+  #call: Call | undefined = undefined;
+
+  constructor(
+    set: FilterSet,
+    options: InputGuardrailsOptions,
+    parts: ReturnType<typeof createScreening> & CallContext,
+  ) {
+    this.#set = set;
+    this.#options = options;
+    this.#parts = parts;
+  }
+
+  async onRequest(call: Call): Promise<Call> {
+    const screener = this.#screenerOf(call);
+    const keeps_signatures = keepsSignatures(screener);
+    const subject: Subject<ChatRequest> = (visit) => requestTexts(call.request, { visit, keeps_signatures });
+    const result = await this.#parts.screened(call, subject, screener);
+    const passed = { ...call, request: result.subject, screening: this.#later(call, screener) };
+    this.#call = passed;
+    await this.#refuse({ ...call, request: result.subject }, result);
+    if (result.subject !== call.request) await takeRoom(call, result);
+    return passed;
+  }
+
+  async onTask<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskCall<P, A>> {
+    const words = task.words();
+    const { unreadable } = words;
+    const isChanging = this.#set.filters.some(({ action }) => action !== 'flag');
+    if (unreadable !== undefined && isChanging) this.#refuseUnreadable(call, unreadable);
+    const subject: Subject<JsonObject> = (visit) => saidTexts(words.said, visit);
+    const result = await this.#parts.screened(call, subject, this.#screenerOf(call));
+    if (result.subject === words.said) {
+      await this.#refuse(call, result, task);
+      return { call, task };
+    }
+    await takeRoom(call, result);
+    const { request, task: screened } = words.retold(result.subject);
+    const passed = { ...call, request };
+    await this.#refuse(passed, result, screened);
+    return { call: passed, task: screened };
+  }
+
+  /** Texts that join the call later may be redacted as well: whether anything is put back is known at the end alone. */
+  createTransform(choices: number): AnswerTransform | undefined {
+    const call = this.#call;
+    if (call === undefined || !this.#set.filters.some(isReversible(call.principal.guardrails))) return undefined;
+    return new Unredact(call.request, this.#numbering.values, choices);
+  }
+
+  #screenerOf(call: Call): Screener {
+    return this.#parts.screenerOf(call, this.#set, this.#numbering);
+  }
+
+  async #refuse(call: Call, { refusal }: Pick<Screened<unknown>, 'refusal'>, wanted?: Wanted): Promise<void> {
+    if (refusal === undefined) return;
+    const { message, metadata } = refusalTold({ ...refusal, field: clientField(call, refusal.field) });
+    const gateway_metadata = await this.#parts.routingOf(call, wanted);
+    throw new GatewayError(403, message, { metadata, ...(gateway_metadata === undefined ? {} : { gateway_metadata }) });
+  }
+
+  /** Texts that join the call later are held against the same filters, and numbered on. */
+  #later(call: Call, screener: Screener): NonNullable<Call['screening']> {
+    return {
+      texts: async (texts, { is_spare } = CLIENTS) => {
+        const subject: Subject<string[]> = (visit) => texts.map((text) => visit(text, { field: 'file', kind: 'text' }));
+        const result = await this.#parts.screened(call, subject, screener, is_spare);
+        await this.#refuse(call, result);
+        return result.subject;
+      },
+      messages: async (messages, { is_spare } = CLIENTS) => {
+        const request: ChatRequest = { messages: [...messages] };
+        const rules = { keeps_signatures: keepsSignatures(screener) };
+        const subject: Subject<ChatRequest> = (visit) => requestTexts(request, { ...rules, visit });
+        const result = await this.#parts.screened(call, subject, screener, is_spare);
+        await this.#refuse(call, result);
+        return result.subject.messages;
+      },
+    };
+  }
+
+  /** What filters cannot read does not go on, unless the operator allows it. */
+  #refuseUnreadable(call: Call, field: string): void {
+    if (this.#options.rules().on_failure === 'allow') return;
+    call.stages.push({
+      type: 'guardrail',
+      name: 'content-filter',
+      summary: 'Blocked: tokens are not text',
+      data: { action: 'blocked', detected: false },
+    });
+    const message = `Request blocked by content filter: ${field} must be text, because filters cannot read tokens`;
+    throw new GatewayError(403, message, { metadata: { field, reason: 'unreadable' } });
+  }
+}
+
+/** What a client sent is no spare: the call ends with it. */
+const CLIENTS: ScreeningOf = { is_spare: false };
+
+/** What would have ended the call, had the client sent it. */
+function leftOut(stage: Stage): Stage {
+  if (stage.data?.['action'] !== 'blocked') return stage;
+  const summary = stage.summary?.replace(/^Blocked/, 'Left out');
+  return {
+    ...stage,
+    ...(summary === undefined ? {} : { summary }),
+    data: { ...stage.data, action: 'left_out' },
+  };
+}
+
+/** Whether all that is redacted comes back: a thought is then again what its signature was made for. */
+function keepsSignatures({ set, guardrails }: Screener): boolean {
+  return set.filters.filter(({ action }) => action === 'redact').every(isReversible(guardrails));
+}
+
+/** Counts the texts that stand beside those that the client sent. */
+async function takeRoom({ room }: Call, { found }: Pick<Screened<unknown>, 'found'>): Promise<void> {
+  const chars = found.reduce((sum, { text }) => sum + text.length, 0);
+  if (chars > limits.counted_bytes_min) await room?.take(chars * limits.body_copies);
+}

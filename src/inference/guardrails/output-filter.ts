@@ -1,0 +1,147 @@
+import { GatewayError } from '../../errors.ts';
+import { type AnswerFilter, createAnswerFilter, wantsJson } from '../../guardrails/answer-filter.ts';
+import type { ActiveFilter, FilterSet } from '../../guardrails/filter-set.ts';
+import type { Finding } from '../../guardrails/finding.ts';
+import { finderOf } from '../../guardrails/output-filters.ts';
+import type { Finder } from '../../guardrails/stream-filter.ts';
+import { filterName, filterStages } from '../../guardrails/verdict.ts';
+import { append } from '../../schemas/append.ts';
+import { ends, OpenChoices } from '../../schemas/by-choice.ts';
+import type { ChatChunk, ChoiceError } from '../../schemas/inner.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { Call } from '../call.ts';
+import { isSeal } from '../state/seal.ts';
+import type { AnswerTransform } from '../transform.ts';
+
+/** Where findings are counted. */
+export type FilterMetrics = Pick<Metrics, 'contentFiltered'>;
+
+/** What the filters find in one answer, reported once. */
+export class Findings {
+  readonly finder: Finder;
+  readonly #set: FilterSet;
+  readonly #found: Finding[] = [];
+  /** The filter that ends the answer. */
+  #ending: ActiveFilter | undefined = undefined;
+  #isReported = false;
+
+  constructor(set: FilterSet) {
+    this.#set = set;
+    this.finder = finderOf(set, (finding) => {
+      this.#found.push(finding);
+      const filter = set.filters[finding.filter]!;
+      if (filter.action === 'block') this.#ending ??= filter;
+    });
+  }
+
+  get isEmpty(): boolean {
+    return this.#found.length === 0;
+  }
+
+  /** Adds them to the stages of the call, which its record and its client get, and to the metrics. */
+  report({ stages }: Pick<Call, 'stages'>, metrics: FilterMetrics): void {
+    if (this.#isReported || this.isEmpty) return;
+    this.#isReported = true;
+    for (const stage of filterStages(this.#set, this.#found, this.#ending)) {
+      stages.push({
+        ...stage,
+        summary: `Answer ${stage.summary?.toLowerCase()}`,
+        data: { ...stage.data, in: 'answer' },
+      });
+    }
+    const { filters } = this.#set;
+    for (const { filter } of this.#found) {
+      metrics.contentFiltered(filterName(filters[filter]!), filters[filter]!.action);
+    }
+  }
+
+  /** Why an answer is not shown, or not on: which filter, never what it matched. */
+  refusal(): ChoiceError {
+    if (this.#ending === undefined) {
+      return {
+        code: 403,
+        message: 'Response blocked by content filter: a part of it may be a match, and is too long to be held back',
+      };
+    }
+    const { label, guardrail_id, guardrail_scope, ...filter } = this.#ending;
+    return {
+      code: 403,
+      message: `Response blocked by content filter: ${label}`,
+      metadata: { filter: filterName(filter), label, guardrail_id, guardrail_scope },
+    };
+  }
+}
+
+/** A refusal as an error of the call. */
+export function errorOf({ message, metadata }: ChoiceError): GatewayError {
+  return new GatewayError(403, message, metadata === undefined ? {} : { metadata });
+}
+
+/** What an answer is filtered by. */
+interface OutputFilterOptions {
+  call: Pick<Call, 'request' | 'stages'>;
+  set: FilterSet;
+  choices: number;
+  /** Undefined: what is found is not reported. */
+  metrics: FilterMetrics | undefined;
+}
+
+/** Filters the chunks of one answer: what is redacted is replaced, and an answer that is blocked ends before the match. */
+export class OutputFilter implements AnswerTransform {
+  refusal: GatewayError | undefined = undefined;
+  readonly #findings: Findings;
+  readonly #filter: AnswerFilter;
+  readonly #options: OutputFilterOptions;
+  readonly #unfinished: OpenChoices;
+
+  constructor(options: OutputFilterOptions) {
+    const { call, set, choices } = options;
+    this.#options = options;
+    this.#findings = new Findings(set);
+    this.#filter = createAnswerFilter(
+      {
+        finder: this.#findings.finder,
+        content_is_json: wantsJson(call.request),
+        keeps_signatures: false,
+        isOfTurn: isSeal,
+      },
+      choices,
+    );
+    this.#unfinished = new OpenChoices(choices);
+  }
+
+  take(chunks: ChatChunk[]): ChatChunk[] {
+    return this.refusal === undefined ? this.#shown(this.#filter.take(chunks)) : [];
+  }
+
+  reopen(): ChatChunk[] {
+    return this.refusal === undefined ? this.#shown(this.#filter.reopen()) : [];
+  }
+
+  end(): ChatChunk[] {
+    const held = this.refusal === undefined ? this.#shown(this.#filter.end()) : [];
+    this.#report();
+    return held;
+  }
+
+  hasChanged(): boolean {
+    return this.#filter.hasChanged();
+  }
+
+  #shown(chunks: ChatChunk[]): ChatChunk[] {
+    if (this.#filter.hasEnded()) {
+      const error = this.#findings.refusal();
+      this.refusal = errorOf(error);
+      for (const chunk of chunks) this.#unfinished.note(chunk);
+      const end: ChatChunk = { delta: {}, finish_reason: 'content_filter', native_finish_reason: null, error };
+      append(chunks, ends(this.#unfinished.open, end));
+    } else if (this.#options.choices > 1) for (const chunk of chunks) this.#unfinished.note(chunk);
+    if (this.refusal !== undefined || chunks.some(({ finish_reason }) => finish_reason != null)) this.#report();
+    return chunks;
+  }
+
+  #report(): void {
+    const { call, metrics } = this.#options;
+    if (metrics !== undefined) this.#findings.report(call, metrics);
+  }
+}

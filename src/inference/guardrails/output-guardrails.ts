@@ -1,0 +1,184 @@
+import type { GatewayError } from '../../errors.ts';
+import { filteredJson, filteredText, filteredTexts } from '../../guardrails/deep-filter.ts';
+import type { FilterSet } from '../../guardrails/filter-set.ts';
+import { outputFiltersOf } from '../../guardrails/output-filters.ts';
+import type { Finder } from '../../guardrails/stream-filter.ts';
+import type { ChatCompletion, Choice } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { Prepared } from '../admission.ts';
+import type { WholeAnswer } from '../answer.ts';
+import type { Call } from '../call.ts';
+import type { CallHooks, Middleware, TaskCall } from '../pipeline.ts';
+import { isSeal } from '../state/seal.ts';
+import type { Task, TaskAnswer } from '../task.ts';
+import { type AnswerTransform, transformWhole, withStages } from '../transform.ts';
+import { errorOf, type FilterMetrics, Findings, OutputFilter } from './output-filter.ts';
+
+export interface OutputGuardrailsOptions {
+  metrics: FilterMetrics;
+  /** Countries whose telephone numbers are recognized without their calling code, as configured at the moment. */
+  phone_regions?(): readonly string[];
+}
+
+/**
+ * Filters answers by the guardrails of their callers that hold for answers: what is redacted does not reach the client, and an
+ * answer that is blocked ends before the match.
+ */
+export function outputGuardrails({ metrics, phone_regions }: OutputGuardrailsOptions): Middleware {
+  return {
+    name: 'output guardrails',
+    begin(call, purpose) {
+      if (purpose !== 'answer' && purpose !== 'task') return undefined;
+      const { guardrails } = call.principal;
+      const set = guardrails.length === 0 ? undefined : outputFiltersOf(guardrails, phone_regions?.());
+      if (set === undefined) return undefined;
+      return purpose === 'answer' ? new AnswerGuard(call, set, metrics) : new TaskGuard(call, set, metrics);
+    },
+  };
+}
+
+/** An error with what its provider says of it filtered: some quote what the model wrote (`failed_generation`). */
+function filteredError(error: GatewayError, finder: Finder): GatewayError {
+  const { message, metadata } = error;
+  if (metadata?.['provider_name'] === undefined) return error;
+  const shown = (text: string) => filteredText(finder, text, /^\s*[[{]/.test(text)).value;
+  const filtered: Record<string, unknown> = { ...metadata };
+  for (const field of ['raw', 'provider_code']) {
+    if (typeof filtered[field] === 'string') filtered[field] = shown(filtered[field]);
+  }
+  return error.with({ message: shown(message), metadata: filtered });
+}
+
+/** The filters where what they find is not counted. */
+function quietFinder(set: FilterSet): Finder {
+  return { ...new Findings(set).finder, settled() {} };
+}
+
+function withoutSeal(choice: Choice): Choice {
+  const { message } = choice;
+  if (message.reasoning_details?.some(isSeal) !== true) return choice;
+  const details = message.reasoning_details.filter((detail) => !isSeal(detail));
+  return { ...choice, message: { ...message, reasoning_details: details } };
+}
+
+/** A whole answer as its filter changes it; the same object if nothing is changed. A seal holds no longer where something is. */
+function filteredWhole(completion: ChatCompletion, filter: OutputFilter): ChatCompletion {
+  const [first, ...others] = completion.choices;
+  const bare = { ...completion, choices: [withoutSeal(first), ...others.map(withoutSeal)] } as ChatCompletion;
+  const filtered = transformWhole(bare, filter);
+  return filter.hasChanged() ? filtered : completion;
+}
+
+/** The output guardrails of one chat call. */
+class AnswerGuard implements CallHooks {
+  #call: Call;
+  readonly #set: FilterSet;
+  readonly #metrics: FilterMetrics;
+  /** Filters what is no answer; made when it is needed. */
+  #quiet: Finder | undefined = undefined;
+
+  constructor(call: Call, set: FilterSet, metrics: FilterMetrics) {
+    this.#call = call;
+    this.#set = set;
+    this.#metrics = metrics;
+  }
+
+  onRequest(call: Call): Call {
+    this.#call = call;
+    return call;
+  }
+
+  createTransform(choices: number): AnswerTransform {
+    return this.#filterOf(choices, this.#metrics);
+  }
+
+  /** Filters a whole answer before its settlement, so that its record says what was found. */
+  onSettling(completion: ChatCompletion): GatewayError | undefined {
+    const filter = this.#filterOf(completion.choices.length, this.#metrics);
+    filteredWhole(completion, filter);
+    return filter.refusal;
+  }
+
+  /** Filters it once more, without a report: repairs and citations come after the settlement. */
+  onWhole(answer: WholeAnswer): WholeAnswer {
+    const filter = this.#filterOf(answer.completion.choices.length, undefined);
+    const completion = filteredWhole(answer.completion, filter);
+    if (filter.refusal !== undefined) throw refused(filter.refusal, answer, this.#call);
+    return completion === answer.completion ? answer : { ...answer, completion };
+  }
+
+  /** State that comes back of earlier turns is not shown to the client either. */
+  onUpstreamBody(body: JsonObject): JsonObject {
+    return filteredJson(this.#quietFinder(), body).value;
+  }
+
+  onError(error: GatewayError): GatewayError {
+    return filteredError(error, this.#quietFinder());
+  }
+
+  #quietFinder(): Finder {
+    this.#quiet ??= quietFinder(this.#set);
+    return this.#quiet;
+  }
+
+  #filterOf(choices: number, metrics: FilterMetrics | undefined): OutputFilter {
+    return new OutputFilter({ call: this.#call, set: this.#set, choices, metrics });
+  }
+}
+
+/** The output guardrails of one call that is not chat. */
+class TaskGuard implements CallHooks {
+  #call: Call;
+  readonly #set: FilterSet;
+  readonly #metrics: FilterMetrics;
+  /** Of the attempt under way; undefined: the answer of this task is no text. */
+  #findings: Findings | undefined = undefined;
+  #hasEnded = false;
+
+  constructor(call: Call, set: FilterSet, metrics: FilterMetrics) {
+    this.#call = call;
+    this.#set = set;
+    this.#metrics = metrics;
+  }
+
+  /** Filters the answer where it is read, before it is settled, so that its record says what was found. */
+  onTask<P extends Prepared, A>(call: Call, task: Task<P, A>): TaskCall<P, A> {
+    this.#call = call;
+    const { retell } = task;
+    if (retell === undefined) return { call, task };
+    this.#findings = new Findings(this.#set);
+    const filtered: Task<P, A> = {
+      ...task,
+      send: async (prepared, line) => this.#filtered(await task.send(prepared, line), retell),
+    };
+    return { call, task: filtered };
+  }
+
+  onTaskAnswer<A>(answer: TaskAnswer<A>): TaskAnswer<A> {
+    if (this.#findings === undefined || !this.#hasEnded) return answer;
+    throw refused(errorOf(this.#findings.refusal()), answer, this.#call);
+  }
+
+  onError(error: GatewayError): GatewayError {
+    return this.#findings === undefined ? error : filteredError(error, quietFinder(this.#set));
+  }
+
+  #filtered<P extends Prepared, A>(answer: A, retell: NonNullable<Task<P, A>['retell']>): A {
+    const findings = new Findings(this.#set);
+    this.#findings = findings;
+    const filtered = retell(answer, (texts) => {
+      // Words stand in the answer with their times as well: a match in them again is no second finding.
+      const finder = findings.isEmpty ? findings.finder : { ...findings.finder, settled() {} };
+      const { value, has_ended } = filteredTexts(finder, texts);
+      this.#hasEnded ||= has_ended;
+      return value;
+    });
+    findings.report(this.#call, this.#metrics);
+    return filtered;
+  }
+}
+
+/** A refusal with the routing of its answer. */
+function refused(error: GatewayError, { metadata }: Pick<WholeAnswer, 'metadata'>, { stages }: Call): GatewayError {
+  return metadata === undefined ? error : error.with({ gateway_metadata: withStages(metadata, stages) });
+}

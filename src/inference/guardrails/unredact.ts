@@ -1,0 +1,39 @@
+import { type AnswerFilter, createAnswerFilter, wantsJson } from '../../guardrails/answer-filter.ts';
+import { placeholderFinder } from '../../guardrails/restorer.ts';
+import type { ChatChunk, ChatRequest } from '../../schemas/inner.ts';
+import type { AnswerTransform } from '../transform.ts';
+
+/**
+ * Puts back in an answer what was redacted reversibly in its request. `values`: by placeholder, what it stands for; more may be
+ * added while the call runs. What is signed stays signed: on its way back to the model it is redacted to the same again.
+ */
+export class Unredact implements AnswerTransform {
+  readonly refusal = undefined;
+  readonly #filter: AnswerFilter;
+
+  constructor(request: ChatRequest, values: ReadonlyMap<string, string>, choices: number) {
+    const options = {
+      finder: placeholderFinder(values),
+      content_is_json: wantsJson(request),
+      keeps_signatures: true,
+      isOfTurn: () => false,
+    };
+    this.#filter = createAnswerFilter(options, choices);
+  }
+
+  take(chunks: ChatChunk[]): ChatChunk[] {
+    return this.#filter.take(chunks);
+  }
+
+  reopen(): ChatChunk[] {
+    return this.#filter.reopen();
+  }
+
+  end(): ChatChunk[] {
+    return this.#filter.end();
+  }
+
+  hasChanged(): boolean {
+    return this.#filter.hasChanged();
+  }
+}

@@ -1,0 +1,233 @@
+import { createHmac, hash } from 'node:crypto';
+import { GatewayError } from '../../errors.ts';
+import { enforcedZeroRetention } from '../../guardrails/restrictions.ts';
+import type { GenerationRecord } from '../../ledger/records.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { LoggedContent } from '../../schemas/logged-content.ts';
+import type { Prepared } from '../admission.ts';
+import type { WholeAnswer } from '../answer.ts';
+import type { Call, Clock } from '../call.ts';
+import { contentOf, OutputText } from '../content.ts';
+import { ClientGone } from '../exchange.ts';
+import type { CallEnd, CallHooks, Middleware, TaskCall } from '../pipeline.ts';
+import type { Task, TaskAnswer } from '../task.ts';
+import type { AnswerTransform } from '../transform.ts';
+
+/** A call that has ended. */
+export interface EndedCall {
+  call: Call;
+  record: GenerationRecord;
+  /** Milliseconds from the call's arrival to its end. */
+  duration_ms: number;
+  /** Its request and its answer, if they may be kept; undefined: nothing of them may. */
+  content: LoggedContent | undefined;
+}
+
+/** Whose call a content is of, when it arrived, and which model answered it. */
+export interface LoggedCall {
+  id: string;
+  organization_id: string;
+  workspace_id: string;
+  key_hash: string;
+  user_id: string | null;
+  created_at: string;
+  model: string | null;
+}
+
+/** Where requests and their answers are kept. Neither method throws. */
+export interface ContentKeeper {
+  keep(call: LoggedCall, content: LoggedContent): void;
+  /** Keeps a stub: the content could not be built. */
+  keepStub(call: LoggedCall, reason: string): void;
+}
+
+/** Who is sent spans of calls. */
+export interface Broadcast {
+  /** Whether any destination wants this one. */
+  wants(call: Call): boolean;
+  /** Never throws. */
+  tell(ended: EndedCall): void;
+}
+
+export interface CallLogOptions {
+  contents: ContentKeeper;
+  broadcast: Broadcast;
+  clock: Clock;
+  log: { error(facts: object, message: string): void };
+}
+
+const BASIS_POINTS = 10_000;
+
+/** What a share is drawn by: `secret` keeps callers from choosing ids that are left out. */
+function draw(id: string, secret: string | undefined): string {
+  return secret === undefined ? hash('sha256', id) : createHmac('sha256', secret).update(id).digest('hex');
+}
+
+/** Whether an id belongs to a share of all, in ten-thousandths: the same on every node. */
+export function isSampled(id: string, share_bp: number, secret?: string): boolean {
+  if (share_bp >= BASIS_POINTS) return true;
+  const drawn = Number.parseInt(draw(id, secret).slice(0, 8), 16) / 2 ** 32;
+  return drawn * BASIS_POINTS < share_bp;
+}
+
+function loggedCall({ generation_id, principal, accepted_ms, request }: Call, model: string | undefined): LoggedCall {
+  return {
+    id: generation_id,
+    organization_id: principal.organization_id,
+    workspace_id: principal.workspace_id,
+    key_hash: principal.key_hash ?? '',
+    user_id: principal.user_id,
+    created_at: new Date(accepted_ms).toISOString(),
+    model: model ?? request.model ?? null,
+  };
+}
+
+/** What ended a call, as its log shows it: faults of the gateway's say nothing of themselves. */
+function shownError(error: unknown): GatewayError | undefined {
+  if (error === undefined || error instanceof GatewayError) return error;
+  return error instanceof ClientGone ? undefined : new GatewayError(500, 'Internal error');
+}
+
+/** What a call that is not chat says beside its inputs, which its messages have unless they are tokens. */
+function wordsOf<P extends Prepared, A>(task: Task<P, A>): JsonObject {
+  const { said, unreadable } = task.words();
+  const { input, provider: _, ...others } = said;
+  return unreadable === undefined ? others : { input, ...others };
+}
+
+/**
+ * Keeps requests and their answers, and broadcasts them, where a caller's workspace wants that. It sees requests as they go to
+ * models, and answers before anything that was redacted is put back. Whatever cannot be logged never changes an answer: a stub says
+ * that the call was made and why its content is missing.
+ */
+export function callLog(options: CallLogOptions): Middleware {
+  return {
+    name: 'call log',
+    begin(call, purpose) {
+      const { logging, guardrails } = call.principal;
+      if (logging === undefined || (purpose !== 'answer' && purpose !== 'task')) return undefined;
+      const { kept_bp } = logging;
+      const isKept =
+        kept_bp !== undefined &&
+        isSampled(call.generation_id, kept_bp) &&
+        enforcedZeroRetention(guardrails) === undefined;
+      const isBroadcast = logging.is_broadcast && options.broadcast.wants(call);
+      return isKept || isBroadcast ? new CallLog(call, options, { isKept, isBroadcast }) : undefined;
+    },
+  };
+}
+
+/** The log of one call. */
+class CallLog implements CallHooks {
+  /** As it goes to models. */
+  #call: Call;
+  /** The words of a call that is not chat; undefined: it is chat. */
+  #words: (() => JsonObject) | undefined = undefined;
+  readonly #options: CallLogOptions;
+  /** What the answer says; undefined: its content is not kept. */
+  readonly #output: OutputText | undefined;
+  readonly #isBroadcast: boolean;
+  /** Why the answer cannot be read. */
+  #fault: unknown;
+
+  constructor(call: Call, options: CallLogOptions, { isKept, isBroadcast }: { isKept: boolean; isBroadcast: boolean }) {
+    this.#call = call;
+    this.#options = options;
+    this.#output = isKept ? new OutputText() : undefined;
+    this.#isBroadcast = isBroadcast;
+  }
+
+  onRequest(call: Call): Call {
+    this.#call = call;
+    return call;
+  }
+
+  onTask<P extends Prepared, A>(call: Call, task: Task<P, A>): TaskCall<P, A> {
+    this.#words = () => wordsOf(task);
+    this.#call = call;
+    return { call, task };
+  }
+
+  createTransform(): AnswerTransform | undefined {
+    return this.#output === undefined
+      ? undefined
+      : new Observer((chunks) => this.#read((output) => output.chunks(chunks)));
+  }
+
+  onWhole(answer: WholeAnswer): WholeAnswer {
+    this.#read((output) => output.whole(answer.completion));
+    return answer;
+  }
+
+  onTaskAnswer<A>(answer: TaskAnswer<A>): TaskAnswer<A> {
+    this.#read((output) => output.task(answer.answer));
+    return answer;
+  }
+
+  onEnd({ error, isSettled, record }: CallEnd): void {
+    const { clock, broadcast } = this.#options;
+    const call = this.#call;
+    const duration_ms = clock.monotonic_ms() - call.accepted_monotonic_ms;
+    // A call that was sent to no endpoint is no generation.
+    if (!isSettled) return;
+    // After the answer: copying takes its time.
+    setImmediate(() => {
+      const content = this.#output && this.#keep(this.#output, record, error);
+      if (this.#isBroadcast && record !== undefined) broadcast.tell({ call, record, duration_ms, content });
+    });
+  }
+
+  /** Reads a part of the answer. A part that cannot be read leaves a stub in place of the content, and the answer as it is. */
+  #read(part: (output: OutputText) => void): void {
+    if (this.#output === undefined || this.#fault !== undefined) return;
+    try {
+      part(this.#output);
+    } catch (error) {
+      this.#fault = error;
+    }
+  }
+
+  #keep(output: OutputText, record: GenerationRecord | undefined, error: unknown): LoggedContent | undefined {
+    const { contents, log } = this.#options;
+    const call = this.#call;
+    const place = loggedCall(call, record?.model);
+    try {
+      if (this.#fault !== undefined) throw this.#fault;
+      const content = contentOf(call.request, output, shownError(error), this.#words?.());
+      contents.keep(place, content);
+      return content;
+    } catch (err) {
+      log.error({ err, generation_id: call.generation_id }, 'a call could not be logged: a stub is kept');
+      contents.keepStub(place, 'its content could not be read');
+      return undefined;
+    }
+  }
+}
+
+/** Sees the chunks of an answer, and leaves them as they are. */
+class Observer implements AnswerTransform {
+  readonly refusal = undefined;
+  readonly #see: (chunks: readonly ChatChunk[]) => void;
+
+  constructor(see: (chunks: readonly ChatChunk[]) => void) {
+    this.#see = see;
+  }
+
+  take(chunks: ChatChunk[]): ChatChunk[] {
+    this.#see(chunks);
+    return chunks;
+  }
+
+  reopen(): ChatChunk[] {
+    return [];
+  }
+
+  end(): ChatChunk[] {
+    return [];
+  }
+
+  hasChanged(): boolean {
+    return false;
+  }
+}

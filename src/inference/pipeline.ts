@@ -1,0 +1,263 @@
+import { GatewayError } from '../errors.ts';
+import { METERED } from '../http/metered.ts';
+import { type Events, type Source, withSources } from '../http/sources.ts';
+import type { GenerationRecord } from '../ledger/records.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
+import type { ChatCompletion } from '../schemas/inner.ts';
+import type { Prepared } from './admission.ts';
+import type { Engine, Inference, WholeAnswer } from './answer.ts';
+import type { Call } from './call.ts';
+import type { AnswerWatch } from './session.ts';
+import type { Wanted } from './steps.ts';
+import type { StreamEvent } from './stream-answer.ts';
+import type { Task, TaskAnswer } from './task.ts';
+import { type AnswerTransform, type EventHooks, TransformedEvents, transformWhole, withStages } from './transform.ts';
+
+/** What a call is begun for. `routing`: to say how a call that is refused would have been routed. */
+export type Purpose = 'answer' | 'task' | 'explain' | 'countTokens' | 'routing';
+
+/** What a middleware may use of the pipeline behind it. */
+export interface CallContext {
+  /** See `Inference.routingOf`. */
+  routingOf: Inference['routingOf'];
+}
+
+/** Something that is done to calls and their answers, beside asking a model. */
+export interface Middleware {
+  readonly name: string;
+  /** The hooks of one call; undefined: nothing is to be done for it. Once a call, synchronous, without an effect of its own. */
+  begin(call: Call, purpose: Purpose, context: CallContext): CallHooks | undefined;
+}
+
+/** A call that is not chat, and its task. */
+export interface TaskCall<P extends Prepared, A> {
+  call: Call;
+  task: Task<P, A>;
+}
+
+/** How a call has ended. */
+export interface CallEnd {
+  /** What its client is shown of a failure; undefined: it did not fail. */
+  error: unknown;
+  /** An attempt or a fee was recorded: the call is a generation. */
+  isSettled: boolean;
+  /** Undefined: it is no generation, or a fault of the gateway's kept its record from being made. */
+  record: GenerationRecord | undefined;
+}
+
+/** What one middleware does for one call. Those of requests run in the order of the middleware, those of answers in reverse. */
+export interface CallHooks extends EventHooks {
+  /** The call as it goes on. Refuses it by throwing. Of every call but a task. */
+  onRequest?(call: Call): Call | Promise<Call>;
+  /** The same of a call that is not chat. */
+  onTask?<P extends Prepared, A>(call: Call, task: Task<P, A>): TaskCall<P, A> | Promise<TaskCall<P, A>>;
+  /** Makes what changes the answer; undefined: nothing does. After `onRequest`. Of whole answers where there is no `onWhole`. */
+  createTransform?(choices: number): AnswerTransform | undefined;
+  /** A whole answer before its settlement; why it is refused, or undefined. */
+  onSettling?(completion: ChatCompletion): GatewayError | undefined;
+  /** A whole answer, after its settlement. */
+  onWhole?(answer: WholeAnswer): WholeAnswer | Promise<WholeAnswer>;
+  /** The answer to a call that is not chat. */
+  onTaskAnswer?<A>(answer: TaskAnswer<A>): TaskAnswer<A>;
+  /** Once for each call that is begun to be answered, however it ends. Must not throw. */
+  onEnd?(end: CallEnd): void;
+}
+
+/** The hooks of one middleware, and where the next one stands. */
+interface Begun {
+  hooks: CallHooks;
+  next: number;
+}
+
+/** Follows one call for its hooks. */
+class CallWatch implements AnswerWatch, CallEnd {
+  error: unknown = undefined;
+  isSettled = false;
+  record: GenerationRecord | undefined = undefined;
+  /** In the order in which they see the answer. */
+  readonly hooks: CallHooks[] = [];
+  /** Of a stream, in the same order. */
+  transforms: readonly AnswerTransform[] = [];
+  /** Why a whole answer is refused. */
+  #refusal: GatewayError | undefined = undefined;
+
+  get isWithheld(): boolean {
+    for (const { refusal } of this.transforms) if (refusal !== undefined) return true;
+    return this.#refusal !== undefined;
+  }
+
+  review(completion: ChatCompletion): void {
+    for (const one of this.hooks) this.#refusal ??= one.onSettling?.(completion);
+  }
+
+  settled(record: GenerationRecord | undefined): void {
+    this.isSettled = true;
+    this.record ??= record;
+  }
+
+  /** An error of the call as its client is shown it. */
+  failed(error: unknown): unknown {
+    this.error = error;
+    for (const one of this.hooks) {
+      if (this.error instanceof GatewayError) this.error = one.onError?.(this.error, 'thrown') ?? this.error;
+    }
+    return this.error;
+  }
+
+  end(): void {
+    for (const one of this.hooks) one.onEnd?.(this);
+  }
+}
+
+/** Answers calls through an ordered list of middleware. A call for which none has anything to do goes to the engine at once. */
+export function createPipeline(engine: Engine, middleware: readonly Middleware[]): Inference {
+  const contexts = middleware.map(
+    (_, at): CallContext => ({ routingOf: (call, wanted) => routingFrom(at + 1, call, wanted) }),
+  );
+
+  /** The first middleware from a place on that has something to do for a call. */
+  function begin(call: Call, purpose: Purpose, from = 0): Begun | undefined {
+    for (let at = from; at < middleware.length; at += 1) {
+      const hooks = middleware[at]!.begin(call, purpose, contexts[at]!);
+      if (hooks !== undefined) return { hooks, next: at + 1 };
+    }
+    return undefined;
+  }
+
+  /** Runs the request hooks; `hooks` gets those of each middleware before they run, the last one first. */
+  async function prepare(call: Call, purpose: Purpose, first: Begun, hooks: CallHooks[]): Promise<Call> {
+    let prepared = call;
+    let begun: Begun | undefined = first;
+    while (begun !== undefined) {
+      hooks.unshift(begun.hooks);
+      prepared = (await begun.hooks.onRequest?.(prepared)) ?? prepared;
+      begun = begin(prepared, purpose, begun.next);
+    }
+    return prepared;
+  }
+
+  async function prepareTask<P extends Prepared, A>(
+    received: TaskCall<P, A>,
+    first: Begun,
+    hooks: CallHooks[],
+  ): Promise<TaskCall<P, A>> {
+    let prepared = received;
+    let begun: Begun | undefined = first;
+    while (begun !== undefined) {
+      hooks.unshift(begun.hooks);
+      prepared = (await begun.hooks.onTask?.(prepared.call, prepared.task)) ?? prepared;
+      begun = begin(prepared.call, 'task', begun.next);
+    }
+    return prepared;
+  }
+
+  /** Runs one call to its end. */
+  async function answered<T>(work: (watch: CallWatch) => Promise<T>): Promise<T> {
+    const watch = new CallWatch();
+    try {
+      return await work(watch);
+    } catch (error) {
+      throw watch.failed(error);
+    } finally {
+      watch.end();
+    }
+  }
+
+  function complete(call: Call, first: Begun): Promise<WholeAnswer> {
+    return answered(async (watch) => {
+      const prepared = await prepare(call, 'answer', first, watch.hooks);
+      let answer = await engine.complete(prepared, watch);
+      for (const one of watch.hooks) {
+        if (one.onWhole === undefined) answer = transformed(answer, one);
+        else answer = await one.onWhole(answer);
+      }
+      return { ...answer, metadata: withStages(answer.metadata, prepared.stages) };
+    });
+  }
+
+  function transformed(answer: WholeAnswer, hooks: CallHooks): WholeAnswer {
+    const transform = hooks.createTransform?.(answer.completion.choices.length);
+    if (transform === undefined) return answer;
+    const completion = transformWhole(answer.completion, transform);
+    if (transform.refusal !== undefined) throw transform.refusal;
+    return completion === answer.completion ? answer : { ...answer, completion };
+  }
+
+  async function* streamed(
+    call: Call,
+    first: Begun,
+  ): AsyncGenerator<StreamEvent | Source<StreamEvent>, void, undefined> {
+    const watch = new CallWatch();
+    const { hooks } = watch;
+    try {
+      const prepared = await prepare(call, 'answer', first, hooks);
+      const choices = choicesOf(prepared.request);
+      const transforms = hooks.flatMap((one) => one.createTransform?.(choices) ?? []);
+      watch.transforms = transforms;
+      const events = engine.stream(prepared, watch);
+      const shown = new TransformedEvents(events, { hooks, transforms, stages: prepared.stages });
+      yield* handedOn(events, shown);
+      watch.error = shown.error;
+    } catch (error) {
+      throw watch.failed(error);
+    } finally {
+      watch.end();
+    }
+  }
+
+  /** The events, and the last one of the engine where an event cannot be used: the engine settles such a call as failed. */
+  async function* handedOn(
+    events: Events<StreamEvent>,
+    shown: TransformedEvents,
+  ): AsyncGenerator<StreamEvent | Source<StreamEvent>, void, undefined> {
+    try {
+      yield shown;
+    } catch (error) {
+      const last = await events.throw(error);
+      if (last.done !== true) yield shown.shown(last.value);
+    } finally {
+      if (!events.ended) await events.return();
+    }
+  }
+
+  function run<P extends Prepared, A>(received: TaskCall<P, A>, first: Begun): Promise<TaskAnswer<A>> {
+    return answered(async (watch) => {
+      const { call, task } = await prepareTask(received, first, watch.hooks);
+      let answer = await engine.run(call, task, watch);
+      for (const one of watch.hooks) answer = one.onTaskAnswer?.(answer) ?? answer;
+      return { ...answer, metadata: withStages(answer.metadata, call.stages) };
+    });
+  }
+
+  async function routingFrom(at: number, call: Call, wanted: Wanted | undefined) {
+    const begun = begin(call, 'routing', at);
+    return engine.routingOf(begun === undefined ? call : await prepare(call, 'routing', begun, []), wanted);
+  }
+
+  return {
+    [METERED]: true,
+    complete(call) {
+      const begun = begin(call, 'answer');
+      return begun === undefined ? engine.complete(call) : complete(call, begun);
+    },
+    stream(call) {
+      const begun = begin(call, 'answer');
+      return begun === undefined ? engine.stream(call) : withSources(streamed(call, begun));
+    },
+    run(call, task) {
+      const begun = begin(call, 'task');
+      return begun === undefined ? engine.run(call, task) : run({ call, task }, begun);
+    },
+    explain(call) {
+      const begun = begin(call, 'explain');
+      if (begun === undefined) return engine.explain(call);
+      return prepare(call, 'explain', begun, []).then((prepared) => engine.explain(prepared));
+    },
+    countTokens(call) {
+      const begun = begin(call, 'countTokens');
+      if (begun === undefined) return engine.countTokens(call);
+      return prepare(call, 'countTokens', begun, []).then((prepared) => engine.countTokens(prepared));
+    },
+    routingOf: (call, wanted) => routingFrom(0, call, wanted),
+  };
+}

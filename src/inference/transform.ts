@@ -1,0 +1,143 @@
+import type { GatewayError } from '../errors.ts';
+import type { Events, Source } from '../http/sources.ts';
+import { accumulate } from '../schemas/accumulate.ts';
+import { append } from '../schemas/append.ts';
+import { chunksOf } from '../schemas/chunks.ts';
+import type { ChatChunk, ChatCompletion } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
+import type { Stage } from '../schemas/routing-metadata.ts';
+import type { StreamEnd, StreamEvent } from './stream-answer.ts';
+
+/** Changes the chunks of one answer on their way to the client. Synchronous: a chunk takes no promise. */
+export interface AnswerTransform {
+  /** What of the answer goes on by now. */
+  take(chunks: ChatChunk[]): ChatChunk[];
+  /** What goes out before another endpoint continues the answer. */
+  reopen(): ChatChunk[];
+  /** What is left at the end of the answer. */
+  end(): ChatChunk[];
+  /** Whether anything that went out is not as it was taken. A whole answer that is not changed is kept as it is. */
+  hasChanged(): boolean;
+  /** Why the client gets no more of the answer; undefined: it gets all. When it is set, nothing more is read upstream. */
+  readonly refusal: GatewayError | undefined;
+}
+
+/** A whole answer as the transform changes its stream; the same object where nothing of it is changed. */
+export function transformWhole(
+  completion: ChatCompletion,
+  transform: Pick<AnswerTransform, 'take' | 'end' | 'hasChanged'>,
+): ChatCompletion {
+  const chunks = transform.take(chunksOf(completion));
+  append(chunks, transform.end());
+  return transform.hasChanged() ? accumulate(chunks, completion.created) : completion;
+}
+
+/** What changes the events of one stream. */
+export interface EventHooks {
+  /** A body that an attempt sent upstream, as a client that debugs is shown it. */
+  onUpstreamBody?(body: JsonObject): JsonObject;
+  /** `place`: what the call throws, or what its stream ends with. */
+  onError?(error: GatewayError, place: 'thrown' | 'end'): GatewayError;
+}
+
+/** The routing metadata with the stages of the call, some of which acted after the metadata was written. */
+export function withStages<T extends Record<string, unknown> | undefined>(metadata: T, stages: readonly Stage[]): T {
+  return metadata === undefined || stages.length === 0 ? metadata : { ...metadata, pipeline: stages };
+}
+
+/** The events of a stream with their chunks transformed. Hooks and transforms stand in the order in which they see the answer. */
+export class TransformedEvents implements Source<StreamEvent> {
+  /** What the stream ended with, as the client sees it; undefined: it did not end, or not with an error. */
+  error: GatewayError | undefined = undefined;
+  readonly #events: Events<StreamEvent>;
+  readonly #hooks: readonly EventHooks[];
+  readonly #transforms: readonly AnswerTransform[];
+  readonly #stages: readonly Stage[];
+  #isOpen = false;
+  /** The event after the chunks that were held back until it. */
+  #next: StreamEvent | undefined = undefined;
+
+  constructor(
+    events: Events<StreamEvent>,
+    {
+      hooks,
+      transforms,
+      stages,
+    }: { hooks: readonly EventHooks[]; transforms: readonly AnswerTransform[]; stages: readonly Stage[] },
+  ) {
+    this.#events = events;
+    this.#hooks = hooks;
+    this.#transforms = transforms;
+    this.#stages = stages;
+  }
+
+  get ended(): boolean {
+    return this.#next === undefined && this.#events.ended;
+  }
+
+  coming(): Promise<void> | undefined {
+    return this.#next === undefined ? this.#events.coming() : undefined;
+  }
+
+  take(): StreamEvent | undefined {
+    const next = this.#next;
+    if (next !== undefined) {
+      this.#next = undefined;
+      return next;
+    }
+    const event = this.#events.take();
+    if (event === undefined) return undefined;
+    if (event.type === 'chunks') {
+      let { chunks } = event;
+      for (const transform of this.#transforms) chunks = transform.take(chunks);
+      return chunks.length === 0 ? undefined : { type: 'chunks', chunks };
+    }
+    const held = this.#heldBefore(event);
+    const shown = this.shown(event);
+    if (held.length === 0) return shown;
+    this.#next = shown;
+    return { type: 'chunks', chunks: held };
+  }
+
+  /** An event that is no chunks, as the client sees it. */
+  shown(event: StreamEvent): StreamEvent {
+    switch (event.type) {
+      case 'chunks':
+        return event;
+      case 'open':
+        this.#isOpen = true;
+        return this.#opened(event);
+      case 'end':
+        return this.#ended(event);
+    }
+  }
+
+  /** What the transforms hold back until such an event. */
+  #heldBefore({ type }: StreamEvent): ChatChunk[] {
+    let held: ChatChunk[] = [];
+    if (type === 'open' && !this.#isOpen) return held;
+    for (const transform of this.#transforms) {
+      const passed = held.length === 0 ? held : transform.take(held);
+      held = [...passed, ...(type === 'open' ? transform.reopen() : transform.end())];
+    }
+    return held;
+  }
+
+  #opened(event: StreamEvent & { type: 'open' }): StreamEvent {
+    if (event.upstream_bodies.length === 0) return event;
+    const upstream_bodies = event.upstream_bodies.map(({ served, body }) => ({
+      served,
+      body: this.#hooks.reduce((shown, hooks) => hooks.onUpstreamBody?.(shown) ?? shown, body),
+    }));
+    return { ...event, upstream_bodies };
+  }
+
+  #ended(event: StreamEnd): StreamEnd {
+    // The answer of which the client gets no more has its end: that its upstream failed after it is nothing to the client.
+    const isRefused = this.#transforms.some(({ refusal }) => refusal !== undefined);
+    let error = isRefused ? undefined : event.error;
+    for (const hooks of this.#hooks) if (error !== undefined) error = hooks.onError?.(error, 'end') ?? error;
+    this.error = error;
+    return { ...event, metadata: withStages(event.metadata, this.#stages), error };
+  }
+}

@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import { createAnswerFilter } from '../src/guardrails/answer-filter.ts';
+import { filterSetOf } from '../src/guardrails/filter-set.ts';
+import { UNRESTRICTED } from '../src/guardrails/guardrail.ts';
+import { finderOf } from '../src/guardrails/output-filters.ts';
+import { createMeter, type Meter } from '../src/inference/meter.ts';
+import { transformWhole } from '../src/inference/transform.ts';
+import { type AttemptState, UpstreamError } from '../src/providers/dialect.ts';
+import { dialects } from '../src/providers/dialects.ts';
+import { accumulate } from '../src/schemas/accumulate.ts';
+import type { BoundGuardrail } from '../src/schemas/guardrail.ts';
+import type { ChatChunk, Wire } from '../src/schemas/inner.ts';
+import { recordingsOf } from './readings/recordings.ts';
+
+/** Every recorded whole answer: its chunks and the answer that is collected from them are the same to whoever reads either. */
+
+interface WholeAnswerChunks {
+  wire: Wire;
+  name: string;
+  chunks: ChatChunk[];
+}
+
+const STATE: AttemptState = { generation_id: 'gen-recorded' };
+
+const answers = [...dialects].flatMap(([wire, dialect]) =>
+  recordingsOf(wire).flatMap(({ name, recording: { response } }): WholeAnswerChunks[] => {
+    if (response.status !== 200 || response.json === undefined) return [];
+    try {
+      return [{ wire, name, chunks: dialect.decodeResponse(response.json, STATE) }];
+    } catch (error) {
+      if (error instanceof UpstreamError) return [];
+      throw error;
+    }
+  }),
+);
+
+const REQUEST = { messages: [{ role: 'user' as const, content: 'How many?' }] };
+
+/** All that is read of a meter. */
+function readingOf(meter: Meter) {
+  const { produced, is_void, finish_reason, native_finish_reason, open_choices, service_tier, upstream_id } = meter;
+  return {
+    ...{ produced, is_void, finish_reason, native_finish_reason, open_choices, service_tier, upstream_id },
+    usage: meter.usage(REQUEST),
+    output_tokens: meter.outputTokens(),
+    progress: meter.progress(REQUEST),
+    tool_calls: meter.toolCalls(),
+  };
+}
+
+const guardrail: BoundGuardrail = {
+  id: 'g',
+  scope: 'api-key',
+  ...UNRESTRICTED,
+  content_filter_builtins: null,
+  content_filters: [{ label: 'word', pattern: '\\b[a-z]{5}\\b', action: 'redact' }],
+  content_filter_output: true,
+  content_filter_reversible: null,
+};
+const words = filterSetOf([guardrail])!;
+const filterOf = () =>
+  createAnswerFilter({
+    finder: finderOf(words, () => {}),
+    content_is_json: false,
+    keeps_signatures: false,
+    isOfTurn: () => false,
+  });
+
+test('every wire has recorded whole answers', () => {
+  expect(new Set(answers.map(({ wire }) => wire)).size).toBe(dialects.size);
+});
+
+test.each(answers)('$wire, $name: the chunks are metered as the collected answer is', ({ chunks }) => {
+  const whole = createMeter();
+  whole.completion(accumulate(chunks, 0));
+  const streamed = createMeter();
+  for (const chunk of chunks) streamed.chunk(chunk);
+  expect(readingOf(streamed)).toEqual(readingOf(whole));
+});
+
+test.each(answers)('$wire, $name: the chunks are filtered as the collected answer is', ({ chunks }) => {
+  const filter = filterOf();
+  const filtered = accumulate([...filter.take(chunks), ...filter.end()], 0);
+  expect(filtered).toEqual(transformWhole(accumulate(chunks, 0), filterOf()));
+});
