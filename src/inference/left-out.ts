@@ -22,7 +22,7 @@ const SAID_ANYWAY: ReadonlySet<string> = new Set([
 export function leftOut(request: ChatRequest, wire: Wire): Report[] {
   const { ext } = request;
   if (ext === undefined || ext.wire === wire) return [];
-  if (ext.client === 'messages' && mustCallUnknown(request)) {
+  if (ext.client.refusesUnknownChoice && mustCallUnknown(request)) {
     throw new GatewayError(400, "tool_choice: this model's provider does not know the tool that must be called.");
   }
   const betas = ext.betas === undefined ? [] : ['anthropic-beta'];

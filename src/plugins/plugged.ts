@@ -49,7 +49,7 @@ function beforeEnd(chunks: readonly ChatChunk[], annotations: Annotation[]): Cha
 export function createPlugged(inner: Inference, { files, healing, hasOcr }: PluggedOptions): Inference {
   /** No other API has a place for it. */
   function toldTo(call: Call): Annotation[] {
-    return call.request.ext?.client === 'chat' ? files.annotations(call).map(shownAnnotation) : [];
+    return call.request.ext?.client.showsFiles ? files.annotations(call).map(shownAnnotation) : [];
   }
 
   async function completed(call: Call, heals: boolean): Promise<WholeAnswer> {
