@@ -10,6 +10,8 @@ export type Step =
   | { wait: number }
   /** Waits until the test lets it go on. */
   | { until: Promise<unknown> }
+  /** Runs when its turn comes, and waits for its result. */
+  | { run: () => unknown }
   /** Writes bytes again and again while the socket takes them, up to so many times; counts in `written`. */
   | { repeat: string; times: number }
   | 'END'
@@ -101,6 +103,7 @@ async function play(socket: Socket, exchange: Exchange, steps: Step[]): Promise<
     else if (typeof step === 'string' || step instanceof Uint8Array) await writeStep(socket, exchange, step);
     else if ('wait' in step) await (step.wait === 0 ? turn() : sleep(step.wait));
     else if ('until' in step) await step.until;
+    else if ('run' in step) await step.run();
     else
       for (let nth = 0; nth < step.times && !socket.destroyed; nth += 1) await writeStep(socket, exchange, step.repeat);
   }
