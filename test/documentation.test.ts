@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../src/config.ts';
 import { publishedPolicies } from '../src/providers/data-policies.ts';
-import { providerRows } from '../src/providers/table.ts';
+import { type ProviderRow, providerRows } from '../src/providers/table.ts';
 import { allDocuments, blocksOf, root, userDocuments } from './documents.ts';
 import { startGateway } from './harness.ts';
 
@@ -15,20 +15,30 @@ const documents = userDocuments();
 const readme = documents.find(({ file }) => file === 'README.md')?.text ?? '';
 const all_text = documents.map(({ text }) => text).join('\n');
 
-test('the README names every provider with exactly the variables that turn it on', () => {
-  const documented = [...readme.matchAll(/^\| `([a-z0-9-]+)` \| (`[A-Z][^|]*) \|$/gm)].map(
-    ([, slug = '', list = '']) => [slug, [...list.matchAll(/`(\w+)`/g)].map(([, name]) => name)],
-  );
+/** The variables that turn a provider on, as the README shows them. */
+function variablesOf({ credential_variables, credential_parts, base_url }: ProviderRow): string {
+  const code = (name: string) => `\`${name}\``;
+  const alternatives = credential_variables.map((variable) => {
+    const parts = credential_parts?.[variable];
+    if (parts === undefined) return code(variable);
+    const names = Object.values(parts.members);
+    const required = names.filter((name) => !parts.optional.includes(name));
+    const optional = names.filter((name) => parts.optional.includes(name));
+    const rest = optional.length === 0 ? '' : ` (and ${optional.map(code).join(', ')}, if the credential has it)`;
+    return required.map(code).join(' and ') + rest;
+  });
+  const places = [...base_url.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => code(name));
+  const either = alternatives.some((one) => one.includes(' and ')) ? ', or ' : ' or ';
+  return alternatives.join(either) + (places.length === 0 ? '' : `, with ${places.join(' and ')}`);
+}
+
+test('the README has the table of providers that `npm run readme` writes', async () => {
   const hosted = providerRows.filter(({ address_variable }) => address_variable === undefined);
-  expect(documented).toEqual(
-    hosted.map(({ slug, credential_variables, credential_parts, base_url }) => [
-      slug,
-      [
-        ...credential_variables.flatMap((name) => Object.values(credential_parts?.[name]?.members ?? { name })),
-        ...[...base_url.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
-      ],
-    ]),
-  );
+  const rows = hosted.map((row) => `| \`${row.slug}\` | ${variablesOf(row)} |\n`);
+  const table = /^\| provider \| variables \|\n\|---\|---\|\n(?:\|.*\|\n)*/m;
+  expect(readme.match(table)).not.toBeNull();
+  const written = readme.replace(table, () => `| provider | variables |\n|---|---|\n${rows.join('')}`);
+  await expect(written).toMatchFileSnapshot(join(root, 'README.md'));
 });
 
 test('the guide shows what each provider publishes about data, with its sources, and no other', () => {

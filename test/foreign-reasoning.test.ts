@@ -3,6 +3,9 @@
  * that keep state apart before them.
  */
 import { describe, expect, test } from 'vitest';
+import { chatClient } from '../src/api/chat/client.ts';
+import { messagesClient } from '../src/api/messages/client.ts';
+import { responsesClient } from '../src/api/responses/client.ts';
 import { dialects } from '../src/providers/dialects.ts';
 import type { Quirks } from '../src/providers/provider.ts';
 import type { ChatRequest, ReasoningDetail, RequestExt, Wire } from '../src/schemas/inner.ts';
@@ -35,9 +38,9 @@ const TAKES: Record<Wire, { formats: readonly string[]; model: string; quirks: Q
 };
 
 const CLIENTS: Record<string, RequestExt> = {
-  chat: { wire: 'openai-chat', client: 'chat', rest: {} },
-  Responses: { wire: 'openai-responses', client: 'responses', rest: {} },
-  Messages: { wire: 'anthropic-messages', client: 'messages', rest: {} },
+  chat: { wire: 'openai-chat', client: chatClient, rest: {} },
+  Responses: { wire: 'openai-responses', client: responsesClient, rest: {} },
+  Messages: { wire: 'anthropic-messages', client: messagesClient, rest: {} },
 };
 
 /** Every form that a detail may have, each of them told apart by its words. */

@@ -1,5 +1,6 @@
 /** Every recorded exchange of the Responses wire: read by the dialect at every cut, sent back, and through a running gateway. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { responsesClient } from '../src/api/responses/client.ts';
 import { type AttemptState, type DialectEndpoint, UpstreamError } from '../src/providers/dialect.ts';
 import { createFramer } from '../src/providers/frames.ts';
 import { decodeTool, decodeToolChoice } from '../src/providers/openai-responses/declared.ts';
@@ -332,7 +333,7 @@ function encode(body: JsonObject, quirks: Quirks) {
     ...(choice === undefined ? {} : { tool_choice: choice }),
     ...(typeof temperature === 'number' ? { temperature } : {}),
     stream: body['stream'] === true,
-    ext: { wire: 'openai-responses', rest, client: 'responses' },
+    ext: { wire: 'openai-responses', rest, client: responsesClient },
   };
   const endpoint: DialectEndpoint = {
     model: 'openai/gpt',

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { chatClient } from '../src/api/chat/client.ts';
 import { type ChatBody, chatRequest } from '../src/api/chat/door.ts';
 import { createStreamEncoder, encodeCompletion } from '../src/api/chat/encode.ts';
 import type { WholeAnswer } from '../src/inference/answer.ts';
@@ -21,7 +22,7 @@ import { chunksOf, GENERATION, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from 
 function callOf(request: ChatRequest): Call {
   return {
     api_type: 'completions',
-    request: { ...request, ext: { wire: 'openai-chat', client: 'chat', rest: {} } },
+    request: { ...request, ext: { wire: 'openai-chat', client: chatClient, rest: {} } },
     generation_id: GENERATION,
     request_id: 'req-1',
     principal: { workspace_id: 'w', organization_id: 'o' } as Call['principal'],

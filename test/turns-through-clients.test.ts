@@ -5,9 +5,11 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { messagesClient as messagesProfile } from '../src/api/messages/client.ts';
 import { type MessagesRequestBody, messagesRequest } from '../src/api/messages/door.ts';
 import { encodeMessage } from '../src/api/messages/encode.ts';
 import { createMessagesStream } from '../src/api/messages/stream.ts';
+import { responsesClient as responsesProfile } from '../src/api/responses/client.ts';
 import { declaredTools } from '../src/api/responses/declared-tools.ts';
 import { type ResponsesRequestBody, responsesRequest } from '../src/api/responses/door.ts';
 import { encodeResponse, type ResponseContext } from '../src/api/responses/encode.ts';
@@ -51,7 +53,7 @@ const end = { usage: NO_USAGE, classes: null, metadata: undefined } as unknown a
 const messagesShown = { id: GENERATION, envelope, reasoning: 'shown' } as const;
 const messagesClient: Client = {
   own: 'anthropic-messages',
-  ext: { wire: 'anthropic-messages', client: 'messages', rest: {} },
+  ext: { wire: 'anthropic-messages', client: messagesProfile, rest: {} },
   whole: (answer) => JSON.parse(encodeMessage(answer, messagesShown)) as JsonObject,
   streamed(chunks) {
     const stream = createMessagesStream(messagesShown);
@@ -100,7 +102,7 @@ const OUTPUTS: Record<string, string> = {
 
 const responsesClient: Client = {
   own: 'openai-responses',
-  ext: { wire: 'openai-responses', client: 'responses', rest: {} },
+  ext: { wire: 'openai-responses', client: responsesProfile, rest: {} },
   whole: (answer) => JSON.parse(encodeResponse(answer, responseContext())) as JsonObject,
   streamed(chunks) {
     const stream = createResponseStream(responseContext());

@@ -1,5 +1,4 @@
-import { dialects } from '../providers/dialects.ts';
-import { modelFacts } from '../providers/gemini-generate-content/model-facts.ts';
+import { dialectOf, dialects } from '../providers/dialects.ts';
 import type { Provider, Quirks } from '../providers/provider.ts';
 import { type ProviderRow, providerRow } from '../providers/table.ts';
 import { type EndpointParameter, samplingParameters } from '../schemas/endpoint.ts';
@@ -15,7 +14,6 @@ import { nativeParameters } from './native-tools.ts';
 import { declaredPrices, pricesAt } from './price-list.ts';
 import { endpointOfTranscripts, transcribes } from './transcripts.ts';
 import { endpointOfVectors, makesVectors } from './vectors.ts';
-import { takenOver } from './wire-parameters.ts';
 
 /** An endpoint as an operator declares it. */
 export interface DeclaredEndpoint extends Partial<DatedPrices> {
@@ -285,18 +283,11 @@ function declaredEndpoint(
     supports_implicit_caching: declared.supports_implicit_caching ?? cachesUnasked(wire, prices.pricing),
     input_modalities: known?.input_modalities ?? facts.input_modalities,
     quirks: {
-      ...(known?.quirks ?? { ...speakersOf(facts.id, wire), ...provider.quirks }),
+      ...(known?.quirks ?? { ...dialectOf(wire).facts.defaultQuirks(facts.id), ...provider.quirks }),
       ...context.modelQuirks?.(wire, declared.upstream_model),
       ...declared.quirks,
     },
   };
-}
-
-/** Of OpenAI's wire its own models alone read who speaks, but for those that others run (specification, Message: `name`). */
-const READS_NAMES = /^openai\/(?!gpt-oss)/;
-
-function speakersOf(id: string, wire: Wire): Quirks {
-  return wire === 'openai-chat' && !READS_NAMES.test(id) ? { names_in_text: true } : {};
 }
 
 function bundledEndpoint(
@@ -335,7 +326,7 @@ function bundledEndpoint(
     supports_implicit_caching: cachesUnasked(wire, pricing),
     input_modalities: bundled.input ?? facts.input_modalities,
     quirks: {
-      ...speakersOf(facts.id, wire),
+      ...dialectOf(wire).facts.defaultQuirks(facts.id),
       ...provider.quirks,
       ...(refused.length === 0
         ? {}
@@ -351,9 +342,9 @@ function bundledEndpoint(
   };
 }
 
-/** A price for cache reads shows that there is a cache; on the Messages and Converse wires it must be asked for. */
+/** A price for cache reads shows that there is a cache; on some wires a request must ask for it. */
 function cachesUnasked(wire: Wire, pricing: Prices): boolean {
-  return pricing.input_cache_read !== undefined && wire !== 'anthropic-messages' && wire !== 'bedrock-converse';
+  return pricing.input_cache_read !== undefined && dialectOf(wire).facts.cachesUnasked;
 }
 
 /** What a model refuses although its provider takes it from others. */
@@ -362,7 +353,7 @@ function refusedParameters(
   wire: Wire,
   { can, model }: BundledEndpoint,
 ): readonly EndpointParameter[] {
-  if (!isOfOpenAi(wire)) return [];
+  if (!dialectOf(wire).facts.refusesUnsupported) return [];
   if (providerRow.get(provider.slug)?.fixed_sampling?.test(model)) return samplingParameters;
   if (can.includes('sampling')) return [];
   if (!can.includes('reasoning') || (provider.slug !== 'openai' && provider.slug !== 'azure'))
@@ -380,12 +371,7 @@ function refusedParameters(
 /** Whether the model thinks without levels, which the usual field would be refused for. */
 function tellsNoEffort(provider: Provider, wire: Wire, { can }: BundledEndpoint): boolean {
   const field = provider.quirks.reasoning_field ?? 'reasoning_effort';
-  return isOfOpenAi(wire) && field === 'reasoning_effort' && !can.includes('effort');
-}
-
-/** The two wires whose servers refuse what a model does not take, and whose models tell what that is. */
-function isOfOpenAi(wire: Wire): boolean {
-  return wire === 'openai-chat' || wire === 'openai-responses';
+  return dialectOf(wire).facts.refusesUnsupported && field === 'reasoning_effort' && !can.includes('effort');
 }
 
 const needs: [Ability, readonly EndpointParameter[]][] = [
@@ -406,14 +392,11 @@ function supportedParameters(
   if (row === undefined) return undefined;
   const lacking = new Set<EndpointParameter>(refused);
   for (const [ability, names] of needs) if (!can.includes(ability)) for (const name of names) lacking.add(name);
-  if (wire === 'gemini-generate-content') {
-    const { has_penalties, has_logprobs } = modelFacts(model, row.quirks.google_cloud === true);
-    if (!has_penalties) for (const name of ['frequency_penalty', 'presence_penalty'] as const) lacking.add(name);
-    if (!has_logprobs) for (const name of ['logprobs', 'top_logprobs'] as const) lacking.add(name);
-  }
+  const { lackingParameters } = dialectOf(wire).facts;
+  for (const name of lackingParameters({ upstream_model: model, quirks: row.quirks })) lacking.add(name);
   // https://platform.openai.com/docs/guides/latest-model: since GPT-5. Claude takes it as its effort.
   if (!/^gpt-5/.test(model) && !hasEffort) lacking.add('verbosity');
-  return takenOver(wire, row.parameters).filter((name) => !lacking.has(name));
+  return row.parameters.filter((name) => !lacking.has(name));
 }
 
 /** Names of models that make vectors: nothing but its name is known of a local server's model. */
@@ -457,7 +440,7 @@ function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created:
         quantization: 'unknown',
         supports_implicit_caching: false,
         input_modalities,
-        quirks: { ...speakersOf(id, provider.dialect), ...provider.quirks },
+        quirks: { ...dialectOf(provider.dialect).facts.defaultQuirks(id), ...provider.quirks },
       },
     ],
   };

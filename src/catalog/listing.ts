@@ -1,4 +1,5 @@
-import { modelFacts } from '../providers/gemini-generate-content/model-facts.ts';
+import { dialectOf } from '../providers/dialects.ts';
+import { listedWire, searchFee } from '../providers/listing-facts.ts';
 import type { Quirks } from '../providers/provider.ts';
 import type { ProviderRow } from '../providers/table.ts';
 import { type Prices, tokenPrices } from '../schemas/prices.ts';
@@ -99,36 +100,6 @@ function tiersOf(cost: Cost, row: ProviderRow, claude: boolean): PriceTier[] | u
   return tiers.length === 0 ? undefined : tiers;
 }
 
-/**
- * Models of OpenAI's chat wire that search over the Responses API: those with the tool on their pages, GPT-4.1 nano excepted
- * (https://platform.openai.com/docs/guides/tools-web-search, "Limitations").
- */
-const openAiSearches = /^(?:gpt-4o(?:-mini)?|gpt-4\.1(?:-mini)?|gpt-5(?:\.\d+)?(?:-mini|-nano)?|o3|o4-mini)$/;
-
-/**
- * What a search by the provider's own tool costs, in pico-USD; no fact tells it. OpenAI: 10 USD for a thousand, over the Responses API
- * (https://platform.openai.com/docs/pricing, "Built-in tools"). xAI: 5, of the web or of X, over the same API and for models of Grok 4
- * (https://docs.x.ai/docs/models, "Tools pricing"). Google: 14 for a thousand searches from Gemini 3 on, 35 for a thousand grounded
- * answers before (https://ai.google.dev/gemini-api/docs/pricing, https://cloud.google.com/vertex-ai/generative-ai/pricing, "Grounding").
- */
-function searchFee({ slug }: ProviderRow, { id }: Listing, dialect: BundledEndpoint['dialect']): number | undefined {
-  switch (slug) {
-    case 'openai':
-      return dialect === 'openai-responses' || openAiSearches.test(id) ? 10_000_000_000 : undefined;
-    case 'xai':
-      return /^grok-4/.test(id) ? 5_000_000_000 : undefined;
-    case 'google-ai-studio':
-    case 'google-vertex': {
-      if (!/^gemini-/.test(id) || /embedding|-tts|-live|robotics/.test(id)) return undefined;
-      const { generation = 0 } = modelFacts(id, slug === 'google-vertex');
-      if (generation >= 3) return 14_000_000_000;
-      return generation >= 2 && !id.includes('image') ? 35_000_000_000 : undefined;
-    }
-    default:
-      return undefined;
-  }
-}
-
 /** Adds that to every price list of an endpoint. */
 function addSearches(fee: number, lists: readonly (PriceList | undefined)[]): void {
   for (const list of lists) {
@@ -168,26 +139,6 @@ function serviceTiersOf({ experimental }: Listing, row: ProviderRow, claude: boo
     return [[name, { pricing, ...(price_tiers === undefined ? {} : { price_tiers }) }]];
   });
   return Object.fromEntries(tiers);
-}
-
-/** OpenAI serves these by its Responses API only (https://platform.openai.com/docs/models). */
-const responsesOnly = /^(gpt-[\d.]+-(pro|codex.*)|o\d-pro|.*deep-research|codex-.*)$/;
-
-/** The wire of a listing where it is not its provider's; null for one that the provider's address does not serve. */
-function dialectOf(row: ProviderRow, listing: Listing): BundledEndpoint['dialect'] | null {
-  if ((row.slug === 'openai' || row.slug === 'azure') && responsesOnly.test(listing.id)) return 'openai-responses';
-  // https://docs.x.ai/developers/model-capabilities/text/multi-agent, limitations.
-  if (row.slug === 'xai' && /multi-agent/.test(listing.id)) return 'openai-responses';
-  const { npm, shape } = listing.provider ?? {};
-  if (row.slug === 'google-vertex') {
-    if (npm === '@ai-sdk/google-vertex/anthropic') return 'anthropic-messages';
-    // Open models stand below another address, of an interface of OpenAI's shape.
-    return listing.id.includes('/') ? null : undefined;
-  }
-  if (npm === undefined) return undefined;
-  return npm === '@ai-sdk/openai-compatible' && row.dialect === 'openai-chat' && shape !== 'responses'
-    ? undefined
-    : null;
 }
 
 const knownEfforts = new Set(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
@@ -247,7 +198,7 @@ export interface Identity {
 
 /** The endpoint that a listing is; undefined when the provider's address does not serve it. */
 export function endpointOf(row: ProviderRow, listing: Listing, identity: Identity): BundledEndpoint | undefined {
-  const dialect = dialectOf(row, listing);
+  const dialect = listedWire(row, listing);
   if (dialect === null) return undefined;
   const claude = identity.id.startsWith('anthropic/');
   const price = listing.cost === undefined ? undefined : pricesOf(listing.cost, row, claude);
@@ -257,17 +208,18 @@ export function endpointOf(row: ProviderRow, listing: Listing, identity: Identit
   const [author = ''] = identity.id.split('/');
   const flex = price === undefined || outputOf(listing)?.[0] !== 'text' ? {} : flexOf(row, author, price, tiers);
   const service_tiers = { ...flex, ...serviceTiersOf(listing, row, claude) };
-  const search_fee = searchFee(row, listing, dialect);
+  const search_fee = searchFee(row, listing.id, dialect);
   if (price !== undefined && search_fee !== undefined) {
     const own = { pricing: price, ...(tiers === undefined ? {} : { price_tiers: tiers }) };
     addSearches(search_fee, [own, ...Object.values(service_tiers)]);
   }
   const field = typeof listing.interleaved === 'object' ? listing.interleaved.field : undefined;
-  const replays = row.dialect === 'openai-chat' && (field === 'reasoning_content' || field === 'reasoning_details');
+  const { variesReasoningFields } = dialectOf(row.dialect).facts;
+  const replays = variesReasoningFields && (field === 'reasoning_content' || field === 'reasoning_details');
   const efforts = effortsOf(listing);
   const quirks: Quirks = {
     ...(replays ? { replay_reasoning: field } : {}),
-    ...(row.dialect === 'openai-chat' && efforts !== undefined ? { reasoning_efforts: efforts } : {}),
+    ...(variesReasoningFields && efforts !== undefined ? { reasoning_efforts: efforts } : {}),
     // https://console.groq.com/docs/reasoning: GPT-OSS refuses the field.
     ...(row.slug === 'groq' && /qwen/.test(listing.id) ? { extra_body: { reasoning_format: 'parsed' } } : {}),
     // Azure passes other makers' models to their own servers, of which Mistral's refuses the newer name with a 422

@@ -5,7 +5,7 @@ import { embeddingWires } from '../providers/embeddings/dialect.ts';
 import type { Quirks } from '../providers/provider.ts';
 import { transcriptionWires } from '../providers/transcription/dialect.ts';
 import { parameters, quantizations } from '../schemas/endpoint.ts';
-import type { Wire } from '../schemas/inner.ts';
+import { wires } from '../schemas/inner.ts';
 import { categories, inputModalities, outputModalities, tokenizers } from '../schemas/model.ts';
 import { tokenPrices, unitPrices } from '../schemas/prices.ts';
 import { searchEngines } from '../schemas/web-search.ts';
@@ -14,15 +14,6 @@ import { searchEngines } from '../schemas/web-search.ts';
  * What `gateway.yaml` may hold. Every `description` completes the sentence "… must be", so that it is also the message
  * for a wrong value.
  */
-
-const wires = [
-  'openai-chat',
-  'openai-responses',
-  'anthropic-messages',
-  'gemini-generate-content',
-  'bedrock-converse',
-  'cohere-chat',
-] as const satisfies Wire[];
 
 const strict = { additionalProperties: false };
 const oneOf = <const T extends readonly string[]>(values: T) =>

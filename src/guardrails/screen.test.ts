@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { chatClient } from '../api/chat/client.ts';
+import { messagesClient } from '../api/messages/client.ts';
 import { limits } from '../limits.ts';
 import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
 import type { ChatRequest, Message } from '../schemas/inner.ts';
@@ -139,7 +141,7 @@ test('a request in which nothing is found is the same object', async () => {
       },
     ],
     metadata: { a: 'b' },
-    ext: { wire: 'anthropic-messages', client: 'messages', rest: { container: 'c' } },
+    ext: { wire: 'anthropic-messages', client: messagesClient, rest: { container: 'c' } },
   };
   const { subject, found } = await screen(
     (visit) => requestTexts(request, { visit, keeps_signatures: false }),
@@ -273,7 +275,10 @@ test('what is only flagged stays as it is written', async () => {
 
 test('names of fields that are too long a number for one are looked at', async () => {
   const cards = guardrailOf([], [{ pattern: 'CANARY[0-9]{6}', action: 'redact' }]);
-  const request = { messages: [], ext: { wire: 'openai-chat', client: 'chat', rest: { bar: { CANARY123456: 1 } } } };
+  const request = {
+    messages: [],
+    ext: { wire: 'openai-chat', client: chatClient, rest: { bar: { CANARY123456: 1 } } },
+  };
   const { refusal } = await screen(
     (visit) => requestTexts(request as unknown as ChatRequest, { visit, keeps_signatures: false }),
     screenerOf(cards),

@@ -32,7 +32,6 @@ import {
   readable,
   requireBounded,
 } from './answer-bounds.ts';
-import { boundBody } from './bound-tools.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
 import { fitRequest, type SpendBound, UNPRICED_TIER } from './fit-request.ts';
@@ -59,15 +58,17 @@ export interface PreparedAttempt {
   media: Media;
 }
 
-/** Fields that multiply the price of every token, by factors that no price list has (https://platform.claude.com/docs/en/about-claude/pricing). */
-const MULTIPLIES: ReadonlySet<string> = new Set(['speed', 'inference_geo']);
+/** What the fields of a wire's body are, for merging a client's options into it. */
+export interface OptionRules extends Pick<ChatDialect, 'reserved' | 'serviceTier'> {
+  worstCase: Pick<ChatDialect['worstCase'], 'unpricedFields'>;
+}
 
 /** Merges a client's options into a body, but for what the dialect reserves and what has no known price. */
 function merge(
   body: JsonObject,
   options: JsonObject,
   { endpoint }: Candidate,
-  { reserved, serviceTier }: Pick<ChatDialect, 'reserved' | 'serviceTier'>,
+  { reserved, serviceTier, worstCase: { unpricedFields } }: OptionRules,
   drop: (name: string, reason: string) => void,
 ): JsonObject {
   const merged = { ...body };
@@ -75,7 +76,7 @@ function merge(
     const inner = [...reserved].filter((field) => field.startsWith(`${name}.`));
     const tier = serviceTier({ [name]: value });
     if (reserved.has(name)) drop(name, 'the gateway sets it');
-    else if (MULTIPLIES.has(name)) drop(name, 'its price is not known');
+    else if (unpricedFields.has(name)) drop(name, 'its price is not known');
     else if (tier !== undefined && !offersTier(endpoint, tier)) drop(name, UNPRICED_TIER);
     else if (inner.length === 0) merged[name] = value;
     else if (!isObject(value)) drop(name, 'it is not an object');
@@ -100,7 +101,7 @@ export function withOptions(
   body: JsonObject,
   request: Pick<ChatRequest, 'provider'>,
   candidate: Candidate,
-  dialect: Pick<ChatDialect, 'reserved' | 'serviceTier'>,
+  dialect: OptionRules,
   report: Report[],
 ): JsonObject {
   const given = request.provider?.options;
@@ -141,7 +142,7 @@ export function prepareAttempt(
   }
   append(report, encoded.report);
   encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
-  if (spend !== undefined && dialect.wire === 'anthropic-messages') encoded.body = boundBody(encoded.body, report);
+  if (spend !== undefined) encoded.body = dialect.worstCase.spendBounds.body(encoded.body, report);
   const written = writeBody(encoded.body);
   const output_tokens = dialect.outputBound(encoded.body);
   const service_tier = dialect.serviceTier(encoded.body);

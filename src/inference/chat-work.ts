@@ -1,6 +1,7 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError, invalidField } from '../errors.ts';
 import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
+import { dialectOf } from '../providers/dialects.ts';
 import { inlinesMedia, leftAddress, webMedia, withInlineMedia } from '../providers/media-addresses.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { Stickiness } from '../routing/stickiness.ts';
@@ -14,7 +15,7 @@ import type { SpendBound } from './fit-request.ts';
 import { ConversationHome } from './homes.ts';
 import { leftOut } from './left-out.ts';
 import { type ModelSource, requestedModels } from './requested-models.ts';
-import { carriesState, issuerOf, type Recalled, type TurnStates } from './state/states.ts';
+import { issuerOf, type Recalled, type TurnStates } from './state/states.ts';
 import { restrictionOf, type Suited, type Wanted, wireOf } from './steps.ts';
 
 export interface ChatWorkOptions {
@@ -59,17 +60,20 @@ function mayCarry({ models, catalog }: Known): boolean {
   return models.some(({ endpoints }) =>
     endpoints.some((endpoint) => {
       const wire = endpoint.dialect ?? catalog.provider(endpoint.provider)?.dialect;
-      return wire !== undefined && carriesState(wire, { endpoint });
+      return wire !== undefined && dialectOf(wire).facts.carriesState(endpoint.quirks);
     }),
   );
 }
 
-/** No tokens at all fill a prompt cache, in the Messages API (documentation page "Prompt caching"); other wires read 0 as no bound. */
-function refuseSilence(wire: Wire): void {
-  if (wire === 'anthropic-messages') return;
-  throw new GatewayError(400, 'max_tokens must be at least 1: this provider does not accept 0', {
-    metadata: { violations: [{ path: 'max_tokens', rule: 'must be at least 1' }] },
-  });
+/** Refuses an output bound of 0, which the endpoint's wire does not accept. */
+function refuseZeroOutput(): never {
+  throw new GatewayError(
+    400,
+    'max_tokens must be at least 1: this provider does not accept 0',
+    {
+      metadata: { violations: [{ path: 'max_tokens', rule: 'must be at least 1' }] },
+    },
+  );
 }
 
 /** What could not be put in place of its address, such as files inside blocks of one wire, must be sent as data. */
@@ -92,11 +96,11 @@ function allowedBy(call: Call, catalog: ModelSource): ((model: Model) => boolean
 }
 
 export function createChatWork(options: ChatWorkOptions): ChatWork {
-  const { dialect, states, stickiness, clock, chance } = options;
+  const { states, stickiness, clock, chance } = options;
 
-  function dialectOf(candidate: Candidate): ChatDialect {
+  function dialectFor(candidate: Candidate): ChatDialect {
     const wire = wireOf(candidate);
-    const found = dialect(wire);
+    const found = options.dialect(wire);
     if (found === undefined) throw new Error(`no dialect ${wire} is registered`);
     return found;
   }
@@ -153,21 +157,23 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
     wanted,
 
     needs(request, candidate) {
-      const needs = dialectOf(candidate).requiredMedia(request, candidate.endpoint);
-      const is_inline = inlinesMedia(wireOf(candidate), candidate.endpoint) && contentsOf(request).has_more;
+      const dialect = dialectFor(candidate);
+      const needs = dialect.requiredMedia(request, candidate.endpoint);
+      const is_inline = inlinesMedia(dialect, candidate.endpoint) && contentsOf(request).has_more;
       if (!is_inline) return needs;
       const known = new Set(needs.map(({ url }) => url));
       return [...needs, ...webMedia(request.messages).filter(({ url }) => !known.has(url))];
     },
 
     prepare(request, candidate, { strip_state, spend, media }) {
-      if (request.max_tokens === 0) refuseSilence(wireOf(candidate));
+      const dialect = dialectFor(candidate);
+      if (request.max_tokens === 0 && !dialect.facts.takesZeroOutput) refuseZeroOutput();
       const { sends } = candidate;
       const fit = states.fit(sends === undefined ? request : { ...request, ...sends }, candidate);
-      const is_inline = inlinesMedia(wireOf(candidate), candidate.endpoint);
+      const is_inline = inlinesMedia(dialect, candidate.endpoint);
       const filled = is_inline ? withInlineMedia(fit.request, media) : fit.request;
-      const prepared = prepareAttempt(filled, candidate, dialectOf(candidate), strip_state, spend, media);
-      const told = [...fit.report, ...leftOut(request, wireOf(candidate))];
+      const prepared = prepareAttempt(filled, candidate, dialect, strip_state, spend, media);
+      const told = [...fit.report, ...leftOut(request, dialect.wire)];
       const finish = (one: PreparedAttempt) => {
         if (is_inline) refuseAddress(one);
         return told.length === 0 ? one : { ...one, report: [...told, ...one.report] };

@@ -226,7 +226,7 @@ export function contentOf(
   const told = error === undefined ? (output.error ?? null) : errorOf(failed, error);
   return {
     request: kept,
-    ...(request.ext?.client === 'completions' ? { is_prompt: true as const } : {}),
+    ...(request.ext?.client.hasPrompt ? { is_prompt: true as const } : {}),
     output: output.result(),
     error: told,
     ...(copier.is_cut || output.isCut() || failed.is_cut ? { truncated: true as const } : {}),

@@ -11,6 +11,7 @@ import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest, Vector } from 
 import { embeddingDialectOf } from '../providers/embeddings/dialects.ts';
 import { imagesToFetch, inlineImages, isTokens } from '../providers/embeddings/parts.ts';
 import { normalised } from '../providers/embeddings/vector.ts';
+import { unpricedFields } from '../providers/worst-case.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
@@ -99,8 +100,8 @@ export function divide(
 }
 
 /** Fields of the client's own that only one wire may know. */
-function leftOut({ rest = {} }: EmbeddingRequest, { wire }: EmbeddingDialect): Report[] {
-  if (wire === 'openai-embeddings') return [];
+function leftOut({ rest = {} }: EmbeddingRequest, { takesRest }: EmbeddingDialect): Report[] {
+  if (takesRest) return [];
   const reason = 'the endpoint does not support it';
   const fields = Object.keys(rest).slice(0, limits.reports_max);
   return fields.map((field) => ({
@@ -147,7 +148,7 @@ function prepare(
     const encoded = dialect.encodeRequest({ ...request, inputs }, candidate.endpoint, media);
     // Each request of an attempt has the same to tell.
     const told = [...encoded.report, ...leftOut(request, dialect)];
-    const rules = { reserved: dialect.reserved, serviceTier: () => undefined };
+    const rules = { reserved: dialect.reserved, serviceTier: () => undefined, worstCase: { unpricedFields } };
     const body = withOptions(encoded.body, asked, candidate, rules, told);
     if (index === 0) report = told;
     const { path, headers, is_unnormalised = false } = encoded;

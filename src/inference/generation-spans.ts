@@ -38,13 +38,12 @@ const PROVIDER_NAMES: Readonly<Record<string, string>> = {
   xAI: 'x_ai',
 };
 
-const OPERATIONS: Readonly<Record<GenerationRecord['api_type'], string>> = {
-  completions: 'chat',
-  responses: 'chat',
-  messages: 'chat',
-  embeddings: 'embeddings',
-  stt: 'transcription',
-};
+/** The names of operations that are not chat; every client API of chat is one operation. */
+const OPERATIONS: Readonly<Record<string, string>> = { embeddings: 'embeddings', stt: 'transcription' };
+
+function operationOf({ api_type }: Pick<GenerationRecord, 'api_type'>): string {
+  return OPERATIONS[api_type] ?? 'chat';
+}
 
 function providerName(name: string | null): string {
   return PROVIDER_NAMES[name ?? ''] ?? (name ?? 'unknown').toLowerCase();
@@ -214,7 +213,7 @@ function usageAttributes({ usage, cost_nano, byok_cost_nano, attempts, latency }
 function callAttributes({ call, record }: EndedCall): Attributes {
   const { principal, request, stages } = call;
   return {
-    'gen_ai.operation.name': OPERATIONS[record.api_type],
+    'gen_ai.operation.name': operationOf(record),
     'gen_ai.provider.name': providerName(record.provider_name),
     'gen_ai.request.model': record.requested_model ?? record.model,
     'gen_ai.response.model': record.model,
@@ -281,11 +280,11 @@ export function bareSpan({ call, record, duration_ms }: EndedCall): Span {
   return {
     trace_id: hash('sha256', record.id).slice(0, 32),
     span_id: spanId(record.id, 0),
-    name: OPERATIONS[record.api_type],
+    name: operationOf(record),
     start_ms: call.accepted_ms,
     end_ms: call.accepted_ms + duration_ms,
     attributes: {
-      'gen_ai.operation.name': OPERATIONS[record.api_type],
+      'gen_ai.operation.name': operationOf(record),
       'gen_ai.response.model': record.model,
       'gen_ai.response.id': record.id,
       'gateway.request_id': record.request_id,
@@ -311,7 +310,7 @@ export function generationSpans(ended: EndedCall, { content }: { content: boolea
   const end_ms = start_ms + duration_ms;
   const trace = traceOf(call.request);
   const named = [trace['generation_name'], trace['span_name']].find((name) => typeof name === 'string' && name !== '');
-  const operation = OPERATIONS[record.api_type];
+  const operation = operationOf(record);
   const is_failed = record.outcome === 'failed';
   const told = content ? ended.content : undefined;
   const spans: Span[] = [

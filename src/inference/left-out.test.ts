@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
+import { messagesClient } from '../api/messages/client.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { leftOut } from './left-out.ts';
 
 const request: ChatRequest = {
   messages: [],
   ext: {
-    client: 'messages',
+    client: messagesClient,
     wire: 'anthropic-messages',
     rest: { container: 'c', thinking: { type: 'adaptive' }, to_come: 1 },
     betas: ['files-api-2025-04-14'],

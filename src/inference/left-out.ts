@@ -22,11 +22,8 @@ const SAID_ANYWAY: ReadonlySet<string> = new Set([
 export function leftOut(request: ChatRequest, wire: Wire): Report[] {
   const { ext } = request;
   if (ext === undefined || ext.wire === wire) return [];
-  if (ext.client === 'messages' && mustCallUnknown(request)) {
-    throw new GatewayError(
-      400,
-      'tool_choice: the provider of this model does not support the tool that must be called.',
-    );
+  if (ext.client.refusesUnknownChoice && mustCallUnknown(request)) {
+    throw new GatewayError(400, 'tool_choice: the provider of this model does not support the tool that must be called.');
   }
   const betas = ext.betas === undefined ? [] : ['anthropic-beta'];
   return [...Object.keys(ext.rest), ...betas]

@@ -14,14 +14,6 @@ export const TOKEN_BYTES_MAX = 128;
 /** A UTF-16 unit in UTF-8. */
 export const UTF8_BYTES_MAX = 3;
 
-/** The thinking budget that the client itself wrote for the upstream: the output bound must stay above it. */
-function toldThinking({ dialect, encoded, request }: PreparedAttempt): number {
-  const { thinking } = encoded.body as { thinking?: { budget_tokens?: unknown } };
-  const is_own = dialect.wire === 'anthropic-messages' && request.ext?.client === 'messages';
-  const is_ours = !is_own && (request.reasoning != null || request.reasoning_effort != null);
-  return !is_ours && typeof thinking?.budget_tokens === 'number' ? thinking.budget_tokens + 1 : 0;
-}
-
 /** How a chat attempt is measured. */
 export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
   /**
@@ -29,7 +21,7 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
    * `count` knows it better at a price, where it can; `floor` is what it may still cost then.
    */
   return (prepared, output_tokens, mode) => {
-    const least_tokens = Math.max(toldThinking(prepared), prepared.dialect.output_tokens_min ?? 0);
+    const least_tokens = prepared.dialect.facts.leastOutput(prepared.encoded.body, prepared.request);
     if (mode === 'soft') {
       const text = Math.ceil(estimatePrompt(prepared.request) * ESTIMATE_MARGIN);
       const exposure = exposureOf(prepared, { text, image: 0, audio: 0 }, output_tokens);

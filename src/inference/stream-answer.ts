@@ -171,8 +171,7 @@ export function createStreaming({
   function lastView(session: Session, { turn, told }: ToolAnswer, { answered, view }: Flow): ChatChunk[] {
     const { candidate } = answered;
     // Block by block, a signature cannot come after its block.
-    const client = session.call.request.ext?.client;
-    const held = turn.finish(client !== 'messages' && client !== 'responses');
+    const held = turn.finish(session.call.request.ext?.client.isSequential !== true);
     if (held.length === 0) return [];
     const at = held.findIndex(({ finish_reason }) => finish_reason != null);
     const is_good = held[at]?.finish_reason !== 'error';

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { messagesClient } from '../api/messages/client.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
@@ -88,7 +89,7 @@ test.each<[ChatRequest['tool_choice'], ChatRequest['tool_choice']]>([
 test("a choice that does not hold any more is not told in the words of the client's own wire either", async () => {
   const ext = {
     wire: 'anthropic-messages',
-    client: 'messages',
+    client: messagesClient,
     rest: { tool_choice: { type: 'any' }, top: 1 },
   } as const;
   expect((await secondRequest({ tool_choice: 'required', ext })).ext?.rest).toEqual({ top: 1 });

@@ -8,21 +8,23 @@ import type {
   Message,
   MessageExt,
   ReasoningDetail,
+  RunWriter,
+  ShownRun,
   ToolChoice,
 } from '../schemas/inner.ts';
 import { toUsd } from '../schemas/money.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import type { Attempts } from './attempts.ts';
-import type { Clock } from './call.ts';
+import type { Call, Clock } from './call.ts';
 import { type DeclaredTools, unforced } from './declared-tools.ts';
 import type { Meter } from './meter.ts';
+import type { ServerTool } from './server-tools.ts';
 import type { Answered, Session } from './session.ts';
 import type { Settlement } from './settlement.ts';
-import { type ShownRuns, shownRuns } from './shown-runs.ts';
 import { issuerOf, type TurnKeeper } from './state/states.ts';
 import { wireOf } from './steps.ts';
-import { type LoopRules, loopRules } from './tool-rules.ts';
+import { type LoopRules, loopRules, shortName } from './tool-rules.ts';
 import { argumentsOf, type RunTools, type ToolRun, type Uses } from './tool-runs.ts';
 import { type StepEnd, ToolTurn } from './tool-turn.ts';
 
@@ -32,7 +34,8 @@ export interface ToolAnswer {
   readonly tools: DeclaredTools;
   readonly rules: LoopRules;
   readonly uses: Uses;
-  readonly shows: ShownRuns;
+  /** Undefined: its client's API does not show runs. */
+  readonly runWriter: RunWriter | undefined;
   readonly stage: Stage;
   /** The answer as its client is shown it. */
   readonly told: Accumulator;
@@ -71,6 +74,17 @@ export function afterStep({ plan: { attempts } }: Session, candidate: Candidate)
 function ownTurn(message: StepEnd['message'], candidate: Candidate): Message {
   const ext: MessageExt = { wire: wireOf(candidate), rest: {}, ...message.ext, issuer: issuerOf(candidate) };
   return { ...message, ext };
+}
+
+function runWriterFor({ request, generation_id }: Call, takeSlot: () => number): RunWriter | undefined {
+  const stem = generation_id.replace(/^gen-/, '').replaceAll('-', '');
+  return request.ext?.client.createRunWriter?.(takeSlot, stem);
+}
+
+/** What a client may see of a run; undefined: nothing. */
+function shownRun(tool: ServerTool, argumentText: string): ShownRun | undefined {
+  const query = tool.query?.(argumentsOf(argumentText) ?? {});
+  return query === undefined ? undefined : { name: shortName(tool.type), query };
 }
 
 /** A choice that was to force a call has done so. */
@@ -143,7 +157,7 @@ export function createToolLoop({
         tools,
         rules,
         uses: { calls_max: rules.calls_max, byTool: new Map(), requested: 0, executed: 0 },
-        shows: shownRuns(call.request.ext?.client, { takeSlot, generation_id: call.generation_id }),
+        runWriter: runWriterFor(call, takeSlot),
         stage,
         told: createAccumulator(),
         choice: call.request.tool_choice,
@@ -157,7 +171,7 @@ export function createToolLoop({
     },
 
     async *runs(session, answer, end, answered) {
-      const { turn, tools, uses, shows, rules, stage } = answer;
+      const { turn, tools, uses, runWriter, rules, stage } = answer;
       const { candidate } = answered;
       const { call } = session;
       if (session.step === 1) call.stages.push(stage);
@@ -165,12 +179,10 @@ export function createToolLoop({
       endStep(session, answered);
       const before = { calls_max: uses.calls_max };
       turn.goOn();
-      const begun = shows.begin(
-        end.calls.map(({ call: { function: called }, tool }) => ({ tool, args: argumentsOf(called.arguments) ?? {} })),
-      );
+      const begun = runWriter?.begin(end.calls.map((one) => shownRun(one.tool, one.call.function.arguments))) ?? [];
       if (begun.length > 0) yield begun;
       const runs = await runTools(session, end.calls, uses);
-      const ended = shows.end(runs);
+      const ended = runWriter?.end(runs.map(({ outcome }) => outcome)) ?? [];
       if (ended.length > 0) yield ended;
       if (call.sources !== undefined) for (const { outcome } of runs) append(call.sources, [...outcome.sources]);
       session.tool_calls = { requested: uses.requested, executed: uses.executed };

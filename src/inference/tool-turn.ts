@@ -1,17 +1,18 @@
 import { countCodePoints } from '../providers/slot.ts';
 import { createAccumulator } from '../schemas/accumulate.ts';
 import { append } from '../schemas/append.ts';
-import type {
-  Annotation,
-  ChatChunk,
-  ChatCompletion,
-  Delta,
-  FinishReason,
-  Message,
-  ReasoningDetail,
-  SlotEvent,
-  ToolCall,
-  UrlCitation,
+import {
+  type Annotation,
+  CHAT_WIRE,
+  type ChatChunk,
+  type ChatCompletion,
+  type Delta,
+  type FinishReason,
+  type Message,
+  type ReasoningDetail,
+  type SlotEvent,
+  type ToolCall,
+  type UrlCitation,
 } from '../schemas/inner.ts';
 import type { DeclaredTools } from './declared-tools.ts';
 import type { ServerTool } from './server-tools.ts';
@@ -292,7 +293,7 @@ export class ToolTurn {
       return stated?.type === detail.type ? { ...stated, index: detail.index! } : detail;
     });
     // The gateway's own blocks are for the client to look at.
-    const { natives: _, order, ...bare } = ext ?? { wire: 'openai-chat' as const, rest: {} };
+    const { natives: _, order, ...bare } = ext ?? { wire: CHAT_WIRE, rest: {} };
     const kept = order?.filter(({ kind }) => kind !== 'native');
     return {
       ...shown,

@@ -15,6 +15,7 @@ import type {
 } from '../providers/transcription/dialect.ts';
 import { transcriptionDialectOf } from '../providers/transcription/dialects.ts';
 import { transcriptTokens } from '../providers/transcription/gemini.ts';
+import { unpricedFields } from '../providers/worst-case.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
@@ -107,7 +108,7 @@ function prepare(request: TranscriptionRequest, asked: ChatRequest, candidate: C
   if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} does not offer transcription`);
   const facts: DialectEndpoint = candidate.endpoint;
   const { fields, report } = dialect.fields(request, facts);
-  const rules = { reserved: dialect.reserved, serviceTier: () => undefined };
+  const rules = { reserved: dialect.reserved, serviceTier: () => undefined, worstCase: { unpricedFields } };
   const merged = withOptions(fields, asked, candidate, rules, report);
   return {
     candidate,

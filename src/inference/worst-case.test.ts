@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { messagesClient } from '../api/messages/client.ts';
 import type { Endpoint, Model } from '../catalog/model.ts';
 import { limits } from '../limits.ts';
 import { dialects } from '../providers/dialects.ts';
@@ -538,7 +539,7 @@ describe('the price', () => {
       type: 'tool_addition',
       tool: { type: 'tool_definition', definition },
     });
-    const own = { wire: 'anthropic-messages' as const, client: 'messages' as const, rest: {} };
+    const own = { wire: 'anthropic-messages' as const, client: messagesClient, rest: {} };
 
     test.each<[string, number, Partial<ChatRequest>, Wire]>([
       [

@@ -4,14 +4,11 @@ import { pricesInReach } from '../catalog/price-list.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
 import type { Media as FetchedMedia } from '../providers/dialect.ts';
-import { modelFacts } from '../providers/gemini-generate-content/model-facts.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import { contentsOf } from '../schemas/contents.ts';
-import type { InnerPart, Native, Wire } from '../schemas/inner.ts';
-import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import type { InnerPart, InnerTool, Native } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PreparedAttempt } from './attempt.ts';
-import { declarationOf, runsAtClient, toolsBrought } from './bound-tools.ts';
 import { jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 
 /** Tokens that may go in, by what they are priced as. */
@@ -151,18 +148,6 @@ function tokensOf(kind: ReturnType<typeof readAs>, data: string | undefined, ima
   return image_tokens + 2 * Math.ceil((data.length * 3) / 4);
 }
 
-/**
- * How wires say that something is a film, or stands at an address that the provider reads by itself, whatever the part says that
- * it is. Quotes inside of texts are escaped there.
- */
-const OPEN: Readonly<Partial<Record<Wire, RegExp>>> = {
-  'gemini-generate-content': /"mimeType":"video\/|"fileUri":"/i,
-  'bedrock-converse': /"video":\{"format":"[^"]*","source":/,
-};
-
-/** A file of Google's, which may be sound alone: all but films of YouTube. */
-const MAY_BE_SOUND = /"fileUri":"(?!https:\/\/(?:(?:www\.|m\.)?youtube\.com|youtu\.be)\/)/i;
-
 /** What of a payload is not text: its base64, and what that may count. */
 export interface Media {
   image: number;
@@ -192,20 +177,6 @@ function* dataIn({ request, media: fetched }: PreparedAttempt): Generator<string
   }
 }
 
-const PICTURES: ReadonlySet<unknown> = new Set(['image', 'input_image', 'computer_screenshot']);
-
-/** Pictures that an object of one wire only points at: uploaded ones, and those of a screen. What it holds itself counts as its text. */
-function picturesAt(block: JsonObject): number {
-  let pictures = 0;
-  const left: JsonValue[] = [block];
-  for (let value = left.pop(); value !== undefined; value = left.pop()) {
-    if (typeof value !== 'object' || value === null) continue;
-    if (!Array.isArray(value) && PICTURES.has(value['type'])) pictures += 1;
-    for (const inner of Object.values(value)) if (inner !== undefined) left.push(inner);
-  }
-  return pictures;
-}
-
 function isNative(part: InnerPart): part is Native {
   return part.type === 'native';
 }
@@ -216,27 +187,15 @@ function mostTokens(endpoint: Endpoint): number {
   return Number.isFinite(context) ? context : limits.prompt_tokens_unknown;
 }
 
-/** How much of a payload is looked at in one piece, and how long what is looked for may be. */
-const LOOKED_AT_BYTES = 1024 * 1024;
-const PATTERN_BYTES_MAX = 1024;
-
-function matches(pattern: RegExp, payload: string | Buffer): boolean {
-  if (typeof payload === 'string') return pattern.test(payload);
-  for (let at = 0; at < payload.length; at += LOOKED_AT_BYTES) {
-    if (pattern.test(payload.toString('latin1', at, at + LOOKED_AT_BYTES + PATTERN_BYTES_MAX))) return true;
-  }
-  return false;
-}
-
 /** Looks at the request's parts once; the body tells which of them were sent. */
 export function mediaOf(prepared: PreparedAttempt): Media {
   const { request, payload, candidate, dialect } = prepared;
   const media: Media = { image: 0, audio: 0, data: [], is_open: false };
   if (contentsOf(request).has_more) countParts(prepared, media);
-  const open = OPEN[dialect.wire];
-  if (open !== undefined && matches(open, payload)) {
+  const unseen = dialect.worstCase.unseenMedia(payload);
+  if (unseen !== 'none') {
     media.is_open = true;
-    const share = matches(MAY_BE_SOUND, payload) ? 1 : SOUND_SHARE;
+    const share = unseen === 'sound' ? 1 : SOUND_SHARE;
     media.audio = Math.max(media.audio, Math.ceil(mostTokens(candidate.endpoint) * share));
   }
   return media;
@@ -249,7 +208,9 @@ function countParts(prepared: PreparedAttempt, media: Media): void {
   const most = mostTokens(candidate.endpoint);
   for (const { content, images, ext } of request.messages) {
     const natives = [...(ext?.natives ?? []), ...(Array.isArray(content) ? content.filter(isNative) : [])];
-    for (const { wire, block } of natives) if (wire === dialect.wire) media.image += image_tokens * picturesAt(block);
+    for (const { wire, block } of natives) {
+      if (wire === dialect.wire) media.image += image_tokens * dialect.worstCase.picturesIn(block);
+    }
     // Pictures that the model made itself, where they go back to it.
     for (const { image_url } of images ?? []) {
       const data = base64Of(image_url.url, false);
@@ -288,53 +249,12 @@ function templateTokens({ request }: PreparedAttempt): number {
   );
 }
 
-/**
- * Models that search on their own, without being asked: Groq's compound systems (https://console.groq.com/docs/compound),
- * Perplexity's (https://docs.perplexity.ai/getting-started/models), OpenAI's search and research models.
- */
-const SEARCHING = /(?:^|\/)compound|sonar|search-(?:preview|api)|deep-research/;
+const NO_TOOLS: readonly InnerTool[] = [];
 
-/**
- * Fields beside `tools` by which a request has the provider search or call tools: OpenAI's, Anthropic's, xAI's
- * (https://docs.x.ai/docs/guides/live-search) and Alibaba's (https://help.aliyun.com/zh/model-studio/web-search).
- */
-const ASK_FOR_TOOLS = ['web_search_options', 'mcp_servers', 'search_parameters', 'enable_search'];
-
-/** Tools that the provider runs by itself, each with its own bound of uses where the request has one. */
-function providerTools({ request, encoded, candidate, dialect }: PreparedAttempt): { uses_max: number }[] {
-  const found: { uses_max: number }[] = [];
-  const add = ({ max_uses }: JsonObject) =>
-    found.push({ uses_max: typeof max_uses === 'number' && max_uses >= 0 ? max_uses : limits.web_searches_assumed });
-  for (const tool of request.tools ?? []) {
-    if (tool.type === 'function') continue;
-    const declared = declarationOf(tool);
-    if (!runsAtClient(declared)) add(declared);
-  }
-  const declared_count = found.length;
-  for (const tool of toolsBrought(encoded.body)) if (runsAtProvider(tool)) add(tool);
-  const asked =
-    ASK_FOR_TOOLS.some((name) => (encoded.body[name] ?? false) !== false) ||
-    toolsRun(encoded.body, dialect.wire) > declared_count;
-  if (asked || SEARCHING.test(candidate.endpoint.upstream_model)) found.push({ uses_max: limits.web_searches_assumed });
-  return found;
-}
-
-/** Tools in a body that the client does not run: a dialect's way to search, or what options put there. */
-function toolsRun({ tools: sent }: JsonObject, wire: Wire): number {
-  if (sent == null) return 0;
-  // Google's servers take one object where the schema has a list of them.
-  const tools = Array.isArray(sent) ? sent : [sent];
-  if (wire === 'gemini-generate-content') {
-    // Each kind of tool is a member here, the client's functions one of them; one object may hold several.
-    const kinds = tools.flatMap((tool) => Object.keys((tool as JsonObject | null) ?? {}));
-    return kinds.filter((kind) => kind !== 'functionDeclarations' && kind !== 'function_declarations').length;
-  }
-  return tools.filter((tool) => runsAtProvider((tool ?? {}) as JsonObject)).length;
-}
-
-function runsAtProvider(tool: JsonObject): boolean {
-  const { type } = tool;
-  return typeof type === 'string' && type !== 'function' && type !== 'custom' && !runsAtClient(tool);
+/** The most uses of each tool that the provider runs by itself. */
+function toolUses({ request, encoded, candidate, dialect }: PreparedAttempt): number[] {
+  const { upstream_model } = candidate.endpoint;
+  return dialect.worstCase.toolUses({ tools: request.tools ?? NO_TOOLS, body: encoded.body, upstream_model });
 }
 
 /** As many tokens as the model takes: what is longer is refused upstream. */
@@ -352,7 +272,7 @@ export function promptTokens(prepared: PreparedAttempt, text_tokens: number, med
   const most = contextOf(prepared.candidate.endpoint);
   const text = text_tokens + templateTokens(prepared);
   // What the provider's own tools bring is read as prompt, too.
-  if (media.is_open || providerTools(prepared).length > 0) {
+  if (media.is_open || toolUses(prepared).length > 0) {
     const open = Number.isFinite(most) ? most : Math.max(text, limits.prompt_tokens_unknown);
     return { text: open, image: Math.min(media.image, most), audio: Math.min(media.audio, most) };
   }
@@ -383,11 +303,9 @@ function inputPrice(prices: Prices, { payload, dialect }: PreparedAttempt): numb
   const hour = prices.input_cache_write_1h ?? write;
   let most = Math.max(prompt, prices.input_cache_read ?? prompt);
   if (write <= most && hour <= most) return most;
-  const hinted = payload.includes('"cache_control"') || payload.includes('"cachePoint"');
-  // On this wire nothing is written to the cache unasked (https://platform.claude.com/docs/en/build-with-claude/prompt-caching);
-  // elsewhere a price for it may hold for every prompt.
-  if (hinted || dialect.wire !== 'anthropic-messages') most = Math.max(most, write);
-  if (hinted && payload.includes('"1h"')) most = Math.max(most, hour);
+  const writes = dialect.worstCase.cacheWrites(payload);
+  if (writes !== 'none') most = Math.max(most, write);
+  if (writes === 'hour') most = Math.max(most, hour);
   return most;
 }
 
@@ -402,44 +320,12 @@ function outputPrice(prices: Prices, { model }: PreparedAttempt['candidate']): n
   );
 }
 
-/**
- * Tokens that the model may make beside the output bound: Alibaba's bound is of the answer alone
- * (https://help.aliyun.com/zh/model-studio/deep-thinking), and so is that of Perplexity's research, whose thoughts are billed apart
- * (https://docs.perplexity.ai/getting-started/pricing).
- */
-function besideTokens({ candidate, encoded }: PreparedAttempt): number {
-  const { endpoint } = candidate;
-  const { body } = encoded;
-  const predicted = (body['prediction'] as { content?: unknown } | undefined)?.content;
-  // Rejected tokens of a prediction are billed as output (https://platform.openai.com/docs/guides/predicted-outputs).
-  const rejected = predicted === undefined ? 0 : Buffer.byteLength(JSON.stringify(predicted));
-  if (endpoint.upstream_model.includes('sonar-deep-research')) return rejected + limits.thinking_budget_tokens_max;
-  if (endpoint.quirks.reasoning_field !== 'enable_thinking' || body['enable_thinking'] === false) return rejected;
-  const budget = body['thinking_budget'];
-  return rejected + (typeof budget === 'number' ? budget : (endpoint.max_completion_tokens ?? 0));
-}
-
-/**
- * How often the prompt is read, and an answer of the bound made: once more where Anthropic sums the conversation up on the way, which
- * it counts apart (https://platform.claude.com/docs/en/build-with-claude/compaction).
- */
-function passesOf({ encoded, dialect }: PreparedAttempt): number {
-  if (dialect.wire !== 'anthropic-messages') return 1;
-  const { context_management, compaction } = encoded.body as {
-    context_management?: { edits?: unknown };
-    compaction?: unknown;
-  };
-  const edits = Array.isArray(context_management?.edits) ? context_management.edits : [];
-  const is_compacting = edits.some((edit) => String((edit as JsonObject | null)?.['type']).startsWith('compact'));
-  return is_compacting || (compaction ?? null) !== null ? 2 : 1;
-}
-
 /** What an attempt may cost at most when its prompt counts at most so many tokens and it sends this output bound. */
 export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, output_tokens: number): Exposure {
-  const { candidate, request } = prepared;
+  const { candidate, dialect, encoded, request } = prepared;
   const { endpoint } = candidate;
-  const beside = besideTokens(prepared);
-  const passes = passesOf(prepared);
+  const beside = dialect.worstCase.tokensBesideBound(encoded.body, endpoint);
+  const passes = dialect.worstCase.passes(encoded.body);
   // The prompt is read once for all answers, and each of them may be as long as the bound.
   const choices = choicesOf(request);
   const prompt_tokens = prompt.text + prompt.image + prompt.audio;
@@ -460,14 +346,7 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
   return { lines, output_tokens };
 }
 
-/** Before the third generation of Gemini an answer is billed once, however often it searched (https://ai.google.dev/gemini-api/docs/pricing). */
-function billsAnswersThatSearch({ dialect, candidate: { endpoint } }: PreparedAttempt): boolean {
-  if (dialect.wire !== 'gemini-generate-content') return false;
-  const { generation } = modelFacts(endpoint.upstream_model, endpoint.quirks.google_cloud === true);
-  return generation === undefined || generation < 3;
-}
-
 function searchesOf(prepared: PreparedAttempt): number {
-  const uses = providerTools(prepared).reduce((sum, { uses_max }) => sum + uses_max, 0);
-  return uses > 1 && billsAnswersThatSearch(prepared) ? 1 : uses;
+  const uses = toolUses(prepared).reduce((sum, most) => sum + most, 0);
+  return uses > 1 && prepared.dialect.worstCase.billsOneSearch(prepared.candidate.endpoint) ? 1 : uses;
 }

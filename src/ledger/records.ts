@@ -94,7 +94,8 @@ export interface RoutingRecord {
 export interface OpenRecord {
   id: string;
   request_id: string;
-  api_type: 'completions' | 'responses' | 'messages' | 'embeddings' | 'stt';
+  /** By which operation the call came: a client API of chat by its own word, or `embeddings`, `stt`. */
+  api_type: string;
   created_at: string;
   key_hash: string;
   workspace_id: string;

@@ -9,6 +9,7 @@ import { wireOf } from '../inference/steps.ts';
 import type { Tokenizer } from '../inference/tokenizer.ts';
 import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';
+import { dialectOf } from '../providers/dialects.ts';
 import { compressionOf, isShortenedFor, promptTokensMax } from '../routing/needs.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Message } from '../schemas/inner.ts';
@@ -47,11 +48,11 @@ function spaceOf({ endpoint, ...candidate }: Candidate, request: ChatRequest): S
     context_tokens / 2,
   );
   const prompt_tokens = Math.min(promptTokensMax(endpoint), Math.floor(context_tokens - wanted)) - TEMPLATE_TOKENS;
-  const is_bounded = wireOf({ endpoint, ...candidate }) === 'anthropic-messages';
+  const { messagesMax = Number.POSITIVE_INFINITY } = dialectOf(wireOf({ endpoint, ...candidate })).facts;
   return {
     prompt_tokens,
     output_tokens: Math.floor(wanted),
-    messages: is_bounded ? limits.compressed_messages_max : Number.POSITIVE_INFINITY,
+    messages: messagesMax,
   };
 }
 
@@ -206,7 +207,7 @@ class CallCompression implements CallAdapter {
       name: 'context-compression',
       data: {
         engine: 'middle-out',
-        input_type: request.ext?.client === 'completions' ? 'prompt' : 'messages',
+        input_type: request.ext?.client.hasPrompt ? 'prompt' : 'messages',
         original_count: request.messages.length,
         compressed_count: messages.length,
         cut_count: cut,

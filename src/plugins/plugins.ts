@@ -110,7 +110,7 @@ class CallPlugins implements CallHooks {
   /** What the files of the call hold, for clients of the chat API: no other API has a place for it. */
   #annotations(): Annotation[] {
     const call = this.#call;
-    return call.request.ext?.client === 'chat' ? this.#options.files.annotations(call).map(shownAnnotation) : [];
+    return call.request.ext?.client.showsFiles ? this.#options.files.annotations(call).map(shownAnnotation) : [];
   }
 }
 

@@ -1,4 +1,5 @@
-import type { ChatChunk, ChatRequest, Wire } from '../schemas/inner.ts';
+import type { EndpointParameter } from '../schemas/endpoint.ts';
+import type { ChatChunk, ChatRequest, InnerTool, Wire } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import type { Quirks } from './provider.ts';
 
@@ -160,9 +161,95 @@ export interface TokenCounter {
   read(body: JsonValue): JsonObject & { input_tokens: number };
 }
 
+/** A body as it is sent: text, or bytes if it is long. */
+export type Payload = string | Buffer;
+
+/** What the endpoint's name and quirks say about the model behind it. */
+export type ModelName = Pick<DialectEndpoint, 'upstream_model' | 'quirks'>;
+
+/**
+ * What a request may cost at most, beyond what its text shows. Money is held by these facts. All members are required, so that a new
+ * wire states each of them: `provider-tools.ts` and `worst-case.ts` have what wires share.
+ */
+export interface WorstCase {
+  /**
+   * Whether the provider reads something that the payload only points at, so that the prompt may be as long as the model takes.
+   * `film`: a part of it may be billed as sound; `sound`: all of it.
+   */
+  unseenMedia(payload: Payload): 'none' | 'film' | 'sound';
+  /** The number of pictures that a native object of this wire points at. */
+  picturesIn(block: JsonObject): number;
+  /** The most uses of each tool that the provider runs by itself; empty: it runs none. */
+  toolUses(request: ToolRequest): number[];
+  /** Whether an answer is billed for one search at most. */
+  billsOneSearch(model: ModelName): boolean;
+  /** The price for cache writes that the prompt may be billed at: none, the usual one, or that of an hour. */
+  cacheWrites(payload: Payload): 'none' | 'usual' | 'hour';
+  /** How often the prompt is read and an answer of the output bound is made. */
+  passes(body: JsonObject): number;
+  /** The most output tokens that are billed beside the output bound. */
+  tokensBesideBound(body: JsonObject, endpoint: ModelName & Pick<DialectEndpoint, 'max_completion_tokens'>): number;
+  /** Fields that multiply the price of every token by factors without a price list; `provider.options` cannot set them. */
+  unpricedFields: ReadonlySet<string>;
+  /** What a caller with a spend limit may use of the tools that the provider runs. */
+  spendBounds: SpendBounds;
+}
+
+/** An encoded request as far as it has the provider run tools. */
+export interface ToolRequest {
+  /** Tools of the request in the inner language. */
+  tools: readonly InnerTool[];
+  body: JsonObject;
+  upstream_model: string;
+}
+
+/** Rewrites what the provider runs so that its cost has a bound. Each answers with the same object if nothing changes. */
+export interface SpendBounds {
+  /** A tool's declaration; undefined: it is dropped. */
+  declaration(declared: JsonObject, field: string, report: Report[]): JsonObject | undefined;
+  /** A native block of the conversation; undefined: it is dropped. */
+  block(block: JsonObject, field: string, report: Report[]): JsonObject | undefined;
+  /** The encoded body, which `provider.options` may have changed. */
+  body(body: JsonObject, report: Report[]): JsonObject;
+}
+
+/** What a wire takes: by it, endpoints are chosen and requests are fitted to them. All members are required, as above. */
+export interface WireFacts {
+  /** Quirks of an endpoint of a public model (`author/slug`), unless the provider's row or the operator sets them. */
+  defaultQuirks(model: string): Quirks;
+  /** Quirks that the upstream's name of a model implies; they override those of the provider's row. */
+  modelQuirks(upstream_model: string): Quirks;
+  /** Parameters that the wire, or this model on it, has no field for. */
+  lackingParameters(model: ModelName): readonly EndpointParameter[];
+  /** Whether endpoints have their own names for reasoning fields and efforts (`replay_reasoning`, `reasoning_efforts`). */
+  variesReasoningFields: boolean;
+  /** Whether servers refuse parameters that a model does not support. */
+  refusesUnsupported: boolean;
+  /** Whether prompts are cached without a hint in the request. */
+  cachesUnasked: boolean;
+  /** Whether one request may ask for several choices (`n`). */
+  takesSeveralChoices: boolean;
+  /** Whether an output bound of 0 is accepted: the prompt is read, and nothing is answered. */
+  takesZeroOutput: boolean;
+  /** Whether any http(s) address may be sent in place of media. Otherwise media are bytes, or addresses of the provider's platform. */
+  takesAddresses: boolean;
+  /** Whether the wire has the field `web_search_options`. */
+  takesSearchOptions: boolean;
+  /** The most messages of a request; undefined: no bound is known. */
+  messagesMax: number | undefined;
+  /** Whether a native tool is the provider's own web search. */
+  isSearchTool(block: JsonObject): boolean;
+  /** Whether turns may have opaque reasoning state that the provider takes back. */
+  carriesState(quirks: Quirks): boolean;
+  /** The least output bound of an encoded request; 0: any. Lower bounds are not sent. */
+  leastOutput(body: JsonObject, request: ChatRequest): number;
+}
+
 /** Pure: a dialect does no I/O, reads no clock and no environment, so a transcript is a complete test of it. */
 export interface ChatDialect {
   wire: Wire;
+  facts: WireFacts;
+  worstCase: WorstCase;
   frames: 'sse' | 'aws-event-stream';
   /**
    * Fields of a body that neither an operator's `extra_body` nor a client's `provider.options` may set. `a.b` stands for the
@@ -178,8 +265,6 @@ export interface ChatDialect {
   encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, options: EncodeOptions): EncodedRequest;
   /** The output bound in a body, by this wire's name for it; undefined: the body has none. */
   outputBound(body: JsonObject): number | undefined;
-  /** The least bound that the wire takes: lower ones are raised to it. Absent: 1. */
-  output_tokens_min?: number;
   /** The service tier that a body asks for; undefined: none. */
   serviceTier(body: JsonObject): string | undefined;
   /** Absent: the wire does not count. */

@@ -8,9 +8,21 @@ import { openaiChat } from './openai-chat/index.ts';
 import { openaiResponses } from './openai-responses/index.ts';
 import { withToolTemplate } from './tool-template/dialect.ts';
 
-/** The dialect of each wire that there is one for. A provider of another wire is listed, and reported as not available. */
-export const dialects: ReadonlyMap<Wire, ChatDialect> = new Map<Wire, ChatDialect>(
-  [openaiChat, anthropicMessages, openaiResponses, geminiGenerateContent, bedrockConverse, cohereChat].map(
-    (dialect) => [dialect.wire, withToolTemplate(dialect)],
-  ),
+const byWire: Readonly<Record<Wire, ChatDialect>> = {
+  'openai-chat': withToolTemplate(openaiChat),
+  'anthropic-messages': withToolTemplate(anthropicMessages),
+  'openai-responses': withToolTemplate(openaiResponses),
+  'gemini-generate-content': withToolTemplate(geminiGenerateContent),
+  'bedrock-converse': withToolTemplate(bedrockConverse),
+  'cohere-chat': withToolTemplate(cohereChat),
+};
+
+/** The dialect of a wire. */
+export function dialectOf(wire: Wire): ChatDialect {
+  return byWire[wire];
+}
+
+/** The dialect of each wire, for what a configuration names: it may name a wire that there is none for. */
+export const dialects: ReadonlyMap<Wire, ChatDialect> = new Map(
+  Object.values(byWire).map((dialect) => [dialect.wire, dialect]),
 );

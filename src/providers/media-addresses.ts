@@ -1,6 +1,6 @@
-import type { ChatRequest, InnerPart, Message, OutputImage, Wire } from '../schemas/inner.ts';
+import type { ChatRequest, InnerPart, Message, OutputImage } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
-import type { DialectEndpoint, Media, MediaNeed } from './dialect.ts';
+import type { ChatDialect, DialectEndpoint, Media, MediaNeed } from './dialect.ts';
 
 /** `url`: an address, or a data URL in its place; `data`: base64, or one of those. */
 export type AddressKind = 'url' | 'data';
@@ -27,17 +27,12 @@ const NOT_FETCHED: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Wires on which any address may go upstream. The others take bytes, or addresses of their own platform. */
-const TAKES_ADDRESSES: ReadonlySet<Wire> = new Set([
-  'openai-chat',
-  'openai-responses',
-  'anthropic-messages',
-  'cohere-chat',
-]);
-
 /** Whether an endpoint gets media in place of addresses. */
-export function inlinesMedia(wire: Wire, { quirks }: Pick<DialectEndpoint, 'quirks'>): boolean {
-  return quirks.inline_media === true && TAKES_ADDRESSES.has(wire);
+export function inlinesMedia(
+  { facts }: Pick<ChatDialect, 'facts'>,
+  { quirks }: Pick<DialectEndpoint, 'quirks'>,
+): boolean {
+  return quirks.inline_media === true && facts.takesAddresses;
 }
 
 /** Where a part of this type has an address, it says where something was read, and nobody reads it again. */

@@ -1,4 +1,5 @@
 import { invalidField } from '../errors.ts';
+import { dialectOf } from '../providers/dialects.ts';
 import { dataPolicyOf } from '../providers/provider.ts';
 import { needsTemplate } from '../providers/tool-template/template.ts';
 import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
@@ -257,9 +258,8 @@ export const rules: readonly Rule[] = [
     },
     applies: ({ request: { n } }) => n !== undefined && n > 1,
     reason({ endpoint, provider }, { request }) {
-      if (!supports(endpoint, 'tools') && needsTemplate(request))
-        return 'it reads tools as text, which allows one answer only';
-      const takes_n = (endpoint.dialect ?? provider.dialect) === 'openai-chat';
+      if (!supports(endpoint, 'tools') && needsTemplate(request)) return 'it reads tools as text, which allows one answer only';
+      const takes_n = dialectOf(endpoint.dialect ?? provider.dialect).facts.takesSeveralChoices;
       return takes_n && endpoint.quirks.refused_parameters?.includes('n') !== true
         ? undefined
         : 'it returns one answer per request';

@@ -1,24 +1,25 @@
 import { append } from './append.ts';
-import type {
-  Annotation,
-  ChatChunk,
-  ChatCompletion,
-  Choice,
-  ChoiceError,
-  Ext,
-  FinishReason,
-  Message,
-  MessageExt,
-  Native,
-  OutputAudio,
-  OutputImage,
-  ReasoningDetail,
-  ResponseExt,
-  Slot,
-  SlotEvent,
-  ToolCall,
-  ToolCallDelta,
-  Wire,
+import {
+  type Annotation,
+  CHAT_WIRE,
+  type ChatChunk,
+  type ChatCompletion,
+  type Choice,
+  type ChoiceError,
+  type Ext,
+  type FinishReason,
+  type Message,
+  type MessageExt,
+  type Native,
+  type OutputAudio,
+  type OutputImage,
+  type ReasoningDetail,
+  type ResponseExt,
+  type Slot,
+  type SlotEvent,
+  type ToolCall,
+  type ToolCallDelta,
+  type Wire,
 } from './inner.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 
@@ -203,7 +204,7 @@ class AnswerAccumulator implements Accumulator {
 
   #wire(): Wire {
     const told = this.#response?.wire ?? this.#blocks.find((block) => block.ext !== undefined)?.ext?.wire;
-    return told ?? 'openai-chat';
+    return told ?? CHAT_WIRE;
   }
 
   #choice(index: number, wire: Wire): Choice {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { chatClient } from '../api/chat/client.ts';
 import { Contents, contentsOf, noteContents } from './contents.ts';
 import type { ChatRequest, InnerPart, Message } from './inner.ts';
 
@@ -77,7 +78,7 @@ test('what is found is of all messages', () => {
 });
 
 function requestOf(messages: Message[]): ChatRequest {
-  return { messages, ext: { wire: 'openai-chat', client: 'chat', rest: {} } };
+  return { messages, ext: { wire: 'openai-chat', client: chatClient, rest: {} } };
 }
 
 test('copies of a request look over the same messages once', () => {

@@ -8,13 +8,19 @@
 import type { Contents } from './contents.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 
-export type Wire =
-  | 'openai-chat'
-  | 'openai-responses'
-  | 'anthropic-messages'
-  | 'gemini-generate-content'
-  | 'bedrock-converse'
-  | 'cohere-chat';
+/** The wires that providers speak: each has a dialect (`providers/dialects.ts`). */
+export const wires = [
+  'openai-chat',
+  'openai-responses',
+  'anthropic-messages',
+  'gemini-generate-content',
+  'bedrock-converse',
+  'cohere-chat',
+] as const;
+export type Wire = (typeof wires)[number];
+
+/** The wire whose words the inner language uses: that of an extension whose origin is not known. */
+export const CHAT_WIRE = 'openai-chat' satisfies Wire;
 
 /** The remainder of one wire object, by its wire names, values untouched. Only code of the same wire reads `rest`. */
 export interface Ext {
@@ -204,9 +210,48 @@ export interface ProviderPreferences {
   options?: Record<string, JsonObject> | null;
 }
 
+/** A run of one of the gateway's tools, as clients may see it. */
+export interface ShownRun {
+  name: string;
+  query: string;
+}
+
+/** What a run returned. */
+export interface RunResult {
+  sources: readonly { url: string; title: string; content: string }[];
+  has_failed?: true;
+}
+
+/** Writes the runs of the gateway's tools in one answer, in the form of its client's API. */
+export interface RunWriter {
+  /** Runs begin, in this order; undefined: that run is not shown. */
+  begin(runs: readonly (ShownRun | undefined)[]): ChatChunk[];
+  /** The same runs are over. */
+  end(results: readonly RunResult[]): ChatChunk[];
+}
+
+/** What differs by client API behind its own folder: data, so that nothing else branches on a client API. */
+export interface ClientProfile {
+  name: string;
+  /** The wire whose turns pass through this API whole, there and back, so that they need no seal; undefined: none. */
+  ownWire: Wire | undefined;
+  /** Clients send former turns back, with the seals in them. */
+  returnsTurns: boolean;
+  /** Answers have one block open at a time: what is opaque of a block cannot come after it. */
+  isSequential: boolean;
+  /** The request is one text (`prompt`), not messages. */
+  hasPrompt: boolean;
+  /** Answers have a place for the texts of files. */
+  showsFiles: boolean;
+  /** A forced choice of a tool that the endpoint's wire does not know is refused, not dropped. */
+  refusesUnknownChoice: boolean;
+  /** Undefined: runs of the gateway's tools are not shown. `takeSlot` gives the ordinal of a new block; `stem` makes ids unique. */
+  createRunWriter: ((takeSlot: () => number, stem: string) => RunWriter) | undefined;
+}
+
 /** Which client API a request came through, and what it carried that the chat schema has no place for. */
 export interface RequestExt extends Ext {
-  client: 'chat' | 'completions' | 'responses' | 'messages';
+  client: ClientProfile;
   seals?: 'emit' | 'off';
   /** Features by the names of the wire's beta header, as the client asked for them. Which go upstream, the dialect decides. */
   betas?: readonly string[];

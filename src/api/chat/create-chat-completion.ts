@@ -25,7 +25,7 @@ function envelopeOf(call: Call, body: ChatBody): Envelope {
     model: askedModel(call.request),
     choices: call.request.n ?? 1,
     function_form: usesFunctions(body),
-    text_form: call.request.ext?.client === 'completions',
+    text_form: call.request.ext?.client.hasPrompt === true,
     hide_reasoning: hidesReasoning(call.request),
   };
 }

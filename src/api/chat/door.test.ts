@@ -1,6 +1,8 @@
 import { Value } from 'typebox/value';
 import { describe, expect, test } from 'vitest';
 import { ChatCompletionBody } from '../../schemas/chat.ts';
+import { completionsClient } from '../completions/client.ts';
+import { chatClient } from './client.ts';
 import { type ChatBody, chatRequest } from './door.ts';
 
 const ask = (body: object) => chatRequest(body as ChatBody);
@@ -15,7 +17,7 @@ describe('what only decoders may make is taken out', () => {
     ['of a tool', { messages: hello, tools: [{ type: 'function', function: { name: 'f' }, ext: { rest: {} } }] }],
   ])('%s', (_title, body) => {
     const { ext, ...request } = ask(body);
-    expect(ext).toEqual({ wire: 'openai-chat', client: 'chat', rest: {} });
+    expect(ext).toEqual({ wire: 'openai-chat', client: chatClient, rest: {} });
     expect(JSON.stringify(request)).not.toContain('"ext"');
   });
 
@@ -124,7 +126,7 @@ test.each<[string, object, boolean]>([
 test('a prompt is one message of the user, and the answer has its form', () => {
   expect(ask({ prompt: 'p' })).toEqual({
     messages: [{ role: 'user', content: 'p' }],
-    ext: { wire: 'openai-chat', client: 'completions', rest: {} },
+    ext: { wire: 'openai-chat', client: completionsClient, rest: {} },
   });
 });
 

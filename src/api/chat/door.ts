@@ -2,8 +2,18 @@ import type { Static } from 'typebox';
 import { GatewayError, invalidField } from '../../errors.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
 import type { ChatCompletionBody, RequestedCall } from '../../schemas/chat.ts';
-import type { ChatRequest, FunctionTool, InnerPart, Message, ToolCall, ToolChoice } from '../../schemas/inner.ts';
+import {
+  CHAT_WIRE,
+  type ChatRequest,
+  type FunctionTool,
+  type InnerPart,
+  type Message,
+  type ToolCall,
+  type ToolChoice,
+} from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
+import { completionsClient } from '../completions/client.ts';
+import { chatClient } from './client.ts';
 
 export type ChatBody = Static<typeof ChatCompletionBody>;
 
@@ -33,7 +43,7 @@ function part(given: Record<string, unknown>, field: string): InnerPart {
 function document(given: Record<string, unknown>): Record<string, unknown> {
   const { document_url: file_data, document_name: filename } = given;
   const file = { file_data, ...(filename == null ? {} : { filename }) };
-  return { type: 'file', file, ext: { wire: 'openai-chat', rest: given } };
+  return { type: 'file', file, ext: { wire: CHAT_WIRE, rest: given } };
 }
 
 /** The text of Mistral's thinking parts, in which its clients send an answer's reasoning back. */
@@ -148,7 +158,7 @@ function toolCall(given: GivenCall): ToolCall {
   if ('custom' in given && given.type === 'custom') {
     const { name, input } = given.custom;
     const called = { name, arguments: JSON.stringify({ input }) };
-    return { id, type: 'function', function: called, ext: { wire: 'openai-chat', rest: { type: 'custom' } } };
+    return { id, type: 'function', function: called, ext: { wire: CHAT_WIRE, rest: { type: 'custom' } } };
   }
   const { function: told, extra_content } = given as Extract<GivenCall, { function: unknown }> &
     Record<string, unknown>;
@@ -156,7 +166,7 @@ function toolCall(given: GivenCall): ToolCall {
   const called = typeof text === 'string' ? told : { ...told, arguments: text === null ? '' : JSON.stringify(text) };
   const made = { id, type: 'function', function: called } as ToolCall;
   // Google's compatible endpoint tells the signature of a thought here, and wants it back.
-  if (extra_content != null) made.ext = { wire: 'openai-chat', rest: { extra_content: extra_content as JsonValue } };
+  if (extra_content != null) made.ext = { wire: CHAT_WIRE, rest: { extra_content: extra_content as JsonValue } };
   return made;
 }
 
@@ -245,8 +255,8 @@ export function chatRequest(body: ChatBody): ChatRequest {
   }
   if (body.tool_choice) request['tool_choice'] = toolChoice(body.tool_choice);
   request['ext'] = {
-    wire: 'openai-chat',
-    client: body.prompt == null ? 'chat' : 'completions',
+    wire: CHAT_WIRE,
+    client: body.prompt == null ? chatClient : completionsClient,
     rest: {},
   };
   const made = withAskedTools(request as unknown as ChatRequest);

@@ -1,10 +1,9 @@
+import { isOwn, restOf } from '../../providers/anthropic-messages/wire.ts';
 import { append } from '../../schemas/append.ts';
-import type { Annotation, ChatChunk, Ext, SlotEvent, ToolCallDelta, UrlCitation } from '../../schemas/inner.ts';
+import type { Annotation, ChatChunk, SlotEvent, ToolCallDelta, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { createThinkingWriter, type ThinkingOptions } from './thinking.ts';
 import { shownCallId } from './tool-ids.ts';
-
-export const WIRE = 'anthropic-messages';
 
 /** What blocks are written to: one is open at a time. */
 export interface BlockSink {
@@ -33,7 +32,7 @@ export interface BlockWriter {
 
 /** Whether a block of this kind has a place in a Messages answer. */
 export function isShownBlock({ kind, native }: NonNullable<SlotEvent['open']>): boolean {
-  if (kind === 'native') return native?.wire === WIRE;
+  if (kind === 'native') return isOwn(native);
   return kind !== 'image' && kind !== 'audio';
 }
 
@@ -46,11 +45,6 @@ type OpenBlock =
     }
   | { kind: 'call'; index: number }
   | { kind: 'thinking' | 'native' };
-
-/** The remainder of a block that came over this very wire. */
-function ownRest(ext: Ext | undefined): JsonObject {
-  return ext?.wire === WIRE ? ext.rest : {};
-}
 
 function isUrlCitation(annotation: Annotation): annotation is UrlCitation {
   return annotation.type === 'url_citation';
@@ -129,7 +123,7 @@ export function createBlockWriter(sink: BlockSink, options: ThinkingOptions): Bl
 
   function openSlot({ kind, ext, native }: NonNullable<SlotEvent['open']>): void {
     thinking.end();
-    rest = ownRest(ext);
+    rest = restOf(ext);
     if (open?.kind === 'text') open.is_over = true;
     if (kind === 'native' && native !== undefined) start(native.block, { kind: 'native' });
   }

@@ -4,6 +4,7 @@ import { explain } from '../../http/validation.ts';
 import { createEnvelopes, type Envelope } from '../../inference/state/envelope.ts';
 import type { ChatRequest, ReasoningDetail } from '../../schemas/inner.ts';
 import { MessagesBody } from '../../schemas/messages.ts';
+import { messagesClient } from './client.ts';
 import { messagesRequest } from './door.ts';
 
 const envelope: Envelope = createEnvelopes('secret')('org');
@@ -50,7 +51,7 @@ describe('every field goes where it is meant to', () => {
   ])('%s', (_title, body, told) => {
     const { ext, ...request } = ask(body);
     expect(request).toEqual({ model: 'a/b', messages: hello, ...told });
-    expect(ext).toEqual({ client: 'messages', wire: 'anthropic-messages', rest: {} });
+    expect(ext).toEqual({ client: messagesClient, wire: 'anthropic-messages', rest: {} });
   });
 
   test("what has no place is the wire's own", () => {
@@ -71,7 +72,7 @@ describe('every field goes where it is meant to', () => {
 
   test('betas of the headers and of the body, each once', () => {
     expect(ask({ betas: ['b', 'c'], anthropic_beta: ['d', 'a'] }, ['a', 'b']).ext).toEqual({
-      client: 'messages',
+      client: messagesClient,
       wire: 'anthropic-messages',
       rest: {},
       betas: ['a', 'b', 'c', 'd'],

@@ -1,14 +1,16 @@
 import type { Static } from 'typebox';
 import { GatewayError, invalidField } from '../../errors.ts';
-import { OWN_BLOCK } from '../../inference/shown-runs.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
+import { WIRE } from '../../providers/anthropic-messages/wire.ts';
 import { spokenToGateway } from '../../providers/gateway-fields.ts';
 import type { ChatRequest, FunctionTool, InnerTool, Message, ReasoningOptions } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { CountTokensBody, MessagesBody } from '../../schemas/messages.ts';
 import { openEnvelopes } from '../opened-envelopes.ts';
+import { messagesClient } from './client.ts';
+import { OWN_BLOCK } from './own-runs.ts';
 import { isStrict } from './strict-schema.ts';
 import { innerCallId } from './tool-ids.ts';
 
@@ -86,8 +88,8 @@ export function messagesRequest(
   delete rest['betas'];
   delete rest['anthropic_beta'];
   request['ext'] = {
-    wire: 'anthropic-messages',
-    client: 'messages',
+    wire: WIRE,
+    client: messagesClient,
     rest,
     ...(wanted.length === 0 ? {} : { betas: wanted }),
   };
@@ -141,7 +143,7 @@ function toolOf(tool: JsonObject): InnerTool[] {
   // Other wires would refuse it: for them it is a wish.
   const { strict, ...wish } = told.function;
   const { ext } = told;
-  return [{ ...told, function: wish, ext: { wire: 'anthropic-messages', rest: { ...ext?.rest, strict } } }];
+  return [{ ...told, function: wish, ext: { wire: WIRE, rest: { ...ext?.rest, strict } } }];
 }
 
 function isFunction(tool: InnerTool): tool is FunctionTool {

@@ -1,8 +1,8 @@
 import type { StreamEnd } from '../../inference/stream-answer.ts';
+import { isOwn } from '../../providers/anthropic-messages/wire.ts';
 import type { FinishReason, ResponseExt, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { outputTokens } from '../../schemas/usage.ts';
-import { WIRE } from './blocks.ts';
 
 /** How an answer ended, in words of the inner language. */
 export interface Ending {
@@ -14,9 +14,9 @@ export interface Ending {
 }
 
 /** Of what this very wire told beside the blocks; empty where another wire answered. `model` and ids are ours. */
-export function ownRest({ wire, rest }: Partial<ResponseExt>): JsonObject {
-  if (wire !== WIRE || rest === undefined) return {};
-  const { model: _, usage: __, ...others } = rest;
+export function ownRest(response: Partial<ResponseExt>): JsonObject {
+  if (!isOwn(response) || response.rest === undefined) return {};
+  const { model: _, usage: __, ...others } = response.rest;
   return others;
 }
 
@@ -35,7 +35,7 @@ export function stopOf({ finish_reason, native_finish_reason, refused, response 
 } {
   const stop_sequence = response.stopSequence ?? null;
   const finish = finish_reason ?? 'stop';
-  if (response.wire === WIRE && native_finish_reason !== null) {
+  if (isOwn(response) && native_finish_reason !== null) {
     // Calls decide between the two, whatever the upstream says: clients run tools by it.
     const is_untrue = (native_finish_reason === 'tool_use') !== (finish === 'tool_calls');
     const is_plain = native_finish_reason === 'tool_use' || native_finish_reason === 'end_turn';
@@ -103,7 +103,7 @@ export function usageOf(
   costs: Partial<Pick<StreamEnd['usage'], 'cost' | 'cost_details' | 'is_byok'>> = {},
 ): JsonObject {
   const { cost, cost_details, is_byok } = costs;
-  const own = ((response.wire === WIRE ? response.rest?.['usage'] : undefined) ?? {}) as JsonObject;
+  const own = ((isOwn(response) ? response.rest?.['usage'] : undefined) ?? {}) as JsonObject;
   return {
     service_tier: tierOf(service_tier),
     ...own,

@@ -5,6 +5,7 @@ import { createEnvelopes } from '../../inference/state/envelope.ts';
 import type { ChatRequest, Message, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { ResponsesBody } from '../../schemas/responses.ts';
+import { responsesClient } from './client.ts';
 import { responsesRequest } from './door.ts';
 
 const envelopes = createEnvelopes('secret');
@@ -259,7 +260,7 @@ describe('what breaks a rule is refused in words that name the field', () => {
     expect(refusalOf({ input: 'Hi', store: true })).toMatch(/^store must be false/);
     expect(refusalOf({ input: 'Hi', previous_response_id: 'gen-1' })).toMatch(/^previous_response_id must be null/);
     const { ext } = requestOf({ input: 'Hi', store: true, previous_response_id: 'gen-1' }, true);
-    expect(ext).toEqual({ wire: 'openai-responses', client: 'responses', rest: {} });
+    expect(ext).toEqual({ wire: 'openai-responses', client: responsesClient, rest: {} });
   });
 });
 
@@ -277,7 +278,7 @@ describe('what asks for nothing is taken', () => {
     expect(fields).toEqual('x_search_filter' in body && body['x_search_filter'] ? { x_search_filter: {} } : {});
     expect(messages).toEqual([{ role: 'user', content: body['input'] }]);
     const rest = body['truncation'] ? { truncation: 'disabled' } : {};
-    expect(ext).toEqual({ wire: 'openai-responses', client: 'responses', rest });
+    expect(ext).toEqual({ wire: 'openai-responses', client: responsesClient, rest });
   });
 
   test('dates at the end of what they may be', () => {

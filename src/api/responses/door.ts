@@ -1,14 +1,16 @@
 import type { Static } from 'typebox';
 import { invalidField } from '../../errors.ts';
-import { OWN_ITEM } from '../../inference/shown-runs.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
 import { decodeInput } from '../../providers/openai-responses/from-wire.ts';
+import { WIRE } from '../../providers/openai-responses/wire.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { ResponsesBody } from '../../schemas/responses.ts';
+import { responsesClient } from './client.ts';
 import { formatOf, reasoningOf } from './fields.ts';
 import { checkInput } from './input-rules.ts';
+import { OWN_ITEM } from './own-runs.ts';
 import { requestTools } from './tools.ts';
 import { checkXSearch } from './x-search.ts';
 
@@ -106,7 +108,7 @@ export function responsesRequest(body: ResponsesRequestBody, { envelope, stored 
   Object.assign(request, requestTools(body));
   const plugins = pluginsOf(body);
   if (plugins !== undefined) request['plugins'] = plugins;
-  request['ext'] = { wire: 'openai-responses', client: 'responses', rest: remainderOf(given) };
+  request['ext'] = { wire: WIRE, client: responsesClient, rest: remainderOf(given) };
   return withAskedTools(request as unknown as ChatRequest);
 }
 

@@ -1,5 +1,5 @@
 import type { Envelope } from '../../inference/state/envelope.ts';
-import { WIRE } from '../../providers/openai-responses/wire.ts';
+import { isOwn } from '../../providers/openai-responses/wire.ts';
 import type { ChatChunk, Delta, Slot } from '../../schemas/inner.ts';
 import { createBlockOrder } from '../block-order.ts';
 import { createCall } from './call-item.ts';
@@ -192,7 +192,7 @@ export function createItems(options: ItemsOptions): Items {
   }
 
   const order = createBlockOrder(release, ({ kind: opens, native }) => {
-    if (opens === 'native') return native?.wire === WIRE;
+    if (opens === 'native') return isOwn(native);
     return opens !== 'audio' && (opens !== 'reasoning' || !hide_reasoning);
   });
 

@@ -40,7 +40,7 @@ export interface InputGuardrailsOptions {
 
 /** How a client calls the field of its request in which something was found. */
 export function clientField({ request, fieldName }: Pick<Call, 'request' | 'fieldName'>, field: string): string {
-  if (request.ext?.client === 'completions') return field.replace(/^messages\[0\]\.content/, 'prompt');
+  if (request.ext?.client.hasPrompt) return field.replace(/^messages\[0\]\.content/, 'prompt');
   if (fieldName === undefined) return field;
   const [entry] = /^(?:messages\[\d+\](?:\.content\[\d+\])?|tools\[\d+\]|[a-z_]+)/.exec(field) ?? [field];
   return fieldName(entry);

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createVault } from '../../accounts/vault.ts';
+import { chatClient } from '../../api/chat/client.ts';
+import { completionsClient } from '../../api/completions/client.ts';
+import { messagesClient } from '../../api/messages/client.ts';
+import { responsesClient } from '../../api/responses/client.ts';
 import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatChunk, ChatRequest, Message, ReasoningDetail, Wire } from '../../schemas/inner.ts';
@@ -24,7 +28,7 @@ function statesOf(secret = SECRET) {
 
 function callOf(request: Partial<ChatRequest>, principal = { workspace_id: 'w', organization_id: 'o' }): Call {
   return {
-    request: { messages: [], ext: { wire: 'openai-chat', client: 'chat', rest: {} }, ...request },
+    request: { messages: [], ext: { wire: 'openai-chat', client: chatClient, rest: {} }, ...request },
     generation_id: 'gen-1',
     principal,
     cancellation: createCancellation(),
@@ -88,15 +92,15 @@ describe('the seal', () => {
   test.each<[string, Partial<ChatRequest>]>([
     ['wants no reasoning shown', { reasoning: { exclude: true } }],
     ['wants none included', { include_reasoning: false }],
-    ['sends no turns back', { ext: { wire: 'openai-chat', client: 'completions', rest: {} } }],
-    ['speaks the API of the turn', { ext: { wire: 'anthropic-messages', client: 'messages', rest: {} } }],
-    ['wants none', { ext: { wire: 'openai-chat', client: 'chat', rest: {}, seals: 'off' } }],
+    ['sends no turns back', { ext: { wire: 'openai-chat', client: completionsClient, rest: {} } }],
+    ['speaks the API of the turn', { ext: { wire: 'anthropic-messages', client: messagesClient, rest: {} } }],
+    ['wants none', { ext: { wire: 'openai-chat', client: chatClient, rest: {}, seals: 'off' } }],
   ])('goes to no client that %s', (_what, request) => {
     expect(answered(statesOf(), callOf({ messages: [question], ...request })).seal).toBeUndefined();
   });
 
   test('goes to clients of other APIs where the turn is not of theirs', () => {
-    const ext = { wire: 'openai-responses', client: 'responses', rest: {} } as const;
+    const ext = { wire: 'openai-responses', client: responsesClient, rest: {} } as const;
     expect(answered(statesOf(), callOf({ messages: [question], ext })).seal).toBeDefined();
   });
 
@@ -304,7 +308,7 @@ describe('a turn that its client sends without its reasoning', () => {
     { delta: {}, finish_reason: 'tool_calls' },
   ];
   const told: Message = { role: 'assistant', content: null, tool_calls: [called] };
-  const ext = { wire: 'anthropic-messages', client: 'messages', rest: {} } as const;
+  const ext = { wire: 'anthropic-messages', client: messagesClient, rest: {} } as const;
 
   async function restored(asked: Partial<ChatRequest>, before: Message[] = []) {
     const states = statesOf();

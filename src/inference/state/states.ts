@@ -1,17 +1,18 @@
 import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
+import { dialectOf } from '../../providers/dialects.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { createAccumulator } from '../../schemas/accumulate.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
 import { contentsOf } from '../../schemas/contents.ts';
-import type {
-  ChatChunk,
-  ChatCompletion,
-  ChatRequest,
-  Message,
-  ReasoningDetail,
-  RequestExt,
-  Wire,
+import {
+  CHAT_WIRE,
+  type ChatChunk,
+  type ChatCompletion,
+  type ChatRequest,
+  type Message,
+  type ReasoningDetail,
+  type Wire,
 } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful } from '../meter.ts';
@@ -69,23 +70,10 @@ export function issuerOf({ own, provider }: Candidate): string {
   return own === undefined ? provider.slug : `byok ${own.id}`;
 }
 
-/** Whether turns of this endpoint can have anything beside text and calls, or take it back. */
-export function carriesState(wire: Wire, { endpoint: { quirks } }: Pick<Candidate, 'endpoint'>): boolean {
-  return wire !== 'openai-chat' || quirks.google_signatures === true || quirks.replay_reasoning !== undefined;
-}
-
 /** With zero data retention, or none collected, nothing of a conversation stays here. */
 function mayKeep({ provider }: ChatRequest): boolean {
   return provider?.zdr !== true && provider?.data_collection !== 'deny';
 }
-
-/** The wire whose turns pass whole to clients of an API, and back: they need no seal. */
-const OWN_WIRE: Record<RequestExt['client'], Wire | undefined> = {
-  chat: undefined,
-  completions: undefined,
-  responses: 'openai-responses',
-  messages: 'anthropic-messages',
-};
 
 function hidesReasoning({ reasoning, include_reasoning }: ChatRequest): boolean {
   return reasoning?.exclude === true || (include_reasoning === false && !reasoning);
@@ -94,8 +82,8 @@ function hidesReasoning({ reasoning, include_reasoning }: ChatRequest): boolean 
 /** Whether the client takes a seal for a turn of this wire: it is shown reasoning, and sends turns back. */
 function takesSeal(request: ChatRequest, wire: Wire): boolean {
   const { ext } = request;
-  if (ext === undefined || ext.client === 'completions' || ext.seals === 'off') return false;
-  return !hidesReasoning(request) && OWN_WIRE[ext.client] !== wire;
+  if (ext === undefined || !ext.client.returnsTurns || ext.seals === 'off') return false;
+  return !hidesReasoning(request) && ext.client.ownWire !== wire;
 }
 
 const textOf = (details: readonly ReasoningDetail[]) =>
@@ -172,7 +160,7 @@ export function createTurnStates({
     if (message.role !== 'assistant' || message.ext?.issuer !== undefined) return message;
     for (const detail of message.reasoning_details ?? []) {
       const issuer = isOpaque(detail) ? vault.issuerOf(opaqueOf(detail)) : undefined;
-      if (issuer !== undefined) return { ...message, ext: { wire: 'openai-chat', rest: {}, ...message.ext, issuer } };
+      if (issuer !== undefined) return { ...message, ext: { wire: CHAT_WIRE, rest: {}, ...message.ext, issuer } };
     }
     return message;
   }
@@ -213,7 +201,7 @@ export function createTurnStates({
       if (!contentsOf(request).is_stateful) return { call, report: [], issuer: undefined };
       const may_carry = keeps && mayCarry();
       // A client that was not shown its turn's reasoning did not choose to leave it out.
-      const own = request.ext && !hidesReasoning(request) ? OWN_WIRE[request.ext.client] : undefined;
+      const own = request.ext && !hidesReasoning(request) ? request.ext.client.ownWire : undefined;
       const report: Report[] = [];
       const lost = new Map<string, number>();
       const sealed = unsealAll(request.messages, principal);
@@ -285,7 +273,8 @@ export function createTurnStates({
 
     keeper(call, candidate, wire) {
       // Which of several answers the client goes on with is not known.
-      if (!carriesState(wire, candidate) || choicesOf(call.request) > 1) return undefined;
+      const { carriesState } = dialectOf(wire).facts;
+      if (!carriesState(candidate.endpoint.quirks) || choicesOf(call.request) > 1) return undefined;
       const issuer = issuerOf(candidate);
       const { generation_id, principal } = call;
       const owner = { organization_id: principal.organization_id, generation_id };

@@ -1,5 +1,6 @@
 import { ONLINE } from '../../inference/requested-models.ts';
 import { wireOf } from '../../inference/steps.ts';
+import { dialectOf } from '../../providers/dialects.ts';
 import { type Candidate, supports } from '../../routing/plan.ts';
 import type { ChatRequest, InnerTool, Native } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -10,9 +11,7 @@ import { type SearchWish, searchWish } from '../wishes.ts';
 export function isVendorSearch(tool: InnerTool): tool is Native {
   if (tool.type !== 'native') return false;
   const { wire, block } = tool as Native;
-  return (
-    (wire === 'openai-responses' || wire === 'anthropic-messages') && String(block['type']).startsWith('web_search')
-  );
+  return dialectOf(wire).facts.isSearchTool(block);
 }
 
 /** Whether an entry of `tools` asks for a search of the web, whoever makes it. */
@@ -48,6 +47,7 @@ export function searchBeforeOf({ plugins, web_search_options: options }: ChatReq
   return {
     wish: searchWish(options, field),
     field,
-    isTakenBy: (candidate) => /^openai-/.test(wireOf(candidate)) && supports(candidate.endpoint, field),
+    isTakenBy: (candidate) =>
+      dialectOf(wireOf(candidate)).facts.takesSearchOptions && supports(candidate.endpoint, field),
   };
 }

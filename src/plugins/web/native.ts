@@ -1,9 +1,9 @@
 import { wireOf } from '../../inference/steps.ts';
 import { limits } from '../../limits.ts';
-import { modelFacts } from '../../providers/gemini-generate-content/model-facts.ts';
+import { googleCombinesSearch, searchWires } from '../../providers/native-search.ts';
 import type { Quirks } from '../../providers/provider.ts';
 import type { Candidate } from '../../routing/plan.ts';
-import type { ChatRequest, Native, ToolChoice, Wire } from '../../schemas/inner.ts';
+import type { ChatRequest, Native, ToolChoice } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { SearchWish } from '../wishes.ts';
 import { isSearch } from './asks.ts';
@@ -36,7 +36,6 @@ function besideOf({ tools, response_format }: ChatRequest): Beside {
 }
 
 interface Form {
-  wire: Wire;
   /** Its searches are in the price of its requests. */
   is_included?: true;
   /** A text: why it cannot carry the wish. */
@@ -73,7 +72,7 @@ function openAi({ domains, location, context_size }: SearchWish): NativeSearch |
     ...placed(location),
     ...(context_size === undefined ? {} : { search_context_size: context_size }),
   };
-  return { tool: { type: 'native', wire: 'openai-responses', block }, choice: { type: 'web_search' } };
+  return { tool: { type: 'native', wire: searchWires.openai, block }, choice: { type: 'web_search' } };
 }
 
 /** https://docs.x.ai/docs/guides/tools/search-tools: one list of at most five domains. */
@@ -87,7 +86,7 @@ function xAi({ domains: { allowed, excluded } }: SearchWish): NativeSearch | str
     ...(excluded.length === 0 ? {} : { excluded_domains: hosts(excluded) }),
   };
   const block: JsonObject = { type: 'web_search', ...(Object.keys(filters).length === 0 ? {} : { filters }) };
-  return { tool: { type: 'native', wire: 'openai-responses', block }, choice: { type: 'web_search' } };
+  return { tool: { type: 'native', wire: searchWires.xai, block }, choice: { type: 'web_search' } };
 }
 
 /**
@@ -108,22 +107,18 @@ function anthropic({ domains: { allowed, excluded }, location, max_uses }: Searc
     ...placed(location),
   };
   const choice = { type: 'function' as const, function: { name: 'web_search' } };
-  return { tool: { type: 'native', wire: 'anthropic-messages', block }, choice };
+  return { tool: { type: 'native', wire: searchWires.anthropic, block }, choice };
 }
 
 /** https://ai.google.dev/gemini-api/docs/google-search */
 function google({ domains: { allowed, excluded } }: SearchWish): NativeSearch | string {
   if (allowed.length + excluded.length > 0) return NO_DOMAINS;
-  return { tool: { type: 'native', wire: 'gemini-generate-content', block: { googleSearch: {} } } };
+  return { tool: { type: 'native', wire: searchWires.google, block: { googleSearch: {} } } };
 }
 
-/** Before the third generation Google's models search beside neither functions nor JSON (https://ai.google.dev/gemini-api/docs/tool-combination). */
 function googleRefuses({ functions, format }: Beside, { endpoint }: Pick<Candidate, 'endpoint'>): string | undefined {
-  const { generation = 0 } = modelFacts(endpoint.upstream_model, endpoint.quirks.google_cloud === true);
-  if (generation >= 3 || (!functions && format === 'text')) return undefined;
-  return functions
-    ? 'it does not search in a request with functions'
-    : 'it does not search in a request with a JSON format';
+  if (googleCombinesSearch(endpoint) || (!functions && format === 'text')) return undefined;
+  return functions ? 'it does not search in a request with functions' : 'it does not search in a request with a JSON format';
 }
 
 /** `web_search_options` (https://platform.openai.com/docs/guides/tools-web-search, "Chat Completions"). */
@@ -159,17 +154,16 @@ function perplexity(wish: SearchWish): NativeSearch | string {
 
 const forms: Readonly<Record<NonNullable<Quirks['native_search']>, Form>> = {
   openai: {
-    wire: 'openai-responses',
     of: openAi,
     // "Web Search cannot be used with JSON mode."
     refuses: ({ format }) =>
       format === 'json_object' ? 'it does not search in a request with the format json_object' : undefined,
   },
-  xai: { wire: 'openai-responses', of: xAi },
-  anthropic: { wire: 'anthropic-messages', of: anthropic },
-  google: { wire: 'gemini-generate-content', of: google, refuses: googleRefuses },
-  search_model: { wire: 'openai-chat', of: searchModel },
-  perplexity: { wire: 'openai-chat', is_included: true, of: perplexity },
+  xai: { of: xAi },
+  anthropic: { of: anthropic },
+  google: { of: google, refuses: googleRefuses },
+  search_model: { of: searchModel },
+  perplexity: { is_included: true, of: perplexity },
 };
 
 /**
@@ -183,8 +177,8 @@ export function nativeSearch(
 ): NativeSearch | string {
   const { endpoint } = candidate;
   const { native_search: name } = endpoint.quirks;
-  const form = name === undefined ? undefined : forms[name];
-  if (form === undefined || form.wire !== wireOf(candidate)) return 'it does not search the web by itself';
+  if (name === undefined || searchWires[name] !== wireOf(candidate)) return 'it does not search the web by itself';
+  const form = forms[name];
   const found = form.refuses?.(besideOf(request), candidate) ?? form.of(wish);
   if (typeof found === 'string' || form.is_included || endpoint.pricing.web_search !== undefined) return found;
   return 'the price of its searches is not known';

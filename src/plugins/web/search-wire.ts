@@ -3,6 +3,7 @@ import { searchEndpoint } from '../../catalog/search-endpoint.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
 import type { Preparation } from '../../inference/adapters.ts';
 import { wireOf } from '../../inference/steps.ts';
+import { searchWires } from '../../providers/native-search.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, InnerTool, Native, ServerTool } from '../../schemas/inner.ts';
@@ -33,7 +34,7 @@ export function requireXSearch(request: ChatRequest, candidate: Candidate): void
   const field = xSearchField(request);
   if (field === undefined || (field === 'x_search_filter' && isEmpty(request))) return;
   const { endpoint, model, provider } = candidate;
-  if (endpoint.quirks.x_search === true && wireOf(candidate) === 'openai-responses') return;
+  if (endpoint.quirks.x_search === true && wireOf(candidate) === searchWires.xai) return;
   const why = endpoint.quirks.x_search === true ? 'the price of its searches is not known' : 'it does not search X';
   throw invalidField(
     field,
@@ -62,7 +63,7 @@ function searchesAt(
   if (!searches_x && before === undefined && !tools?.length && web_search_options == null) return undefined;
   const wishes = (tools ?? []).flatMap((tool, at) => wishOf(tool, at) ?? []);
   if (before !== undefined) wishes.push(before.wish);
-  const is_own = tools?.some((tool) => isVendorSearch(tool) && tool.wire === 'openai-responses') === true;
+  const is_own = tools?.some((tool) => isVendorSearch(tool) && tool.wire === searchWires.openai) === true;
   if (!searches_x && wishes.length === 0 && !is_own) return undefined;
   const native = wishes.filter(({ engine }) => engine === 'auto' || engine === 'native');
   return (candidate) =>

@@ -1,6 +1,7 @@
 import type { ChatDialect } from '../dialect.ts';
 import { isBearer, vertexAddress } from '../google-account.ts';
 import { decodeError } from './errors.ts';
+import { facts, worstCase } from './facts.ts';
 import { DENIED } from './own-request.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
@@ -12,6 +13,8 @@ import { WIRE } from './wire.ts';
 /** The Messages API of Anthropic and of those who speak it: https://platform.claude.com/docs/en/api/messages. */
 export const anthropicMessages: ChatDialect = {
   wire: WIRE,
+  facts,
+  worstCase,
   frames: 'sse',
   reserved: DENIED,
   requiredMedia,

@@ -2,6 +2,8 @@ import type Anthropic from '@anthropic-ai/sdk';
 import fc from 'fast-check';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { inTier } from '../../../test/tier.ts';
+import { chatClient } from '../../api/chat/client.ts';
+import { messagesClient } from '../../api/messages/client.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -112,7 +114,7 @@ describe('thinking', () => {
     const thinking = { type: 'enabled', budget_tokens: 2_000, display: 'summarized' };
     const ext = {
       wire: 'anthropic-messages',
-      client: 'messages',
+      client: messagesClient,
       rest: { thinking, stream: true, container: 'c' },
     } as const;
     const { body } = encode({ reasoning: { max_tokens: 2_000 }, ext });
@@ -259,7 +261,7 @@ test('what this wire has no field for is left out and told, however it is named;
     usage: { include: true },
     preset: 'p',
     trace: {},
-    ext: { wire: 'openai-chat', client: 'chat', rest: {} },
+    ext: { wire: 'openai-chat', client: chatClient, rest: {} },
   });
   expect(Object.keys(body).sort()).toEqual(['max_tokens', 'messages', 'model']);
   expect(fields.sort()).toEqual([

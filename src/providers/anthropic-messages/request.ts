@@ -14,7 +14,7 @@ import { planThinking, type ThinkingPlan } from './thinking.ts';
 import { cacheHint, type Encoding } from './to-wire.ts';
 import { planTools } from './tools.ts';
 import type { DecoderState } from './turn.ts';
-import type { WireRequest } from './wire.ts';
+import { WIRE, type WireRequest } from './wire.ts';
 
 /** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */
 const READ: ReadonlySet<string> = new Set([
@@ -50,7 +50,7 @@ export function encodeRequest(
 ): EncodedRequest {
   const report: Report[] = [];
   const { quirks } = endpoint;
-  const own = request.ext?.client === 'messages';
+  const own = request.ext?.wire === WIRE;
   const encoding: Encoding = {
     quirks,
     names: own ? unchangedNames : createToolNames(),

@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest, ReasoningEffort } from '../../schemas/inner.ts';
 import type { Quirks } from '../provider.ts';
 import type { Encoding } from './to-wire.ts';
-import type { WireDisplay, WireEffort, WireThinkingConfig } from './wire.ts';
+import { WIRE, type WireDisplay, type WireEffort, type WireThinkingConfig } from './wire.ts';
 
 /** How the model is asked to think, and how hard it is asked to work. */
 export interface ThinkingPlan {
@@ -59,7 +59,7 @@ export function planThinking(asked: ChatRequest, max_tokens: number, encoding: E
 /** A client of the Messages API that says nothing of thinking asks for none: its effort is how hard to work. */
 function withoutUnasked(request: ChatRequest): ChatRequest {
   const { reasoning, ext } = request;
-  if (ext?.client !== 'messages' || ext.rest['thinking'] != null || reasoning?.effort == null) return request;
+  if (ext?.wire !== WIRE || ext.rest['thinking'] != null || reasoning?.effort == null) return request;
   if (reasoning.enabled === true || reasoning.effort === 'none') return request;
   const { effort, ...others } = reasoning;
   return { ...request, reasoning: others, verbosity: effort };

@@ -2,6 +2,7 @@ import type { ChatDialect } from '../dialect.ts';
 import { gatewayFields } from '../gateway-fields.ts';
 import { asObject } from '../json-shape.ts';
 import { decodeError } from './errors.ts';
+import { facts, worstCase } from './facts.ts';
 import { requiredMedia } from './media.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
@@ -40,6 +41,8 @@ const MODEL_FIELDS = [
 /** Converse and ConverseStream of Amazon Bedrock: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html. */
 export const bedrockConverse: ChatDialect = {
   wire: WIRE,
+  facts,
+  worstCase,
   frames: 'aws-event-stream',
   reserved: new Set([
     ...gatewayFields,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { messagesClient } from '../../api/messages/client.ts';
 import { GatewayError } from '../../errors.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -52,7 +53,7 @@ describe('the family of a model', () => {
 describe('an effort that a client of the Messages API asks of Claude', () => {
   const asked = (upstream_model: string, thinking?: JsonObject, reasoning: ChatRequest['reasoning'] = {}) => {
     const rest: JsonObject = thinking === undefined ? {} : { thinking };
-    const ext = { wire: 'anthropic-messages', client: 'messages', rest } as const;
+    const ext = { wire: 'anthropic-messages', client: messagesClient, rest } as const;
     const { body } = encode({ reasoning: { effort: 'medium', ...reasoning }, ext }, upstream_model);
     return [body['additionalModelRequestFields'], body['outputConfig']];
   };

@@ -1,6 +1,8 @@
 import type { ChatDialect } from '../dialect.ts';
 import { gatewayFields } from '../gateway-fields.ts';
+import { commonWorstCase } from '../worst-case.ts';
 import { decodeError } from './errors.ts';
+import { facts } from './facts.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
@@ -9,6 +11,8 @@ import { WIRE } from './wire.ts';
 /** The second version of Cohere's chat: https://docs.cohere.com/reference/chat. */
 export const cohereChat: ChatDialect = {
   wire: WIRE,
+  facts,
+  worstCase: commonWorstCase,
   frames: 'sse',
   reserved: gatewayFields,
   // Images go by address.

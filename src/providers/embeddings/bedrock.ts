@@ -49,6 +49,7 @@ function headerCount(value: string | string[] | undefined): number | undefined {
 
 export const bedrockEmbeddings: EmbeddingDialect = {
   wire: 'bedrock-embeddings',
+  takesRest: false,
   reserved: new Set([
     ...['texts', 'images', 'inputs', 'embedding_types', 'output_dimension'],
     ...['inputText', 'inputImage', 'dimensions', 'embeddingTypes', 'embeddingConfig'],

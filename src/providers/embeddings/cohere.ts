@@ -98,6 +98,7 @@ function usageOf(billed: JsonObject | undefined): TokenClasses | undefined {
 
 export const cohereEmbeddings: EmbeddingDialect = {
   wire: 'cohere-embeddings',
+  takesRest: false,
   reserved: new Set(['model', 'texts', 'images', 'inputs', 'embedding_types', 'output_dimension']),
   requiredMedia: imagesToFetch,
   batch: ({ upstream_model }, inputs) => cohereBatch(upstream_model, inputs),

@@ -25,7 +25,7 @@ export interface EmbeddingRequest {
   /** What the vectors are for: a word of the public API, or the provider's own. */
   input_type?: string;
   user?: string;
-  /** Fields that the public API does not know: they reach only upstreams of OpenAI's wire, as in chat. */
+  /** Fields that the public API does not know: they reach only upstreams whose wire takes them (`EmbeddingDialect.takesRest`). */
   rest?: JsonObject;
 }
 
@@ -60,6 +60,8 @@ export interface EmbeddingAnswer {
 /** Pure: one wire of embeddings. */
 export interface EmbeddingDialect {
   wire: EmbeddingWire;
+  /** Whether `EmbeddingRequest.rest` goes upstream. */
+  takesRest: boolean;
   /** Fields of a body that `provider.options` may not set. */
   reserved: ReadonlySet<string>;
   /** Absent: the wire takes URLs as they are, or no images. */

@@ -84,6 +84,7 @@ export function usageOf(value: JsonValue | undefined): TokenClasses | undefined 
 
 export const geminiEmbeddings: EmbeddingDialect = {
   wire: 'gemini-embeddings',
+  takesRest: false,
   reserved: new Set(['requests']),
   requiredMedia: imagesToFetch,
   batch: () => ({ inputs_max: 100 }),

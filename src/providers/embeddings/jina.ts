@@ -41,6 +41,7 @@ function inputOf(input: EmbeddingInput, is_mixed: boolean): JsonValue {
 
 export const jinaEmbeddings: EmbeddingDialect = {
   wire: 'jina-embeddings',
+  takesRest: false,
   reserved: new Set(['model', 'input', 'embedding_type', 'dimensions', 'return_multivector']),
   batch: () => ({ inputs_max: 512 }),
 

@@ -25,6 +25,7 @@ function pathOf({ path, query }: Quirks, upstream_model: string): string {
 
 export const openaiEmbeddings: EmbeddingDialect = {
   wire: 'openai-embeddings',
+  takesRest: true,
   reserved: new Set([...gatewayFields, 'input', 'encoding_format', 'dimensions', 'output_dimension', 'output_dtype']),
   batch: ({ quirks: { embedding_batch } }) => ({ ...OPENAI, ...embedding_batch }),
 

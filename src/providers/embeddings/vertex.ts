@@ -37,6 +37,7 @@ function instanceOf(input: EmbeddingInput, media: Media): JsonObject {
 
 export const vertexEmbeddings: EmbeddingDialect = {
   wire: 'vertex-embeddings',
+  takesRest: false,
   reserved: new Set([
     'instances',
     'parameters.outputDimensionality',

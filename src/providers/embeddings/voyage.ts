@@ -44,6 +44,7 @@ function purposeField({ input_type }: EmbeddingRequest, report: Report[]): JsonO
 
 export const voyageEmbeddings: EmbeddingDialect = {
   wire: 'voyage-embeddings',
+  takesRest: false,
   reserved: new Set([
     ...['model', 'input', 'inputs', 'encoding_format', 'output_encoding', 'output_dtype', 'output_dimension'],
   ]),

@@ -3,6 +3,7 @@ import type { ChatDialect } from '../dialect.ts';
 import { gatewayFields } from '../gateway-fields.ts';
 import { isBearer, vertexAddress } from '../google-account.ts';
 import { decodeError } from './errors.ts';
+import { facts, worstCase } from './facts.ts';
 import { requiredMedia } from './media.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
@@ -36,6 +37,8 @@ function serviceTier({ serviceTier }: JsonObject): string | undefined {
 /** The API of Gemini, on AI Studio and Vertex AI: https://ai.google.dev/api/generate-content. */
 export const geminiGenerateContent: ChatDialect = {
   wire: WIRE,
+  facts,
+  worstCase,
   frames: 'sse',
   reserved: new Set(RESERVED),
   requiredMedia,

@@ -4,7 +4,9 @@
  */
 import type { ChatDialect } from '../dialect.ts';
 import { gatewayFields } from '../gateway-fields.ts';
+import { commonWorstCase } from '../worst-case.ts';
 import { decodeError } from './errors.ts';
+import { facts } from './facts.ts';
 import { requiredMedia } from './parts.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
@@ -13,6 +15,8 @@ import { createStreamDecoder } from './stream.ts';
 /** The dialect of OpenAI-compatible upstreams. */
 export const openaiChat: ChatDialect = {
   wire: 'openai-chat',
+  facts,
+  worstCase: commonWorstCase,
   frames: 'sse',
   reserved: gatewayFields,
   requiredMedia,

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { chatClient } from '../../api/chat/client.ts';
+import { responsesClient } from '../../api/responses/client.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest, FunctionTool, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -22,7 +24,7 @@ const NAMESPACE = { type: 'namespace', name: 'ns', description: 'N.', tools: [FU
 /** A request of a client of this API, on its own wire. */
 function send(told: Partial<ChatRequest>, quirks: Quirks = {}, rest: JsonObject = {}, dialect = openaiResponses) {
   const messages: Message[] = [{ role: 'user', content: 'Hello' }];
-  const ext = { wire: 'openai-responses', client: 'responses', rest } as const;
+  const ext = { wire: 'openai-responses', client: responsesClient, rest } as const;
   const facts = { max_completion_tokens: undefined, context_length: undefined, input_modalities: ['text'] };
   const endpoint = { model: 'a/b', provider: 'maker', upstream_model: 'm', ...facts, quirks };
   return dialect.encodeRequest({ messages, ext, ...told }, endpoint, { media: new Map(), strip_state: false });
@@ -164,7 +166,7 @@ describe('fields of this API', () => {
     expect(body).not.toHaveProperty('metadata');
     expect(body).not.toHaveProperty('stream_options');
     expect(report).toMatchObject([{ kind: 'dropped', field: 'metadata' }]);
-    const chat = send({ metadata, ext: { wire: 'openai-chat', client: 'chat', rest: {} } });
+    const chat = send({ metadata, ext: { wire: 'openai-chat', client: chatClient, rest: {} } });
     expect(chat.body).not.toHaveProperty('metadata');
     expect(chat.report).toMatchObject([{ kind: 'dropped', field: 'metadata' }]);
   });

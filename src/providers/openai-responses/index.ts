@@ -1,7 +1,9 @@
 /** The Responses API of OpenAI and of those who speak it (https://platform.openai.com/docs/api-reference/responses). */
 import type { ChatDialect } from '../dialect.ts';
+import { commonWorstCase } from '../worst-case.ts';
 import { decodeError } from './errors.ts';
-import { encodeRequest, OUTPUT_TOKENS_MIN, reserved } from './request.ts';
+import { facts } from './facts.ts';
+import { encodeRequest, reserved } from './request.ts';
 import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
@@ -9,13 +11,14 @@ import { WIRE } from './wire.ts';
 /** The dialect of upstreams that answer in items. */
 export const openaiResponses: ChatDialect = {
   wire: WIRE,
+  facts,
+  worstCase: commonWorstCase,
   frames: 'sse',
   reserved,
   // Images and files go by address.
   requiredMedia: () => [],
   encodeRequest,
   outputBound: ({ max_output_tokens }) => (typeof max_output_tokens === 'number' ? max_output_tokens : undefined),
-  output_tokens_min: OUTPUT_TOKENS_MIN,
   serviceTier: ({ service_tier }) => (typeof service_tier === 'string' ? service_tier : undefined),
   authorize(credential, _request, _now_ms, { api_key_header }): Record<string, string> {
     if (credential === undefined) return {};

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { responsesClient } from '../../api/responses/client.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -51,7 +52,7 @@ describe('state', () => {
     };
     const rest = { ...keepers, include: ['web_search_call.results'], context_management: [] };
     const { body } = encode(
-      { ext: { wire: 'openai-responses', client: 'responses', rest } },
+      { ext: { wire: 'openai-responses', client: responsesClient, rest } },
       { extra_body: { ...keepers, truncation: 'auto' } },
     );
     expect(body).toMatchObject({ store: false, truncation: 'auto', context_management: [] });
@@ -95,7 +96,7 @@ describe('a client of this very API', () => {
       messages,
       reasoning: { effort: 'high' },
       response_format: { type: 'json_object' },
-      ext: { wire: 'openai-responses', client: 'responses', rest },
+      ext: { wire: 'openai-responses', client: responsesClient, rest },
     });
     expect(body).toMatchObject({
       instructions: 'Be brief.',

@@ -26,6 +26,11 @@ export function extOf(rest: JsonObject): Ext | undefined {
   return undefined;
 }
 
+/** Whether an object, or an answer's remainder, came over this very wire. */
+export function isOwn(of: { wire?: Wire } | undefined): boolean {
+  return of?.wire === WIRE;
+}
+
 /** What this wire remembered of an object; empty for an object of another wire. */
 export function restOf(ext: Ext | undefined): JsonObject {
   return ext?.wire === WIRE ? ext.rest : {};

@@ -1,0 +1,13 @@
+import type { ClientProfile } from '../../schemas/inner.ts';
+
+/** Clients of `POST /chat/completions`. */
+export const chatClient: ClientProfile = {
+  name: 'chat',
+  ownWire: undefined,
+  returnsTurns: true,
+  isSequential: false,
+  hasPrompt: false,
+  showsFiles: true,
+  refusesUnknownChoice: false,
+  createRunWriter: undefined,
+};

@@ -1,0 +1,13 @@
+import type { ClientProfile } from '../../schemas/inner.ts';
+
+/** Clients that send a `prompt`: of `POST /completions`, and of `POST /chat/completions` in its older form. */
+export const completionsClient: ClientProfile = {
+  name: 'completions',
+  ownWire: undefined,
+  returnsTurns: false,
+  isSequential: false,
+  hasPrompt: true,
+  showsFiles: false,
+  refusesUnknownChoice: false,
+  createRunWriter: undefined,
+};

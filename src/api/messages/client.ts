@@ -1,0 +1,15 @@
+import { WIRE } from '../../providers/anthropic-messages/wire.ts';
+import type { ClientProfile } from '../../schemas/inner.ts';
+import { createRunWriter } from './own-runs.ts';
+
+/** Clients of `POST /messages`. */
+export const messagesClient: ClientProfile = {
+  name: 'messages',
+  ownWire: WIRE,
+  returnsTurns: true,
+  isSequential: true,
+  hasPrompt: false,
+  showsFiles: false,
+  refusesUnknownChoice: true,
+  createRunWriter,
+};

@@ -1,0 +1,15 @@
+import { WIRE } from '../../providers/openai-responses/wire.ts';
+import type { ClientProfile } from '../../schemas/inner.ts';
+import { createRunWriter } from './own-runs.ts';
+
+/** Clients of `POST /responses`. */
+export const responsesClient: ClientProfile = {
+  name: 'responses',
+  ownWire: WIRE,
+  returnsTurns: true,
+  isSequential: true,
+  hasPrompt: false,
+  showsFiles: false,
+  refusesUnknownChoice: false,
+  createRunWriter,
+};

@@ -1,0 +1,58 @@
+import { limits } from '../../limits.ts';
+import type { EndpointParameter } from '../../schemas/endpoint.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { WireFacts, WorstCase } from '../dialect.ts';
+import { aboveBudget, aboveThinking, cacheWritesBy, commonWorstCase } from '../worst-case.ts';
+import { anthropicModelQuirks } from './model-quirks.ts';
+import { spendBounds } from './spend-bounds.ts';
+import { WIRE } from './wire.ts';
+
+/** What this wire has no field for, whatever its provider's row takes on another wire. */
+const LACKING: readonly EndpointParameter[] = [
+  'seed',
+  'frequency_penalty',
+  'presence_penalty',
+  'logprobs',
+  'top_logprobs',
+];
+
+export const facts: WireFacts = {
+  defaultQuirks: () => ({}),
+  modelQuirks: anthropicModelQuirks,
+  lackingParameters: () => LACKING,
+  variesReasoningFields: false,
+  refusesUnsupported: false,
+  cachesUnasked: false,
+  takesSeveralChoices: false,
+  // An output bound of 0 fills a prompt cache (documentation page "Prompt caching").
+  takesZeroOutput: true,
+  takesAddresses: true,
+  takesSearchOptions: false,
+  messagesMax: limits.compressed_messages_max,
+  isSearchTool: ({ type }) => String(type).startsWith('web_search'),
+  carriesState: () => true,
+  // A client of this very wire wrote the budget itself, whatever its request says in the inner language.
+  leastOutput: (body, request) => (request.ext?.wire === WIRE ? aboveBudget(body) : aboveThinking(body, request)),
+};
+
+/**
+ * A prompt is read once more, and an answer made once more, if Anthropic sums the conversation up on the way: the summary is counted
+ * apart (https://platform.claude.com/docs/en/build-with-claude/compaction).
+ */
+function passes(body: JsonObject): number {
+  const { context_management, compaction } = body as {
+    context_management?: { edits?: unknown };
+    compaction?: unknown;
+  };
+  const edits = Array.isArray(context_management?.edits) ? context_management.edits : [];
+  const is_compacting = edits.some((edit) => String((edit as JsonObject | null)?.['type']).startsWith('compact'));
+  return is_compacting || (compaction ?? null) !== null ? 2 : 1;
+}
+
+export const worstCase: WorstCase = {
+  ...commonWorstCase,
+  // Nothing is written to the cache without a hint (https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
+  cacheWrites: cacheWritesBy('none'),
+  passes,
+  spendBounds,
+};

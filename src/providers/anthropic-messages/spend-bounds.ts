@@ -1,0 +1,55 @@
+import { limits } from '../../limits.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { Report, SpendBounds } from '../dialect.ts';
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** No tool that calls another model, whose cost has no bound; searches with a bound of uses. */
+function boundDeclaration(declared: JsonObject, field: string, report: Report[]): JsonObject | undefined {
+  const type = String(declared['type']);
+  if (type.startsWith('advisor_')) {
+    const reason = 'a spend limit cannot reserve money for the output of another model';
+    report.push({ kind: 'dropped', field, reason });
+    return undefined;
+  }
+  if (!type.startsWith('web_search_') || typeof declared['max_uses'] === 'number') return declared;
+  const max_uses = limits.web_searches_assumed;
+  const reason = `${max_uses}: a request under a spend limit has a bound of searches`;
+  report.push({ kind: 'changed', field: `${field}.max_uses`, reason });
+  return { ...declared, max_uses };
+}
+
+/** The same for blocks that add tools to a conversation (`tool_addition`, alone or as a compaction remembers it). */
+function boundBlock(block: JsonObject, field: string, report: Report[]): JsonObject | undefined {
+  const { tool, tool_changes } = block;
+  if (Array.isArray(tool_changes)) {
+    const kept = tool_changes.flatMap((change): JsonValue[] => {
+      const bounded = isObject(change) ? boundBlock(change, field, report) : change;
+      return bounded === undefined ? [] : [bounded];
+    });
+    return isSame(tool_changes, kept) ? block : { ...block, tool_changes: kept };
+  }
+  if (!isObject(tool) || !isObject(tool['definition'])) return block;
+  const definition = boundDeclaration(tool['definition'], field, report);
+  if (definition === undefined) return undefined;
+  return definition === tool['definition'] ? block : { ...block, tool: { ...tool, definition } };
+}
+
+function boundBody(body: JsonObject, report: Report[]): JsonObject {
+  const { tools } = body;
+  if (!Array.isArray(tools)) return body;
+  const bounded = tools.flatMap((tool, i): JsonValue[] => {
+    const kept = isObject(tool) ? boundDeclaration(tool, `tools[${i}]`, report) : tool;
+    return kept === undefined ? [] : [kept];
+  });
+  return isSame(tools, bounded) ? body : { ...body, tools: bounded };
+}
+
+function isSame<T>(before: readonly T[], after: readonly T[]): boolean {
+  return before.length === after.length && before.every((one, i) => one === after[i]);
+}
+
+/** Anthropic's tools of which a caller with a spend limit has a bound. */
+export const spendBounds: SpendBounds = { declaration: boundDeclaration, block: boundBlock, body: boundBody };

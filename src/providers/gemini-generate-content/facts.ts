@@ -1,0 +1,54 @@
+import type { EndpointParameter } from '../../schemas/endpoint.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { ModelName, WireFacts, WorstCase } from '../dialect.ts';
+import { toolUses } from '../provider-tools.ts';
+import { aboveThinking, commonWorstCase, unseenMediaBy } from '../worst-case.ts';
+import { modelFacts } from './model-facts.ts';
+
+const factsOf = ({ upstream_model, quirks }: ModelName) => modelFacts(upstream_model, quirks.google_cloud === true);
+
+/** A provider's row of several wires, as Vertex AI's is, names what any of them takes. */
+function lackingParameters(model: ModelName): readonly EndpointParameter[] {
+  const { has_penalties, has_logprobs } = factsOf(model);
+  return [
+    'parallel_tool_calls',
+    'verbosity',
+    ...(has_penalties ? [] : (['frequency_penalty', 'presence_penalty'] as const)),
+    ...(has_logprobs ? [] : (['logprobs', 'top_logprobs'] as const)),
+  ];
+}
+
+export const facts: WireFacts = {
+  defaultQuirks: () => ({}),
+  modelQuirks: () => ({}),
+  lackingParameters,
+  variesReasoningFields: false,
+  refusesUnsupported: false,
+  cachesUnasked: true,
+  takesSeveralChoices: false,
+  takesZeroOutput: false,
+  takesAddresses: false,
+  takesSearchOptions: false,
+  messagesMax: undefined,
+  isSearchTool: () => false,
+  carriesState: () => true,
+  leastOutput: aboveThinking,
+};
+
+/** Each kind of tool is a member here, the client's functions one of them; one object may hold several. */
+function toolKinds(tools: readonly JsonValue[]): number {
+  const kinds = tools.flatMap((tool) => Object.keys((tool as JsonObject | null) ?? {}));
+  return kinds.filter((kind) => kind !== 'functionDeclarations' && kind !== 'function_declarations').length;
+}
+
+export const worstCase: WorstCase = {
+  ...commonWorstCase,
+  // A film, or an address that Google reads by itself, whatever the part says that it is.
+  unseenMedia: unseenMediaBy(/"mimeType":"video\/|"fileUri":"/i),
+  toolUses: (request) => toolUses(request, toolKinds),
+  // Before the third generation an answer is billed once, however often it searched (https://ai.google.dev/gemini-api/docs/pricing).
+  billsOneSearch(model) {
+    const { generation } = factsOf(model);
+    return generation === undefined || generation < 3;
+  },
+};

@@ -1,0 +1,30 @@
+import type { Wire } from '../schemas/inner.ts';
+import type { ModelName } from './dialect.ts';
+import { modelFacts } from './gemini-generate-content/model-facts.ts';
+import type { Quirks } from './provider.ts';
+
+type NativeSearchKind = NonNullable<Quirks['native_search']>;
+
+/** The wire over which an endpoint searches, by the kind of its own search. */
+export const searchWires: Readonly<Record<NativeSearchKind, Wire>> = {
+  openai: 'openai-responses',
+  xai: 'openai-responses',
+  anthropic: 'anthropic-messages',
+  google: 'gemini-generate-content',
+  search_model: 'openai-chat',
+  perplexity: 'openai-chat',
+};
+
+/**
+ * The wire over which an endpoint searches, if that is another than the one that it speaks otherwise: OpenAI's and xAI's models search
+ * over the Responses API, at the same address. Undefined: its own wire is as good.
+ */
+export function otherSearchWire(kind: Quirks['native_search'], wire: Wire): Wire | undefined {
+  return (kind === 'openai' || kind === 'xai') && wire === 'openai-chat' ? searchWires[kind] : undefined;
+}
+
+/** Whether a model of Google's searches beside functions and JSON: from the third generation on (https://ai.google.dev/gemini-api/docs/tool-combination). */
+export function googleCombinesSearch({ upstream_model, quirks }: ModelName): boolean {
+  const { generation = 0 } = modelFacts(upstream_model, quirks.google_cloud === true);
+  return generation >= 3;
+}

@@ -1,0 +1,23 @@
+import type { WireFacts } from '../dialect.ts';
+import { aboveThinking } from '../worst-case.ts';
+
+/** Of this wire OpenAI's own models alone read who speaks, but for those that others run (specification, Message: `name`). */
+const READS_NAMES = /^openai\/(?!gpt-oss)/;
+
+export const facts: WireFacts = {
+  defaultQuirks: (model) => (READS_NAMES.test(model) ? {} : { names_in_text: true }),
+  modelQuirks: () => ({}),
+  lackingParameters: () => [],
+  variesReasoningFields: true,
+  refusesUnsupported: true,
+  cachesUnasked: true,
+  takesSeveralChoices: true,
+  takesZeroOutput: false,
+  takesAddresses: true,
+  takesSearchOptions: true,
+  messagesMax: undefined,
+  isSearchTool: () => false,
+  carriesState: ({ google_signatures, replay_reasoning }) =>
+    google_signatures === true || replay_reasoning !== undefined,
+  leastOutput: aboveThinking,
+};
