@@ -97,7 +97,7 @@ function authentication(openid: OpenId, secret: string | undefined): ClientAuth 
 async function discover(openid: OpenId, settings: IssuerSettings, ask: AskIssuer): Promise<Configuration> {
   const { issuer, client_id, client_secret } = settings;
   const server = new URL(issuer);
-  return openid.discovery(server, client_id, {}, authentication(openid, client_secret), {
+  const configuration = await openid.discovery(server, client_id, {}, authentication(openid, client_secret), {
     timeout: limits.issuer_ms_max / 1000,
     [openid.customFetch]: fetchThrough(ask),
     execute: [
@@ -107,6 +107,17 @@ async function discover(openid: OpenId, settings: IssuerSettings, ask: AskIssuer
       ...(server.protocol === 'http:' ? [openid.allowInsecureRequests] : []),
     ],
   });
+  checkEndpoints(configuration, server.protocol);
+  return configuration;
+}
+
+/** Metadata are kept for a while: those that nobody could sign in with are a failure, and not kept. */
+function checkEndpoints(configuration: Configuration, protocol: string): void {
+  const { authorization_endpoint, token_endpoint, jwks_uri } = configuration.serverMetadata();
+  for (const [name, address] of Object.entries({ authorization_endpoint, token_endpoint, jwks_uri })) {
+    const endpoint = URL.parse(address ?? '')?.protocol;
+    if (endpoint !== 'https:' && endpoint !== protocol) throw new Error(`the issuer's metadata have no usable ${name}`);
+  }
 }
 
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
