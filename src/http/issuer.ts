@@ -1,6 +1,7 @@
 import type { ClientAuth, Configuration, CustomFetch } from 'openid-client';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { structureBreach } from '../schemas/json-structure.ts';
 
 /** An OpenID Connect issuer, and who this gateway is to it. */
 export interface IssuerSettings {
@@ -72,6 +73,9 @@ function fetchThrough(ask: AskIssuer): CustomFetch {
       bytes_max: limits.issuer_body_bytes_max,
       timeout_ms: limits.issuer_ms_max,
     });
+    // What an issuer says has a few levels and values.
+    const breach = structureBreach(answer.body.toString());
+    if (breach !== undefined) throw new Error(`the answer of the issuer ${breach}`);
     const fields = Object.entries(answer.headers).flatMap(([name, value]) =>
       [value ?? []].flat().map((one): [string, string] => [name, one]),
     );
