@@ -703,8 +703,9 @@ export const limits = {
   upstream_headers_ms_max: 300_000,
   upstream_first_token_ms_max: 300_000,
   upstream_idle_ms_max: 120_000,
-  /** How long an upstream is waited for that has told its whole answer but has not ended its stream. */
+  /** What is read of a stream after the end of its answer: for so long, and so many bytes. */
   upstream_tail_ms_max: 1_000,
+  upstream_tail_bytes_max: 64 * 1024,
   upstream_total_ms_max: 3_600_000,
   /** How long a provider is waited for that counts the tokens of a prompt. */
   token_count_ms_max: 5_000,

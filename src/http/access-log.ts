@@ -16,11 +16,19 @@ function unknownPath(url: string): string {
   return path.slice(0, limits.logged_path_chars_max).replace(MAY_BE_SECRET, '[redacted]');
 }
 
+/** Nothing was sent to a client that left first: the status that would have been is none. */
+function statusOf({ is_stopped }: FastifyRequest, { raw }: FastifyReply): number {
+  return raw.headersSent || is_stopped ? raw.statusCode : CLIENT_LEFT;
+}
+
+/** As proxies log it: no answer has this status. */
+const CLIENT_LEFT = 499;
+
 /** One log line and one measurement a request, at its end, also when the client left. No content, no query, no secret. */
 export function requestLog(log: Logger, metrics: Metrics) {
   return (request: FastifyRequest, reply: FastifyReply, ms: number): void => {
     const { schema, url } = request.route;
-    const status = reply.raw.statusCode;
+    const status = statusOf(request, reply);
     metrics.request({ operation: schema?.operationId ?? 'none', status, seconds: ms / 1000 });
     const is_without_store = request.principal?.is_served_without_store === true;
     if (is_without_store) metrics.servedWithoutStore();

@@ -27,6 +27,13 @@ export function toGatewayError(thrown: unknown): GatewayError {
   return internalError(thrown);
 }
 
+/** What a request is answered with whose client broke it off: nobody reads that, and nothing of ours failed. */
+export function brokenOff(thrown: unknown, { raw }: FastifyRequest): GatewayError | undefined {
+  return raw.errored != null && thrown === raw.errored
+    ? new GatewayError(400, 'The request broke off before its end', { cause: thrown })
+    : undefined;
+}
+
 /** The error body of the contract. */
 export function errorBody(error: GatewayError, user_id: string | null): Record<string, unknown> {
   return {

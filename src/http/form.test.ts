@@ -46,6 +46,7 @@ describe('400 for', () => {
     ['a boundary that is not there', 'x', 'multipart/form-data; boundary=b'],
     ['a form without an end', `--b\r\n${disposition}\r\n\r\nx`, 'multipart/form-data; boundary=b'],
     ['a part without a head', '--b\r\nx\r\n--b--', 'multipart/form-data; boundary=b'],
+    ['a beginning that is too long', `${'x'.repeat(5_000)}\r\n--b--`, 'multipart/form-data; boundary=b'],
     ['a part without a name', '--b\r\nx: y\r\n\r\nx\r\n--b--', 'multipart/form-data; boundary=b'],
     ['a head that is too long', `--b\r\n${'x'.repeat(5_000)}\r\n\r\nx\r\n--b--`, 'multipart/form-data; boundary=b'],
     [

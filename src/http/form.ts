@@ -14,6 +14,7 @@ export interface FormFile {
 export type Form = Record<string, string | string[] | FormFile>;
 
 const LINE = Buffer.from('\r\n');
+const HEAD_END = Buffer.from('\r\n\r\n');
 
 function broken(why: string): GatewayError {
   return new GatewayError(400, `The multipart form is not valid: ${why}`);
@@ -57,24 +58,30 @@ function addPart(form: Form, head: string, content: Buffer): void {
   form[name] = { bytes: content, filename, type: headers.get('content-type') ?? '' };
 }
 
+/** Where the first delimiter ends; its line break may be missing at the very beginning. Text before it is as short as a part's head. */
+function beginning(body: Buffer, delimiter: Buffer): number {
+  if (body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2))) return delimiter.length - 2;
+  const at = body.subarray(0, limits.form_head_bytes_max + delimiter.length).indexOf(delimiter);
+  if (at < 0) throw broken(`its boundary is not in its first ${limits.form_head_bytes_max} bytes`);
+  return at + delimiter.length;
+}
+
 /**
- * Reads a form with files (RFC 7578) that was received whole. Files are views of the bytes, not copies. Throws a 400 for what is no
- * form, or has more parts than any operation reads.
+ * Reads a form with files (RFC 7578) that was received whole. Files are views of the bytes, not copies, and their bytes are looked at
+ * once. Throws a 400 for what is no form, or has more parts than any operation reads.
  */
 export function parseForm(body: Buffer, content_type: string): Form {
   const boundary = parameter(content_type, 'boundary');
   if (boundary === undefined || boundary.length > 70) throw broken('its content type has no boundary');
   const delimiter = Buffer.from(`\r\n--${boundary}`);
   const form: Form = {};
-  // The first delimiter may stand at the very beginning.
-  const starts = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
-  let at = starts ? delimiter.length - 2 : body.indexOf(delimiter) + delimiter.length;
-  if (!starts && at < delimiter.length) throw broken('its boundary does not occur in it');
+  let at = beginning(body, delimiter);
   for (let parts = 0; body.toString('latin1', at, at + 2) !== '--'; parts += 1) {
     if (parts === limits.form_parts_max) throw broken(`it has more than ${limits.form_parts_max} parts`);
-    const line_end = body.indexOf(LINE, at);
-    const head_end = body.indexOf('\r\n\r\n', at);
-    if (line_end < 0 || head_end < 0 || head_end - at > limits.form_head_bytes_max) throw broken('a part has no head');
+    const head = body.subarray(at, at + limits.form_head_bytes_max + HEAD_END.length);
+    const line_end = at + head.indexOf(LINE);
+    const head_end = at + head.indexOf(HEAD_END);
+    if (line_end < at || head_end < at) throw broken('a part has no head');
     const end = body.indexOf(delimiter, head_end + 2);
     if (end < 0) throw broken('its last boundary is missing');
     addPart(form, body.toString('utf8', line_end + 2, head_end), body.subarray(Math.min(head_end + 4, end), end));

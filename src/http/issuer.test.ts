@@ -76,3 +76,25 @@ test('an issuer that sends the gateway elsewhere is not followed, one that says 
   });
   await expect(other.begin()).rejects.toMatchObject(unanswering);
 });
+
+test.each([
+  ['authorization_endpoint', 'javascript:alert(1)'],
+  ['authorization_endpoint', undefined],
+  ['token_endpoint', 'file:///etc/passwd'],
+  ['token_endpoint', 'not an address'],
+  ['jwks_uri', undefined],
+])('metadata in which %s is %s are refused, and asked for again by the next', async (name, value) => {
+  let asked = 0;
+  let wrong: Record<string, unknown> = { [name]: value };
+  const issuer = await issuerThat((request, response) => {
+    asked += 1;
+    const url = `http://${request.headers.host}`;
+    const endpoints = { authorization_endpoint: `${url}/a`, token_endpoint: `${url}/t`, jwks_uri: `${url}/k` };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ issuer: url, ...endpoints, ...wrong }));
+  });
+  await expect(issuer.begin()).rejects.toMatchObject(unanswering);
+  wrong = {};
+  expect((await issuer.begin()).url).toContain('/a?');
+  expect(asked).toBe(2);
+});

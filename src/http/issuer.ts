@@ -1,6 +1,7 @@
 import type { ClientAuth, Configuration, CustomFetch } from 'openid-client';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
+import { structureBreach } from '../schemas/json-structure.ts';
 
 /** An OpenID Connect issuer, and who this gateway is to it. */
 export interface IssuerSettings {
@@ -72,6 +73,9 @@ function fetchThrough(ask: AskIssuer): CustomFetch {
       bytes_max: limits.issuer_body_bytes_max,
       timeout_ms: limits.issuer_ms_max,
     });
+    // What an issuer says has a few levels and values.
+    const breach = structureBreach(answer.body.toString());
+    if (breach !== undefined) throw new Error(`the answer of the issuer ${breach}`);
     const fields = Object.entries(answer.headers).flatMap(([name, value]) =>
       [value ?? []].flat().map((one): [string, string] => [name, one]),
     );
@@ -97,7 +101,7 @@ function authentication(openid: OpenId, secret: string | undefined): ClientAuth 
 async function discover(openid: OpenId, settings: IssuerSettings, ask: AskIssuer): Promise<Configuration> {
   const { issuer, client_id, client_secret } = settings;
   const server = new URL(issuer);
-  return openid.discovery(server, client_id, {}, authentication(openid, client_secret), {
+  const configuration = await openid.discovery(server, client_id, {}, authentication(openid, client_secret), {
     timeout: limits.issuer_ms_max / 1000,
     [openid.customFetch]: fetchThrough(ask),
     execute: [
@@ -107,6 +111,17 @@ async function discover(openid: OpenId, settings: IssuerSettings, ask: AskIssuer
       ...(server.protocol === 'http:' ? [openid.allowInsecureRequests] : []),
     ],
   });
+  checkEndpoints(configuration, server.protocol);
+  return configuration;
+}
+
+/** Metadata are kept for a while: those that nobody could sign in with are a failure, and not kept. */
+function checkEndpoints(configuration: Configuration, protocol: string): void {
+  const { authorization_endpoint, token_endpoint, jwks_uri } = configuration.serverMetadata();
+  for (const [name, address] of Object.entries({ authorization_endpoint, token_endpoint, jwks_uri })) {
+    const endpoint = URL.parse(address ?? '')?.protocol;
+    if (endpoint !== 'https:' && endpoint !== protocol) throw new Error(`the issuer's metadata have no usable ${name}`);
+  }
 }
 
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { toGatewayError } from './error-envelope.ts';
+import { brokenOff, toGatewayError } from './error-envelope.ts';
 import { sendPage } from './pages/html.ts';
 import { noticePage } from './pages/notice.ts';
 import type { Server } from './server.ts';
@@ -76,7 +76,9 @@ export async function servePages(
       (_request: FastifyRequest, body: string, parsed: (error: Error | null, form: URLSearchParams) => void) =>
         parsed(null, new URLSearchParams(body)),
     );
-    scope.setErrorHandler((error, request, reply) => sendErrorPage(translate?.(error) ?? error, request, reply));
+    scope.setErrorHandler((error, request, reply) =>
+      sendErrorPage(brokenOff(error, request) ?? translate?.(error) ?? error, request, reply),
+    );
     scope.addHook('onRequest', (request, reply, next) => {
       reply
         .header('cache-control', 'no-store')

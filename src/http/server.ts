@@ -21,7 +21,7 @@ import { answerClientError, continueLate, continueWithoutBody, isBodyWithheld } 
 import { boundConnections, type ConnectionBounds, type ConnectionExcess, type Connections } from './connections.ts';
 import { answerBrowsers } from './cors.ts';
 import { assumeJson, credentialOf } from './credential.ts';
-import { type ErrorSkin, sendError } from './error-envelope.ts';
+import { brokenOff, type ErrorSkin, sendError } from './error-envelope.ts';
 import { HttpServer } from './http-server.ts';
 import { createKnownRoutes } from './known-routes.ts';
 import type { Memory } from './memory.ts';
@@ -250,7 +250,9 @@ export function createServer(options: ServerOptions): Server {
   // Only JSON: a text body would reach validation as a string.
   server.removeContentTypeParser('text/plain');
   const { translate, observe } = options;
-  server.setErrorHandler((error, request, reply) => sendError(translate?.(error) ?? error, request, reply));
+  server.setErrorHandler((error, request, reply) =>
+    sendError(brokenOff(error, request) ?? translate?.(error) ?? error, request, reply),
+  );
   server.addHook('onRoute', requireAccess);
   server.decorate('running', trackRunning(server, releaseClaim));
   const bounds = options.connections ?? UNBOUNDED;

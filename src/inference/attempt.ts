@@ -32,6 +32,7 @@ import {
   readable,
   requireBounded,
 } from './answer-bounds.ts';
+import { AnswerTail } from './answer-tail.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
 import { fitRequest, type SpendBound, UNPRICED_TIER } from './fit-request.ts';
@@ -287,16 +288,6 @@ async function refuseForeign(response: UpstreamResponse, dialect: ChatDialect): 
   });
 }
 
-/** Waits for what comes after a whole answer, usually the end, but not for long. */
-async function tailOf(coming: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limits.upstream_tail_ms_max);
-  });
-  await Promise.race([coming, over]);
-  clearTimeout(timer);
-}
-
 /** A failure that the end of a body is, where the upstream itself ended it. */
 function endedBy(error: unknown): unknown {
   if (!(error instanceof UpstreamError)) return error;
@@ -333,6 +324,8 @@ class AnswerReader implements Source<ChatChunk[]> {
   #is_told = false;
   /** What is decoded, and waits for the next turn. */
   #rest: ChatChunk[] | undefined = undefined;
+  /** What follows a whole answer; undefined: it is not whole. */
+  #tail: AnswerTail | undefined = undefined;
   readonly #bounds = new AnswerBounds();
   readonly #json_bounds: StructureBounds;
 
@@ -357,7 +350,7 @@ class AnswerReader implements Source<ChatChunk[]> {
     if (this.#is_waiting) return nextTurn();
     if (this.ended || this.#failure !== undefined) return undefined;
     const coming = this.#response.coming();
-    return coming !== undefined && this.#decoder.isWhole() ? tailOf(coming) : coming;
+    return coming !== undefined && this.#tail !== undefined ? this.#tail.wait(coming) : coming;
   }
 
   take(): ChatChunk[] | undefined {
@@ -374,17 +367,34 @@ class AnswerReader implements Source<ChatChunk[]> {
         // A connection that is cut or stays open only after a whole answer has lost nothing.
         if (!(error instanceof UpstreamError && this.#decoder.isWhole())) return this.#endOf(error);
       }
-      this.#read(value);
+      if (value !== undefined && this.#tail?.isOver === true) this.#leaveRest();
+      else this.#read(value);
     }
     const chunks = this.#decode();
+    this.#followTail(chunks);
     if (this.#is_told && !this.#is_waiting) this.ended = true;
     else if (!this.#is_last && !this.#is_waiting && this.#waits(this.#read_bytes, chunks)) return undefined;
     return chunks.length === 0 ? undefined : chunks;
   }
 
+  /** The answer is whole, and what follows it is more than anybody needs. */
+  #leaveRest(): void {
+    this.#is_last = true;
+    this.#read_bytes = 0;
+    this.#next = 0;
+    this.#frames = NO_FRAMES;
+  }
+
+  /** Some wires state an end and go on with their answer: its tail begins anew with each part of the model's own. */
+  #followTail(chunks: readonly ChatChunk[]): void {
+    if (!this.#decoder.isWhole()) return;
+    if (this.#tail === undefined || chunks.some(({ delta }) => isMeaningful(delta))) this.#tail = new AnswerTail();
+  }
+
   #read(value: Buffer | undefined): void {
     this.#is_last = value === undefined;
     this.#read_bytes = value?.length ?? 0;
+    this.#tail?.add(this.#read_bytes);
     this.#next = 0;
     try {
       this.#frames = value === undefined ? this.#framer.end() : this.#framer.push(value);

@@ -32,6 +32,8 @@ export interface Meter {
   readonly native_finish_reason: string | null;
   readonly service_tier: string | null;
   readonly upstream_id: string | null;
+  /** The upstream's own count so far, whole or in part. */
+  readonly reported: TokenClasses | undefined;
   /**
    * What to charge for: the upstream's own count, or ours, marked estimated, where that finds more and the answer went on after
    * the upstream's; else our count when anything was produced; else null, which costs nothing. So does what `is_void`, but for
@@ -205,6 +207,10 @@ class AnswerMeter implements Meter {
     if (message.annotations?.length) delta.annotations = message.annotations;
     this.#delta(delta, index);
     this.#open?.note({ choice: index, finish_reason });
+  }
+
+  get reported(): TokenClasses | undefined {
+    return this.#reported;
   }
 
   get is_void(): boolean {

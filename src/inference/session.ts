@@ -115,7 +115,7 @@ export interface Part {
 
 /** What an answer says of itself at its end. */
 export type Account = Pick<Meter, 'usage' | 'finish_reason' | 'native_finish_reason' | 'service_tier' | 'upstream_id'> &
-  Partial<Pick<Meter, 'toolCalls'>>;
+  Partial<Pick<Meter, 'toolCalls' | 'reported'>>;
 
 /** What the gateway's own tools did for an answer. */
 export interface ToolUse {

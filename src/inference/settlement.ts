@@ -1,3 +1,4 @@
+import type { Charge } from '../ledger/charge.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord } from '../ledger/records.ts';
 import type { Candidate } from '../routing/plan.ts';
@@ -206,9 +207,28 @@ export function createSettlement(options: {
     return usedCost(session, candidate, is_whole ? { ...usage, out_text: presumed_output } : usage);
   }
 
+  /**
+   * A strict limit is charged what a provider reports, and of our own estimate no more than was set aside: an estimate is no bill, and
+   * only a bill may pass a limit. What the provider did report is the least.
+   */
+  function boundEstimate(
+    { grant, granted_nano, hold }: Session,
+    usage: TokenClasses | null,
+    charge: Charge,
+    reported_nano: number,
+  ): Charge {
+    if (usage?.estimated !== true || grant?.mode !== 'strict') return charge;
+    const most_nano = Math.max(granted_nano ?? hold.granted_nano, reported_nano);
+    if (charge.cost_nano <= most_nano) return charge;
+    const input_nano = Math.min(charge.input_nano, most_nano);
+    const output_nano = Math.min(charge.output_nano, most_nano - input_nano);
+    return { ...charge, cost_nano: most_nano, input_nano, output_nano };
+  }
+
   function usedCost(session: Session, candidate: Candidate, usage: TokenClasses): Partial<AttemptRecord> {
     const { request } = session.call;
-    const charge = priceAttempt(usage, request, candidate, pricesOf(session), session.service_tier);
+    const counted = priceAttempt(usage, request, candidate, pricesOf(session), session.service_tier);
+    const charge = boundEstimate(session, usage, counted, 0);
     return {
       cost_nano: charge.cost_nano,
       tokens: [inputTokens(usage), outputTokens(usage)],
@@ -313,7 +333,11 @@ export function createSettlement(options: {
     metrics.overrun(candidate.provider.slug);
     const { output_tokens: bound, mode } = grant;
     const facts = { generation: call.generation_id, endpoint: candidate.endpoint.id, tokens, bound, mode };
-    log.warn({ ...facts, cost_nano, granted_nano }, 'an answer cost more than was reserved for it');
+    const message =
+      usage.estimated === true && mode === 'strict'
+        ? 'an answer without a reported usage is larger than was reserved for it; the limit is charged what was reserved'
+        : 'an answer cost more than was reserved for it';
+    log.warn({ ...facts, cost_nano, granted_nano }, message);
     if (!is_over) return;
     report.push({
       kind: 'changed',
@@ -322,11 +346,23 @@ export function createSettlement(options: {
     });
   }
 
-  /** Prices an answer, and tells its attempt. One that may go on costs what an unknown end does, where that is more than what came. */
-  function priceAnswer(session: Session, answered: Answered): Pick<Part, 'candidate' | 'usage' | 'charge'> {
+  /**
+   * Prices an answer, and writes that in its attempt. One that may go on costs what an unknown end does, if that is more than what
+   * arrived. `counted_nano` is the cost before the bound of an estimate.
+   */
+  function priceAnswer(
+    session: Session,
+    answered: Answered,
+  ): Pick<Part, 'candidate' | 'usage' | 'charge'> & { counted_nano: number } {
     const { attempt, meter, candidate, prepared, may_go_on = false } = answered;
     const usage = meter.usage(prepared.request);
-    const charge = priceAttempt(usage, session.call.request, candidate, pricesOf(session), tierOf(answered));
+    const price = (classes: TokenClasses | null) =>
+      priceAttempt(classes, session.call.request, candidate, pricesOf(session), tierOf(answered));
+    const counted = price(usage);
+    const { reported } = meter;
+    const reported_nano = usage?.estimated === true && reported !== undefined ? price(reported).cost_nano : 0;
+    const charge = boundEstimate(session, usage, counted, reported_nano);
+    const counted_nano = counted.cost_nano;
     if (may_go_on) charge.cost_nano = Math.max(charge.cost_nano, unknownCost(session, candidate).cost_nano ?? 0);
     attempt.cost_nano = charge.cost_nano;
     if (usage !== null) attempt.tokens = [inputTokens(usage), outputTokens(usage)];
@@ -334,18 +370,17 @@ export function createSettlement(options: {
     attempt.charges = charge.lines;
     if (charge.is_unpriced) attempt.is_unpriced = true;
     attempt.upstream_id = boundedWord(meter.upstream_id);
-    return { candidate, usage, charge };
+    return { candidate, usage, charge, counted_nano };
   }
 
   /** An attempt has made its part of the answer: it is charged, and what it costs kept aside. */
-  function endPart(session: Session, answered: Answered, is_broken: boolean): Part {
+  function endPart(session: Session, answered: Answered, is_broken: boolean) {
     const { attempt, candidate } = answered;
-    const { usage, charge } = priceAnswer(session, answered);
+    const { usage, charge, counted_nano } = priceAnswer(session, answered);
     if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
     const { record, sent_ms } = session;
-    const part = { candidate, is_broken, record, sent_ms, usage, charge };
-    session.parts.push(part);
-    return part;
+    session.parts.push({ candidate, is_broken, record, sent_ms, usage, charge });
+    return { usage, counted_nano };
   }
 
   const breakOff: Settlement['breakOff'] = (session, answered, failure) => {
@@ -360,9 +395,9 @@ export function createSettlement(options: {
 
   const endStep: Settlement['endStep'] = (session, answered) => {
     try {
-      const { usage, charge } = endPart(session, answered, false);
+      const { usage, counted_nano } = endPart(session, answered, false);
       metrics.attempt(answered.candidate.provider.slug, 'answered');
-      if (usage !== null) tellOverrun(session, answered.candidate, usage, charge.cost_nano);
+      if (usage !== null) tellOverrun(session, answered.candidate, usage, counted_nano);
       tellTraffic(session, answered, { usage, end_ms: clock.monotonic_ms(), is_completed: true });
     } catch (error) {
       throw lost(session, error);
@@ -416,14 +451,13 @@ export function createSettlement(options: {
     session.usage = usage;
     session.routing = routingRecord(session, closed.model, usage);
     closed.routing = session.routing;
-    return { closed, usage, parts, latency, end_ms: now };
+    return { closed, usage, parts, last, latency, end_ms: now };
   }
 
   function tell(session: Session, { outcome, answered, candidate }: Closing, ended: ReturnType<typeof close>): void {
-    const { closed, usage, parts, latency, end_ms } = ended;
+    const { closed, usage, last, latency, end_ms } = ended;
     if (answered) metrics.attempt(candidate.provider.slug, answered.attempt.failure ?? 'answered');
-    const last = answered && parts.at(-1);
-    if (last?.usage) tellOverrun(session, candidate, last.usage, last.charge.cost_nano);
+    if (last?.usage) tellOverrun(session, candidate, last.usage, Math.max(last.counted_nano, last.charge.cost_nano));
     if (answered && answered.attempt.failure === null) {
       tellTraffic(session, answered, { usage: last?.usage ?? null, end_ms, is_completed: outcome === 'completed' });
     }

@@ -7,6 +7,7 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { isPublicAddress } from './addresses.ts';
 import type { MediaNeed } from './dialect.ts';
+import { boundInterim } from './interim-answers.ts';
 import { fitsKind, mediaTypeOf } from './media-type.ts';
 import { type ProxyRules, proxyFor, throughProxy } from './proxy.ts';
 import type { Room } from './room.ts';
@@ -395,7 +396,7 @@ async function visit(target: Target, bounds: Bounds): Promise<Visited> {
       method: 'GET',
       path: `${url.pathname}${url.search}`,
       headers: { host: url.host, accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'model-gateway' },
-      signal: bounds.signal,
+      ...boundInterim(bounds.signal, () => new MediaRefused('its server sent interim answers in place of one')),
     });
     return await readAnswer(answer, bounds);
   } finally {

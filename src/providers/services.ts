@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import { boundInterim } from './interim-answers.ts';
 import { openConnections, type ProxyRules } from './proxy.ts';
 
 /** One request to a service that the operator named: a search engine, an analyzer, a collector. Its address is trusted; redirects are not followed. */
@@ -61,7 +62,7 @@ export function createServices(proxies?: ProxyRules): Services {
           method,
           headers,
           body: body ?? null,
-          signal,
+          ...boundInterim(signal, () => new ServiceFailed('it sent interim answers in place of one')),
         });
         const parts: Buffer[] = [];
         let bytes = 0;

@@ -167,6 +167,31 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect((await newcomers())[0]?.id).not.toBe(home.owner_user_id);
   });
 
+  test.each(['', 'a\u0000b', 'x'.repeat(10_000)])('403: a subject that says nobody, or cannot be kept', async (sub) => {
+    const { signIn, issuer, newcomers } = await setUp();
+    issuer.be({ sub, email: 'nobody@example.com', email_verified: true });
+    expect((await signIn()).status).toBe(403);
+    expect(await newcomers()).toEqual([]);
+  });
+
+  test('403: an address that several users have, however capitalized; nobody new gets it', async () => {
+    const { signIn, database, issuer, users } = await setUp();
+    const base = { name: 'Ada', first_name: null, last_name: null, issuer: null, subject: null, created_at: NOW };
+    for (const [id, email] of [
+      ['ada-a', 'ADA@example.com'],
+      ['ada-b', 'ada@EXAMPLE.com'],
+    ] as const) {
+      await database.queries
+        .insertInto('users')
+        .values({ ...base, id, email })
+        .execute();
+    }
+    const before = (await users()).length;
+    issuer.be({ ...ADA, sub: 'ada-9' });
+    expect((await signIn()).status).toBe(403);
+    expect(await users()).toHaveLength(before);
+  });
+
   test('403: an address whose user is somebody else there; a user who has left', async () => {
     const { signIn, database, home, issuer } = await setUp();
     await database.queries

@@ -49,7 +49,9 @@ export async function userOf(
   request_id: string,
 ): Promise<string> {
   const { issuer, subject } = identity;
-  if (!isStorable(issuer) || !isStorable(subject) || subject.length > limits.user_name_chars_max * 2) {
+  // Everybody without a name would be the same person.
+  const isKeepable = subject !== '' && subject.length <= limits.user_name_chars_max * 2 && isStorable(subject);
+  if (!isStorable(issuer) || !isKeepable) {
     throw refuse('The sign-in service sent an identifier that cannot be stored.');
   }
   checkDomain(vouchedEmail(identity), rules.allowed_email_domains);
@@ -91,6 +93,11 @@ async function findOrMake({ tx, at, audit }: Work, identity: Identity, rules: Pr
       after: { issuer, subject },
     });
     return found.id;
+  }
+  if (email !== undefined && (await users.hasEmail(email))) {
+    throw refuse(
+      'Several people here have your e-mail address; ask an administrator of this gateway which of them you are.',
+    );
   }
   if (provision === 'none') throw refuse('You are not known here; ask an administrator of this gateway to add you.');
   const made = {
