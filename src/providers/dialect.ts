@@ -64,6 +64,8 @@ export interface SignableRequest {
   url: string;
   headers: Record<string, string>;
   payload: string | Buffer;
+  /** SHA-256 of the payload in hexadecimal digits, where it is known. */
+  payload_sha256?: string | undefined;
 }
 
 /**
@@ -188,6 +190,8 @@ export interface ChatDialect {
   json_credentials?: true;
   /** The base URL for a credential that says which of the provider's hosts it is meant for. Absent: always the provider's. */
   addressFor?(base_url: string, credential: string | undefined): string;
+  /** Whether the headers that carry a credential sign the payload. Absent: they never do. */
+  signsPayload?(credential: string | undefined): boolean;
   /** The headers that carry the credential. Throws `UpstreamError` (`credential`) for one that is not of this wire. */
   authorize(
     credential: string | undefined,
