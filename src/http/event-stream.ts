@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { limits } from '../limits.ts';
 import type { Events } from './sources.ts';
@@ -30,6 +31,7 @@ export async function sendEventStream<T extends object>(
   reply: FastifyReply,
   stream: EventStream<T>,
 ): Promise<void> {
+  if (request.long_body_bytes > 0) await nextTurn();
   const socket = reply.raw;
   const { events } = stream;
   let committed = false;

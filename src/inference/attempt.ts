@@ -1,5 +1,6 @@
 import { offersTier } from '../catalog/price-list.ts';
 import { GatewayError } from '../errors.ts';
+import { inTurns } from '../http/in-turns.ts';
 import type { Source } from '../http/sources.ts';
 import { writeInTurns } from '../http/written-json.ts';
 import { limits } from '../limits.ts';
@@ -37,6 +38,7 @@ import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, st
 import { fitRequest, type SpendBound, UNPRICED_TIER } from './fit-request.ts';
 import { NO_MEDIA } from './media.ts';
 import { isMeaningful, type Meter } from './meter.ts';
+import { type CacheMarks, cacheMarks } from './worst-case.ts';
 
 /** A request as one endpoint will get it, and what had to be changed for that. */
 export interface PreparedAttempt {
@@ -56,6 +58,8 @@ export interface PreparedAttempt {
   is_default_bound?: true;
   /** What was fetched for it. */
   media: Media;
+  /** Of a long payload: what of it matters for the price of a prompt. Absent: not looked for. */
+  marks?: CacheMarks;
 }
 
 /** Fields that multiply the price of every token, by factors that no price list has (https://platform.claude.com/docs/en/about-claude/pricing). */
@@ -141,7 +145,7 @@ export function prepareAttempt(
   append(report, encoded.report);
   encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
   if (spend !== undefined && dialect.wire === 'anthropic-messages') encoded.body = boundBody(encoded.body, report);
-  const written = writeBody(encoded.body);
+  const written = writeBody(encoded.body, request.ext?.is_long);
   const output_tokens = dialect.outputBound(encoded.body);
   const service_tier = dialect.serviceTier(encoded.body);
   const made = (payload: string | Buffer): PreparedAttempt => {
@@ -158,7 +162,10 @@ export function prepareAttempt(
     };
     return is_default_bound === undefined ? attempt : { ...attempt, is_default_bound };
   };
-  return written instanceof Promise ? written.then(made) : made(written);
+  if (!(written instanceof Promise)) return made(written);
+  if (spend === undefined) return written.then(made);
+  // They are always wanted.
+  return written.then(async (payload) => ({ ...made(payload), marks: (await inTurns(cacheMarks(payload)))! }));
 }
 
 /** The text of a body. Throws `GatewayError` 400 for one that is nested too deeply. */
@@ -167,8 +174,8 @@ export function serialize(body: JsonObject): string {
 }
 
 /** The text of a body as it is sent; of a long one its bytes, written with others served in between. Throws as `serialize` does. */
-export function writeBody(body: JsonObject): string | Promise<Buffer> {
-  return unlessTooDeep(() => (isLongJson(body) ? writeInTurns(body) : JSON.stringify(body)));
+export function writeBody(body: JsonObject, is_long = isLongJson(body)): string | Promise<Buffer> {
+  return unlessTooDeep(() => (is_long ? writeInTurns(body) : JSON.stringify(body)));
 }
 
 function unlessTooDeep<T>(work: () => T): T {
