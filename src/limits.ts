@@ -24,6 +24,9 @@ export const limits = {
   definitions_values_max: 100_000,
   /** Characters of a prompt, and of one text, that are counted for an estimate; the rest counts as they do. */
   estimated_chars_max: 1_000_000,
+  /** Characters of an answer that wait to be counted; and of arguments of its calls, of which it is told whether they are JSON. */
+  uncounted_chars_max: 256 * 1024,
+  judged_arguments_chars_max: 1024 * 1024,
   /** Longer data of a request are hashed once where they are asked for several times. */
   hashed_once_chars_min: 256 * 1024,
   /** Of longer arguments, and of a longer message, the ends tell a turn from others. */
@@ -347,6 +350,9 @@ export const limits = {
   /** Events of a stream, and what they are read as, that are handed on before others are served. */
   stream_slice_frames: 128,
   stream_slice_chunks: 512,
+  /** Characters of them; and of one chunk, which is divided where it is longer. */
+  stream_slice_chars: 512 * 1024,
+  stream_chunk_chars_max: 128 * 1024,
   /** One frame of an upstream's stream. */
   stream_frame_bytes_max: 16 * 1024 * 1024,
   /** Lines of data in one event: as many as an answer may have values, each on a line of its own. */

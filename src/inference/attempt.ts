@@ -23,7 +23,7 @@ import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { isLongJson } from '../schemas/json-pieces.ts';
-import { isDeeperThan, type StructureBounds } from '../schemas/json-structure.ts';
+import { isDeeperThan, type StructureBounds, structureBreach } from '../schemas/json-structure.ts';
 import {
   AnswerBounds,
   asUpstreamFailure,
@@ -31,9 +31,11 @@ import {
   partsBeyond,
   readable,
   requireBounded,
+  requireUnbroken,
 } from './answer-bounds.ts';
 import { boundBody } from './bound-tools.ts';
 import type { Call } from './call.ts';
+import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
 import { fitRequest, type SpendBound, UNPRICED_TIER } from './fit-request.ts';
 import { NO_MEDIA } from './media.ts';
@@ -261,7 +263,7 @@ class Slices implements Source<ChatChunk[]> {
   take(): ChatChunk[] | undefined {
     if (this.ended) return undefined;
     const from = this.#next;
-    this.#next += limits.stream_slice_chunks;
+    this.#next = sliceEnd(this.#chunks, from);
     return this.#chunks.slice(from, this.#next);
   }
 }
@@ -336,6 +338,9 @@ class AnswerReader implements Source<ChatChunk[]> {
   #is_told = false;
   /** What is decoded, and waits for the next turn. */
   #rest: ChatChunk[] | undefined = undefined;
+  /** An event of the last read was so long that its chunks are divided. */
+  #is_long = false;
+  #looked: { frame: Frame; breach: string | undefined } | undefined = undefined;
   readonly #bounds = new AnswerBounds();
   readonly #json_bounds: StructureBounds;
 
@@ -381,14 +386,22 @@ class AnswerReader implements Source<ChatChunk[]> {
         if (!(error instanceof UpstreamError && this.#decoder.isWhole())) return this.#endOf(error);
       }
       this.#read(value);
+      if (this.#looksAhead()) return undefined;
     }
     const chunks = this.#decode();
     if (this.#is_told && !this.#is_waiting) this.ended = true;
-    else if (!this.#is_last && !this.#is_waiting && this.#waits(this.#read_bytes, chunks)) return undefined;
+    else if (!this.#is_last && this.#isToBeCounted(chunks) && this.#waits(this.#read_bytes, chunks)) return undefined;
     return chunks.length === 0 ? undefined : chunks;
   }
 
+  /** A read is counted once all of it was handed on; one with a long event before any of that is, and once. */
+  #isToBeCounted(chunks: readonly ChatChunk[]): boolean {
+    if (this.#rest !== undefined && chunks.length === 0) return true;
+    return !this.#is_waiting && !this.#is_long;
+  }
+
   #read(value: Buffer | undefined): void {
+    this.#is_long = false;
     this.#is_last = value === undefined;
     this.#read_bytes = value?.length ?? 0;
     this.#next = 0;
@@ -397,6 +410,16 @@ class AnswerReader implements Source<ChatChunk[]> {
     } catch (error) {
       throw this.#endedBy(error);
     }
+  }
+
+  /** Counts the structure of an event that takes long to read; true: it is decoded in the next turn. */
+  #looksAhead(): boolean {
+    for (const frame of this.#frames) {
+      if (frame.data.length <= limits.answer_turn_bytes_min) continue;
+      this.#looked = { frame, breach: structureBreach(frame.data, this.#json_bounds) };
+      return true;
+    }
+    return false;
   }
 
   /** The chunks of the next events of a read, within what one turn of the loop takes; a failure among them is for after them. */
@@ -417,11 +440,14 @@ class AnswerReader implements Source<ChatChunk[]> {
     };
     const frames = this.#frames;
     const until = Math.min(frames.length, this.#next + limits.stream_slice_frames);
+    let chars = 0;
     try {
-      while (this.#next < until && chunks.length < limits.stream_slice_chunks) {
+      while (this.#next < until && chunks.length < limits.stream_slice_chunks && chars < limits.stream_slice_chars) {
         const frame = frames[this.#next]!;
         this.#next += 1;
-        requireBounded(frame.data, this.#json_bounds);
+        chars += frame.data.length;
+        if (this.#looked?.frame === frame) requireUnbroken(this.#looked.breach);
+        else requireBounded(frame.data, this.#json_bounds);
         add(this.#decoder.push(frame));
       }
       if (this.#is_last && this.#next === frames.length) {
@@ -435,13 +461,17 @@ class AnswerReader implements Source<ChatChunk[]> {
       if (chunks.length === 0) throw error;
       this.#failure = { error };
     }
-    return this.#slice(chunks);
+    if (chars <= limits.stream_chunk_chars_max) return this.#slice(chunks);
+    this.#is_long = true;
+    this.#rest = dividedChunks(chunks);
+    return [];
   }
 
   /** As many as are handed on in one turn; the others wait. */
   #slice(chunks: ChatChunk[]): ChatChunk[] {
-    this.#rest = chunks.length > limits.stream_slice_chunks ? chunks.slice(limits.stream_slice_chunks) : undefined;
-    return this.#rest === undefined ? chunks : chunks.slice(0, limits.stream_slice_chunks);
+    const end = this.#is_long ? sliceEnd(chunks, 0) : limits.stream_slice_chunks;
+    this.#rest = chunks.length > end ? chunks.slice(end) : undefined;
+    return this.#rest === undefined ? chunks : chunks.slice(0, end);
   }
 
   /** Whether more of what was read is to be handed on. */
@@ -469,6 +499,7 @@ class AnswerReader implements Source<ChatChunk[]> {
   /** Counts a read; true: there is no room in memory for it yet. */
   #waits(bytes: number, chunks: ChatChunk[]): boolean {
     this.#bytes += bytes;
+    this.#read_bytes = 0;
     // Part of an event that is larger than a read is kept whole.
     const waiting = this.#count(chunks.length === 0 ? bytes : Math.ceil(bytes / limits.stream_kept_divisor));
     if (waiting === undefined) {
@@ -486,6 +517,7 @@ class AnswerReader implements Source<ChatChunk[]> {
       this.#checkLength(bytes);
     } catch (error) {
       this.#held = undefined;
+      this.#rest = undefined;
       this.#failure = { error };
     }
     this.#waiting = undefined;
@@ -521,10 +553,10 @@ export async function attemptStream(
     if (isJsonAnswer(response)) {
       const body = await readJson(prepared.dialect, response, context.call, jsonBoundsOf(context.call.request));
       const completion = decodeWhole(prepared, response, body, context);
-      const chunks = chunksOf(completion);
+      const chunks = dividedChunks(chunksOf(completion));
       const failure = partsBeyond(completion);
       const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
-      const first = failure ? chunks : chunks.slice(0, Math.max(begun, limits.stream_slice_chunks));
+      const first = failure ? chunks : chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
       for (const chunk of first) meter.chunk(chunk);
       if (failure !== undefined) throw failure;
       held.started();

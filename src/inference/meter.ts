@@ -258,6 +258,8 @@ class AnswerMeter implements Meter {
       const key = choice === 0 ? call.index : `${choice}/${call.index}`;
       this.#arguments.set(key, (this.#arguments.get(key) ?? '') + (call.function.arguments ?? ''));
     }
+    // What comes without end is counted as it comes, not all of it at the end.
+    if (this.#text.length + this.#reasoning.length > limits.uncounted_chars_max) this.#count();
   }
 
   /** Counts what has come since it was counted last. */
@@ -305,9 +307,17 @@ class AnswerMeter implements Meter {
 
   toolCalls(): ToolCallCount | undefined {
     if (this.#arguments === undefined || this.finish_reason === 'length') return undefined;
+    let count = 0;
     let valid = 0;
-    for (const text of this.#arguments.values()) if (isJson(text)) valid += 1;
-    return { count: this.#arguments.size, valid };
+    let chars = 0;
+    for (const text of this.#arguments.values()) {
+      chars += text.length;
+      // Of very long ones those before them stand for all.
+      if (chars > limits.judged_arguments_chars_max) break;
+      count += 1;
+      if (isJson(text)) valid += 1;
+    }
+    return count === 0 ? undefined : { count, valid };
   }
 
   usage(request: ChatRequest): TokenClasses | null {

@@ -9,6 +9,7 @@ import { inTurns } from '../../src/http/in-turns.ts';
 import { joined } from '../../src/http/joined.ts';
 import type { PreparedAttempt } from '../../src/inference/attempt.ts';
 import { prepareAttempt } from '../../src/inference/attempt.ts';
+import { dividedChunks, sliceEnd } from '../../src/inference/chunk-slices.ts';
 import { estimatePrompt } from '../../src/inference/meter.ts';
 import { cacheMarks, mediaOf, mediaSteps, textOf, textSteps } from '../../src/inference/worst-case.ts';
 import { limits } from '../../src/limits.ts';
@@ -18,7 +19,8 @@ import { createFramer } from '../../src/providers/frames.ts';
 import { createServices } from '../../src/providers/services.ts';
 import { createUpstream } from '../../src/providers/upstream.ts';
 import type { Candidate } from '../../src/routing/plan.ts';
-import type { ChatRequest, Wire } from '../../src/schemas/inner.ts';
+import { accumulate } from '../../src/schemas/accumulate.ts';
+import type { ChatChunk, ChatRequest, Wire } from '../../src/schemas/inner.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';
 
 /** Turns of the loop that pass until something has come. */
@@ -263,5 +265,50 @@ describe('the JSON of a long answer', () => {
     expect(writeParts(['{"a":', { value: [1] }, ',"b":', { object: '' }, ',"c":', { object: '[]' }, '}'])).toBe(
       '{"a":[1],"b":{},"c":{"_raw":"[]"}}',
     );
+  });
+});
+
+describe('chunks of a long text', () => {
+  const text = 'She said "yes" 🙂. '.repeat(100_000);
+  const slot = (n: number) => ({ n, open: { kind: 'text' as const }, close: { ext: { wire: 'a', rest: { b: 1 } } } });
+  const usage = { in_uncached: 3, out_text: 5 };
+  const annotation = {
+    type: 'url_citation' as const,
+    url_citation: { url: 'https://a', start_index: 0, end_index: 1 },
+  };
+  const long: ChatChunk[] = [
+    { delta: { role: 'assistant', content: 'Short. ' }, service_tier: 'default' },
+    { delta: { content: text, annotations: [annotation] }, ext: { slot: slot(0) as never } },
+    {
+      delta: { tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: `"${text}"` } }] },
+      ext: { slot: { n: 1, open: { kind: 'call' }, close: {} } },
+    },
+    { delta: { content: text }, finish_reason: 'stop', native_finish_reason: 'end', ext: { response: { usage } } },
+  ];
+
+  test('are as many as a stream would have had, and add up to the same answer', () => {
+    const chunks = dividedChunks(long);
+    const { stream_chunk_chars_max } = limits;
+    for (const { delta } of chunks) {
+      const chars = (delta.content ?? '').length + (delta.tool_calls?.[0]?.function.arguments ?? '').length;
+      expect(chars).toBeLessThanOrEqual(stream_chunk_chars_max + 1);
+    }
+    expect(accumulate(chunks, 0)).toEqual(accumulate(long, 0));
+    expect(chunks.filter(({ finish_reason }) => finish_reason != null)).toEqual(chunks.slice(-1));
+    expect(chunks.filter(({ ext }) => ext?.slot?.open !== undefined)).toHaveLength(2);
+    expect(chunks.filter(({ ext }) => ext?.slot?.close !== undefined)).toHaveLength(2);
+    expect(dividedChunks(long.slice(0, 1))).toEqual(long.slice(0, 1));
+  });
+
+  test('are handed on a bounded part a turn', () => {
+    const chunks = dividedChunks(long);
+    let slices = 0;
+    for (let at = 0; at < chunks.length; at = sliceEnd(chunks, at)) {
+      expect(sliceEnd(chunks, at) - at).toBeLessThanOrEqual(
+        limits.stream_slice_chars / limits.stream_chunk_chars_max + 2,
+      );
+      slices += 1;
+    }
+    expect(slices).toBeGreaterThanOrEqual((3 * text.length) / limits.stream_slice_chars - 1);
   });
 });

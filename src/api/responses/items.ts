@@ -40,8 +40,9 @@ export class OutputItem {
   readonly value: JsonObject;
   #json: string | undefined;
 
-  constructor(value: JsonObject) {
+  constructor(value: JsonObject, json?: string) {
     this.value = value;
+    this.#json = json;
   }
 
   get json(): string {
@@ -107,11 +108,15 @@ export function createItems(options: ItemsOptions): Items {
   let has_picture = false;
   let is_resumed = false;
 
+  function finishedItem(made: JsonObject, message: MessageWriter | undefined): OutputItem {
+    return new OutputItem(made, events.are_read ? message?.jsonOf(made) : undefined);
+  }
+
   function finish({ writer, message }: Item, status: ItemStatus): void {
     if (message !== undefined) citations.settle();
     const made = writer.finish(status);
     if (made === undefined) return;
-    const finished = new OutputItem(made);
+    const finished = finishedItem(made, message);
     if (message !== undefined) messages.push({ message, at: output.length, status });
     if (events.are_read) {
       events.send('response.output_item.done', `,"output_index":${output.length},"item":${finished.json}`);
@@ -207,7 +212,7 @@ export function createItems(options: ItemsOptions): Items {
     if (!citations.settleClosed()) return;
     for (const { message, at, status: ended } of messages) {
       const made = message.finish(ended);
-      if (made !== undefined) output[at] = new OutputItem(made);
+      if (made !== undefined) output[at] = finishedItem(made, message);
     }
   }
 
