@@ -7,6 +7,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startSandbox } from '../src/sandbox/server.ts';
+import { startProvider } from './turns/provider.ts';
+import { send as sendRaw } from './turns/send.ts';
 import { shapes } from './turns/shapes.ts';
 
 const MIB = 1024 * 1024;
@@ -22,7 +24,8 @@ const { values } = parseArgs({
 });
 
 const sandbox = await startSandbox();
-const child = fork(join(import.meta.dirname, 'turns/gateway.ts'), [sandbox.url], {
+const provider = await startProvider();
+const child = fork(join(import.meta.dirname, 'turns/gateway.ts'), [sandbox.url, provider.url], {
   execArgv: ['--no-memory-reducer', '--max-old-space-size=3000', ...process.execArgv],
 });
 const next = async <T>() => (await once(child, 'message'))[0] as T;
@@ -33,24 +36,31 @@ const send = (path: string, key: string, body: string) =>
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body,
   });
-const { key } = (await (await send('/keys', management_key, '{"name":"bench"}')).json()) as { key: string };
+const keyOf = async (body: object) =>
+  ((await (await send('/keys', management_key, JSON.stringify(body))).json()) as { key: string }).key;
+const key = await keyOf({ name: 'bench' });
+const limited_key = await keyOf({ name: 'limited', limit: 1_000_000 });
 const longest_ms = async () => {
   child.send('read');
   return (await next<{ longest_ms: number }>()).longest_ms;
 };
 
 let worst_ms = 0;
-for (const { name, path, body } of shapes) {
+for (const { name, path, body, answer, is_limited, piece_bytes } of shapes) {
   if (!name.includes(values.only)) continue;
   const cells: string[] = [];
   let last = '';
   for (const mib of values.mib.split(',').map(Number)) {
     const text = body(mib * MIB);
+    if (answer !== undefined) provider.answer(answer(mib * MIB));
+    const shown = is_limited ? limited_key : key;
     let least_ms = Number.POSITIVE_INFINITY;
     let status = '';
     for (let round = 0; round < Number(values.rounds); round += 1) {
       await longest_ms();
-      const response = await send(path, key, text).catch((error: Error) => error);
+      const sending =
+        piece_bytes === undefined ? send(path, shown, text) : sendRaw(`${url}/api/v1${path}`, shown, text, piece_bytes);
+      const response = await sending.catch((error: Error) => error);
       status = response instanceof Response ? String(response.status) : 'cut';
       if (response instanceof Response) last = (await response.text()).slice(0, 160);
       await new Promise((resolve) => setTimeout(resolve, AFTER_MS));
@@ -67,3 +77,4 @@ process.stdout.write(`longest turn: ${worst_ms.toFixed(0)} ms; the aim is ${AIM_
 child.disconnect();
 await once(child, 'exit');
 await sandbox.stop();
+provider.stop();

@@ -18,6 +18,7 @@ import { getGeneration } from './api/chat/get-generation.ts';
 import { getGenerationContent } from './api/chat/get-generation-content.ts';
 import { createLoggedContents } from './api/chat/logged-contents.ts';
 import { checkAddresses } from './api/check-addresses.ts';
+import { checkLongBody } from './api/check-long-body.ts';
 import { createCompletion } from './api/completions/create-completion.ts';
 import { createEmbeddings } from './api/embeddings/create-embeddings.ts';
 import { listEmbeddingModels } from './api/embeddings/list-embedding-models.ts';
@@ -364,8 +365,12 @@ export async function createApp(options: AppOptions): Promise<App> {
     (scope, _options, done) => {
       const api = scope as unknown as Server;
       api.addHook('preHandler', (request, _reply, done) => {
-        if (request.route.config.metered !== undefined) checkAddresses(request.body, config.media);
-        done();
+        if (request.route.config.metered === undefined) done();
+        else if (request.long_body_bytes > 0) checkLongBody(request.body, config.media).then(() => done(), done);
+        else {
+          checkAddresses(request.body, config.media);
+          done();
+        }
       });
       const { heartbeat_first_ms, heartbeat_ms } = config.timeouts;
       const samplerOffValues = () => served().config.compatibility.sampler_off_values;

@@ -7,16 +7,26 @@ export const limits = {
   json_values_max: 500_000,
   json_levels_max: 256,
   json_keys_max: 10_000,
+  /** From there on a request is written piece by piece, and walks over it have turns of their own, without a look at how long it is. */
+  long_request_bytes_min: 256 * 1024,
   /** Longer JSON is written piece by piece, with others served in between; and how long a piece is. */
   json_long_chars_min: 1024 * 1024,
   json_piece_chars: 128 * 1024,
   /** What of a large body is copied or sent before others are served. */
   joined_slice_bytes: 1024 * 1024,
+  /** Characters of a large body that are searched or hashed before others are served. */
+  turn_work_chars: 4 * 1024 * 1024,
   /** Arguments of all tool calls of one request together: some wires want them as objects, and read them for that. */
   arguments_chars_max: 16 * 1024 * 1024,
   arguments_values_max: 100_000,
+  /** Definitions of all tools of one request, with the schema of its answer: more text than any model reads, and values that each wire rewrites. */
+  definitions_chars_max: 8 * 1024 * 1024,
+  definitions_values_max: 100_000,
   /** Characters of a prompt, and of one text, that are counted for an estimate; the rest counts as they do. */
   estimated_chars_max: 1_000_000,
+  /** Characters of an answer that wait to be counted; and of arguments of its calls, of which it is told whether they are JSON. */
+  uncounted_chars_max: 256 * 1024,
+  judged_arguments_chars_max: 1024 * 1024,
   /** Longer data of a request are hashed once where they are asked for several times. */
   hashed_once_chars_min: 256 * 1024,
   /** Of longer arguments, and of a longer message, the ends tell a turn from others. */
@@ -72,7 +82,7 @@ export const limits = {
   /** A client that takes longer to send its request is cut off. */
   client_request_ms_max: 120_000,
   messages_max: 10_000,
-  /** Parts of one item of the Responses API, and of all in a request. */
+  /** Parts of one item of the Responses API, and of all items or messages of a request. */
   item_parts_max: 10_000,
   input_parts_max: 50_000,
   models_max: 32,
@@ -340,8 +350,13 @@ export const limits = {
   /** Events of a stream, and what they are read as, that are handed on before others are served. */
   stream_slice_frames: 128,
   stream_slice_chunks: 512,
+  /** Characters of them; and of one chunk, which is divided where it is longer. */
+  stream_slice_chars: 512 * 1024,
+  stream_chunk_chars_max: 128 * 1024,
   /** One frame of an upstream's stream. */
   stream_frame_bytes_max: 16 * 1024 * 1024,
+  /** Lines of data in one event: as many as an answer may have values, each on a line of its own. */
+  stream_frame_lines_max: 100_000,
   /** The whole text of one streamed answer. */
   stream_bytes_max: 256 * 1024 * 1024,
   /** What rebuilds a turn in the last reasoning detail of an answer, packed; above, less of it. */
@@ -562,6 +577,8 @@ export const limits = {
   media_fetches_waiting_per_owner_max: 128,
   /** Bytes of an answer held for a reader that is slower than the upstream; above, the connection is paused. */
   upstream_unread_bytes_max: 64 * 1024,
+  /** HTTP chunks of one answer that are read before others are served: a read holds 10,000 chunks of one byte each. */
+  upstream_turn_pieces_max: 512,
   /** The output bound sent where the wire needs one and neither the request nor the catalog names one. */
   output_tokens_default: 8_192,
   /** The same of a request under a spend limit, which has a bound on every wire, where the model's own is not known. */

@@ -210,8 +210,8 @@ async function held(wire: Wire, one: Case, has_limit: boolean): Promise<string> 
     const candidate = candidateOf(wire, one);
     const prepared = await prepareAttempt(request, candidate, dialects.get(wire)!, false, spend, media);
     const bound = prepared.output_tokens ?? 777;
-    const strict = measure(prepared, bound, 'strict');
-    const soft = measure(prepared, bound, 'soft');
+    const strict = await measure(prepared, bound, 'strict');
+    const soft = await measure(prepared, bound, 'soft');
     const sent = createHash('sha256')
       .update(JSON.stringify([prepared.encoded.body, prepared.report]))
       .digest('hex');

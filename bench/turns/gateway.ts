@@ -6,6 +6,7 @@ import { startGateway } from '../../src/cli/start-gateway.ts';
 import { declaredSandbox } from '../../src/cli/with-sandbox.ts';
 import { loadConfig } from '../../src/config.ts';
 import { createLog } from '../../src/telemetry/log.ts';
+import { declaredProviders } from './provider.ts';
 
 const BEAT_MS = 1;
 /** No prompt is too long for its model, so that all of it is worked on. */
@@ -14,11 +15,17 @@ const MANAGEMENT_KEY = 'bench-management-key-0123456789abcdef';
 
 const home = mkdtempSync(join(tmpdir(), 'bench-turns-'));
 const config_file = join(home, 'gateway.yaml');
-const declared = declaredSandbox(process.argv[2]!);
+const [, , sandbox_url = '', provider_url = ''] = process.argv;
+const sandbox = declaredSandbox(sandbox_url);
+const scripted = declaredProviders(provider_url);
 const models = Object.fromEntries(
-  Object.entries(declared.models).map(([id, model]) => [id, { ...model, context_length: CONTEXT_TOKENS }]),
+  Object.entries({ ...sandbox.models, ...scripted.models }).map(([id, model]) => [
+    id,
+    { ...model, context_length: CONTEXT_TOKENS },
+  ]),
 );
-writeFileSync(config_file, JSON.stringify({ ...declared, models }));
+const providers = { ...sandbox.providers, ...scripted.providers };
+writeFileSync(config_file, JSON.stringify({ ...sandbox, providers, models }));
 const environment = {
   GATEWAY_HOST: '127.0.0.1',
   GATEWAY_PORT: '0',

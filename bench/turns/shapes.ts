@@ -1,4 +1,6 @@
-/** Bodies of a length: the worst that a caller may send, and large ones of ordinary callers. */
+/** Requests and answers by their length: the worst that a caller or a provider may send, and large ones of ordinary ones. */
+import type { Wire } from '../../src/schemas/inner.ts';
+import * as answers from './answers.ts';
 
 export interface Shape {
   name: string;
@@ -6,6 +8,12 @@ export interface Shape {
   path: string;
   is_legal: boolean;
   body(bytes: number): string;
+  /** All that the provider's socket writes, where the model is a `scripted/<wire>`. */
+  answer?(bytes: number): Buffer;
+  /** By a key with a spend limit. */
+  is_limited?: true;
+  /** The request is sent in HTTP chunks of so many bytes. */
+  piece_bytes?: number;
 }
 
 const MODEL = 'sandbox/echo';
@@ -30,6 +38,112 @@ const schema = (bytes: number) =>
   `{"type":"object","properties":{${repeated((i) => `"field_${i}":{"type":"string","description":"What field ${i} is of"}`, bytes)}}}`;
 const MESSAGES = 10_000;
 const TOOLS = 1_000;
+
+const image = (bytes: number, count = 1) =>
+  Array.from(
+    { length: count },
+    (_, at) =>
+      `{"type":"image_url","image_url":{"url":"data:image/png;base64,${String(at).padStart(8, 'A')}${data(bytes / count)}"}}`,
+  ).join();
+const IMAGES = 40;
+const tools = (bytes: number) =>
+  `,"tools":[${Array.from({ length: TOOLS }, (_, i) => `{"type":"function","function":{"name":"f${i}","description":"Does a thing","parameters":${schema(Math.max(50, Math.min(bytes, 20e6) / TOOLS - 100))}}}`).join()}]`;
+
+const WIRES = [
+  'openai-chat',
+  'openai-responses',
+  'anthropic-messages',
+  'gemini-generate-content',
+  'bedrock-converse',
+  'cohere-chat',
+] as const satisfies Wire[];
+
+/** What each wire's encoder makes of requests. */
+function shapesOfWire(wire: Wire): Shape[] {
+  const model = `scripted/${wire}`;
+  const asked = (content: string, more = '') => chat(content, more).replace(MODEL, model);
+  const shared = { path: '/chat/completions', is_legal: true, answer: () => answers.wholeTexts[wire]!(10) } as const;
+  const parts = (n: number) => `[${repeated(() => '{"type":"text","text":"a"}', Math.min(n, 1.3e6))}]`;
+  return [
+    { ...shared, name: `tools for ${wire}`, body: (n) => asked('"Hello"', tools(n)) },
+    { ...shared, name: `small parts for ${wire}`, body: (n) => asked(parts(n)) },
+    { ...shared, name: `small parts of /messages for ${wire}`, path: '/messages', body: (n) => asked(parts(n)) },
+    {
+      ...shared,
+      name: `small messages for ${wire}`,
+      body: (n) =>
+        `{"model":"${model}","messages":[${repeated(() => '{"role":"user","content":"a"}', Math.min(n, 2.9e5))}]}`,
+    },
+    {
+      ...shared,
+      name: `small items of /responses for ${wire}`,
+      path: '/responses',
+      body: (n) =>
+        `{"model":"${model}","input":[${repeated(() => '{"role":"user","content":"a"}', Math.min(n, 2.9e5))}]}`,
+    },
+    {
+      ...shared,
+      name: `calls for ${wire}`,
+      body: (n) =>
+        `{"model":"${model}","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[${repeated((i) => `{"id":"c${i}","type":"function","function":{"name":"f","arguments":"{\\"a\\":1}"}}`, Math.min(n, 5e6))}]}]}`,
+    },
+    {
+      ...shared,
+      name: `schemas of many keys for ${wire}`,
+      body: (n) =>
+        asked(
+          '"Hello"',
+          `,"tools":[${repeated((j) => `{"type":"function","function":{"name":"f${j}","parameters":{"type":"object","properties":{${Array.from({ length: 5_000 }, (_, i) => `"k${j}_${i}":{}`).join()}}}}}`, Math.min(n, 1.1e6))}]`,
+        ),
+    },
+    { ...shared, name: `an image for ${wire}, with a limit`, body: (n) => asked(`[${image(n)}]`), is_limited: true },
+    {
+      ...shared,
+      name: `images for ${wire}, with a limit`,
+      body: (n) => asked(`[${image(n, IMAGES)}]`),
+      is_limited: true,
+    },
+    { ...shared, name: `a prompt for ${wire}, with a limit`, body: (n) => asked(string(text(n))), is_limited: true },
+  ];
+}
+
+const CLIENTS = ['/chat/completions', '/messages', '/responses'] as const;
+const asks = (path: string, wire: Wire, stream: boolean) =>
+  path === '/responses'
+    ? `{"model":"scripted/${wire}","input":"a","stream":${stream}}`
+    : `{"model":"scripted/${wire}","max_tokens":5,"messages":[{"role":"user","content":"a"}],"stream":${stream}}`;
+
+/** An answer to each client API, whole and streamed. */
+function answered(name: string, wire: Wire, answer: (bytes: number) => Buffer, streams: readonly boolean[]): Shape[] {
+  return CLIENTS.flatMap((path) =>
+    streams.map((stream) => ({
+      name: `answer: ${name} of ${wire} to ${path}${stream ? ', streamed' : ''}`,
+      path,
+      is_legal: true,
+      body: () => asks(path, wire, stream),
+      answer,
+    })),
+  );
+}
+
+const answerShapes: readonly Shape[] = [
+  ...WIRES.flatMap((wire) => answered('one text', wire, answers.wholeTexts[wire]!, [false, true])),
+  ...(['openai-chat', 'openai-responses'] as const).flatMap((wire) =>
+    answered('calls', wire, answers.wholeCalls[wire]!, [false, true]),
+  ),
+  ...answered('texts', 'openai-responses', answers.wholeParts, [false, true]),
+  ...answered('single bytes', 'openai-chat', answers.singleBytes, [false]),
+  ...answered('a stream in single bytes', 'openai-chat', answers.streamedSingleBytes, [true]),
+  ...answered('data lines', 'openai-chat', answers.dataLines, [true]),
+  ...answered('short data lines', 'openai-chat', answers.shortDataLines, [true]),
+  ...answered('comments', 'openai-chat', answers.comments, [true]),
+  ...answered('empty lines', 'openai-chat', answers.emptyLines, [true]),
+  ...answered('event names', 'openai-chat', answers.eventNames, [true]),
+  ...answered('stray lines', 'openai-chat', answers.strayLines, [true]),
+  ...answered('one event', 'openai-chat', answers.oneEvent, [true]),
+  ...answered('many events', 'openai-chat', answers.manyEvents, [true]),
+  ...answered('shortest events', 'openai-chat', answers.shortestEvents, [true]),
+];
 
 export const shapes: readonly Shape[] = [
   {
@@ -230,4 +344,13 @@ export const shapes: readonly Shape[] = [
     body: (n) => chat('"a"', `,"x":[${repeated(() => '1'.repeat(100), n)}]`),
   },
   { name: 'space', path: '/chat/completions', is_legal: false, body: (n) => chat('"a"') + ' '.repeat(n) },
+  {
+    name: 'a body in single bytes',
+    path: '/chat/completions',
+    is_legal: false,
+    body: (n) => chat(string(text(Math.min(n, 2e6)))),
+    piece_bytes: 1,
+  },
+  ...WIRES.flatMap(shapesOfWire),
+  ...answerShapes,
 ];

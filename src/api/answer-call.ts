@@ -28,7 +28,8 @@ export type ClientStream = Omit<StreamEncoder, 'end'> & { end(end: StreamEnd): s
 
 /** How one call's answer looks in the API that its client speaks. */
 export interface ClientAnswer {
-  whole(answer: WholeAnswer): string | Promise<string>;
+  /** Its text, or the bytes of a long one. */
+  whole(answer: WholeAnswer): string | Promise<string | Buffer>;
   stream(): ClientStream;
   /** What is sent in silence: a comment or an event that clients pass over; it keeps proxies from closing a quiet stream. */
   heartbeat: string;

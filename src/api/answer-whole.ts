@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import { encodeInTurns } from '../http/written-json.ts';
 import type { Cancellation } from '../inference/call.ts';
@@ -13,16 +14,20 @@ export async function answerWhole<A>(
   reply: FastifyReply,
   { cancellation }: { cancellation: Pick<Cancellation, 'cancel' | 'stop' | 'stopped'> },
   ask: () => Promise<A>,
-  write: (answer: A) => string | Promise<string>,
+  write: (answer: A) => string | Promise<string | Buffer>,
   content_type = 'application/json; charset=utf-8',
 ): Promise<void> {
   const { request } = reply;
   request.on_leave = () => cancellation.cancel();
   request.on_stop = () => cancellation.stop();
+  if (request.long_body_bytes > 0) await nextTurn();
+  // Its client may have left while a long body was read.
+  if (reply.raw.destroyed) cancellation.cancel();
   try {
     const written = write(await ask());
-    const text = typeof written === 'string' ? written : await written;
-    const body = text.length > limits.answer_turn_bytes_min ? await encodeInTurns(text) : text;
+    const made = typeof written === 'string' ? written : await written;
+    const is_long = typeof made === 'string' && made.length > limits.answer_turn_bytes_min;
+    const body = is_long ? await encodeInTurns(made) : made;
     void reply.header('content-type', content_type).send(body);
   } catch (thrown) {
     const error = toldError(thrown, cancellation);

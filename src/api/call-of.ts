@@ -12,7 +12,7 @@ import type { ChatRequest } from '../schemas/inner.ts';
 import { toNano, toUsd } from '../schemas/money.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import './sampler-off-values.ts';
-import { checkArguments } from './tool-arguments.ts';
+import { checkArguments, checkDefinitions } from './tool-arguments.ts';
 
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789');
 /** W3C Trace Context, 3.2: ids of zeros and the version ff make all of it invalid. */
@@ -99,6 +99,10 @@ export function callOf(
   const session = headerOf(headers, 'x-session-id');
   if (session !== undefined && body.session_id === undefined) {
     body.session_id = session.slice(0, limits.session_id_chars_max);
+  }
+  if (request.long_body_bytes > limits.long_request_bytes_min) {
+    checkDefinitions(body);
+    if (body.ext !== undefined) body.ext.is_long = true;
   }
   noteContents(body);
   if (contentsOf(body).has_calls) checkArguments(body.messages, kind.fieldName);

@@ -1,6 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import type { Message } from '../schemas/inner.ts';
+import type { ChatRequest, Message } from '../schemas/inner.ts';
 import { JsonStructure, structureBreach } from '../schemas/json-structure.ts';
 
 /**
@@ -35,9 +35,42 @@ export function checkArguments(messages: readonly Message[], fieldName: ((field:
   if (values > limits.arguments_values_max) throw tooMuch(`${limits.arguments_values_max} values`);
 }
 
-function tooMuch(bound: string): GatewayError {
-  return new GatewayError(
-    400,
-    `The arguments of all tool calls of a request must not have more than ${bound} together`,
-  );
+function tooMuch(bound: string, what = 'arguments of all tool calls'): GatewayError {
+  return new GatewayError(400, `The ${what} of a request must not have more than ${bound} together`);
+}
+
+/** How much of definitions is left to be looked at. */
+class DefinitionsLeft {
+  #chars = limits.definitions_chars_max;
+  #values = limits.definitions_values_max;
+
+  /** Throws `GatewayError` 400 where it is more than that. */
+  take(value: unknown): void {
+    this.#values -= 1;
+    if (this.#values < 0) throw tooMuch(`${limits.definitions_values_max} values`, DEFINITIONS);
+    if (typeof value === 'string') this.#takeChars(value.length);
+    if (typeof value !== 'object' || value === null) return;
+    if (Array.isArray(value)) {
+      for (let at = 0; at < value.length; at += 1) this.take(value[at]);
+      return;
+    }
+    for (const name in value) {
+      this.#takeChars(name.length);
+      this.take((value as Record<string, unknown>)[name]);
+    }
+  }
+
+  #takeChars(chars: number): void {
+    this.#chars -= chars;
+    if (this.#chars < 0) throw tooMuch(`${limits.definitions_chars_max} characters`, DEFINITIONS);
+  }
+}
+
+const DEFINITIONS = 'definitions of all tools and the schema';
+
+/** Refuses definitions of tools, and a schema of the answer, that are more than an encoder may rewrite at once. Throws `GatewayError` 400. */
+export function checkDefinitions({ tools, response_format }: ChatRequest): void {
+  const left = new DefinitionsLeft();
+  left.take(tools);
+  left.take(response_format);
 }

@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { limits } from '../limits.ts';
+import { pieceEnd } from '../schemas/json-pieces.ts';
 import type { Events } from './sources.ts';
 import { boundUnread } from './unread.ts';
 
@@ -30,6 +32,7 @@ export async function sendEventStream<T extends object>(
   reply: FastifyReply,
   stream: EventStream<T>,
 ): Promise<void> {
+  if (request.long_body_bytes > 0) await nextTurn();
   const socket = reply.raw;
   const { events } = stream;
   let committed = false;
@@ -87,6 +90,17 @@ export async function sendEventStream<T extends object>(
     }
   };
 
+  /** Encoding all of a long text takes long: others are served in between. */
+  const writeLong = async (text: string) => {
+    await nextTurn();
+    for (let at = 0; at < text.length && !gone; ) {
+      const end = pieceEnd(text, at + limits.json_long_chars_min);
+      if (!write(text.slice(at, end)) && !(await drained(socket))) leave();
+      at = end;
+      await nextTurn();
+    }
+  };
+
   try {
     for (;;) {
       let text: string;
@@ -105,7 +119,8 @@ export async function sendEventStream<T extends object>(
         write(stream.encodeFailure(error));
         break;
       }
-      if (text !== '' && !write(text) && !(await drained(socket))) leave();
+      if (text.length > limits.json_long_chars_min) await writeLong(text);
+      else if (text !== '' && !write(text) && !(await drained(socket))) leave();
     }
   } finally {
     // At its end already, but for a fault of ours.

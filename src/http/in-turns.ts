@@ -1,15 +1,19 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Runs work that yields where others may be served, one step a turn of the loop; ends early, with undefined, where nobody wants it any more. */
+/**
+ * Runs work that yields where others may be served, one step a turn of the loop; ends early, with undefined, where nobody wants it any more.
+ * What follows work of several steps begins with a turn of its own.
+ */
 export async function inTurns<T>(
   work: Generator<void, T, undefined>,
   isUnwanted?: () => boolean,
 ): Promise<T | undefined> {
-  for (;;) {
+  for (let steps = 1; ; steps += 1) {
     const { done, value } = work.next();
-    if (done === true) return value;
+    if (done === true && steps === 1) return value;
     await nextTurn();
     if (isUnwanted?.() === true) return undefined;
+    if (done === true) return value;
   }
 }
 

@@ -13,7 +13,7 @@ export function* joined(pieces: Buffer[]): Generator<void, Buffer, undefined> {
     pieces[index] = NONE;
     piece.copy(whole, at);
     at += piece.length;
-    copied += piece.length;
+    copied += piece.length + PIECE_BYTES;
     if (copied < limits.joined_slice_bytes) continue;
     copied = 0;
     yield;
@@ -22,3 +22,5 @@ export function* joined(pieces: Buffer[]): Generator<void, Buffer, undefined> {
 }
 
 const NONE = Buffer.alloc(0);
+/** What a piece costs beside its bytes, in bytes that are copied meanwhile. */
+const PIECE_BYTES = 1024;

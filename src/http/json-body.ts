@@ -35,6 +35,10 @@ function refused(rule: string): GatewayError {
   return new GatewayError(400, `The request body ${rule}`);
 }
 
+/** Chunks that are gathered, and what they are gathered in. */
+const SHORT_CHUNK_BYTES = 1024;
+const BLOCK_BYTES = 16 * 1024;
+
 const PROTOTYPE_RULE = 'must not have the key "__proto__", nor "constructor" with a "prototype"';
 
 function checkCharset(content_type: string | undefined): void {
@@ -66,6 +70,8 @@ class JsonBody {
   readonly #reading: BodyReading;
   readonly #structure = new JsonStructure();
   #chunks: Buffer[] = [];
+  /** Where short chunks are gathered, the last of `#chunks`: one of them by itself takes far more memory than it holds. */
+  #block: Buffer | undefined;
   #length = 0;
   #is_wide = false;
   #refusal: GatewayError | undefined;
@@ -82,7 +88,8 @@ class JsonBody {
     if (this.#length > this.#reading.bytes_max) throw new GatewayError(413, 'Request payload too large');
     // What is refused is read to its end and dropped: a client that is still sending would not see why.
     if (this.#refusal !== undefined) return;
-    this.#chunks.push(chunk);
+    if (this.#chunks.length > 0 && chunk.length < SHORT_CHUNK_BYTES) this.#gather(chunk);
+    else this.#chunks.push(chunk);
     if (this.#length <= SLICE_BYTES) return;
     for (const piece of was_long ? [chunk] : this.#chunks) {
       this.#structure.write(piece.toString('latin1'));
@@ -92,6 +99,21 @@ class JsonBody {
     if (breach === undefined) return;
     this.#refusal = refused(breach);
     this.#chunks = [];
+  }
+
+  #gather(chunk: Buffer): void {
+    const last = this.#chunks.at(-1);
+    let block = this.#block;
+    const taken = block !== undefined && last?.buffer === block.buffer ? last.length : 0;
+    if (block === undefined || taken === 0 || taken + chunk.length > block.length) {
+      block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+      this.#block = block;
+      chunk.copy(block);
+      this.#chunks.push(block.subarray(0, chunk.length));
+      return;
+    }
+    chunk.copy(block, taken);
+    this.#chunks[this.#chunks.length - 1] = block.subarray(0, taken + chunk.length);
   }
 
   /** The body is complete. */
@@ -135,6 +157,7 @@ class JsonBody {
   }
 
   async #readLong(chunks: Buffer[]): Promise<unknown> {
+    this.#request.long_body_bytes = this.#length;
     const memory_bytes = this.#memoryBytes(this.#is_wide);
     await this.#reading.take(memory_bytes);
     const bytes = await inTurns(joined(chunks), () => this.#reading.isLeft());

@@ -80,6 +80,8 @@ declare module 'fastify' {
     on_leave: (() => void) | undefined;
     /** Called when the gateway does not wait for its answer any longer. The same holds for it. */
     on_stop: (() => void) | undefined;
+    /** The length of a body that was read in slices: what walks over all of it has turns of its own. 0: of no such body. */
+    long_body_bytes: number;
     principal: Principal | undefined;
     /** Undefined: its waits for the store have no common bound. */
     store_wait: StoreWait | undefined;
@@ -280,6 +282,7 @@ export function createServer(options: ServerOptions): Server {
     request.route = request.routeOptions;
     request.on_leave = undefined;
     request.on_stop = undefined;
+    request.long_body_bytes = 0;
     request.principal = undefined;
     request.store_wait = undefined;
     request.log_facts = undefined;

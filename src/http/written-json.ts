@@ -6,6 +6,8 @@ import { joined } from './joined.ts';
 
 function* written(value: JsonValue): Generator<void, Buffer, undefined> {
   const pieces: Buffer[] = [];
+  // The value was made just now, which took its time as well.
+  yield;
   for (const piece of jsonPieces(value)) {
     pieces.push(piece);
     yield;

@@ -62,8 +62,12 @@ export interface Measured {
   count(): Promise<Exposure | undefined>;
 }
 
-/** Finds what an attempt may cost with so many output tokens: for sure, or in soft mode by our count. */
-export type Measure<P extends Prepared> = (prepared: P, output_tokens: number, mode: BudgetMode) => Measured;
+/** Finds what an attempt may cost with so many output tokens: for sure, or in soft mode by our count; a promise where that takes long. */
+export type Measure<P extends Prepared> = (
+  prepared: P,
+  output_tokens: number,
+  mode: BudgetMode,
+) => Measured | Promise<Measured>;
 
 /** An attempt that may be sent. */
 export interface Admitted<P extends Prepared> {
@@ -164,11 +168,21 @@ export function createAdmission({
   }
 
   function admitPrepared<P extends Prepared>(asking: Asking<P>, prepared: P): Admitted<P> | Promise<Admitted<P>> {
-    const { call, hold: held, measure } = asking;
-    const mode = call.principal.budget_mode ?? rules.budgets;
+    const mode = asking.call.principal.budget_mode ?? rules.budgets;
+    const measured = asking.measure(prepared, boundOf(prepared), mode);
+    if (measured instanceof Promise) return measured.then((one) => admitMeasured(asking, prepared, one, mode));
+    return admitMeasured(asking, prepared, measured, mode);
+  }
+
+  function admitMeasured<P extends Prepared>(
+    asking: Asking<P>,
+    prepared: P,
+    measured: Measured,
+    mode: BudgetMode,
+  ): Admitted<P> | Promise<Admitted<P>> {
+    const { call, hold: held } = asking;
     const choices = choicesOf(call.request);
     const output_tokens = boundOf(prepared);
-    const measured = measure(prepared, output_tokens, mode);
     // What is not streamed cannot be cut, so that it is paid for in one piece.
     const is_sliced = mode === 'soft' && rules.hold === 'sliced' && call.request.stream === true;
     const full_tokens = is_sliced ? Math.min(output_tokens, limits.hold_slice_tokens) : output_tokens;
@@ -278,7 +292,7 @@ export function createAdmission({
       const prepared = await prepare({ default_tokens: rules.default_output_tokens });
       const choices = choicesOf(call.request);
       const output_tokens = boundOf(prepared);
-      const { exposure, least_tokens } = measure(prepared, output_tokens, mode);
+      const { exposure, least_tokens } = await measure(prepared, output_tokens, mode);
       const terms: Terms = {
         mode,
         is_sliced: false,

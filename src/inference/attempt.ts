@@ -1,5 +1,6 @@
 import { offersTier } from '../catalog/price-list.ts';
 import { GatewayError } from '../errors.ts';
+import { inTurns } from '../http/in-turns.ts';
 import type { Source } from '../http/sources.ts';
 import { writeInTurns } from '../http/written-json.ts';
 import { limits } from '../limits.ts';
@@ -23,7 +24,7 @@ import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { isLongJson } from '../schemas/json-pieces.ts';
-import { isDeeperThan, type StructureBounds } from '../schemas/json-structure.ts';
+import { isDeeperThan, type StructureBounds, structureBreach } from '../schemas/json-structure.ts';
 import {
   AnswerBounds,
   asUpstreamFailure,
@@ -31,13 +32,17 @@ import {
   partsBeyond,
   readable,
   requireBounded,
+  requireUnbroken,
 } from './answer-bounds.ts';
 import { AnswerTail } from './answer-tail.ts';
 import type { Call } from './call.ts';
+import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
 import { fitRequest, type SpendBound, UNPRICED_TIER } from './fit-request.ts';
 import { NO_MEDIA } from './media.ts';
 import { isMeaningful, type Meter } from './meter.ts';
+import type { CacheMarks } from '../providers/worst-case.ts';
+import { cacheMarks } from './worst-case.ts';
 
 /** A request as one endpoint will get it, and what had to be changed for that. */
 export interface PreparedAttempt {
@@ -57,6 +62,8 @@ export interface PreparedAttempt {
   is_default_bound?: true;
   /** What was fetched for it. */
   media: Media;
+  /** Of a long payload: what of it matters for the price of a prompt. Absent: not looked for. */
+  marks?: CacheMarks;
 }
 
 /** What the fields of a wire's body are, for merging a client's options into it. */
@@ -144,7 +151,7 @@ export function prepareAttempt(
   append(report, encoded.report);
   encoded.body = withOptions(encoded.body, request, candidate, dialect, report);
   if (spend !== undefined) encoded.body = dialect.worstCase.spendBounds.body(encoded.body, report);
-  const written = writeBody(encoded.body);
+  const written = writeBody(encoded.body, request.ext?.is_long);
   const output_tokens = dialect.outputBound(encoded.body);
   const service_tier = dialect.serviceTier(encoded.body);
   const made = (payload: string | Buffer): PreparedAttempt => {
@@ -161,7 +168,10 @@ export function prepareAttempt(
     };
     return is_default_bound === undefined ? attempt : { ...attempt, is_default_bound };
   };
-  return written instanceof Promise ? written.then(made) : made(written);
+  if (!(written instanceof Promise)) return made(written);
+  if (spend === undefined) return written.then(made);
+  // They are always wanted.
+  return written.then(async (payload) => ({ ...made(payload), marks: (await inTurns(cacheMarks(payload)))! }));
 }
 
 /** The text of a body. Throws `GatewayError` 400 for one that is nested too deeply. */
@@ -170,8 +180,8 @@ export function serialize(body: JsonObject): string {
 }
 
 /** The text of a body as it is sent; of a long one its bytes, written with others served in between. Throws as `serialize` does. */
-export function writeBody(body: JsonObject): string | Promise<Buffer> {
-  return unlessTooDeep(() => (isLongJson(body) ? writeInTurns(body) : JSON.stringify(body)));
+export function writeBody(body: JsonObject, is_long = isLongJson(body)): string | Promise<Buffer> {
+  return unlessTooDeep(() => (is_long ? writeInTurns(body) : JSON.stringify(body)));
 }
 
 function unlessTooDeep<T>(work: () => T): T {
@@ -259,7 +269,7 @@ class Slices implements Source<ChatChunk[]> {
   take(): ChatChunk[] | undefined {
     if (this.ended) return undefined;
     const from = this.#next;
-    this.#next += limits.stream_slice_chunks;
+    this.#next = sliceEnd(this.#chunks, from);
     return this.#chunks.slice(from, this.#next);
   }
 }
@@ -326,6 +336,9 @@ class AnswerReader implements Source<ChatChunk[]> {
   #rest: ChatChunk[] | undefined = undefined;
   /** What follows a whole answer; undefined: it is not whole. */
   #tail: AnswerTail | undefined = undefined;
+  /** An event of the last read was so long that its chunks are divided. */
+  #is_long = false;
+  #looked: { frame: Frame; breach: string | undefined } | undefined = undefined;
   readonly #bounds = new AnswerBounds();
   readonly #json_bounds: StructureBounds;
 
@@ -368,12 +381,15 @@ class AnswerReader implements Source<ChatChunk[]> {
         if (!(error instanceof UpstreamError && this.#decoder.isWhole())) return this.#endOf(error);
       }
       if (value !== undefined && this.#tail?.isOver === true) this.#leaveRest();
-      else this.#read(value);
+      else {
+        this.#read(value);
+        if (this.#looksAhead()) return undefined;
+      }
     }
     const chunks = this.#decode();
     this.#followTail(chunks);
     if (this.#is_told && !this.#is_waiting) this.ended = true;
-    else if (!this.#is_last && !this.#is_waiting && this.#waits(this.#read_bytes, chunks)) return undefined;
+    else if (!this.#is_last && this.#isToBeCounted(chunks) && this.#waits(this.#read_bytes, chunks)) return undefined;
     return chunks.length === 0 ? undefined : chunks;
   }
 
@@ -391,7 +407,14 @@ class AnswerReader implements Source<ChatChunk[]> {
     if (this.#tail === undefined || chunks.some(({ delta }) => isMeaningful(delta))) this.#tail = new AnswerTail();
   }
 
+  /** A read is counted once all of it was handed on; one with a long event before any of that is, and once. */
+  #isToBeCounted(chunks: readonly ChatChunk[]): boolean {
+    if (this.#rest !== undefined && chunks.length === 0) return true;
+    return !this.#is_waiting && !this.#is_long;
+  }
+
   #read(value: Buffer | undefined): void {
+    this.#is_long = false;
     this.#is_last = value === undefined;
     this.#read_bytes = value?.length ?? 0;
     this.#tail?.add(this.#read_bytes);
@@ -401,6 +424,16 @@ class AnswerReader implements Source<ChatChunk[]> {
     } catch (error) {
       throw this.#endedBy(error);
     }
+  }
+
+  /** Counts the structure of an event that takes long to read; true: it is decoded in the next turn. */
+  #looksAhead(): boolean {
+    for (const frame of this.#frames) {
+      if (frame.data.length <= limits.answer_turn_bytes_min) continue;
+      this.#looked = { frame, breach: structureBreach(frame.data, this.#json_bounds) };
+      return true;
+    }
+    return false;
   }
 
   /** The chunks of the next events of a read, within what one turn of the loop takes; a failure among them is for after them. */
@@ -421,11 +454,14 @@ class AnswerReader implements Source<ChatChunk[]> {
     };
     const frames = this.#frames;
     const until = Math.min(frames.length, this.#next + limits.stream_slice_frames);
+    let chars = 0;
     try {
-      while (this.#next < until && chunks.length < limits.stream_slice_chunks) {
+      while (this.#next < until && chunks.length < limits.stream_slice_chunks && chars < limits.stream_slice_chars) {
         const frame = frames[this.#next]!;
         this.#next += 1;
-        requireBounded(frame.data, this.#json_bounds);
+        chars += frame.data.length;
+        if (this.#looked?.frame === frame) requireUnbroken(this.#looked.breach);
+        else requireBounded(frame.data, this.#json_bounds);
         add(this.#decoder.push(frame));
       }
       if (this.#is_last && this.#next === frames.length) {
@@ -439,13 +475,17 @@ class AnswerReader implements Source<ChatChunk[]> {
       if (chunks.length === 0) throw error;
       this.#failure = { error };
     }
-    return this.#slice(chunks);
+    if (chars <= limits.stream_chunk_chars_max) return this.#slice(chunks);
+    this.#is_long = true;
+    this.#rest = dividedChunks(chunks);
+    return [];
   }
 
   /** As many as are handed on in one turn; the others wait. */
   #slice(chunks: ChatChunk[]): ChatChunk[] {
-    this.#rest = chunks.length > limits.stream_slice_chunks ? chunks.slice(limits.stream_slice_chunks) : undefined;
-    return this.#rest === undefined ? chunks : chunks.slice(0, limits.stream_slice_chunks);
+    const end = this.#is_long ? sliceEnd(chunks, 0) : limits.stream_slice_chunks;
+    this.#rest = chunks.length > end ? chunks.slice(end) : undefined;
+    return this.#rest === undefined ? chunks : chunks.slice(0, end);
   }
 
   /** Whether more of what was read is to be handed on. */
@@ -473,6 +513,7 @@ class AnswerReader implements Source<ChatChunk[]> {
   /** Counts a read; true: there is no room in memory for it yet. */
   #waits(bytes: number, chunks: ChatChunk[]): boolean {
     this.#bytes += bytes;
+    this.#read_bytes = 0;
     // Part of an event that is larger than a read is kept whole.
     const waiting = this.#count(chunks.length === 0 ? bytes : Math.ceil(bytes / limits.stream_kept_divisor));
     if (waiting === undefined) {
@@ -490,6 +531,7 @@ class AnswerReader implements Source<ChatChunk[]> {
       this.#checkLength(bytes);
     } catch (error) {
       this.#held = undefined;
+      this.#rest = undefined;
       this.#failure = { error };
     }
     this.#waiting = undefined;
@@ -525,10 +567,10 @@ export async function attemptStream(
     if (isJsonAnswer(response)) {
       const body = await readJson(prepared.dialect, response, context.call, jsonBoundsOf(context.call.request));
       const completion = decodeWhole(prepared, response, body, context);
-      const chunks = chunksOf(completion);
+      const chunks = dividedChunks(chunksOf(completion));
       const failure = partsBeyond(completion);
       const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
-      const first = failure ? chunks : chunks.slice(0, Math.max(begun, limits.stream_slice_chunks));
+      const first = failure ? chunks : chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
       for (const chunk of first) meter.chunk(chunk);
       if (failure !== undefined) throw failure;
       held.started();

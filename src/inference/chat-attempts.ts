@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Media, UpstreamError } from '../providers/dialect.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
@@ -110,7 +111,11 @@ abstract class ChatTries {
     this.#asked += 1;
     const nth = this.#asked;
     const waiting = this.#fitting.adapter?.ready?.(candidate, is_beside);
-    return waiting === undefined ? this.#gather(candidate, nth) : waiting.then(() => this.#gather(candidate, nth));
+    const gathering =
+      waiting === undefined ? this.#gather(candidate, nth) : waiting.then(() => this.#gather(candidate, nth));
+    // Encoding is the next walk over the request.
+    if (this.#request.ext?.is_long !== true || is_beside === true) return gathering;
+    return gathering === undefined ? nextTurn() : gathering.then(() => nextTurn());
   }
 
   #gather(candidate: Candidate, nth: number): Promise<void> | undefined {

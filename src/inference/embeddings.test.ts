@@ -5,6 +5,7 @@ import type { EmbeddingInput, EmbeddingWire } from '../providers/embeddings/dial
 import type { Provider } from '../providers/provider.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
+import type { Measured } from './admission.ts';
 import { divide, embeddingsTask, estimateInputs, messagesOf, type PreparedEmbeddings } from './embeddings.ts';
 import { priceAttempt } from './generation.ts';
 import { costOf } from './worst-case.ts';
@@ -30,7 +31,7 @@ function attemptOf(inputs: EmbeddingInput[], wire: EmbeddingWire, model: string,
   const candidate = candidateOf(wire, model);
   const task = embeddingsTask({ inputs, encoding_format: 'float' }, asked, noTokenizer);
   const prepared = task.prepare(candidate, media) as PreparedEmbeddings;
-  const costIn = (mode: 'strict' | 'soft') => costOf(task.measure(prepared, 0, mode).exposure, 0);
+  const costIn = (mode: 'strict' | 'soft') => costOf((task.measure(prepared, 0, mode) as Measured).exposure, 0);
   const price = (usage: TokenClasses) => priceAttempt(usage, asked, candidate, () => undefined).cost_nano;
   return { prepared, costIn, price };
 }

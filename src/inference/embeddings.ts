@@ -2,7 +2,8 @@ import type { Model } from '../catalog/model.ts';
 import { pricesInReach } from '../catalog/price-list.ts';
 import { makesVectors } from '../catalog/vectors.ts';
 import { GatewayError } from '../errors.ts';
-import { oneATurn } from '../http/in-turns.ts';
+import { inTurns, oneATurn } from '../http/in-turns.ts';
+import { atOnce } from '../http/turn-work.ts';
 import { estimateTokens } from '../ledger/token-estimate.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
@@ -111,8 +112,12 @@ function leftOut({ rest = {} }: EmbeddingRequest, { takesRest }: EmbeddingDialec
   }));
 }
 
-/** Of the base64 of inputs, what a body holds. */
-function dataChars(body: JsonObject, inputs: readonly EmbeddingInput[], media: Media): number {
+/** Of the base64 of inputs, what a body holds. Yields where others may be served. */
+function* dataChars(
+  body: JsonObject,
+  inputs: readonly EmbeddingInput[],
+  media: Media,
+): Generator<void, number, undefined> {
   const data: string[] = [];
   for (const input of inputs) {
     if (typeof input === 'string' || isTokens(input)) continue;
@@ -123,8 +128,10 @@ function dataChars(body: JsonObject, inputs: readonly EmbeddingInput[], media: M
       if (found !== undefined) data.push(found);
     }
   }
-  const sent = sentDataOf(body, data);
-  return data.reduce((sum, one) => sum + (sent.take(one) ? writtenChars(one) : 0), 0);
+  const sent = yield* sentDataOf(body, data);
+  let chars = 0;
+  for (const one of data) if (sent.take(yield* sent.markOf(one))) chars += writtenChars(one);
+  return chars;
 }
 
 function prepare(
@@ -152,10 +159,18 @@ function prepare(
     const body = withOptions(encoded.body, asked, candidate, rules, told);
     if (index === 0) report = told;
     const { path, headers, is_unnormalised = false } = encoded;
-    const data_chars = dataChars(body, inputs, media);
-    const made = (payload: string | Buffer): Batch => ({ inputs, path, headers, payload, data_chars, is_unnormalised });
+    const made = (payload: string | Buffer, data_chars: number): Batch => ({
+      inputs,
+      path,
+      headers,
+      payload,
+      data_chars,
+      is_unnormalised,
+    });
     const written = writeBody(body);
-    return written instanceof Promise ? written.then(made) : made(written);
+    if (!(written instanceof Promise)) return made(written, atOnce(dataChars(body, inputs, media)));
+    // They are always wanted.
+    return written.then(async (payload) => made(payload, (await inTurns(dataChars(body, inputs, media)))!));
   };
   const made = (batches: Batch[]): PreparedEmbeddings => {
     return { candidate, request: asked, output_tokens: 0, service_tier: undefined, report, dialect, batches };

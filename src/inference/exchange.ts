@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { digestInTurns } from '../http/digest.ts';
 import { inTurns } from '../http/in-turns.ts';
 import { joined } from '../http/joined.ts';
 import { hasWideCharacter, wideBytes } from '../http/memory.ts';
@@ -26,7 +27,7 @@ export interface AttemptContext {
 }
 
 /** How a wire shows a credential and tells its errors: whatever operation a request is of. */
-export type WireManners = Pick<ChatDialect, 'addressFor' | 'authorize' | 'decodeError'>;
+export type WireManners = Pick<ChatDialect, 'addressFor' | 'signsPayload' | 'authorize' | 'decodeError'>;
 
 /** One request to a provider, ready to be sent. */
 export interface Outgoing {
@@ -38,6 +39,8 @@ export interface Outgoing {
   /** The wire's own, over those that every request has. */
   headers: Record<string, string>;
   payload: string | Buffer;
+  /** Its SHA-256 in hexadecimal digits, where it is known already. */
+  payload_sha256?: string;
   accept: string;
 }
 
@@ -111,11 +114,24 @@ export function start(outgoing: Outgoing, context: AttemptContext): Grip {
   const base_url = outgoing.dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url;
   const url = base_url + outgoing.path;
   const shown = shownFor(outgoing, credential, context);
-  const exchange =
-    shown instanceof Promise
-      ? deferExchange(shown, (token) => send(outgoing, url, token, context))
-      : send(outgoing, url, shown, context);
-  return new Held(exchange, outgoing, context);
+  return new Held(beginWith(shown, outgoing, url, context), outgoing, context);
+}
+
+/** At once, but where a token must be got, or a long payload is hashed for its signature, with others served in between. */
+function beginWith(
+  shown: string | undefined | Promise<string>,
+  outgoing: Outgoing,
+  url: string,
+  context: AttemptContext,
+): Exchange {
+  if (shown instanceof Promise) return deferExchange(shown, (token) => send(outgoing, url, token, context));
+  const { payload, dialect } = outgoing;
+  if (payload.length <= limits.joined_slice_bytes || typeof payload === 'string' || !dialect.signsPayload?.(shown)) {
+    return send(outgoing, url, shown, context);
+  }
+  return deferExchange(digestInTurns(payload), (sha256) =>
+    send({ ...outgoing, payload_sha256: sha256 }, url, shown, context),
+  );
 }
 
 function send(outgoing: Outgoing, url: string, credential: string | undefined, context: AttemptContext): Exchange {
@@ -207,7 +223,7 @@ function withoutAccount(headers: Record<string, string>): Record<string, string>
 }
 
 function headersFor(
-  { candidate, dialect, method, payload, accept, headers: own_headers }: Outgoing,
+  { candidate, dialect, method, payload, payload_sha256, accept, headers: own_headers }: Outgoing,
   url: string,
   credential: string | undefined,
   { call, attempt }: AttemptContext,
@@ -227,7 +243,7 @@ function headersFor(
   if (betas !== undefined && own_headers[BETA] !== undefined) headers[BETA] = `${betas},${own_headers[BETA]}`;
   if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
   if (call.attribution.tracestate !== undefined) headers['tracestate'] = call.attribution.tracestate;
-  const signable = { method, url, headers, payload };
+  const signable = { method, url, headers, payload, payload_sha256 };
   return {
     ...headers,
     ...dialect.authorize(credential, signable, call.accepted_ms, candidate.endpoint.quirks),
@@ -309,11 +325,8 @@ async function readLongJson(
   );
   // It is always wanted.
   const bytes = (await inTurns(joined(parts)))!;
-  await nextTurn();
   try {
-    const body = (await inTurns(readSlices(bytes, parseJson)))!;
-    await nextTurn();
-    return body;
+    return (await inTurns(readSlices(bytes, parseJson)))!;
   } catch (error) {
     if (!(error instanceof UnreadableJson || error instanceof SyntaxError)) throw error;
     throw notJson(dialect, response, bytes.toString('utf8', 0, limits.upstream_error_bytes_max));

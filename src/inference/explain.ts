@@ -135,10 +135,10 @@ export function createExplain(
   }
 
   /** The most that an attempt may cost that no budget bounds. */
-  function worstCase(prepared: PreparedAttempt): number | undefined {
+  async function worstCase(prepared: PreparedAttempt): Promise<number | undefined> {
     const { endpoint } = prepared.candidate;
     const tokens = prepared.output_tokens ?? endpoint.max_completion_tokens ?? endpoint.context_length;
-    return tokens === undefined ? undefined : costOf(measure(prepared, tokens, 'strict').exposure, tokens);
+    return tokens === undefined ? undefined : costOf((await measure(prepared, tokens, 'strict')).exposure, tokens);
   }
 
   /** Encodes an attempt and asks what it may cost, as if it were begun. */
@@ -166,7 +166,7 @@ export function createExplain(
       const { output_tokens, report } = prepared;
       // What a soft budget is let in with is an estimate.
       const is_sure = grant !== undefined && grant.mode === 'strict';
-      const worst = is_sure ? costOf(grant.exposure, grant.output_tokens) : worstCase(prepared);
+      const worst = is_sure ? costOf(grant.exposure, grant.output_tokens) : await worstCase(prepared);
       const worst_case_nano = isPriced(candidate.endpoint.pricing) ? worst : undefined;
       return { ...untold, output_tokens, report, worst_case_nano, hold: asked.hold, chars };
     } catch (error) {

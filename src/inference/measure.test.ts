@@ -3,6 +3,7 @@ import { dialects } from '../providers/dialects.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
+import type { Measured } from './admission.ts';
 import { type PreparedAttempt, prepareAttempt } from './attempt.ts';
 import { createMeasure } from './measure.ts';
 
@@ -33,7 +34,7 @@ describe.each([...dialects.keys()])('%s', (wire) => {
       for (const reasoning of REASONING) {
         const request = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 5_000, reasoning } as ChatRequest;
         const whole = prepareAttempt(request, candidateOf(wire, upstream_model), dialect, false) as PreparedAttempt;
-        const { least_tokens } = measure(whole, 5_000, 'strict');
+        const { least_tokens } = measure(whole, 5_000, 'strict') as Measured;
         for (const wanted of [1, 10, 100, 1_500]) {
           const paid_tokens = Math.max(wanted, least_tokens);
           const spend = { default_tokens: 4_096, paid_tokens };

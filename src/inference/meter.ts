@@ -12,6 +12,8 @@ import type {
   ReasoningDetail,
   TokenClasses,
 } from '../schemas/inner.ts';
+import type { JsonValue } from '../schemas/json.ts';
+import { jsonChars, jsonPieces } from '../schemas/json-pieces.ts';
 import { outputTokens } from '../schemas/usage.ts';
 
 /** Follows one attempt's answer: what it produced, how it ended, what the upstream says it used. */
@@ -82,27 +84,48 @@ export function isMeaningful(delta: Delta): boolean {
 }
 
 /** Tokens of a prompt by our own count, or another's of texts: texts, tool definitions, and a flat figure for each other part. */
-export function estimatePrompt(request: ChatRequest, count: (text: string) => number = promptCount()): number {
+export function estimatePrompt(request: ChatRequest, count: CountText = promptCount()): number {
   const PART_TOKENS = 800;
   const MESSAGE_TOKENS = 4;
   let tokens = 3;
   for (const message of request.messages) {
     tokens += MESSAGE_TOKENS + messageTokens(message, PART_TOKENS, count);
   }
-  if (request.tools?.length) tokens += count(JSON.stringify(request.tools));
+  if (request.tools?.length) tokens += toolTokens(request.tools, request.ext?.is_long === true, count);
   return tokens;
 }
 
+/** Counts a text that stands for so many characters. Absent: for its own. */
+type CountText = (text: string, chars?: number) => number;
+
+/** Of very long definitions the beginning stands for all: writing them takes long, and is done again for each attempt. */
+function toolTokens(tools: NonNullable<ChatRequest['tools']>, is_long: boolean, count: CountText): number {
+  if (!is_long) return count(JSON.stringify(tools));
+  let known = beginnings.get(tools);
+  if (known === undefined) {
+    known = { text: '', chars: jsonChars(tools) };
+    for (const piece of jsonPieces(tools as unknown as JsonValue)) {
+      known.text += piece.toString();
+      if (known.text.length >= limits.estimated_chars_max) break;
+    }
+    beginnings.set(tools, known);
+  }
+  return count(known.text, known.chars);
+}
+
+/** Of definitions that are in use. */
+const beginnings = new WeakMap<object, { text: string; chars: number }>();
+
 /** Counts the texts of one prompt: what comes after very many characters counts as these did. */
-function promptCount(): (text: string) => number {
+function promptCount(): CountText {
   let chars = 0;
   let tokens = 0;
-  return (text) => {
-    if (chars > limits.estimated_chars_max) return Math.ceil((text.length * tokens) / chars);
+  return (text, all_chars = text.length) => {
+    if (chars > limits.estimated_chars_max) return Math.ceil((all_chars * tokens) / chars);
     const counted = estimateTokens(text);
     chars += text.length;
     tokens += counted;
-    return counted;
+    return all_chars === text.length ? counted : Math.ceil((counted * all_chars) / text.length);
   };
 }
 
@@ -113,8 +136,8 @@ function promptCount(): (text: string) => number {
 export function roughPrompt(request: ChatRequest): number {
   let chars = 0;
   let longest = '';
-  const beside = estimatePrompt(request, (text) => {
-    chars += text.length;
+  const beside = estimatePrompt(request, (text, all_chars = text.length) => {
+    chars += all_chars;
     if (text.length > longest.length) longest = text;
     return 0;
   });
@@ -241,6 +264,8 @@ class AnswerMeter implements Meter {
       const key = choice === 0 ? call.index : `${choice}/${call.index}`;
       this.#arguments.set(key, (this.#arguments.get(key) ?? '') + (call.function.arguments ?? ''));
     }
+    // What comes without end is counted as it comes, not all of it at the end.
+    if (this.#text.length + this.#reasoning.length > limits.uncounted_chars_max) this.#count();
   }
 
   /** Counts what has come since it was counted last. */
@@ -288,9 +313,17 @@ class AnswerMeter implements Meter {
 
   toolCalls(): ToolCallCount | undefined {
     if (this.#arguments === undefined || this.finish_reason === 'length') return undefined;
+    let count = 0;
     let valid = 0;
-    for (const text of this.#arguments.values()) if (isJson(text)) valid += 1;
-    return { count: this.#arguments.size, valid };
+    let chars = 0;
+    for (const text of this.#arguments.values()) {
+      chars += text.length;
+      // Of very long ones those before them stand for all.
+      if (chars > limits.judged_arguments_chars_max) break;
+      count += 1;
+      if (isJson(text)) valid += 1;
+    }
+    return count === 0 ? undefined : { count, valid };
   }
 
   usage(request: ChatRequest): TokenClasses | null {

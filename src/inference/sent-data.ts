@@ -1,26 +1,48 @@
-import { hash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
+import { TurnWork } from '../http/turn-work.ts';
 import { limits } from '../limits.ts';
-import type { JsonValue } from '../schemas/json.ts';
+import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import { isWalked, pieceEnd } from '../schemas/json-pieces.ts';
+
+/** What looking at a value costs, in characters that are hashed meanwhile. */
+const VALUE_CHARS = 64;
+
+/** Work that yields where others may be served. */
+type Steps<T> = Generator<void, T, undefined>;
 
 /** Data that a body holds, as strings of their own or behind the comma of a data URL. */
 export interface SentData {
-  has(data: string): boolean;
+  /** What data are known by below. */
+  markOf(data: string): Steps<string>;
+  has(mark: string): boolean;
   /** Once for each time that the body holds it. */
-  take(data: string): boolean;
+  take(mark: string): boolean;
 }
 
 /** The same for equal texts alone. A search for the text would take the square of its length, where a client wants that. */
 class Marks {
+  readonly #work: TurnWork;
   #last_text = '';
   #last_mark = '';
 
-  of(text: string): string {
+  constructor(work: TurnWork) {
+    this.#work = work;
+  }
+
+  *of(text: string): Steps<string> {
+    if (this.#work.isDone(text.length)) yield;
     if (text.length <= limits.hashed_once_chars_min) return hash('sha256', text, 'base64');
     // The same data are asked for several times in a row, and comparing them costs far less.
-    if (text !== this.#last_text) {
-      this.#last_text = text;
-      this.#last_mark = hash('sha256', text, 'base64');
+    if (text === this.#last_text) return this.#last_mark;
+    const digest = createHash('sha256');
+    for (let at = 0; at < text.length; ) {
+      const end = pieceEnd(text, at + limits.joined_slice_bytes);
+      digest.update(text.slice(at, end));
+      at = end;
+      yield;
     }
+    this.#last_text = text;
+    this.#last_mark = digest.digest('base64');
     return this.#last_mark;
   }
 }
@@ -40,18 +62,19 @@ export function writtenChars(data: string): number {
 }
 
 /** Looks through a body once, for data among `wanted`. */
-export function sentDataOf(body: JsonValue, wanted: Iterable<string>): SentData {
+export function* sentDataOf(body: JsonValue, wanted: Iterable<string>): Steps<SentData> {
+  const work = new TurnWork();
+  const known = new Marks(work);
   const lengths = new Set<number>();
-  const known = new Marks();
-  const markOf = (text: string) => known.of(text);
   for (const data of wanted) lengths.add(data.length);
   const counts = new Map<string, number>();
   const left: JsonValue[] = lengths.size === 0 ? [] : [body];
   for (let value = left.pop(); value !== undefined; value = left.pop()) {
+    if (work.isDone(VALUE_CHARS)) yield;
     if (typeof value === 'string') {
       const data = bareData(value);
       if (!lengths.has(data.length)) continue;
-      const mark = markOf(data);
+      const mark = yield* known.of(data);
       counts.set(mark, (counts.get(mark) ?? 0) + 1);
     } else if (typeof value === 'object' && value !== null) {
       for (const inner of Object.values(value)) if (inner !== undefined) left.push(inner);
@@ -59,9 +82,11 @@ export function sentDataOf(body: JsonValue, wanted: Iterable<string>): SentData 
   }
   const marks = new Set(counts.keys());
   return {
-    has: (data) => marks.size > 0 && marks.has(markOf(data)),
-    take(data) {
-      const mark = markOf(data);
+    *markOf(data) {
+      return marks.size === 0 ? '' : yield* known.of(data);
+    },
+    has: (mark) => marks.has(mark),
+    take(mark) {
       const count = counts.get(mark) ?? 0;
       counts.set(mark, count - 1);
       return count > 0;
@@ -70,12 +95,33 @@ export function sentDataOf(body: JsonValue, wanted: Iterable<string>): SentData 
 }
 
 /** A body's JSON without data, each as often as it is named. */
-export function jsonWithout(body: JsonValue, data: readonly string[]): string {
+export function* jsonWithout(body: JsonValue, data: readonly string[]): Steps<string> {
+  const work = new TurnWork();
   const lengths = new Set(data.map(({ length }) => length));
-  const named = sentDataOf([...data], data);
-  return JSON.stringify(body, (_, value: unknown) => {
-    if (typeof value !== 'string') return value;
-    const bare = bareData(value);
-    return lengths.has(bare.length) && named.take(bare) ? value.slice(0, value.length - bare.length) : value;
-  });
+  const named = yield* sentDataOf([...data], data);
+  const copy: { body: JsonValue } = { body: null };
+  const left: { from: unknown; to: JsonObject | JsonValue[]; name: string | number }[] = [
+    { from: body, to: copy, name: 'body' },
+  ];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    if (work.isDone(VALUE_CHARS)) yield;
+    const { from, to, name } = next;
+    let made = from as JsonValue;
+    if (typeof from === 'string') {
+      const bare = bareData(from);
+      if (lengths.has(bare.length) && named.take(yield* named.markOf(bare))) {
+        made = from.slice(0, from.length - bare.length);
+      }
+    } else if (isWalked(from)) {
+      const inside: JsonObject | JsonValue[] = Array.isArray(from) ? [] : {};
+      made = inside;
+      // Names stand in their order before their values are known.
+      for (const [inner, value] of Object.entries(from)) {
+        (inside as JsonObject)[inner] = null;
+        left.push({ from: value, to: inside, name: inner });
+      }
+    }
+    (to as JsonObject)[name] = made;
+  }
+  return JSON.stringify(copy.body);
 }

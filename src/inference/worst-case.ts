@@ -1,15 +1,20 @@
 import { sniffSound, soundMs } from '../audio/sound.ts';
 import type { Endpoint } from '../catalog/model.ts';
 import { pricesInReach } from '../catalog/price-list.ts';
+import { atOnce } from '../http/turn-work.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
 import type { Media as FetchedMedia } from '../providers/dialect.ts';
+import { type CacheMarks, cacheMarksOf } from '../providers/worst-case.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import { contentsOf } from '../schemas/contents.ts';
 import type { InnerPart, InnerTool, Native } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
+
+/** Work that yields where others may be served. */
+type Steps<T> = Generator<void, T, undefined>;
 
 /** Tokens that may go in, by what they are priced as. */
 export interface PromptTokens {
@@ -187,23 +192,41 @@ function mostTokens(endpoint: Endpoint): number {
   return Number.isFinite(context) ? context : limits.prompt_tokens_unknown;
 }
 
-/** Looks at the request's parts once; the body tells which of them were sent. */
-export function mediaOf(prepared: PreparedAttempt): Media {
+/** How much of a payload is looked at in one piece, and how long what is looked for may be. */
+const LOOKED_AT_BYTES = 1024 * 1024;
+const PATTERN_BYTES_MAX = 1024;
+
+function* matches(pattern: RegExp, payload: string | Buffer): Steps<boolean> {
+  if (typeof payload === 'string') return pattern.test(payload);
+  for (let at = 0; at < payload.length; at += LOOKED_AT_BYTES) {
+    if (pattern.test(payload.toString('latin1', at, at + LOOKED_AT_BYTES + PATTERN_BYTES_MAX))) return true;
+    yield;
+  }
+  return false;
+}
+
+/** Looks at the request's parts once; the body tells which of them were sent. Yields where others may be served. */
+export function* mediaSteps(prepared: PreparedAttempt): Steps<Media> {
   const { request, payload, candidate, dialect } = prepared;
   const media: Media = { image: 0, audio: 0, data: [], is_open: false };
-  if (contentsOf(request).has_more) countParts(prepared, media);
-  const unseen = dialect.worstCase.unseenMedia(payload);
-  if (unseen !== 'none') {
+  if (contentsOf(request).has_more) yield* countParts(prepared, media);
+  const { unseenMedia: unseen } = dialect.worstCase;
+  if (unseen !== undefined && (yield* matches(unseen.pattern, payload))) {
     media.is_open = true;
-    const share = unseen === 'sound' ? 1 : SOUND_SHARE;
+    const share = (yield* matches(unseen.sound, payload)) ? 1 : SOUND_SHARE;
     media.audio = Math.max(media.audio, Math.ceil(mostTokens(candidate.endpoint) * share));
   }
   return media;
 }
 
-function countParts(prepared: PreparedAttempt, media: Media): void {
+/** The same at once, for what is not long. */
+export function mediaOf(prepared: PreparedAttempt): Media {
+  return atOnce(mediaSteps(prepared));
+}
+
+function* countParts(prepared: PreparedAttempt, media: Media): Steps<void> {
   const { request, encoded, candidate, dialect, media: fetched } = prepared;
-  const sent = sentDataOf(encoded.body, dataIn(prepared));
+  const sent = yield* sentDataOf(encoded.body, dataIn(prepared));
   const image_tokens = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
   const most = mostTokens(candidate.endpoint);
   for (const { content, images, ext } of request.messages) {
@@ -214,8 +237,10 @@ function countParts(prepared: PreparedAttempt, media: Media): void {
     // Pictures that the model made itself, where they go back to it.
     for (const { image_url } of images ?? []) {
       const data = base64Of(image_url.url, false);
-      if (data === undefined || !sent.has(data)) continue;
-      if (sent.take(data)) media.data.push(data);
+      if (data === undefined) continue;
+      const mark = yield* sent.markOf(data);
+      if (!sent.has(mark)) continue;
+      if (sent.take(mark)) media.data.push(data);
       media.image += image_tokens;
     }
     if (!Array.isArray(content)) continue;
@@ -223,12 +248,13 @@ function countParts(prepared: PreparedAttempt, media: Media): void {
       if (part.type === 'text' || part.type === 'native') continue;
       const told = dataOf(part);
       const bytes = told === undefined ? undefined : fetched.get(told)?.base64;
-      const is_inlined = bytes !== undefined && sent.has(bytes);
+      const is_inlined = bytes !== undefined && sent.has(yield* sent.markOf(bytes));
       const data = is_inlined ? bytes : told && base64Of(told, part.type === 'input_audio');
+      const mark = data === undefined ? undefined : yield* sent.markOf(data);
       // What the dialect left out costs nothing; its length must not be taken off the others' either.
-      const is_shown = data === undefined || is_inlined || sent.has(data);
+      const is_shown = mark === undefined || sent.has(mark);
       if (!is_shown && !(told !== undefined && isWrittenOut(told))) continue;
-      if (data !== undefined && is_shown && sent.take(data)) media.data.push(data);
+      if (data !== undefined && mark !== undefined && is_shown && sent.take(mark)) media.data.push(data);
       const kind = readAs(part, typeOf(told, fetched));
       const tokens = tokensOf(kind, data, image_tokens);
       if (kind === 'video') media.audio += Math.ceil(most * SOUND_SHARE);
@@ -291,21 +317,38 @@ export function textBytes({ payload }: PreparedAttempt, media: Media): number {
   return Math.max(0, bytes);
 }
 
-/** The text of a payload, for a tokenizer. */
-export function textOf({ payload, encoded }: PreparedAttempt, media: Media): string {
-  return media.data.length === 0 ? payload.toString() : jsonWithout(encoded.body, media.data);
+/** The text of a payload, for a tokenizer. Yields where others may be served. */
+export function* textSteps({ payload, encoded }: PreparedAttempt, media: Media): Steps<string> {
+  return media.data.length === 0 ? payload.toString() : yield* jsonWithout(encoded.body, media.data);
+}
+
+/** The same at once, for what is not long. */
+export function textOf(prepared: PreparedAttempt, media: Media): string {
+  return atOnce(textSteps(prepared, media));
+}
+
+/** Looks for marks of the cache in a long payload. Yields where others may be served. */
+export function* cacheMarks(payload: Buffer): Steps<CacheMarks> {
+  const marks: CacheMarks = { is_any: false, is_hour: false };
+  for (let at = 0; at < payload.length; at += LOOKED_AT_BYTES) {
+    const piece = cacheMarksOf(payload.toString('latin1', at, at + LOOKED_AT_BYTES + PATTERN_BYTES_MAX));
+    marks.is_any ||= piece.is_any;
+    marks.is_hour ||= piece.is_hour;
+    yield;
+  }
+  return marks;
 }
 
 /** The dearest that a text token may be on its way in. */
-function inputPrice(prices: Prices, { payload, dialect }: PreparedAttempt): number {
+function inputPrice(prices: Prices, { payload, dialect, marks }: PreparedAttempt): number {
   const prompt = prices.prompt ?? 0;
   const write = prices.input_cache_write ?? prompt;
   const hour = prices.input_cache_write_1h ?? write;
   let most = Math.max(prompt, prices.input_cache_read ?? prompt);
   if (write <= most && hour <= most) return most;
-  const writes = dialect.worstCase.cacheWrites(payload);
-  if (writes !== 'none') most = Math.max(most, write);
-  if (writes === 'hour') most = Math.max(most, hour);
+  const { is_any, is_hour } = marks ?? (typeof payload === 'string' ? cacheMarksOf(payload) : atOnce(cacheMarks(payload)));
+  if (is_any || dialect.worstCase.unmarkedCacheWrites) most = Math.max(most, write);
+  if (is_any && is_hour) most = Math.max(most, hour);
   return most;
 }
 

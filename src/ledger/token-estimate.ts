@@ -45,7 +45,12 @@ export class TokenCount {
   #length = 0;
   #before = 0;
 
+  /** A very long text counts as pieces of it do: counting all of it takes long. */
   add(text: string): void {
+    if (text.length > limits.estimated_chars_max) {
+      this.#finished += estimateTokens(text);
+      return;
+    }
     for (let index = 0; index < text.length; index += 1) {
       const code = text.charCodeAt(index);
       const kind = classOf(code);

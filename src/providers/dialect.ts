@@ -65,6 +65,8 @@ export interface SignableRequest {
   url: string;
   headers: Record<string, string>;
   payload: string | Buffer;
+  /** SHA-256 of the payload in hexadecimal digits, where it is known. */
+  payload_sha256?: string | undefined;
 }
 
 /**
@@ -161,8 +163,12 @@ export interface TokenCounter {
   read(body: JsonValue): JsonObject & { input_tokens: number };
 }
 
-/** A body as it is sent: text, or bytes if it is long. */
-export type Payload = string | Buffer;
+/** Patterns of a payload whose prompt may be as long as the model takes. At most 1,024 characters match. */
+export interface UnseenMedia {
+  pattern: RegExp;
+  /** Matches if all of it may be billed as sound; otherwise a part. */
+  sound: RegExp;
+}
 
 /** What the endpoint's name and quirks say about the model behind it. */
 export type ModelName = Pick<DialectEndpoint, 'upstream_model' | 'quirks'>;
@@ -172,19 +178,16 @@ export type ModelName = Pick<DialectEndpoint, 'upstream_model' | 'quirks'>;
  * wire states each of them: `provider-tools.ts` and `worst-case.ts` have what wires share.
  */
 export interface WorstCase {
-  /**
-   * Whether the provider reads something that the payload only points at, so that the prompt may be as long as the model takes.
-   * `film`: a part of it may be billed as sound; `sound`: all of it.
-   */
-  unseenMedia(payload: Payload): 'none' | 'film' | 'sound';
+  /** How a payload shows that the provider reads something it only points at; undefined: it cannot. */
+  unseenMedia: UnseenMedia | undefined;
   /** The number of pictures that a native object of this wire points at. */
   picturesIn(block: JsonObject): number;
   /** The most uses of each tool that the provider runs by itself; empty: it runs none. */
   toolUses(request: ToolRequest): number[];
   /** Whether an answer is billed for one search at most. */
   billsOneSearch(model: ModelName): boolean;
-  /** The price for cache writes that the prompt may be billed at: none, the usual one, or that of an hour. */
-  cacheWrites(payload: Payload): 'none' | 'usual' | 'hour';
+  /** Whether a prompt without a mark for the cache may be billed at the price for cache writes. */
+  unmarkedCacheWrites: boolean;
   /** How often the prompt is read and an answer of the output bound is made. */
   passes(body: JsonObject): number;
   /** The most output tokens that are billed beside the output bound. */
@@ -273,6 +276,8 @@ export interface ChatDialect {
   json_credentials?: true;
   /** The base URL for a credential that says which of the provider's hosts it is meant for. Absent: always the provider's. */
   addressFor?(base_url: string, credential: string | undefined): string;
+  /** Whether the headers that carry a credential sign the payload. Absent: they never do. */
+  signsPayload?(credential: string | undefined): boolean;
   /** The headers that carry the credential. Throws `UpstreamError` (`credential`) for one that is not of this wire. */
   authorize(
     credential: string | undefined,

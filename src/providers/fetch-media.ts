@@ -9,6 +9,7 @@ import { isPublicAddress } from './addresses.ts';
 import type { MediaNeed } from './dialect.ts';
 import { boundInterim } from './interim-answers.ts';
 import { fitsKind, mediaTypeOf } from './media-type.ts';
+import { inTurns, slowly } from './pieces.ts';
 import { type ProxyRules, proxyFor, throughProxy } from './proxy.ts';
 import type { Room } from './room.ts';
 import { Client } from './undici.ts';
@@ -397,6 +398,7 @@ async function visit(target: Target, bounds: Bounds): Promise<Visited> {
       path: `${url.pathname}${url.search}`,
       headers: { host: url.host, accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'model-gateway' },
       ...boundInterim(bounds.signal, () => new MediaRefused('its server sent interim answers in place of one')),
+      ...slowly,
     });
     return await readAnswer(answer, bounds);
   } finally {
@@ -430,7 +432,7 @@ async function readBytes(body: AsyncIterable<Buffer>, told: number, { bytes_max,
   const whole = told > 0 ? Buffer.allocUnsafeSlow(told) : undefined;
   const parts: Buffer[] = [];
   let length = 0;
-  for await (const part of body) {
+  for await (const part of inTurns(body)) {
     if (length + part.length > (whole?.length ?? bytes_max)) throw tooLarge();
     if (whole) part.copy(whole, length);
     else {

@@ -37,6 +37,9 @@ class EventStreamFramer implements Framer {
   /** The line that no read has ended yet. Concatenation is a rope, flattened once, so small reads cost no copying. */
   #partial = '';
   #data: string | undefined = undefined;
+  /** Further `data` lines of the event, and their characters: concatenated one by one they would be a rope that takes long to read. */
+  #lines: string[] | undefined = undefined;
+  #lines_chars = 0;
   #event: string | undefined = undefined;
   #sawData = false;
   #stray = '';
@@ -48,7 +51,7 @@ class EventStreamFramer implements Framer {
 
   #takeLine(line: string, frames: Frame[]): void {
     if (line.length === 0) {
-      if (this.#data !== undefined) frames.push({ event: this.#event, data: this.#data });
+      if (this.#data !== undefined) frames.push({ event: this.#event, data: this.#joined(this.#data) });
       this.#data = undefined;
       this.#event = undefined;
       return;
@@ -56,13 +59,10 @@ class EventStreamFramer implements Framer {
     const colon = line.startsWith('data:') ? 4 : line.indexOf(':');
     if (colon === 0) return;
     if (colon === 4 && line.startsWith('data')) {
-      const value = valueAfter(line, 4);
-      this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
-      this.#sawData = true;
+      this.#takeData(valueAfter(line, 4));
       this.#stray = '';
     } else if (colon === -1 && line === 'data') {
-      this.#data = this.#data === undefined ? '' : `${this.#data}\n`;
-      this.#sawData = true;
+      this.#takeData('');
     } else if (colon === 5 && line.startsWith('event')) {
       this.#event = valueAfter(line, 5) || undefined;
     } else if (
@@ -73,9 +73,36 @@ class EventStreamFramer implements Framer {
     }
   }
 
+  #takeData(value: string): void {
+    this.#sawData = true;
+    if (this.#data === undefined) {
+      this.#data = value;
+      return;
+    }
+    this.#lines ??= [];
+    this.#lines.push(value);
+    this.#lines_chars += value.length + 1;
+  }
+
+  /** All of the event, of which the first line is given. */
+  #joined(first: string): string {
+    const lines = this.#lines;
+    if (lines === undefined) return first;
+    this.#lines = undefined;
+    this.#lines_chars = 0;
+    return `${first}\n${lines.join('\n')}`;
+  }
+
   #withinBound(extra: number): boolean {
-    if ((this.#data === undefined ? 0 : this.#data.length) + extra <= this.#frame_chars_max) return true;
-    this.#failure = new UpstreamError('invalid_response', 'The upstream sent an event larger than this service reads.');
+    const chars = (this.#data === undefined ? 0 : this.#data.length) + this.#lines_chars + extra;
+    const is_long = this.#lines !== undefined && this.#lines.length >= limits.stream_frame_lines_max;
+    if (chars <= this.#frame_chars_max && !is_long) return true;
+    this.#failure = new UpstreamError(
+      'invalid_response',
+      is_long
+        ? `The upstream sent an event of more than ${limits.stream_frame_lines_max} lines.`
+        : 'The upstream sent an event larger than this service reads.',
+    );
     return false;
   }
 

@@ -1,5 +1,6 @@
 import { limits } from '../limits.ts';
 import { boundInterim } from './interim-answers.ts';
+import { inTurns, slowly } from './pieces.ts';
 import { openConnections, type ProxyRules } from './proxy.ts';
 
 /** One request to a service that the operator named: a search engine, an analyzer, a collector. Its address is trusted; redirects are not followed. */
@@ -63,15 +64,16 @@ export function createServices(proxies?: ProxyRules): Services {
           headers,
           body: body ?? null,
           ...boundInterim(signal, () => new ServiceFailed('it sent interim answers in place of one')),
+          ...slowly,
         });
         const parts: Buffer[] = [];
         let bytes = 0;
-        for await (const part of answer.body) {
-          bytes += (part as Buffer).length;
+        for await (const part of inTurns(answer.body)) {
+          bytes += part.length;
           if (bytes > bytes_max) {
             throw new ServiceFailed(`it answered with more than ${bytes_max} bytes`, { status: answer.statusCode });
           }
-          parts.push(part as Buffer);
+          parts.push(part);
         }
         return { status: answer.statusCode, headers: answer.headers, body: Buffer.concat(parts) };
       } catch (error) {

@@ -166,9 +166,14 @@ function askThrough(send: Upstream['send']): Ask {
   };
 }
 
+function resume(controller: Dispatcher.DispatchController): void {
+  if (!controller.aborted) controller.resume();
+}
+
 /**
  * Joins the callbacks of one request to promises, and is its answer as well. Everything that one socket read brought is handed out as
- * one piece; above `upstream_unread_bytes_max` the connection is paused until it is asked for.
+ * one piece; above `upstream_unread_bytes_max` the connection is paused until it is asked for, and after `upstream_turn_pieces_max` HTTP
+ * chunks until the next turn of the loop.
  */
 class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHandler {
   /** 0 until the headers have come. */
@@ -221,10 +226,15 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
       if (this.#failure !== undefined) throw this.#failure;
       return undefined;
     }
-    const taken = this.#unread.length === 1 ? only : Buffer.concat(this.#unread, this.#unread_bytes);
+    const pieces = this.#unread.length;
+    const taken = pieces === 1 ? only : Buffer.concat(this.#unread, this.#unread_bytes);
     this.#unread.length = 0;
     this.#unread_bytes = 0;
-    if (this.#controller?.paused) this.#controller.resume();
+    const controller = this.#controller;
+    if (controller?.paused) {
+      if (pieces < limits.upstream_turn_pieces_max) controller.resume();
+      else setImmediate(resume, controller);
+    }
     return taken;
   }
 
@@ -271,7 +281,12 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#unread.push(chunk);
     this.#unread_bytes += chunk.length;
-    if (this.#unread_bytes > limits.upstream_unread_bytes_max) controller.pause();
+    if (
+      this.#unread_bytes > limits.upstream_unread_bytes_max ||
+      this.#unread.length >= limits.upstream_turn_pieces_max
+    ) {
+      controller.pause();
+    }
     this.#tell();
   }
 

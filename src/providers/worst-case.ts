@@ -2,30 +2,15 @@
 import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
-import type { DialectEndpoint, ModelName, Payload, WorstCase } from './dialect.ts';
+import type { DialectEndpoint, ModelName, UnseenMedia, WorstCase } from './dialect.ts';
 import { noSpendBounds, toolUses, typedTools } from './provider-tools.ts';
-
-/** How much of a payload is searched in one piece, and how long what is searched for may be. */
-const PIECE_BYTES = 1024 * 1024;
-const PATTERN_BYTES_MAX = 1024;
-
-function matches(pattern: RegExp, payload: Payload): boolean {
-  if (typeof payload === 'string') return pattern.test(payload);
-  for (let at = 0; at < payload.length; at += PIECE_BYTES) {
-    if (pattern.test(payload.toString('latin1', at, at + PIECE_BYTES + PATTERN_BYTES_MAX))) return true;
-  }
-  return false;
-}
 
 /** A file of Google's, which may be sound alone: all but films of YouTube. */
 const MAY_BE_SOUND = /"fileUri":"(?!https:\/\/(?:(?:www\.|m\.)?youtube\.com|youtu\.be)\/)/i;
 
 /** `WorstCase.unseenMedia` of a wire that writes films and addresses as `pattern` matches. Quotes inside of texts are escaped in JSON. */
-export function unseenMediaBy(pattern: RegExp): WorstCase['unseenMedia'] {
-  return (payload) => {
-    if (!matches(pattern, payload)) return 'none';
-    return matches(MAY_BE_SOUND, payload) ? 'sound' : 'film';
-  };
+export function unseenMediaBy(pattern: RegExp): UnseenMedia {
+  return { pattern, sound: MAY_BE_SOUND };
 }
 
 const PICTURES: ReadonlySet<unknown> = new Set(['image', 'input_image', 'computer_screenshot']);
@@ -42,12 +27,15 @@ function picturesIn(block: JsonObject): number {
   return pictures;
 }
 
-/** Cache writes by the hints in a payload. `unhinted`: what a prompt without a hint may be billed at. */
-export function cacheWritesBy(unhinted: 'none' | 'usual'): WorstCase['cacheWrites'] {
-  return (payload) => {
-    if (!payload.includes('"cache_control"') && !payload.includes('"cachePoint"')) return unhinted;
-    return payload.includes('"1h"') ? 'hour' : 'usual';
-  };
+/** What a payload has that may mark its prompt for the provider's cache: a mark, and the duration of an hour. */
+export interface CacheMarks {
+  is_any: boolean;
+  is_hour: boolean;
+}
+
+/** The marks in a payload, or in a piece of it, in the words of every wire. */
+export function cacheMarksOf(text: string): CacheMarks {
+  return { is_any: text.includes('"cache_control"') || text.includes('"cachePoint"'), is_hour: text.includes('"1h"') };
 }
 
 /**
@@ -72,12 +60,12 @@ export const unpricedFields: ReadonlySet<string> = new Set(['speed', 'inference_
 
 /** What most wires have in common: servers of OpenAI's wire are many, so that it holds for whatever any of them is known to bill. */
 export const commonWorstCase: WorstCase = {
-  unseenMedia: () => 'none',
+  unseenMedia: undefined,
   picturesIn,
   toolUses: (request) => toolUses(request, typedTools),
   billsOneSearch: () => false,
   // A price for cache writes may hold for every prompt.
-  cacheWrites: cacheWritesBy('usual'),
+  unmarkedCacheWrites: true,
   passes: () => 1,
   tokensBesideBound,
   unpricedFields,

@@ -257,6 +257,8 @@ export interface RequestExt extends Ext {
   betas?: readonly string[];
   /** What the messages hold, or held when it was looked at: asked of `contentsOf` alone. */
   contents?: Contents;
+  /** Walking over the request takes long: each walk has a turn of the loop of its own. */
+  is_long?: true;
 }
 
 /**

@@ -14,7 +14,7 @@ interface Frame {
 }
 
 /** Lists and objects that JSON writes as such: no integer kept as a text, nothing that writes itself. */
-function isWalked(value: unknown): value is unknown[] | JsonObject {
+export function isWalked(value: unknown): value is unknown[] | JsonObject {
   if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value)) return true;
   return typeof (value as { toJSON?: unknown }).toJSON !== 'function' && !isRaw(value);
@@ -25,6 +25,11 @@ const { isRawJSON: isRaw } = JSON as unknown as { isRawJSON(value: unknown): boo
 /** Whether writing a value in one piece would take long. Looks at no more of it than decides that. */
 export function isLongJson(value: unknown, chars_max: number = limits.json_long_chars_min): boolean {
   return charsLeft(value, chars_max) <= 0;
+}
+
+/** How long JSON is, about; `most` where it is longer. Looks at no more of it than decides that. */
+export function jsonChars(value: unknown, most: number = Number.MAX_SAFE_INTEGER): number {
+  return most - Math.max(0, charsLeft(value, most));
 }
 
 /** Recursive: most bodies are short, and bodies have few levels. */

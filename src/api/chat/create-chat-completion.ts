@@ -3,14 +3,16 @@ import type { Call, Clock } from '../../inference/call.ts';
 import type { Envelopes } from '../../inference/state/envelope.ts';
 import { ChatCompletionAnswer, ChatCompletionBody, ChatCompletionChunk } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
+import { writeParts } from '../json-parts.ts';
 import { openBroughtEnvelopes } from '../opened-envelopes.ts';
 import { checkSamplers, type SamplerOffValues } from '../sampler-off-values.ts';
 import { askedModel } from '../unanswered.ts';
 import { type ChatBody, chatRequest, usesFunctions } from './door.ts';
-import { createStreamEncoder, type Envelope, encodeCompletion } from './encode.ts';
+import { completionOf, createStreamEncoder, type Envelope } from './encode.ts';
 
 export interface ChatOptions extends AnswerOptions {
   samplerOffValues(): SamplerOffValues;
@@ -53,7 +55,7 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
       const call = callOf(request, asked, options.clock);
       const envelope = envelopeOf(call, request.body);
       const answer: ClientAnswer = {
-        whole: (told) => encodeCompletion(told, envelope),
+        whole: (told) => writeParts([{ value: completionOf(told, envelope) as JsonObject }]),
         stream: () => createStreamEncoder(envelope),
         heartbeat: COMMENT_HEARTBEAT,
       };

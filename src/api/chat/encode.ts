@@ -134,7 +134,7 @@ function messageChoice(choice: Choice, { hide_reasoning, function_form }: Envelo
 }
 
 /** The whole answer as the contract has it, field by field. */
-export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): string {
+export function completionOf(answer: WholeAnswer, envelope: Envelope): Record<string, unknown> {
   const { completion, served, usage, metadata } = answer;
   const written = envelope.text_form ? textChoice : messageChoice;
   const made: Record<string, unknown> = {
@@ -148,8 +148,12 @@ export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): strin
     choices: completion.choices.map((choice) => written(choice, envelope)),
     usage,
   };
-  Object.assign(made, metadataMembers(metadata));
-  return JSON.stringify(made);
+  return Object.assign(made, metadataMembers(metadata));
+}
+
+/** The same as JSON. */
+export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): string {
+  return JSON.stringify(completionOf(answer, envelope));
 }
 
 function frame(json: string): string {

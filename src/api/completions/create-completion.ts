@@ -14,12 +14,13 @@ import { type AnswerOptions, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { answerWhole } from '../answer-whole.ts';
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
+import { writeParts } from '../json-parts.ts';
 import { checkSamplers, type SamplerOffValues } from '../sampler-off-values.ts';
 import { toldError } from '../told-error.ts';
 import { askedModel } from '../unanswered.ts';
 import { completeAll, type PromptEvent, streamAll } from './answer-prompts.ts';
 import { type CompletionRequest, completionRequests } from './door.ts';
-import { createCompletionStream, type Envelope, encodeCompletion } from './encode.ts';
+import { completionOf, createCompletionStream, type Envelope } from './encode.ts';
 
 export interface CompletionOptions extends AnswerOptions {
   samplerOffValues(): SamplerOffValues;
@@ -82,7 +83,7 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
         reply,
         { cancellation: new Together(calls) },
         () => completeAll(inference, calls),
-        (answers) => encodeCompletion(answers, envelope),
+        (answers) => writeParts([{ value: completionOf(answers, envelope) as JsonObject }]),
       );
     },
   });

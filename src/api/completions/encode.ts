@@ -73,7 +73,7 @@ function routingOf({ prompts }: Envelope, metadata: readonly (Record<string, unk
 }
 
 /** The whole answer: one choice a prompt, in order. At least one of them was answered. */
-export function encodeCompletion(answers: readonly PromptAnswer[], envelope: Envelope): string {
+export function completionOf(answers: readonly PromptAnswer[], envelope: Envelope): Record<string, unknown> {
   const { id, created, prompts } = envelope;
   const told = answers.flatMap((one) => ('answer' in one ? one.answer : []));
   const [lead] = told;
@@ -91,7 +91,7 @@ export function encodeCompletion(answers: readonly PromptAnswer[], envelope: Env
       ...(error ? { error } : {}),
     };
   });
-  return JSON.stringify({
+  return {
     id,
     object: 'text_completion',
     created,
@@ -105,7 +105,7 @@ export function encodeCompletion(answers: readonly PromptAnswer[], envelope: Env
       envelope,
       answers.map((one) => ('answer' in one ? one.answer.metadata : one.error.gateway_metadata)),
     ),
-  });
+  };
 }
 
 /** Writes a stream whose pieces tell which prompt they answer. */

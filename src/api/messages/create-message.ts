@@ -7,9 +7,10 @@ import { MessagesBody } from '../../schemas/messages.ts';
 import { MessagesAnswer, MessagesEvent, messagesErrors } from '../../schemas/messages-answer.ts';
 import { type AnswerOptions, answerCall, type ClientAnswer } from '../answer-call.ts';
 import { callOf } from '../call-of.ts';
+import { writeParts } from '../json-parts.ts';
 import { betasOf } from './betas.ts';
 import { messagesRequest } from './door.ts';
-import { encodeMessage } from './encode.ts';
+import { messageParts } from './encode.ts';
 import { messagesError } from './errors.ts';
 import { regainInputs } from './exact-inputs.ts';
 import { messagesFieldNames } from './field-names.ts';
@@ -64,7 +65,7 @@ export function createMessage(server: Server, options: MessagesOptions): void {
       reply.header('request-id', call.generation_id);
       const shown = envelopeOf(call, envelope);
       const answer: ClientAnswer = {
-        whole: (told) => encodeMessage(told, shown),
+        whole: (told) => writeParts(messageParts(told, shown)),
         stream: () => createMessagesStream(shown),
         heartbeat: PING,
       };

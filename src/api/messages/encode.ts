@@ -1,6 +1,7 @@
 import type { WholeAnswer } from '../../inference/answer.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
+import { type JsonPart, joinParts } from '../json-parts.ts';
 import { turnChunks } from '../turn-chunks.ts';
 import { type BlockSink, createBlockWriter, isShownBlock } from './blocks.ts';
 import { brokenAnswer } from './errors.ts';
@@ -9,7 +10,8 @@ import type { MessagesEnvelope } from './stream.ts';
 
 /** Gathers blocks as JSON. A tool's input is written as the model wrote it, numbers included. */
 class ContentSink implements BlockSink {
-  readonly blocks: string[] = [];
+  /** Each after a comma, but for the first. */
+  readonly blocks: JsonPart[] = [];
   #block: JsonObject = {};
   #input: string | undefined;
   #citations: JsonValue[] | undefined;
@@ -43,29 +45,23 @@ class ContentSink implements BlockSink {
     this.#citations.push(citation);
   }
   stop(): void {
+    if (this.blocks.length > 0) this.blocks.push(',');
     if (this.#input === undefined) {
-      this.blocks.push(JSON.stringify(this.#block));
+      this.blocks.push({ value: this.#block });
       return;
     }
     const { input: _, ...block } = this.#block;
-    this.blocks.push(`${JSON.stringify(block).slice(0, -1)},"input":${objectText(this.#input)}}`);
+    this.blocks.push(`${JSON.stringify(block).slice(0, -1)},"input":`, { object: this.#input }, '}');
   }
 }
 
-/** Arguments as an object of the wire; what is none is wrapped, as it is on the way to a provider. */
-function objectText(told: string): string {
-  if (told.trim() === '') return '{}';
-  try {
-    const value: unknown = JSON.parse(told);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return told;
-  } catch {
-    // Shown as it is.
-  }
-  return JSON.stringify({ _raw: told });
-}
-
-/** The whole answer as a message (https://platform.claude.com/docs/en/api/messages): what its stream adds up to. */
+/** The whole answer as a message. */
 export function encodeMessage(answer: WholeAnswer, envelope: MessagesEnvelope): string {
+  return joinParts(messageParts(answer, envelope));
+}
+
+/** The same (https://platform.claude.com/docs/en/api/messages) as the parts of its JSON: what its stream adds up to. */
+export function messageParts(answer: WholeAnswer, envelope: MessagesEnvelope): JsonPart[] {
   const { completion, served, classes, usage, metadata } = answer;
   const [{ finish_reason, native_finish_reason, error }] = completion.choices;
   if (finish_reason === 'error') throw brokenAnswer(error);
@@ -88,5 +84,5 @@ export function encodeMessage(answer: WholeAnswer, envelope: MessagesEnvelope): 
     provider: served.provider,
     ...metadataMembers(metadata),
   });
-  return `${head.slice(0, -1)},"content":[${sink.blocks.join(',')}],${tail.slice(1)}`;
+  return [`${head.slice(0, -1)},"content":[`, ...sink.blocks, `],${tail.slice(1)}`];
 }

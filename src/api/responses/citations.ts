@@ -49,6 +49,10 @@ class EarlyCitations {
     }
   }
 
+  isEmpty(): boolean {
+    return this.#heap.length === 0;
+  }
+
   /** Takes out those that end up to there, in the order in which they came. */
   takeUpTo(total: number): Citation[] {
     const taken: Early[] = [];
@@ -139,6 +143,8 @@ export function createCitations(): Citations {
   }
 
   function settle(): void {
+    // Counting a text takes as long as it is.
+    if (early.isEmpty()) return;
     const total = end();
     for (const citation of early.takeUpTo(total)) place(citation, total);
   }
@@ -151,6 +157,7 @@ export function createCitations(): Citations {
     },
     take(annotations) {
       settle();
+      if (annotations.length === 0) return;
       const total = end();
       for (const annotation of annotations) {
         if (annotation.type === 'url_citation') place((annotation as UrlCitation).url_citation, total);

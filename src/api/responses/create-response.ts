@@ -5,16 +5,18 @@ import type { Call, Clock } from '../../inference/call.ts';
 import type { Envelopes } from '../../inference/state/envelope.ts';
 import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { isLongJson } from '../../schemas/json-pieces.ts';
 import { ResponsesBody } from '../../schemas/responses.ts';
 import { ResponseAnswer, ResponseEvent, responsesErrors } from '../../schemas/responses-answer.ts';
 import { type AnswerOptions, answerCall, type ClientAnswer, COMMENT_HEARTBEAT } from '../answer-call.ts';
 import { callOf } from '../call-of.ts';
 import { hidesReasoning } from '../hides-reasoning.ts';
+import { writeParts } from '../json-parts.ts';
 import { checkSamplers, type SamplerOffValues } from '../sampler-off-values.ts';
 import { askedModel } from '../unanswered.ts';
 import { declaredTools } from './declared-tools.ts';
 import { type ResponsesRequestBody, responsesRequest } from './door.ts';
-import { encodeResponse, type ResponseContext } from './encode.ts';
+import { type ResponseContext, responseParts } from './encode.ts';
 import { responsesError } from './errors.ts';
 import { responsesFieldNames } from './field-names.ts';
 import { createResponseObject, type ResponseObject } from './response-object.ts';
@@ -78,6 +80,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       const principal = request.principal as Principal;
       const envelope = envelopes(principal.organization_id);
       const input = await stored?.inputOf(body, principal, claimOf(request), request.store_wait);
+      if (input !== undefined && isLongJson(input)) request.long_body_bytes = limits.json_long_chars_min;
       const given = input === undefined ? body : { ...body, input: input as unknown as typeof body.input };
       const inner = responsesRequest(given, { envelope, stored: stored !== undefined });
       const fieldName = responsesFieldNames(given, itemsOf(given) - itemsOf(body));
@@ -87,7 +90,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       if (repeated_bytes > limits.counted_bytes_min) await call.room?.take(repeated_bytes * limits.repeated_copies);
       const answer: ClientAnswer = {
         ...(stored === undefined || input === undefined || body.store !== true
-          ? { whole: (told) => encodeResponse(told, context), stream: () => createResponseStream(context) }
+          ? { whole: (told) => writeParts(responseParts(told, context)), stream: () => createResponseStream(context) }
           : storedAnswer(context, {
               unstored: objectOf(call, { ...body, store: false }),
               keep: (finished) => stored.keep(call, input, finished),

@@ -1,10 +1,11 @@
 import type { WholeAnswer } from '../../inference/answer.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
+import type { JsonPart } from '../json-parts.ts';
 import { turnChunks } from '../turn-chunks.ts';
 import type { DeclaredTools } from './declared-tools.ts';
 import { type Events, NO_EVENTS } from './events.ts';
 import { createItems, type Items } from './items.ts';
-import { endingOf, itemStatusOf, type ResponseObject } from './response-object.ts';
+import { endingOf, itemStatusOf, type ResponseObject, type Told } from './response-object.ts';
 
 /** What tells an answer in this API. */
 export interface ResponseContext {
@@ -28,13 +29,21 @@ export function itemsOf(context: ResponseContext, events: Events): Items {
 
 /** The whole answer as a Response object: what the last event of its stream would tell. */
 export function encodeResponse(answer: WholeAnswer, context: ResponseContext): string {
-  const { completion, served, usage, metadata } = answer;
+  return context.response.finished(toldOf(answer, context));
+}
+
+/** The same as the parts of its JSON. */
+export function responseParts(answer: WholeAnswer, context: ResponseContext): JsonPart[] {
+  return context.response.finishedParts(toldOf(answer, context));
+}
+
+function toldOf({ completion, served, usage, metadata }: WholeAnswer, context: ResponseContext): Told {
   const [{ finish_reason, error }] = completion.choices;
   const items = itemsOf(context, NO_EVENTS);
   for (const chunk of turnChunks(completion)) items.take(chunk);
   const ending = endingOf(finish_reason, error, undefined);
   items.end(itemStatusOf(ending));
-  return context.response.finished({
+  return {
     served,
     output: items.output,
     ending,
@@ -43,5 +52,5 @@ export function encodeResponse(answer: WholeAnswer, context: ResponseContext): s
     remainder: completion.ext,
     metadata,
     completed_at: context.now(),
-  });
+  };
 }

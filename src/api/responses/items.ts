@@ -1,6 +1,7 @@
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { isOwn } from '../../providers/openai-responses/wire.ts';
 import type { ChatChunk, Delta, Slot } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
 import { createBlockOrder } from '../block-order.ts';
 import { createCall } from './call-item.ts';
 import { createCitations } from './citations.ts';
@@ -31,8 +32,23 @@ export interface Items {
   end(status: ItemStatus): void;
   /** The same without what still waits for its turn. */
   breakOff(): void;
-  /** The finished items, each as JSON. */
-  readonly output: readonly string[];
+  readonly output: readonly OutputItem[];
+}
+
+/** A finished item, and the same as JSON, which is written when it is first asked for. */
+export class OutputItem {
+  readonly value: JsonObject;
+  #json: string | undefined;
+
+  constructor(value: JsonObject, json?: string) {
+    this.value = value;
+    this.#json = json;
+  }
+
+  get json(): string {
+    this.#json ??= JSON.stringify(this.value);
+    return this.#json;
+  }
 }
 
 /** What a chunk says without saying of which block. */
@@ -60,7 +76,7 @@ interface Former {
 /** Makes the empty output of one answer. */
 export function createItems(options: ItemsOptions): Items {
   const { events, generation_id, hide_reasoning } = options;
-  const output: string[] = [];
+  const output: OutputItem[] = [];
   const citations = createCitations();
   const messages: Former[] = [];
   const ids = new Set<string>();
@@ -92,14 +108,20 @@ export function createItems(options: ItemsOptions): Items {
   let has_picture = false;
   let is_resumed = false;
 
+  function finishedItem(made: JsonObject, message: MessageWriter | undefined): OutputItem {
+    return new OutputItem(made, events.are_read ? message?.jsonOf(made) : undefined);
+  }
+
   function finish({ writer, message }: Item, status: ItemStatus): void {
     if (message !== undefined) citations.settle();
     const made = writer.finish(status);
     if (made === undefined) return;
-    const json = JSON.stringify(made);
+    const finished = finishedItem(made, message);
     if (message !== undefined) messages.push({ message, at: output.length, status });
-    events.send('response.output_item.done', `,"output_index":${output.length},"item":${json}`);
-    output.push(json);
+    if (events.are_read) {
+      events.send('response.output_item.done', `,"output_index":${output.length},"item":${finished.json}`);
+    }
+    output.push(finished);
   }
 
   /** Goes back to the item before one that said nothing. */
@@ -188,7 +210,10 @@ export function createItems(options: ItemsOptions): Items {
     if (item !== undefined) finish(item, status);
     item = undefined;
     if (!citations.settleClosed()) return;
-    for (const { message, at, status: ended } of messages) output[at] = JSON.stringify(message.finish(ended));
+    for (const { message, at, status: ended } of messages) {
+      const made = message.finish(ended);
+      if (made !== undefined) output[at] = finishedItem(made, message);
+    }
   }
 
   const order = createBlockOrder(release, ({ kind: opens, native }) => {

@@ -9,6 +9,8 @@ import { announce, type ItemContext, type ItemWriter, type Opening, type Place }
 interface Part {
   kind: 'text' | 'refusal';
   text: string;
+  /** The text inside of a JSON string, where its events are read: written once, and told several times. */
+  json: string;
   annotations: JsonObject[];
   logprobs: JsonValue[];
   /** What else it carried on this very wire. */
@@ -22,6 +24,8 @@ interface Part {
 export interface MessageWriter extends ItemWriter {
   /** Another upstream goes on with the text: what opens next is not another part. */
   resume(): void;
+  /** What it finished as, as JSON; where its events are read. */
+  jsonOf(finished: JsonObject): string;
 }
 
 const RAW_ANNOTATION = 'response.output_text.annotation.added';
@@ -58,6 +62,7 @@ export function createMessage(context: ItemContext): MessageWriter {
     const made: Part = {
       kind,
       text: '',
+      json: '',
       annotations: [],
       logprobs: [],
       rest: {},
@@ -83,28 +88,30 @@ export function createMessage(context: ItemContext): MessageWriter {
     if (ended.is_done) return;
     ended.is_done = true;
     if (!events.are_read) return;
-    const text = JSON.stringify(ended.text);
+    const text = `"${ended.json}"`;
     if (ended.kind === 'refusal') events.send('response.refusal.done', `${ended.place},"refusal":${text}`);
     else {
       const logprobs = JSON.stringify(ended.logprobs);
       events.send('response.output_text.done', `${ended.place},"text":${text},"logprobs":${logprobs}`);
     }
-    events.send('response.content_part.done', `${ended.place},"part":${JSON.stringify(partOf(ended))}`);
+    events.send('response.content_part.done', `${ended.place},"part":${partJson(ended)}`);
   }
 
   function say(kind: Part['kind'], text: string, logprobs: JsonValue | undefined): void {
     const to = opening !== undefined || part === undefined || part.kind !== kind ? beginPart(kind) : part;
     opening = undefined;
     to.text += text;
+    const json = events.are_read ? JSON.stringify(text) : '';
+    if (events.are_read) to.json += json.slice(1, -1);
     if (kind === 'refusal') {
-      if (events.are_read) events.send('response.refusal.delta', `${to.place},"delta":${JSON.stringify(text)}`);
+      if (events.are_read) events.send('response.refusal.delta', `${to.place},"delta":${json}`);
       return;
     }
     const told = context.shows_logprobs ? logprobsOf(logprobs) : [];
     append(to.logprobs, told);
     if (!events.are_read) return;
     const shown = told.length === 0 ? '[]' : JSON.stringify(told);
-    events.send('response.output_text.delta', `${to.place},"delta":${JSON.stringify(text)},"logprobs":${shown}`);
+    events.send('response.output_text.delta', `${to.place},"delta":${json},"logprobs":${shown}`);
   }
 
   function addAnnotation(to: Part, told: JsonObject): void {
@@ -185,6 +192,9 @@ export function createMessage(context: ItemContext): MessageWriter {
         content: parts.map(partOf),
       };
     },
+    jsonOf({ content: _, ...finished }) {
+      return `${JSON.stringify(finished).slice(0, -1)},"content":[${parts.map(partJson).join(',')}]}`;
+    },
   };
 }
 
@@ -207,6 +217,13 @@ function partOf({ kind, text, annotations, logprobs, rest }: Part): JsonObject {
     logprobs: ofEachToken(logprobs, withBytes),
     text,
   };
+}
+
+/** The same as JSON. */
+function partJson(part: Part): string {
+  const name = part.kind === 'refusal' ? 'refusal' : 'text';
+  const { [name]: _, ...told } = partOf(part);
+  return `${JSON.stringify(told).slice(0, -1)},"${name}":"${part.json}"}`;
 }
 
 /** Of the chat wire's form; bytes that are not known are left out, as this API's events have none. */

@@ -8,8 +8,10 @@ import type { ChoiceError, Ext, FinishReason } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { errorTypeOf } from '../error-type.ts';
+import type { JsonPart } from '../json-parts.ts';
 import { errorCodeOf } from './errors.ts';
 import type { ItemStatus } from './item.ts';
+import type { OutputItem } from './items.ts';
 
 /** How an answer ended, as this API tells it. */
 export interface Ending {
@@ -24,8 +26,7 @@ export interface Ending {
 export interface Told {
   /** Undefined where nobody answered. */
   served: Served | undefined;
-  /** The items of its output, each as JSON. */
-  output: readonly string[];
+  output: readonly OutputItem[];
   ending: Ending;
   usage: AnswerUsage;
   service_tier: string | null;
@@ -46,6 +47,8 @@ export interface ResponseObject {
   /** As it begins, without any output. */
   begun(served: Served | undefined): string;
   finished(told: Told): string;
+  /** The same as the parts of its JSON. */
+  finishedParts(told: Told): JsonPart[];
 }
 
 /** How the model's finish reads here. An error of the gateway's own is `failure`. */
@@ -193,29 +196,40 @@ export function createResponseObject(
       const shown = JSON.stringify(served?.model ?? model);
       return `{${head},"status":"in_progress","completed_at":null,"error":null,"incomplete_details":null,"model":${shown},"output":[],${echoed()},"service_tier":${tier},"usage":null}`;
     },
-    finished({ served, output, ending, usage, service_tier, remainder, metadata, completed_at }) {
-      const { status, error, incomplete_details, error_type } = ending;
-      const theirs = restOf(remainder);
-      const rest: JsonObject = {};
-      for (const [name, value] of Object.entries(theirs)) if (!OURS.has(name)) rest[name] = value;
-      const repeated = OPEN.some((name) => theirs[name] !== undefined) ? members(echoOf(body, theirs)) : echoed();
-      const shown = {
-        status,
-        completed_at: status === 'completed' ? completed_at : null,
-        error,
-        ...(error_type === undefined ? {} : { error_type }),
-        incomplete_details,
-        model: served?.model ?? model,
-        ...rest,
-      };
-      const last = {
-        service_tier,
-        usage: publicUsage(usage),
-        ...metadataMembers(metadata),
-      };
-      return `{${head},${members(shown)},"output":[${output.join(',')}],${repeated},${members(last)}}`;
-    },
+    finished: (told) => finished(told, ({ json }) => json).join(''),
+    finishedParts: (told) => finished(told, ({ value }) => ({ value })),
   };
+
+  /** Its JSON, of which `written` makes the items of the output. */
+  function finished<T>(told: Told, written: (item: OutputItem) => T): (string | T)[] {
+    const { served, output, ending, usage, service_tier, remainder, metadata, completed_at } = told;
+    const { status, error, incomplete_details, error_type } = ending;
+    const theirs = restOf(remainder);
+    const rest: JsonObject = {};
+    for (const [name, value] of Object.entries(theirs)) if (!OURS.has(name)) rest[name] = value;
+    const repeated = OPEN.some((name) => theirs[name] !== undefined) ? members(echoOf(body, theirs)) : echoed();
+    const shown = {
+      status,
+      completed_at: status === 'completed' ? completed_at : null,
+      error,
+      ...(error_type === undefined ? {} : { error_type }),
+      incomplete_details,
+      model: served?.model ?? model,
+      ...rest,
+    };
+    const last = {
+      service_tier,
+      usage: publicUsage(usage),
+      ...metadataMembers(metadata),
+    };
+    const parts: (string | T)[] = [`{${head},${members(shown)},"output":[`];
+    for (const item of output) {
+      if (parts.length > 1) parts.push(',');
+      parts.push(written(item));
+    }
+    parts.push(`],${repeated},${members(last)}}`);
+    return parts;
+  }
 }
 
 function members(value: object): string {

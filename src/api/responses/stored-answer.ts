@@ -1,6 +1,7 @@
 import type { WholeAnswer } from '../../inference/answer.ts';
 import type { ClientAnswer, ClientStream } from '../answer-call.ts';
 import { encodeResponse, type ResponseContext } from './encode.ts';
+import type { OutputItem } from './items.ts';
 import type { ResponseObject, Told } from './response-object.ts';
 import type { FinishedResponse } from './stored-responses.ts';
 import { createResponseStream } from './stream.ts';
@@ -18,6 +19,7 @@ function remembering(response: ResponseObject): ResponseObject & { told?: Told; 
   const kept: ResponseObject & { told?: Told; json?: string } = {
     repeatedBytes: response.repeatedBytes,
     begun: response.begun,
+    finishedParts: response.finishedParts,
     finished(told) {
       kept.told = told;
       kept.json = response.finished(told);
@@ -33,11 +35,12 @@ type Remembering = ReturnType<typeof remembering>;
 async function settled(
   text: string,
   { told, json }: Remembering,
-  output: readonly string[],
+  output: readonly OutputItem[],
   { keep, unstored }: Keeping,
 ): Promise<string> {
   if (told === undefined || json === undefined) return text;
-  if (told.ending.status !== 'failed' && (await keep({ response: json, output }))) return text;
+  const finished = { response: json, output: output.map((item) => item.json) };
+  if (told.ending.status !== 'failed' && (await keep(finished))) return text;
   const at = text.lastIndexOf(json);
   return text.slice(0, at) + unstored.finished(told) + text.slice(at + json.length);
 }

@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import type { EndpointParameter } from '../../schemas/endpoint.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { WireFacts, WorstCase } from '../dialect.ts';
-import { aboveBudget, aboveThinking, cacheWritesBy, commonWorstCase } from '../worst-case.ts';
+import { aboveBudget, aboveThinking, commonWorstCase } from '../worst-case.ts';
 import { anthropicModelQuirks } from './model-quirks.ts';
 import { spendBounds } from './spend-bounds.ts';
 import { WIRE } from './wire.ts';
@@ -52,7 +52,8 @@ function passes(body: JsonObject): number {
 export const worstCase: WorstCase = {
   ...commonWorstCase,
   // Nothing is written to the cache without a hint (https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
-  cacheWrites: cacheWritesBy('none'),
+  // https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+  unmarkedCacheWrites: false,
   passes,
   spendBounds,
 };

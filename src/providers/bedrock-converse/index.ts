@@ -6,7 +6,7 @@ import { facts, worstCase } from './facts.ts';
 import { requiredMedia } from './media.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
-import { addressFor, authorize } from './sign.ts';
+import { addressFor, authorize, signsPayload } from './sign.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
 
@@ -68,6 +68,7 @@ export const bedrockConverse: ChatDialect = {
   },
   json_credentials: true,
   addressFor,
+  signsPayload,
   authorize,
   decodeResponse,
   createStreamDecoder,

@@ -11,6 +11,8 @@ interface AwsKeys {
   region: string | undefined;
 }
 
+/** Where the signer looks for the hash of a payload before it makes it. */
+const DIGEST = 'x-amz-content-sha256';
 const REGION = /^[a-z]{2,3}(?:-[a-z]+)+-\d{1,2}$/;
 
 /**
@@ -20,7 +22,7 @@ const REGION = /^[a-z]{2,3}(?:-[a-z]+)+-\d{1,2}$/;
  */
 export function authorize(
   credential: string | undefined,
-  { method, url, headers, payload }: SignableRequest,
+  { method, url, headers, payload, payload_sha256 }: SignableRequest,
   now_ms: number,
 ): Record<string, string> {
   if (credential === undefined) return {};
@@ -33,19 +35,25 @@ export function authorize(
   };
   // Only these are covered, and the length: what else is sent may be changed on the way.
   const covered = { host, 'content-type': headers['content-type'] ?? 'application/json', ...signed };
-  const { headers: made } = aws4.sign(
-    {
-      service: 'bedrock',
-      region: regionOf(host) ?? keys.region ?? 'us-east-1',
-      method,
-      host,
-      path: pathname + search,
-      body: payload,
-      headers: covered,
-    },
-    keys,
-  );
+  const known = payload_sha256 === undefined ? {} : { [DIGEST]: payload_sha256 };
+  const request: aws4.Request & { extraHeadersToIgnore: Record<string, boolean> } = {
+    service: 'bedrock',
+    region: regionOf(host) ?? keys.region ?? 'us-east-1',
+    method,
+    host,
+    path: pathname + search,
+    body: payload,
+    headers: { ...covered, ...known },
+    // It tells the signer alone, and is not sent.
+    extraHeadersToIgnore: { [DIGEST]: true },
+  };
+  const { headers: made } = aws4.sign(request, keys);
   return { ...signed, authorization: String(made?.['Authorization']) };
+}
+
+/** Whether a credential is a pair of keys: then the payload is signed. */
+export function signsPayload(credential: string | undefined): boolean {
+  return credential?.trim().startsWith('{') === true;
 }
 
 /** The address in the region that the credential is meant for, where the provider's address names one of AWS's own hosts. */

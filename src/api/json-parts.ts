@@ -1,0 +1,121 @@
+import { inTurns } from '../http/in-turns.ts';
+import { joined } from '../http/joined.ts';
+import { readSlices } from '../http/sliced-json.ts';
+import { limits } from '../limits.ts';
+import type { JsonValue } from '../schemas/json.ts';
+import { jsonChars, jsonPieces, pieceEnd } from '../schemas/json-pieces.ts';
+
+/** A part of a text of JSON: written already, a value, or arguments of a call as the model wrote them, which are to be an object. */
+export type JsonPart = string | { value: JsonValue } | { object: string };
+
+/** Arguments as an object; what is none is wrapped, as it is on the way to a provider. */
+function objectText(text: string, isObject: boolean): string {
+  if (text.trim() === '') return '{}';
+  return isObject ? text : JSON.stringify({ _raw: text });
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isObjectText(text: string): boolean {
+  try {
+    return isObject(JSON.parse(text));
+  } catch {
+    return false;
+  }
+}
+
+/** The same of a long text. Yields where others may be served. */
+function* isLongObjectText(text: string): Generator<void, boolean, undefined> {
+  try {
+    return isObject(yield* readSlices(yield* encoded(text), JSON.parse));
+  } catch {
+    return false;
+  }
+}
+
+function textOf(part: JsonPart): string {
+  if (typeof part === 'string') return part;
+  return 'value' in part ? JSON.stringify(part.value) : objectText(part.object, isObjectText(part.object));
+}
+
+/** How long it is, about; `most` where it is longer. */
+function charsOf(part: JsonPart, most: number): number {
+  if (typeof part === 'string') return part.length;
+  return 'object' in part ? part.object.length : jsonChars(part.value, most);
+}
+
+const isLongPart = (part: JsonPart) => charsOf(part, limits.json_piece_chars) >= limits.json_piece_chars;
+
+function* encodedPieces(text: string): Generator<Buffer, void, undefined> {
+  for (let at = 0; at < text.length; ) {
+    const end = pieceEnd(text, at + limits.json_piece_chars);
+    yield Buffer.from(text.slice(at, end));
+    at = end;
+  }
+}
+
+function* encoded(text: string): Generator<void, Buffer, undefined> {
+  const pieces: Buffer[] = [];
+  for (const piece of encodedPieces(text)) {
+    pieces.push(piece);
+    yield;
+  }
+  return yield* joined(pieces);
+}
+
+function* written(parts: readonly JsonPart[]): Generator<void, Buffer, undefined> {
+  const pieces: Buffer[] = [];
+  let short = '';
+  for (const part of parts) {
+    if (!isLongPart(part)) {
+      short += textOf(part);
+      if (short.length < limits.json_piece_chars) continue;
+      pieces.push(Buffer.from(short));
+      short = '';
+      yield;
+      continue;
+    }
+    pieces.push(Buffer.from(short));
+    short = '';
+    if (typeof part !== 'string' && 'value' in part) {
+      for (const piece of jsonPieces(part.value)) {
+        pieces.push(piece);
+        yield;
+      }
+      continue;
+    }
+    const text = typeof part === 'string' ? part : objectText(part.object, yield* isLongObjectText(part.object));
+    for (const piece of encodedPieces(text)) {
+      pieces.push(piece);
+      yield;
+    }
+  }
+  pieces.push(Buffer.from(short));
+  return yield* joined(pieces);
+}
+
+/** The text of its parts. */
+export function joinParts(parts: readonly JsonPart[]): string {
+  let text = '';
+  for (const part of parts) text += textOf(part);
+  return text;
+}
+
+/** The same; of a long text its bytes, written with others served in between. */
+export function writeParts(parts: readonly JsonPart[]): string | Promise<Buffer> {
+  if (!isLong(parts)) return joinParts(parts);
+  // They are always wanted.
+  return inTurns(written(parts)).then((bytes) => bytes!);
+}
+
+/** Whether writing them in one go would take long: by all of them together. */
+function isLong(parts: readonly JsonPart[]): boolean {
+  let chars_left = limits.answer_turn_bytes_min;
+  for (const part of parts) {
+    chars_left -= charsOf(part, chars_left);
+    if (chars_left <= 0) return true;
+  }
+  return false;
+}

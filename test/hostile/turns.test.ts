@@ -1,0 +1,314 @@
+/** What is long or comes in very many pieces is worked on a bounded part a turn of the loop. Work, pieces and turns are counted, never timed. */
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { joinParts, writeParts } from '../../src/api/json-parts.ts';
+import { digestInTurns } from '../../src/http/digest.ts';
+import { inTurns } from '../../src/http/in-turns.ts';
+import { joined } from '../../src/http/joined.ts';
+import type { PreparedAttempt } from '../../src/inference/attempt.ts';
+import { prepareAttempt } from '../../src/inference/attempt.ts';
+import { dividedChunks, sliceEnd } from '../../src/inference/chunk-slices.ts';
+import { estimatePrompt } from '../../src/inference/meter.ts';
+import { cacheMarks, mediaOf, mediaSteps, textOf, textSteps } from '../../src/inference/worst-case.ts';
+import { limits } from '../../src/limits.ts';
+import { authorize, signsPayload } from '../../src/providers/bedrock-converse/sign.ts';
+import { dialects } from '../../src/providers/dialects.ts';
+import { createFramer } from '../../src/providers/frames.ts';
+import { createServices } from '../../src/providers/services.ts';
+import { createUpstream } from '../../src/providers/upstream.ts';
+import type { Candidate } from '../../src/routing/plan.ts';
+import { accumulate } from '../../src/schemas/accumulate.ts';
+import type { ChatChunk, ChatRequest, Wire } from '../../src/schemas/inner.ts';
+import type { JsonValue } from '../../src/schemas/json.ts';
+
+/** Turns of the loop that pass until something has come. */
+async function turnsOf<T>(work: Promise<T>): Promise<{ value: T; turns: number }> {
+  let turns = 0;
+  let is_over = false;
+  const count = () => {
+    turns += 1;
+    if (!is_over) setImmediate(count);
+  };
+  setImmediate(count);
+  const value = await work.finally(() => {
+    is_over = true;
+  });
+  return { value, turns };
+}
+
+/** The steps of work that yields where others are served, and what it makes. */
+function stepped<T>(work: Generator<void, T, undefined>): { value: T; steps: number } {
+  for (let steps = 1; ; steps += 1) {
+    const { done, value } = work.next();
+    if (done === true) return { value, steps };
+  }
+}
+
+describe('an answer in HTTP chunks of one byte', () => {
+  const PIECES = 30_000;
+  const body = 'a'.repeat(PIECES);
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => {
+      const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
+      socket.end(`${head}${'1\r\na\r\n'.repeat(PIECES)}0\r\n\r\n`);
+    });
+  });
+  let url: string;
+  beforeAll(async () => {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a`;
+  });
+  afterAll(() => {
+    server.close();
+  });
+
+  test('of a provider is read a bounded number of chunks a turn', async () => {
+    const ms = { upstream_connect_ms_max: 5_000, upstream_headers_ms_max: 5_000, upstream_idle_ms_max: 5_000 };
+    const upstream = createUpstream(ms);
+    const response = await upstream.send({ url, headers: {}, payload: 'x' }).response;
+    const reads: number[] = [];
+    const { turns } = await turnsOf(
+      (async () => {
+        for (;;) {
+          await response.coming();
+          const read = response.take();
+          if (read === undefined) return;
+          reads.push(read.length);
+        }
+      })(),
+    );
+    expect(reads.reduce((sum, read) => sum + read)).toBe(PIECES);
+    expect(Math.max(...reads)).toBeLessThanOrEqual(limits.upstream_turn_pieces_max);
+    expect(turns).toBeGreaterThanOrEqual(PIECES / limits.upstream_turn_pieces_max / 2);
+    expect(response.complete).toBe(true);
+    await upstream.close();
+  });
+
+  test('of a service is read in many turns', async () => {
+    const services = createServices();
+    const { value, turns } = await turnsOf(services.ask({ url, bytes_max: PIECES, timeout_ms: 5_000 }));
+    expect(value.body.toString()).toBe(body);
+    expect(turns).toBeGreaterThanOrEqual(PIECES / limits.upstream_turn_pieces_max / 2);
+    await services.close();
+  });
+});
+
+test('a buffer of very many short pieces is joined in many steps', () => {
+  const pieces = Array.from({ length: 20_000 }, (_, at) => Buffer.from([at % 256]));
+  const whole = Buffer.concat(pieces);
+  const { value, steps } = stepped(joined(pieces));
+  expect(value.equals(whole)).toBe(true);
+  expect(steps).toBeGreaterThanOrEqual(16);
+});
+
+test('what follows work of several steps begins with a turn of its own, and of one step at once', async () => {
+  const order: string[] = [];
+  const work = function* (steps: number): Generator<void, void, undefined> {
+    for (let step = 1; step < steps; step += 1) yield;
+    order.push(`last of ${steps}`);
+    setImmediate(() => order.push('others'));
+  };
+  await inTurns(work(3));
+  order.push('next');
+  await inTurns(work(1));
+  order.push('at once');
+  expect(order).toEqual(['last of 3', 'others', 'next', 'last of 1', 'at once']);
+});
+
+describe('an event of very many lines', () => {
+  const lines = (count: number) => `data: [\n${'data: 1,\n'.repeat(count - 2)}data: 1]\n\n`;
+  const framesOf = (text: string, split: number) => {
+    const framer = createFramer('sse');
+    const bytes = Buffer.from(text);
+    const frames = [];
+    for (let at = 0; at < bytes.length; at += split) {
+      for (const frame of framer.push(bytes.subarray(at, at + split))) frames.push(frame.data);
+    }
+    for (const frame of framer.end()) frames.push(frame.data);
+    return frames;
+  };
+
+  test('is one text up to the bound', () => {
+    const [data = '', ...others] = framesOf(lines(limits.stream_frame_lines_max), 60_000);
+    expect(others).toEqual([]);
+    expect(JSON.parse(data)).toHaveLength(limits.stream_frame_lines_max - 1);
+  });
+
+  test.each([7, 64_000, 10_000_000])('beyond it is refused, in reads of %i bytes', (split) => {
+    const text = `data: {}\n\n${lines(limits.stream_frame_lines_max + 2)}`;
+    expect(() => framesOf(text, split)).toThrow(/an event of more than 100000 lines/);
+  });
+
+  test('keeps its empty lines, whatever the reads', () => {
+    const [data] = framesOf('data:a\ndata\ndata: b\ndata:\n\n', 1);
+    expect(data).toBe('a\n\nb\n');
+  });
+});
+
+describe('a long body', () => {
+  const candidateOf = (wire: Wire): Candidate =>
+    ({
+      model: { id: 'b/c', tokenizer: 'Other', output_modalities: ['text'] },
+      endpoint: { model: 'b/c', upstream_model: 'm', pricing: {}, input_modalities: ['image'], quirks: {} },
+      provider: { slug: 'a', name: 'A', dialect: wire },
+    }) as unknown as Candidate;
+  const attemptOf = (request: Partial<ChatRequest>, wire: Wire = 'openai-chat') =>
+    prepareAttempt(
+      { messages: [{ role: 'user', content: 'a' }], ...request } as ChatRequest,
+      candidateOf(wire),
+      dialects.get(wire)!,
+      false,
+      { default_tokens: 10 },
+    ) as Promise<PreparedAttempt>;
+  const image = (data: string) => ({
+    type: 'image_url' as const,
+    image_url: { url: `data:image/png;base64,${data}` },
+  });
+  const CHARS = 6 * 1024 * 1024;
+
+  test.each<Wire>(['openai-chat', 'gemini-generate-content', 'bedrock-converse'])(
+    'of data is measured in many steps for %s, to the same end',
+    async (wire) => {
+      const data = randomBytes((CHARS * 3) / 4).toString('base64');
+      const attempt = await attemptOf({ messages: [{ role: 'user', content: [image(data)] }] }, wire);
+      const { value, steps } = stepped(mediaSteps(attempt));
+      expect(value.data).toEqual([data]);
+      expect(value).toEqual(mediaOf(attempt));
+      expect(steps).toBeGreaterThanOrEqual(CHARS / limits.joined_slice_bytes);
+    },
+  );
+
+  test('of very many short data is measured in many steps', async () => {
+    const data = Array.from({ length: 40_000 }, (_, at) => image(String(at).padStart(200, 'A')));
+    const attempt = await attemptOf({ messages: [{ role: 'user', content: data }] });
+    const { value, steps } = stepped(mediaSteps(attempt));
+    expect(value.data).toHaveLength(data.length);
+    expect(steps).toBeGreaterThanOrEqual((data.length * 200) / limits.turn_work_chars);
+    const text = stepped(textSteps(attempt, value));
+    expect(text.value).toBe(textOf(attempt, value));
+    expect(text.value.length).toBe(attempt.payload.length - data.length * 200);
+    expect(text.steps).toBeGreaterThanOrEqual(2);
+  });
+
+  test('is searched for marks of the cache before it is priced, in many steps', async () => {
+    const content = [{ type: 'text' as const, text: 'a'.repeat(CHARS), cache_control: { type: 'ephemeral' as const } }];
+    const attempt = await attemptOf({ messages: [{ role: 'user', content }] }, 'anthropic-messages');
+    expect(attempt.marks).toEqual({ is_any: true, is_hour: false });
+    expect(stepped(cacheMarks(attempt.payload as Buffer)).steps).toBeGreaterThanOrEqual(CHARS / 1024 / 1024);
+  });
+
+  test('of tools is written up to a bound for an estimate, and the rest stands for as much', () => {
+    const tool = (at: number) => ({
+      type: 'function' as const,
+      function: { name: `f${at}`, description: 'Does a thing. '.repeat(500), parameters: { type: 'object' } },
+    });
+    const tools = Array.from({ length: 1_000 }, (_, at) => tool(at));
+    const looked: number[] = [];
+    const request = (more: object) => ({ messages: [], tools, ...more }) as unknown as ChatRequest;
+    const long = request({ ext: { wire: 'openai-chat', client: 'chat', rest: {}, is_long: true } });
+    let all = 0;
+    estimatePrompt(long, (text, chars = text.length) => {
+      looked.push(text.length);
+      all = chars;
+      return 0;
+    });
+    expect(Math.max(...looked)).toBeLessThanOrEqual(limits.estimated_chars_max + 2 * limits.json_piece_chars);
+    expect(all / JSON.stringify(tools).length).toBeCloseTo(1, 1);
+    expect(estimatePrompt(long) / estimatePrompt(request({}))).toBeCloseTo(1, 1);
+  });
+
+  test('is hashed for a signature in many turns, and signed as if it had been hashed at once', async () => {
+    const payload = randomBytes(CHARS);
+    const { value, turns } = await turnsOf(digestInTurns(payload));
+    expect(value).toBe(createHash('sha256').update(payload).digest('hex'));
+    expect(turns).toBeGreaterThanOrEqual(CHARS / limits.joined_slice_bytes);
+    const credential = JSON.stringify({ accessKeyId: 'A', secretAccessKey: 'B' });
+    const request = { method: 'POST', url: 'https://bedrock-runtime.eu-west-1.amazonaws.com/a', headers: {}, payload };
+    const signed = authorize(credential, request, 1);
+    expect(authorize(credential, { ...request, payload_sha256: value }, 1)).toEqual(signed);
+    expect(authorize(credential, { ...request, payload_sha256: '00' }, 1)).not.toEqual(signed);
+    expect([signsPayload(credential), signsPayload('key'), signsPayload(undefined)]).toEqual([true, false, false]);
+  });
+});
+
+describe('the JSON of a long answer', () => {
+  const text = 'She said "yes", and\nwalked on 🙂. '.repeat(100_000);
+  const value: JsonValue = { type: 'message', content: [{ text }, { text: 'b' }] };
+  const parts = [
+    '{"output":[',
+    { value },
+    ',',
+    { value: { a: 1 } },
+    '],"input":',
+    { object: JSON.stringify({ text }) },
+    ',"none":',
+    { object: `${text}{` },
+    `,"text":${JSON.stringify(text)}}`,
+  ];
+
+  test('is written in many turns, as it is at once', async () => {
+    const { value: bytes, turns } = await turnsOf(writeParts(parts) as Promise<Buffer>);
+    expect(bytes.toString()).toBe(joinParts(parts));
+    expect(JSON.parse(bytes.toString())).toMatchObject({ output: [value, { a: 1 }], input: { text } });
+    expect(turns).toBeGreaterThanOrEqual(bytes.length / limits.json_piece_chars / 2);
+  });
+
+  test('of very many short parts is written in several turns, and a short one at once', async () => {
+    const many = Array.from({ length: 100_000 }, (_, at) => (at % 2 === 0 ? ',' : { value: { at, text: 'a text' } }));
+    const { value: bytes, turns } = await turnsOf(writeParts(many) as Promise<Buffer>);
+    expect(bytes.toString()).toBe(joinParts(many));
+    expect(turns).toBeGreaterThanOrEqual(10);
+    expect(writeParts(['{"a":', { value: [1] }, ',"b":', { object: '' }, ',"c":', { object: '[]' }, '}'])).toBe(
+      '{"a":[1],"b":{},"c":{"_raw":"[]"}}',
+    );
+  });
+});
+
+describe('chunks of a long text', () => {
+  const text = 'She said "yes" 🙂. '.repeat(100_000);
+  const slot = (n: number) => ({ n, open: { kind: 'text' as const }, close: { ext: { wire: 'a', rest: { b: 1 } } } });
+  const usage = { in_uncached: 3, out_text: 5 };
+  const annotation = {
+    type: 'url_citation' as const,
+    url_citation: { url: 'https://a', start_index: 0, end_index: 1 },
+  };
+  const long: ChatChunk[] = [
+    { delta: { role: 'assistant', content: 'Short. ' }, service_tier: 'default' },
+    { delta: { content: text, annotations: [annotation] }, ext: { slot: slot(0) as never } },
+    {
+      delta: { tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: `"${text}"` } }] },
+      ext: { slot: { n: 1, open: { kind: 'call' }, close: {} } },
+    },
+    { delta: { content: text }, finish_reason: 'stop', native_finish_reason: 'end', ext: { response: { usage } } },
+  ];
+
+  test('are as many as a stream would have had, and add up to the same answer', () => {
+    const chunks = dividedChunks(long);
+    const { stream_chunk_chars_max } = limits;
+    for (const { delta } of chunks) {
+      const chars = (delta.content ?? '').length + (delta.tool_calls?.[0]?.function.arguments ?? '').length;
+      expect(chars).toBeLessThanOrEqual(stream_chunk_chars_max + 1);
+    }
+    expect(accumulate(chunks, 0)).toEqual(accumulate(long, 0));
+    expect(chunks.filter(({ finish_reason }) => finish_reason != null)).toEqual(chunks.slice(-1));
+    expect(chunks.filter(({ ext }) => ext?.slot?.open !== undefined)).toHaveLength(2);
+    expect(chunks.filter(({ ext }) => ext?.slot?.close !== undefined)).toHaveLength(2);
+    expect(dividedChunks(long.slice(0, 1))).toEqual(long.slice(0, 1));
+  });
+
+  test('are handed on a bounded part a turn', () => {
+    const chunks = dividedChunks(long);
+    let slices = 0;
+    for (let at = 0; at < chunks.length; at = sliceEnd(chunks, at)) {
+      expect(sliceEnd(chunks, at) - at).toBeLessThanOrEqual(
+        limits.stream_slice_chars / limits.stream_chunk_chars_max + 2,
+      );
+      slices += 1;
+    }
+    expect(slices).toBeGreaterThanOrEqual((3 * text.length) / limits.stream_slice_chars - 1);
+  });
+});
