@@ -220,7 +220,9 @@ async function profile(setting: Setting): Promise<void> {
 if (values.help) {
   process.stdout.write(USAGE);
 } else {
-  const database = await openDatabase({});
+  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-bench-'));
+  directories.push(data_dir);
+  const database = await openDatabase({ data_dir });
   await addBudgets(database);
   const memory = { store: ledgerStore(database.queries, database.engine), told: 'SQLite' };
   try {

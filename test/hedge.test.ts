@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { limits } from '../src/limits.ts';
 import { withLimits } from './changed-limits.ts';
 import { type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
-import type { Step } from './wire-server.ts';
+import type { Exchange, Step } from './wire-server.ts';
 
 withLimits({ performance_fresh_ms: 200 });
 
@@ -205,41 +205,89 @@ test('callers without limits are hedged, too', async () => {
   expect(seen.text).toBe('From b');
 });
 
-/** Several times what these sites take until an endpoint is late. */
-const LATE_MS = 400;
-
-let asks = 0;
+let words = 0;
 /**
- * Whether the second endpoint was asked before the first, which is late and fails, had failed. Failures tell nothing of how late
- * is late. Several may be under way at once.
+ * A call of `site` whose first endpoint is silent until `until`, which the call's own exchanges are handed, and then fails: that
+ * tells nothing of how late is late. Several may be under way at once.
  */
-async function isAskedBeside(
+async function callWithLate(
+  first: string,
   body: object,
-  [first, second] = ['a', 'b'],
-  { key, late_ms = LATE_MS }: { key?: string; late_ms?: number } = {},
-): Promise<boolean> {
-  const word = `${first} is late, ask ${++asks} ends`;
+  until: (exchangeAt: (provider: string) => Exchange | undefined) => Promise<unknown>,
+  options: { key?: string } = {},
+): Promise<void> {
+  const word = `${first} is late, call ${++words} ends`;
+  const exchangeAt = (provider: string) => site.exchanges(provider).find((exchange) => exchange.body.includes(word));
+  const ending = Promise.withResolvers<void>();
+  late.set(word, ending.promise);
   for (const name of ['a', 'b', 'c', 'd']) {
-    site.scripts[name] = (exchange) =>
-      exchange.body.includes(`${name} is late`) ? [{ wait: late_ms }, ...wire.fail(409)] : answers(name)();
+    site.scripts[name] = ({ body }) => {
+      const [word] = new RegExp(`${name} is late, call \\d+ ends`).exec(body) ?? [];
+      if (word !== undefined) return [{ until: late.get(word)! }, ...wire.fail(409)];
+      // Only a call that is streamed is answered by the events of a stream.
+      return body.includes('"stream":true') ? answers(name)() : wire.fail(409);
+    };
   }
   const messages = [{ role: 'user', content: word }];
-  const response = await site.ask({ messages, ...body }, key === undefined ? {} : { key });
-  await response.text();
-  const [late, other] = [first, second].map((name) =>
-    site.exchanges(name as string).find((exchange) => exchange.body.includes(word)),
+  const response = site.ask({ stream: true, messages, ...body }, options).then((one) => one.text());
+  try {
+    await until(exchangeAt);
+  } finally {
+    ending.resolve();
+    await response;
+  }
+}
+const late = new Map<string, Promise<void>>();
+
+/** Resolves when another endpoint is asked beside the first, which is waited for until then. */
+const isAskedBeside = (body: object, options?: { key?: string }) =>
+  callWithLate(
+    'a',
+    body,
+    (exchangeAt) => vi.waitFor(() => expect(exchangeAt('b')).toBeDefined(), { timeout: 20_000, interval: 5 }),
+    options,
   );
-  return other!.received_at < late!.received_at + late_ms - 20;
+
+/** When an endpoint is late at the latest: what is published of it is at least what it is measured by. */
+async function lateAfterMs(one: FailoverSite, provider: string): Promise<number> {
+  const headers = { authorization: `Bearer ${one.gateway.key}` };
+  const response = await fetch(`${one.gateway.base_url}/models/wire/model/endpoints`, { headers });
+  const { data } = (await response.json()) as {
+    data: { endpoints: { tag: string; latency_last_30m: { p99: number } }[] };
+  };
+  const endpoint = data.endpoints.find(({ tag }) => tag === provider);
+  return Math.max(limits.hedge_ms_min, 1.1 * endpoint!.latency_last_30m.p99);
+}
+
+/** An endpoint has been late for as long as it takes to ask another one, which a call that begins later and is hedged shows. */
+async function haveBeenLate(one: FailoverSite, provider: string): Promise<void> {
+  await sleep(await lateAfterMs(one, provider));
+  await isAskedBeside(wanted);
+}
+
+/** Whether the second endpoint is asked while the first is late. */
+async function isSecondAsked(body: object, [first, second]: [string, string], options?: { key?: string }) {
+  let is_asked = false;
+  await callWithLate(
+    first,
+    body,
+    async (exchangeAt) => {
+      await vi.waitFor(() => expect(exchangeAt(first)).toBeDefined(), { timeout: 20_000, interval: 5 });
+      await haveBeenLate(site, first);
+      is_asked = exchangeAt(second) !== undefined;
+    },
+    options,
+  );
+  return is_asked;
 }
 
 test('an endpoint that is late and fails is not waited for', async () => {
-  expect(await isAskedBeside({ stream: true, ...wanted }, ['a', 'b'], { late_ms: 2_000 })).toBe(true);
+  await isAskedBeside(wanted);
 });
 
 test('nobody else is asked beside where the limit does not pay for both', async () => {
-  const asked = { stream: true, ...wanted };
-  expect(await isAskedBeside(asked, ['a', 'b'], { key: await site.key(0.4), late_ms: 2_000 })).toBe(true);
-  expect(await isAskedBeside(asked, ['a', 'b'], { key: await site.key(0.25) })).toBe(false);
+  await isAskedBeside(wanted, { key: await site.key(0.4) });
+  expect(await isSecondAsked(wanted, ['a', 'b'], { key: await site.key(0.25) })).toBe(false);
 });
 
 describe('nobody else is asked beside where', () => {
@@ -251,19 +299,19 @@ describe('nobody else is asked beside where', () => {
     ['closing does not end the bill of the first', { provider: { hedge: true, order: ['d', 'a'] } }, ['d', 'a']],
     ['it is not streamed: both would be billed whole', { stream: false, ...wanted }],
   ];
-  let found: boolean[];
+  let asked_beside: boolean[];
   beforeAll(async () => {
-    found = await Promise.all(
+    asked_beside = await Promise.all(
       cases.map(([, body, names]) => {
         const { provider, ...rest } = body as { provider?: { order?: string[] } };
         const only = provider?.order ? { only: provider.order } : {};
-        return isAskedBeside({ stream: true, ...rest, provider: { ...provider, ...only } }, names);
+        return isSecondAsked({ ...rest, provider: { ...provider, ...only } }, names ?? ['a', 'b']);
       }),
     );
   });
 
   test.each(cases.map(([title], at) => [title, at] as const))('%s', (_title, at) => {
-    expect(found[at]).toBe(false);
+    expect(asked_beside[at]).toBe(false);
   });
 });
 
@@ -272,14 +320,13 @@ test('of many late calls no more than a share is asked of others', async () => {
   const failing = Promise.withResolvers<void>();
   thrifty.scripts['a'] = () => [{ until: failing.promise }, ...wire.fail(409)];
   const before = thrifty.sent('b').length;
-  const failedAfter = sleep(LATE_MS).then(() => {
-    const hedged = thrifty.sent('b').length - before;
-    failing.resolve();
-    return hedged;
-  });
-  const asked = await Promise.all(Array.from({ length: 20 }, () => thrifty.stream({})));
-  expect(asked.every(({ text }) => text === 'From b')).toBe(true);
-  const hedged = await failedAfter;
+  const sent = thrifty.sent('a').length;
+  const answered = Promise.all(Array.from({ length: 20 }, () => thrifty.stream({})));
+  await asked(thrifty, 'a', sent + 20);
+  await haveBeenLate(thrifty, 'a');
+  const hedged = thrifty.sent('b').length - before;
+  failing.resolve();
+  expect((await answered).every(({ text }) => text === 'From b')).toBe(true);
   expect(hedged).toBeGreaterThanOrEqual(1);
   expect(hedged).toBeLessThanOrEqual(3);
   await thrifty.expectSound();

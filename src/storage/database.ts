@@ -175,14 +175,18 @@ async function openSqlite(options: DatabaseOptions): Promise<Database> {
   const { data_dir, onLost = () => {} } = options;
   const file = data_dir === undefined ? undefined : join(data_dir, DATABASE_FILE);
   const fault = (error: unknown) => (file === undefined ? error : unopened(file, error));
-  const thread = await SqliteThread.start(file, onLost).catch((error: unknown) => {
-    throw fault(error);
-  });
-  const queries = new Kysely<Tables>({ dialect: sqliteDialect(thread, data_dir === undefined) });
+  const store =
+    file === undefined
+      ? // Of tests and benchmarks: nothing of it is loaded where a file is the store.
+        (await import('./sqlite-memory.ts')).openSqliteMemory()
+      : await SqliteThread.start(file, onLost).catch((error: unknown) => {
+          throw fault(error);
+        });
+  const queries = new Kysely<Tables>({ dialect: sqliteDialect(store, data_dir === undefined) });
   const close = async () => {
     await queries.destroy();
     // Kysely's destroy does nothing when no query was ever run.
-    await thread.close();
+    await store.close();
   };
   try {
     await migrate(queries, 'sqlite');

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
+import { BulkStatement, type Step, transact } from './bulk.ts';
 import type { Tables } from './schema.ts';
 
 interface Migration {
@@ -60,6 +61,30 @@ export async function verifyMigrations(applied: readonly { name: string; checksu
   verify(applied, await readMigrations(FOLDER));
 }
 
+/** A statement of a migration, as a part of its transaction. */
+function statement(text: string): Step {
+  return {
+    answers: [],
+    must_change: false,
+    is_empty: false,
+    run: async (tx) => {
+      await sql.raw(text).execute(tx);
+      return true;
+    },
+    toSqlite: () => ({ sql: text, rows: [[]], must_change: false }),
+  };
+}
+
+/** Notes a migration as applied; changes nothing where it is noted already. */
+const noting = () =>
+  new BulkStatement<Migrated['schema_migrations']>((queries, rows) =>
+    (queries as unknown as Kysely<Migrated>)
+      .insertInto('schema_migrations')
+      .values(rows)
+      .onConflict((conflict) => conflict.column('name').doNothing())
+      .compile(),
+  );
+
 /**
  * Brings the store to this version: each missing migration in its own transaction, in order, once, also when several
  * processes start together. Refuses a store that a newer version wrote, and a migration file that changed.
@@ -67,27 +92,30 @@ export async function verifyMigrations(applied: readonly { name: string; checksu
 export async function migrate(database: Kysely<Tables>, engine: 'sqlite' | 'postgres', folder = FOLDER): Promise<void> {
   const migrations = await readMigrations(folder);
   const db = database as unknown as Kysely<Migrated>;
-  const step = (migration: Migration | undefined) =>
+  const locks =
+    engine === 'sqlite'
+      ? []
+      : [
+          // Also where the server, the database or the role has a bound of its own.
+          'SET LOCAL statement_timeout = 0',
+          `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`,
+        ];
+  const missing = () =>
     db.transaction().execute(async (tx) => {
-      if (engine === 'postgres') {
-        // Also where the server, the database or the role has a bound of its own.
-        await sql`SET LOCAL statement_timeout = 0`.execute(tx);
-        await sql`SELECT pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(tx);
-      }
+      for (const lock of locks) await sql.raw(lock).execute(tx);
       await sql`CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL)`.execute(
         tx,
       );
       const applied = await tx.selectFrom('schema_migrations').select(['name', 'checksum']).execute();
       verify(applied, migrations);
       const names = new Set(applied.map(({ name }) => name));
-      if (!migration) return migrations.filter(({ name }) => !names.has(name));
-      if (names.has(migration.name)) return [];
-      for (const statement of migration.statements) await sql.raw(statement).execute(tx);
-      await tx
-        .insertInto('schema_migrations')
-        .values({ name: migration.name, checksum: migration.checksum, applied_at: new Date().toISOString() })
-        .execute();
-      return [];
+      return migrations.filter(({ name }) => !names.has(name));
     });
-  for (const missing of await step(undefined)) await step(missing);
+  const note = noting();
+  for (const { name, checksum, statements } of await missing()) {
+    const noted = note.step([{ name, checksum, applied_at: new Date().toISOString() }], { must_change: true });
+    const undone = await transact(database, [...locks.map(statement), noted, ...statements.map(statement)]);
+    // Another process was faster: what it applied is looked at, too.
+    if (undone !== undefined) await missing();
+  }
 }

@@ -1,4 +1,4 @@
-/** Kysely's face of the SQLite thread: one message a statement, or a whole transaction; one writer at a time. */
+/** Kysely's driver of SQLite: one message a statement, or a whole transaction; one writer at a time. */
 import { Worker } from 'node:worker_threads';
 import {
   CompiledQuery,
@@ -24,10 +24,10 @@ import type {
 } from './sqlite-messages.ts';
 import { StoreUnavailable } from './unavailable.ts';
 
-type Ask = SqliteRequest extends infer R ? (R extends unknown ? Omit<R, 'id'> : never) : never;
+export type Ask = SqliteRequest extends infer R ? (R extends unknown ? Omit<R, 'id'> : never) : never;
 
 /** What SQLite said no to. `code` tells a broken uniqueness rule apart from everything else. */
-class SqliteError extends Error {
+export class SqliteError extends Error {
   override readonly name = 'SqliteError';
   readonly code: string | undefined;
   readonly errcode: number | undefined;
@@ -45,8 +45,19 @@ interface Waiting {
   sql: string | undefined;
 }
 
+/** Where statements run. */
+export interface SqliteStore {
+  ask(request: Ask): Promise<SqliteOutcome>;
+  close(): Promise<void>;
+}
+
+/** `file`: undefined for a store in memory. */
+export function sqliteOptions(file: string | undefined): SqliteWorkerOptions {
+  return { file, busy_ms: limits.database_busy_ms_max, statements_max: limits.database_statements_max };
+}
+
 /** The thread and the questions it has not answered yet. */
-export class SqliteThread {
+export class SqliteThread implements SqliteStore {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, Waiting>();
   readonly #onLost: (error: Error) => void;
@@ -63,15 +74,10 @@ export class SqliteThread {
    * Starts the thread and waits until the file is open; fails with SQLite's reason. `onLost` is told, once, of a thread
    * that ends although nobody closed it.
    */
-  static async start(file: string | undefined, onLost: (error: Error) => void): Promise<SqliteThread> {
+  static async start(file: string, onLost: (error: Error) => void): Promise<SqliteThread> {
     // Beside this file, in TypeScript or emitted as JavaScript.
     const url = new URL('./sqlite-worker.js', import.meta.url);
-    const workerData: SqliteWorkerOptions = {
-      file,
-      busy_ms: limits.database_busy_ms_max,
-      statements_max: limits.database_statements_max,
-    };
-    const worker = new Worker(url, { workerData, execArgv: [] });
+    const worker = new Worker(url, { workerData: sqliteOptions(file), execArgv: [] });
     const thread = new SqliteThread(worker, onLost);
     const opened = new Promise<void>((resolve, reject) => {
       thread.#waiting.set(0, { resolve: () => resolve(), reject, sql: undefined });
@@ -155,7 +161,7 @@ function isRead(query: CompiledQuery): boolean {
 }
 
 class SqliteConnection implements DatabaseConnection {
-  readonly #thread: SqliteThread;
+  readonly #store: SqliteStore;
   readonly #writer: Turn;
   /** In memory there is one connection, so a reader must not look into somebody's open transaction. */
   readonly #readsTakeTurns: boolean;
@@ -163,8 +169,8 @@ class SqliteConnection implements DatabaseConnection {
   #owns = false;
   #open = false;
 
-  constructor(thread: SqliteThread, writer: Turn, readsTakeTurns: boolean) {
-    this.#thread = thread;
+  constructor(store: SqliteStore, writer: Turn, readsTakeTurns: boolean) {
+    this.#store = store;
     this.#writer = writer;
     this.#readsTakeTurns = readsTakeTurns;
   }
@@ -175,7 +181,7 @@ class SqliteConnection implements DatabaseConnection {
     const takesTurn = !this.#owns && (!read || this.#readsTakeTurns);
     if (takesTurn) await this.#writer.take();
     try {
-      const { rows, changes } = await this.#thread.ask(
+      const { rows, changes } = await this.#store.ask(
         steps === undefined
           ? {
               do: 'query',
@@ -211,7 +217,7 @@ class SqliteConnection implements DatabaseConnection {
   async rollback(): Promise<void> {
     if (!this.#open) return;
     this.#open = false;
-    await this.#thread.ask({ do: 'reset' });
+    await this.#store.ask({ do: 'reset' });
   }
 
   async release(): Promise<void> {
@@ -231,19 +237,19 @@ class SqliteConnection implements DatabaseConnection {
 }
 
 class SqliteDriver implements Driver {
-  readonly #thread: SqliteThread;
+  readonly #store: SqliteStore;
   readonly #inMemory: boolean;
   readonly #writer = new Turn();
 
-  constructor(thread: SqliteThread, inMemory: boolean) {
-    this.#thread = thread;
+  constructor(store: SqliteStore, inMemory: boolean) {
+    this.#store = store;
     this.#inMemory = inMemory;
   }
 
   async init(): Promise<void> {}
 
   async acquireConnection(): Promise<SqliteConnection> {
-    return new SqliteConnection(this.#thread, this.#writer, this.#inMemory);
+    return new SqliteConnection(this.#store, this.#writer, this.#inMemory);
   }
 
   async beginTransaction(connection: SqliteConnection, settings: TransactionSettings): Promise<void> {
@@ -266,7 +272,7 @@ class SqliteDriver implements Driver {
   }
 
   async destroy(): Promise<void> {
-    await this.#thread.close();
+    await this.#store.close();
   }
 }
 
@@ -280,9 +286,9 @@ class ThreadAdapter extends SqliteAdapter implements TakesWholeTransactions {
 }
 
 /** Kysely on the SQLite thread. */
-export function sqliteDialect(thread: SqliteThread, inMemory: boolean): Dialect {
+export function sqliteDialect(store: SqliteStore, inMemory: boolean): Dialect {
   return {
-    createDriver: () => new SqliteDriver(thread, inMemory),
+    createDriver: () => new SqliteDriver(store, inMemory),
     createQueryCompiler: () => new SqliteQueryCompiler(),
     createAdapter: () => new ThreadAdapter(),
     createIntrospector: (db) => new SqliteIntrospector(db),

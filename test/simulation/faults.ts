@@ -1,8 +1,8 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { LAST_MONEY_STEP, LOSABLE_STEP, UNSAFE_STEP } from './steps.ts';
-import { SOURCES } from './subject.ts';
+import { ENTRIES, SOURCES } from './subject.ts';
 import type { RunOptions } from './world.ts';
 
 /** A mistake that somebody could make in the sources. */
@@ -522,17 +522,48 @@ export function faultyFiles({ name, edits }: Fault): Map<string, string> {
 }
 
 /** What the ledger and its store are made of. */
-const COPIED = ['schemas', 'accounts', 'guardrails', 'ledger', 'storage', 'errors.ts', 'limits.ts'];
+const SUBJECT = ['schemas', 'accounts', 'guardrails', 'ledger', 'storage', 'errors.ts', 'limits.ts'];
 
-/** A copy of the sources with the fault in it. */
+/** By each file of the subject, the files of the subject that import it. */
+function importersOf(): Map<string, string[]> {
+  const importers = new Map<string, string[]>();
+  const names = SUBJECT.flatMap((name) =>
+    name.endsWith('.ts')
+      ? name
+      : readdirSync(join(SOURCES, name), { recursive: true, encoding: 'utf8' }).map((file) => join(name, file)),
+  );
+  for (const file of names.filter((name) => /\.(?:ts|js|sql)$/.test(name) && !name.endsWith('.test.ts'))) {
+    if (!importers.has(file)) importers.set(file, []);
+    const text = readFileSync(join(SOURCES, file), 'utf8');
+    for (const [, relative = ''] of text.matchAll(/(?:^import (?!type )[^;]*? from |import\()'(\.[^']+)'/gm)) {
+      const imported = join(dirname(file), relative);
+      importers.set(imported, [...(importers.get(imported) ?? []), file]);
+    }
+  }
+  return importers;
+}
+
+let importers: Map<string, string[]> | undefined;
+
+/**
+ * The sources with the fault in them: copies of the files that it changes and of all that import them, directly or not; what else
+ * is loaded are links to the originals, which are loaded once for all faults.
+ */
 export function plant(fault: Fault): { folder: string; remove(): void } {
   const files = faultyFiles(fault);
+  importers ??= importersOf();
+  const copied = new Set(files.keys());
+  for (const file of copied) for (const importer of importers.get(file) ?? []) copied.add(importer);
   const root = mkdtempSync(join(tmpdir(), 'gateway-fault-'));
   const folder = join(root, 'src');
-  const filter = (file: string) => !file.endsWith('.test.ts');
-  for (const name of COPIED) cpSync(join(SOURCES, name), join(folder, name), { recursive: true, filter });
+  for (const [file, by] of importers) {
+    const is_copied = copied.has(file);
+    if (!is_copied && !ENTRIES.includes(file) && !by.some((importer) => copied.has(importer))) continue;
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    if (is_copied) writeFileSync(join(folder, file), files.get(file) ?? readFileSync(join(SOURCES, file)));
+    else symlinkSync(join(SOURCES, file), join(folder, file));
+  }
   symlinkSync(join(SOURCES, '..', 'node_modules'), join(root, 'node_modules'));
   writeFileSync(join(root, 'package.json'), '{ "type": "module" }');
-  for (const [file, text] of files) writeFileSync(join(folder, file), text);
   return { folder, remove: () => rmSync(root, { recursive: true }) };
 }

@@ -17,14 +17,20 @@ export type SubjectNode = Awaited<ReturnType<Subject['startNode']>>;
 /** The project's own sources. */
 export const SOURCES = join(import.meta.dirname, '..', '..', 'src');
 
+/** The files that have it. */
+export const ENTRIES = [
+  'ledger/node.ts',
+  'storage/ledger.ts',
+  'storage/ledger-operations.ts',
+  'storage/migrations.ts',
+  'schemas/budget.ts',
+  'limits.ts',
+];
+
 /** Loads the sources in a folder: the project's own, or a copy with a fault in it. */
 export async function loadSubject(folder: string): Promise<Subject> {
   const load = (file: string) => import(pathToFileURL(join(folder, file)).href);
-  const { startNode } = await load('ledger/node.ts');
-  const { ledgerStore } = await load('storage/ledger.ts');
-  const { ledgerOperations } = await load('storage/ledger-operations.ts');
-  const { migrate } = await load('storage/migrations.ts');
-  const { windowStart } = await load('schemas/budget.ts');
-  const { limits } = await load('limits.ts');
+  const modules = await Promise.all(ENTRIES.map(load));
+  const { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits } = Object.assign({}, ...modules);
   return { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits };
 }

@@ -1,0 +1,100 @@
+// Plain JavaScript: a thread that never sees TypeScript does not load the type stripper, which saves 18 MB.
+
+/** What SQLite does with one request after another; who may use the write connection when is the driver's business. */
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { SqliteStatements } from './sqlite-statements.js';
+
+/** @import { SqliteFailure, SqliteOutcome, SqliteReply, SqliteRequest, SqliteWorkerOptions } from './sqlite-messages.ts' */
+/** @typedef {{ database: DatabaseSync; statements: SqliteStatements }} Connection */
+
+/**
+ * Switching to WAL needs the file alone for a moment and does not always wait by itself.
+ *
+ * @param {DatabaseSync} database
+ * @param {number} busy_ms
+ */
+function enterWal(database, busy_ms) {
+  const deadline = Date.now() + busy_ms;
+  for (;;) {
+    try {
+      return String(database.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']);
+    } catch (error) {
+      // SQLITE_CORRUPT 11 and SQLITE_NOTADB 26 (sqlite.org/rescode.html): waiting repairs no file.
+      const { errcode = 0 } = /** @type {{ errcode?: number }} */ (error);
+      const code = errcode & 0xff;
+      if (code === 11 || code === 26 || Date.now() > deadline) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    }
+  }
+}
+
+/** @param {SqliteWorkerOptions} options */
+function open(options) {
+  /** @type {(readOnly: boolean) => Connection} */
+  const connect = (readOnly) => {
+    const database = new DatabaseSync(options.file ?? ':memory:', { timeout: options.busy_ms, readOnly });
+    return { database, statements: new SqliteStatements(database, options.statements_max) };
+  };
+  if (options.file === undefined) {
+    const only = connect(false);
+    return { read: only, write: only };
+  }
+  mkdirSync(dirname(options.file), { recursive: true });
+  const write = connect(false);
+  // Of a new file only. A generation takes about 2 KB: pages of twice the usual size cut the writes of a flush in half.
+  write.database.exec('PRAGMA page_size = 8192');
+  const mode = enterWal(write.database, options.busy_ms);
+  if (mode !== 'wal') {
+    throw new Error(
+      `SQLite cannot use a write-ahead log for ${options.file} (journal mode "${mode}"); is the disk local?`,
+    );
+  }
+  write.database.exec('PRAGMA synchronous = FULL');
+  return { write, read: connect(true) };
+}
+
+/**
+ * @param {unknown} error
+ * @returns {SqliteFailure}
+ */
+function failure(error) {
+  const { message, ...told } = /** @type {Partial<SqliteFailure>} */ (error);
+  return { message: message ?? String(error), code: told.code, errcode: told.errcode, sql: told.sql };
+}
+
+/**
+ * Opens the store; fails with SQLite's reason.
+ *
+ * @param {SqliteWorkerOptions} options
+ * @returns {(request: SqliteRequest) => SqliteReply}
+ */
+export function openSqlite(options) {
+  const { read, write } = open(options);
+  /** @type {SqliteOutcome} */
+  const nothing = { rows: [], changes: undefined };
+  /** @type {(request: SqliteRequest) => SqliteOutcome} */
+  const run = (request) => {
+    switch (request.do) {
+      case 'query':
+        return (request.connection === 'read' ? read : write).statements.query(request.sql, request.parameters);
+      case 'transact':
+        return { rows: write.statements.transact(request.steps), changes: undefined };
+      case 'reset':
+        if (write.database.isTransaction) write.database.exec('ROLLBACK');
+        return nothing;
+      case 'close':
+        if (read !== write) read.database.close();
+        write.database.close();
+        return nothing;
+    }
+  };
+  return (request) => {
+    try {
+      return { id: request.id, ...run(request) };
+    } catch (error) {
+      return { id: request.id, error: failure(error) };
+    }
+  };
+}
