@@ -74,7 +74,7 @@ export interface Attempts {
  */
 function mayHaveAnswered(error: UpstreamError): boolean {
   if (error.status !== null || error.never_sent || error.has_ended) return false;
-  return error.failure === 'unavailable' || error.failure === 'timeout';
+  return error.failure === 'unavailable' || error.failure === 'timeout' || error.failure === 'no_tool_call';
 }
 
 /** Whether the provider may go on with a stream that ended like this for us, and bill it whole: closing it does not end that there. */
