@@ -18,7 +18,15 @@ providers:
   wrong: ${provider('another-key-that-nobody-knows')}
   away: { dialect: openai-chat, base_url: "http://127.0.0.1:9/v1", api_key: k }
   empty: { dialect: openai-chat, base_url: "${sandbox.url}/v1", api_key: k }
-models: { a/right: ${model('right')}, a/wrong: ${model('wrong')}, a/away: ${model('away')} }
+  hears: ${provider('right-key-of-the-sandbox')}
+models:
+  a/right: ${model('right')}
+  a/wrong: ${model('wrong')}
+  a/away: ${model('away')}
+  a/hears:
+    input_modalities: [audio]
+    output_modalities: [transcription]
+    endpoints: [{ provider: hears, upstream_model: echo, pricing: { audio_second: 0.0001 } }]
 `;
   const config = join(folder, 'gateway.yaml');
   writeFileSync(config, yaml);
@@ -39,6 +47,7 @@ models: { a/right: ${model('right')}, a/wrong: ${model('wrong')}, a/away: ${mode
       },
       { provider: 'away', failure: expect.stringMatching(/^502 away did not answer: .*could not be reached/) },
       { provider: 'empty', skipped: expect.any(String) },
+      { provider: 'hears', model: 'a/hears', cost: 0.0001 },
     ]);
     expect(faults).toEqual([
       expect.stringMatching(/^Provider "wrong" does not answer: 502/),
