@@ -185,6 +185,10 @@ class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCo
 class StreamedAttempts extends ChatTries implements Work<PreparedAttempt, MeteredStream> {
   readonly goes_on = true;
 
+  holdsBack({ encoded }: PreparedAttempt): boolean {
+    return requiresCall(encoded.state);
+  }
+
   async send(prepared: PreparedAttempt, cancellation?: Cancellation): Promise<MeteredStream> {
     this.echo(prepared);
     const meter = createMeter(choicesOf(prepared.request));
