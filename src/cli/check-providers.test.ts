@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
@@ -30,7 +30,11 @@ models:
 `;
   const config = join(folder, 'gateway.yaml');
   writeFileSync(config, yaml);
-  const environment = { GATEWAY_DATA_DIR: join(folder, 'data') };
+  const data_dir = join(folder, 'data');
+  const environment = { GATEWAY_DATA_DIR: data_dir };
+  // As in a container with a read-only root.
+  mkdirSync(data_dir);
+  vi.stubEnv('TMPDIR', join(folder, 'missing'));
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   try {
     expect(await doctorCommand.run(['--check', '--json', '--config', config], environment)).toBe(1);
@@ -49,12 +53,14 @@ models:
       { provider: 'empty', skipped: expect.any(String) },
       { provider: 'hears', model: 'a/hears', cost: 0.0001 },
     ]);
+    expect(readdirSync(data_dir)).toEqual([]);
     expect(faults).toEqual([
       expect.stringMatching(/^Provider "wrong" does not answer: 502/),
       expect.stringMatching(/^Provider "away" does not answer: 502/),
     ]);
   } finally {
     write.mockRestore();
+    vi.unstubAllEnvs();
     await sandbox.stop();
     rmSync(folder, { recursive: true });
   }
