@@ -203,6 +203,15 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     expect(metadata).toMatchObject({ attempts: [{ provider: 'Plain', status: 200 }] });
   });
 
+  test('a long text before a forced call comes whole, and in order', async () => {
+    const text = Array.from({ length: 1_500 }, (_, at) => `${at} `)
+      .join('')
+      .trim();
+    model.follow({ text: `${text}\n${BERN}` });
+    const answer = await ask(stream, { tools: [WEATHER], tool_choice: 'required' });
+    expect(answer).toMatchObject({ content: text, calls: [{ name: 'weather' }], finish_reason: 'tool_calls' });
+  });
+
   test('an answer that ends for another reason before its forced call says that reason', async () => {
     model.follow({ text: 'First I think', finish_reason: 'length' });
     const answer = await ask(stream, { tools: [WEATHER], tool_choice: 'required' });
