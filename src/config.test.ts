@@ -400,7 +400,7 @@ describe('gateway.yaml', () => {
     [
       'price too fine',
       endpoint('pricing: { prompt: 0.0000001 }'),
-      'pricing.prompt must not be finer than 0.000001 USD per million tokens',
+      'pricing.prompt must not be finer than 0.000001 USD per million tokens. If it is the price of one token, add "per: token" to its pricing',
     ],
     ['price too high', endpoint('pricing: { image: 10000 }'), 'pricing.image must not be above 9007 USD for one unit'],
     [

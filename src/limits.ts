@@ -658,6 +658,8 @@ export const limits = {
   tool_template_chars_max: 400_000,
   tool_template_call_chars_max: 262_144,
   tool_template_gap_chars_max: 64,
+  /** Pieces of a streamed answer that are held back until the call comes that its request forces. */
+  chunks_before_call_max: 32_768,
   tool_call_id_chars_max: 64,
   /** The range of a manual thinking budget (Anthropic, documentation page "Extended thinking"; the public API's own upper end). */
   thinking_budget_tokens_min: 1_024,

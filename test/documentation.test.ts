@@ -57,6 +57,14 @@ test('the guide shows what each provider publishes about data, with its sources,
   for (const slug of Object.keys(publishedPolicies)) expect(providerRows.some((row) => row.slug === slug)).toBe(true);
 });
 
+test('everything that the package has is in the context of the image, which is built from it', () => {
+  const rules = readFileSync(join(root, '.dockerignore'), 'utf8').split('\n');
+  const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { files: string[] };
+  // `dist` is made there.
+  const missing = files.filter((file) => file !== 'dist' && !rules.includes(`!${file.split('/')[0]}`));
+  expect(missing).toEqual([]);
+});
+
 test('the README names every setting that the configuration reads, and it and the guides no other', () => {
   const config = readFileSync(join(root, 'src/config.ts'), 'utf8');
   const read = new Set([...config.matchAll(/'(GATEWAY_[A-Z_]+)'/g)].map(([, name = '']) => name));

@@ -106,6 +106,42 @@ test('where the first endpoint begins before the second it answers, and the seco
   expect(seen.last.usage!.cost).toBeCloseTo((10 * 1 + 2 * 1000) / 1e6, 12);
 });
 
+test('the forced call of a model without native tools takes its time: no other endpoint is asked meanwhile, and heartbeats do not end the search for one', async () => {
+  const quirks = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, { no_native_tools: true }]));
+  const texts = await startFailoverSite({ routing: { hedge_share: 1 }, quirks });
+  try {
+    await warm(texts);
+    const says = (text: string) => (): Step[] => [
+      wire.head,
+      wire.text('I think.'),
+      { wait: 300 },
+      wire.text(text),
+      wire.end(9),
+      'END',
+    ];
+    const call = '<tool_call>{"name": "look", "arguments": {}}</tool_call>';
+    const forced = { ...wanted, tools: [{ type: 'function', function: { name: 'look' } }], tool_choice: 'required' };
+    const asked = texts.sent('b').length;
+    texts.scripts['a'] = says(call);
+    expect((await texts.stream(forced)).finishes).toEqual(['tool_calls']);
+    expect(texts.sent('b')).toHaveLength(asked);
+    texts.scripts['a'] = says('No.');
+    texts.scripts['b'] = says(call);
+    const seen = await texts.stream(forced);
+    expect([seen.text, seen.finishes, seen.last.gateway_metadata!.attempt]).toEqual(['I think.', ['tool_calls'], 2]);
+    for (const name of ['b', 'c', 'd']) texts.scripts[name] = says('No.');
+    const failed = await texts.stream(forced);
+    expect([failed.status, failed.text, failed.chunks.flatMap(({ error }) => error?.code ?? [])]).toEqual([
+      200,
+      '',
+      [502],
+    ]);
+    await texts.expectSound();
+  } finally {
+    await texts.stop();
+  }
+});
+
 test('what an attempt is called upstream tells the two apart', async () => {
   site.scripts['a'] = silent;
   const seen = await site.stream(wanted);

@@ -89,6 +89,31 @@ describe('keys', () => {
     expect(JSON.stringify(refused.body)).not.toContain('x'.repeat(40));
   });
 
+  test('the effective budget is the one with the least left, of the workspace and the organization too; an application learns of its own alone', async () => {
+    const { id: workspace_id } = await made('/workspaces', { name: 'Tight', slug: 'tight' });
+    const { key } = await makeKey({ limit: 20, workspace_id });
+    const effective = async (secret: string) =>
+      (await ask('GET', '/key', undefined, bearer(secret))).body.data as unknown as {
+        budgets: { scope: string }[];
+        effective_budget: { scope: string; limit_usd: number; remaining_usd: number; reset_interval: string | null };
+      };
+    expect((await effective(key)).effective_budget).toMatchObject({ scope: 'key_limit', remaining_usd: 20 });
+    await manage('PUT', '/workspaces/tight/budgets/monthly', { limit_usd: 50 });
+    expect((await effective(key)).effective_budget.scope).toBe('key_limit');
+    await manage('PUT', '/workspaces/tight/budgets/daily', { limit_usd: 3 });
+    const shown = await effective(key);
+    expect(shown.effective_budget).toMatchObject({ scope: 'workspace', limit_usd: 3, reset_interval: 'daily' });
+    expect(shown.budgets.map(({ scope }) => scope)).toEqual(['key_limit']);
+    const { body: code } = await ask(
+      'POST',
+      '/auth/keys/code',
+      { callback_url: 'https://app.example/back', limit: 9 },
+      bearer(key),
+    );
+    const { body: exchanged } = await ask('POST', '/auth/keys', { code: code.data.id });
+    expect((await effective(exchanged.key)).effective_budget).toMatchObject({ scope: 'key_limit', limit_usd: 9 });
+  });
+
   test('a key is told of its own limit and those of its guardrails, the tightest first to refuse, and of no budget of its workspace', async () => {
     const { id: workspace_id } = await made('/workspaces', { name: 'Budgets', slug: 'budgets' });
     await manage('PUT', '/workspaces/budgets/budgets/monthly', { limit_usd: 50 });
@@ -135,6 +160,48 @@ describe('keys', () => {
     const { body: exchanged } = await ask('POST', '/auth/keys', { code: body.data.id });
     const own = await ask('GET', '/key', undefined, bearer(exchanged.key));
     expect(own.body.data).toMatchObject({ workspace_id });
+  });
+});
+
+describe('what a plugin cannot do is refused, and what is off asks for nothing', () => {
+  test.each([
+    [{ id: 'moderation' }, 'plugins[0] names moderation'],
+    [{ id: 'fusion', analysis_models: ['sandbox/echo'] }, 'plugins[0] names fusion'],
+    [{ id: 'pareto-router', max_price: 1 }, 'plugins[0] names pareto-router'],
+    [{ id: 'auto-beta-router' }, 'plugins[0].id'],
+    [{ id: 'switchyard-router', algorithm: 'random' }, 'plugins[0].id'],
+    [{ id: 'auto-router', blocked_models: ['a/*'] }, 'plugins[0].blocked_models'],
+    [{ id: 'web', x_search: { allowed_x_handles: ['a'] } }, 'plugins[0].x_search'],
+  ])('%j', async (plugin, named) => {
+    for (const [path, body] of [
+      ['/chat/completions', hello],
+      ['/messages', { ...hello, max_tokens: 5 }],
+      ['/responses', { model: 'sandbox/echo', input: 'Hello' }],
+    ] as const) {
+      const refused = await ask('POST', path, { ...body, plugins: [plugin] });
+      expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining(named)]);
+    }
+    if (!named.includes('names')) return;
+    const off = await ask('POST', '/chat/completions', { ...hello, plugins: [{ ...plugin, enabled: false }] });
+    expect(off.status).toBe(200);
+  });
+});
+
+describe('a preference of providers that does not exist is refused: it may be a misspelt restriction', () => {
+  test.each([
+    [{ onyl: ['sandbox'] }, 'provider.onyl'],
+    [{ allowed_data_regions: ['europe'] }, 'provider.allowed_data_regions'],
+    [{ max_price: { promt: 1 } }, 'provider.max_price.promt'],
+  ])('%j', async (provider, named) => {
+    for (const [path, body] of [
+      ['/chat/completions', hello],
+      ['/messages', { ...hello, max_tokens: 5 }],
+      ['/responses', { model: 'sandbox/echo', input: 'Hello' }],
+      ['/embeddings', { model: 'sandbox/embed', input: 'Hello' }],
+    ] as const) {
+      const refused = await ask('POST', path, { ...body, provider });
+      expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining(named)]);
+    }
   });
 });
 

@@ -34,6 +34,13 @@ beforeAll(async () => {
           context_length: 100_000,
           endpoints: [{ ...endpoint, provider: 'plain', supported_parameters: without }],
         },
+        'test/texts': {
+          context_length: 100_000,
+          endpoints: [
+            { ...endpoint, provider: 'plain', supported_parameters: without },
+            { ...endpoint, provider: 'bare', pricing: { prompt: 2, completion: 20 } },
+          ],
+        },
         'test/bare': { context_length: 100_000, endpoints: [{ ...endpoint, provider: 'bare' }] },
         'test/both': {
           context_length: 100_000,
@@ -56,13 +63,17 @@ afterAll(async () => {
 });
 
 interface Told {
+  id?: string;
   status: number;
   content: string | null;
   calls: { name: string; args: unknown }[];
   ids: string[];
   finish_reason: string | null;
   error?: { message: string };
-  metadata?: { adjusted_parameters: { field: string; kind: string }[] };
+  metadata?: {
+    adjusted_parameters: { field: string; kind: string }[];
+    attempts?: { provider: string; status: number }[];
+  };
 }
 
 async function ask(stream: boolean, body: object): Promise<Told> {
@@ -71,14 +82,18 @@ async function ask(stream: boolean, body: object): Promise<Told> {
   const response = await gateway.call('POST', '/chat/completions', request, headers);
   const text = await response.text();
   if (!stream || response.status !== 200) {
-    const { choices, error, gateway_metadata: metadata } = JSON.parse(text);
-    return told(response.status, choices?.[0]?.message, choices?.[0]?.finish_reason ?? null, error, metadata);
+    const { id, choices, error, gateway_metadata: metadata } = JSON.parse(text);
+    return {
+      id,
+      ...told(response.status, choices?.[0]?.message, choices?.[0]?.finish_reason ?? null, error, metadata),
+    };
   }
   const events = text.split('\n').filter((line) => line.startsWith('data: {'));
   const chunks: ChatChunk[] = events.flatMap((line) => JSON.parse(line.slice(6)).choices as ChatChunk[]);
   const [choice] = accumulate(chunks, 0).choices;
   const metadata = events.map((line) => JSON.parse(line.slice(6)).gateway_metadata).findLast(Boolean);
-  return told(200, { ...choice.message }, choice.finish_reason, undefined, metadata);
+  const { id } = JSON.parse(events[0]!.slice(6)) as { id: string };
+  return { id, ...told(200, { ...choice.message }, choice.finish_reason, undefined, metadata) };
 }
 
 function told(
@@ -151,6 +166,64 @@ describe.each([false, true])('tools without native tools, streamed: %s', (stream
     expect(answer).toMatchObject({ content: null, calls: [{ name: 'clock', args: {} }], finish_reason: 'tool_calls' });
     expect(system()).toContain('must call the tool "clock"');
     expect(system()).not.toContain('weather');
+  });
+
+  test('a forced call that does not come is looked for at the next endpoint; no text without it is shown, and both are charged', async () => {
+    model.follow({ text: 'I would rather talk. '.repeat(20) }, { text: `Well.\n${BERN}` });
+    const answer = await ask(stream, { model: 'test/texts', tools: [WEATHER], tool_choice: 'required' });
+    expect(answer).toMatchObject({
+      status: 200,
+      content: 'Well.',
+      calls: [{ name: 'weather', args: { city: 'Bern' } }],
+      finish_reason: 'tool_calls',
+    });
+    const { data } = (await (await gateway.call('GET', `/generation?id=${answer.id}`)).json()) as {
+      data: { total_cost: number; provider_responses: { provider_name: string; status: number }[] };
+    };
+    // 100 tokens in and 10 out each time, the second at twice the price.
+    expect(data.total_cost).toBeCloseTo(3 * (100 + 10 * 10) * 1e-6, 12);
+    expect(data.provider_responses.map(({ provider_name, status }) => [provider_name, status])).toEqual([
+      ['Plain', 200],
+      ['Bare', 200],
+    ]);
+  });
+
+  test('without an endpoint that makes the forced call there is no answer, and the error says what to do', async () => {
+    model.follow({ text: 'I would rather talk.' });
+    const answer = await ask(stream, {
+      tools: [WEATHER],
+      tool_choice: { type: 'function', function: { name: 'weather' } },
+    });
+    expect(answer.status).toBe(502);
+    expect(answer.error?.message).toMatch(/without the tool call that tool_choice forces.*tool_choice "auto"$/);
+    expect(JSON.stringify(answer)).not.toContain('rather talk');
+    // It is the model's answer to this prompt: the endpoint is not taken for broken.
+    model.follow({ text: BERN });
+    const { metadata } = await ask(stream, { model: 'test/texts', tools: [WEATHER], tool_choice: 'required' });
+    expect(metadata).toMatchObject({ attempts: [{ provider: 'Plain', status: 200 }] });
+  });
+
+  test('a long text before a forced call comes whole, and in order', async () => {
+    const text = Array.from({ length: 1_500 }, (_, at) => `${at} `)
+      .join('')
+      .trim();
+    model.follow({ text: `${text}\n${BERN}` });
+    const answer = await ask(stream, { tools: [WEATHER], tool_choice: 'required' });
+    expect(answer).toMatchObject({ content: text, calls: [{ name: 'weather' }], finish_reason: 'tool_calls' });
+  });
+
+  test('an answer that ends for another reason before its forced call says that reason', async () => {
+    model.follow({ text: 'First I think', finish_reason: 'length' });
+    const answer = await ask(stream, { tools: [WEATHER], tool_choice: 'required' });
+    expect(answer).toMatchObject({ status: 200, content: 'First I think', calls: [], finish_reason: 'length' });
+  });
+
+  test('a forced tool that the request does not have is a 400', async () => {
+    model.follow({ text: BERN });
+    const choice = { type: 'function', function: { name: 'elsewhere' } };
+    const answer = await ask(stream, { tools: [WEATHER], tool_choice: choice });
+    expect([answer.status, answer.error?.message]).toEqual([400, expect.stringContaining('tool_choice')]);
+    expect(model.requests).toHaveLength(0);
   });
 
   test('a choice of none describes no tools, and reads no calls', async () => {

@@ -73,9 +73,10 @@ export function describeKeyBudget(state: BudgetState, now_ms: number): KeyBudget
   };
 }
 
-const scopes = ['workspace_default_key', 'member', 'api_key', 'key_limit'] as const;
+const scopes = ['workspace_default_key', 'member', 'api_key', 'key_limit', 'workspace', 'organization'] as const;
 
 function scopeOf({ scope, subject }: BudgetState): KeyBudget['scope'] {
+  if (scope === 'workspace' || scope === 'organization') return scope;
   if (scope === 'key') return 'key_limit';
   if (subject.startsWith('key:')) return 'api_key';
   return subject.startsWith('user:') ? 'member' : 'workspace_default_key';

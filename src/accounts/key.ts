@@ -187,12 +187,18 @@ function tightest(budgets: readonly KeyBudget[]): KeyBudget | null {
   );
 }
 
+/** The limits that a key's calls count against: its own and its guardrails', and those of its workspace and organization that it may know of. */
+interface KeyBudgets {
+  budgets: readonly KeyBudget[];
+  others?: readonly KeyBudget[];
+}
+
 /** What a key is told about itself. */
 export function describeCurrentKey(
   key: Limited &
     Pick<StoredKey, 'label' | 'organization_id' | 'workspace_id' | 'creator_user_id' | 'expires_at' | 'is_management'>,
   spent: KeyUsage,
-  budgets: readonly KeyBudget[],
+  { budgets, others = [] }: KeyBudgets,
 ): CurrentKey {
   return {
     label: key.label,
@@ -202,7 +208,7 @@ export function describeCurrentKey(
     ...describeSpending(key, spent),
     organization_id: key.organization_id,
     budgets: [...budgets],
-    effective_budget: tightest(budgets),
+    effective_budget: tightest([...budgets, ...others]),
     allowed_data_regions: ['global'],
     free_model_daily_requests: { limit: NO_QUOTA, used: 0, remaining: NO_QUOTA },
     is_free_tier: false,

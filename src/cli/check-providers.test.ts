@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
@@ -18,11 +18,23 @@ providers:
   wrong: ${provider('another-key-that-nobody-knows')}
   away: { dialect: openai-chat, base_url: "http://127.0.0.1:9/v1", api_key: k }
   empty: { dialect: openai-chat, base_url: "${sandbox.url}/v1", api_key: k }
-models: { a/right: ${model('right')}, a/wrong: ${model('wrong')}, a/away: ${model('away')} }
+  hears: ${provider('right-key-of-the-sandbox')}
+models:
+  a/right: ${model('right')}
+  a/wrong: ${model('wrong')}
+  a/away: ${model('away')}
+  a/hears:
+    input_modalities: [audio]
+    output_modalities: [transcription]
+    endpoints: [{ provider: hears, upstream_model: echo, pricing: { audio_second: 0.0001 } }]
 `;
   const config = join(folder, 'gateway.yaml');
   writeFileSync(config, yaml);
-  const environment = { GATEWAY_DATA_DIR: join(folder, 'data') };
+  const data_dir = join(folder, 'data');
+  const environment = { GATEWAY_DATA_DIR: data_dir };
+  // As in a container with a read-only root.
+  mkdirSync(data_dir);
+  vi.stubEnv('TMPDIR', join(folder, 'missing'));
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   try {
     expect(await doctorCommand.run(['--check', '--json', '--config', config], environment)).toBe(1);
@@ -39,13 +51,16 @@ models: { a/right: ${model('right')}, a/wrong: ${model('wrong')}, a/away: ${mode
       },
       { provider: 'away', failure: expect.stringMatching(/^502 away did not answer: .*could not be reached/) },
       { provider: 'empty', skipped: expect.any(String) },
+      { provider: 'hears', model: 'a/hears', cost: 0.0001 },
     ]);
+    expect(readdirSync(data_dir)).toEqual([]);
     expect(faults).toEqual([
       expect.stringMatching(/^Provider "wrong" does not answer: 502/),
       expect.stringMatching(/^Provider "away" does not answer: 502/),
     ]);
   } finally {
     write.mockRestore();
+    vi.unstubAllEnvs();
     await sandbox.stop();
     rmSync(folder, { recursive: true });
   }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config.ts';
 import { createLog } from '../telemetry/log.ts';
-import { cheapModel } from './example-model.ts';
+import { type CheapOutput, cheapModel } from './example-model.ts';
 import { catalogOf, startGateway } from './start-gateway.ts';
 
 /** How one provider took one short request. */
@@ -30,7 +30,7 @@ const OUTPUT_TOKENS = 16;
  * checked is the way that requests take, and no record of the real gateway changes.
  */
 export async function checkProviders(config: Config): Promise<CheckedProvider[]> {
-  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-check-'));
+  const data_dir = temporaryFolder(config);
   let api_key: string | undefined;
   try {
     const gateway = await startGateway({
@@ -52,6 +52,15 @@ export async function checkProviders(config: Config): Promise<CheckedProvider[]>
   }
 }
 
+/** In a container with a read-only root only the data directory can be written. */
+function temporaryFolder(config: Config): string {
+  try {
+    return mkdtempSync(join(tmpdir(), 'gateway-check-'));
+  } catch {
+    return mkdtempSync(join(config.data_dir, 'gateway-check-'));
+  }
+}
+
 /** The configuration of a gateway that serves this command alone, and nobody else. */
 function alone(config: Config, data_dir: string): Config {
   return {
@@ -70,29 +79,67 @@ function alone(config: Config, data_dir: string): Config {
 }
 
 async function check(provider: string, catalog: Catalog, ask: Ask): Promise<CheckedProvider> {
-  for (const kind of ['text', 'embeddings'] as const) {
+  for (const kind of ['text', 'embeddings', 'transcription'] as const) {
     const model = cheapModel(catalog, kind, provider);
     if (model !== undefined) return ask(provider, model.id, kind);
   }
-  return { provider, skipped: 'the catalog has no chat or embedding model of this provider with a known price' };
+  return {
+    provider,
+    skipped: 'the catalog has no chat, embedding or transcription model of this provider with a known price',
+  };
 }
 
-type Ask = (provider: string, model: string, kind: 'text' | 'embeddings') => Promise<CheckedProvider>;
+type Ask = (provider: string, model: string, kind: CheapOutput) => Promise<CheckedProvider>;
+
+const SAMPLES_PER_SECOND = 16_000;
+
+/** A second of silence as WAV: one channel of 16 bits (http://soundfile.sapp.org/doc/WaveFormat/). */
+function silence(): Buffer {
+  const bytes = SAMPLES_PER_SECOND * 2;
+  const wav = Buffer.alloc(44 + bytes);
+  wav.write('RIFF', 0, 'latin1');
+  wav.writeUInt32LE(36 + bytes, 4);
+  wav.write('WAVEfmt ', 8, 'latin1');
+  wav.writeUInt32LE(16, 16);
+  wav.writeUInt16LE(1, 20);
+  wav.writeUInt16LE(1, 22);
+  wav.writeUInt32LE(SAMPLES_PER_SECOND, 24);
+  wav.writeUInt32LE(bytes, 28);
+  wav.writeUInt16LE(2, 32);
+  wav.writeUInt16LE(16, 34);
+  wav.write('data', 36, 'latin1');
+  wav.writeUInt32LE(bytes, 40);
+  return wav;
+}
+
+/** The operation and the body of a short request. */
+function requestOf(kind: CheapOutput): { path: string; body: object } {
+  const text = 'Answer with OK.';
+  switch (kind) {
+    case 'text':
+      return {
+        path: 'chat/completions',
+        body: { messages: [{ role: 'user', content: text }], max_tokens: OUTPUT_TOKENS },
+      };
+    case 'embeddings':
+      return { path: 'embeddings', body: { input: text } };
+    case 'transcription':
+      return {
+        path: 'audio/transcriptions',
+        body: { input_audio: { data: silence().toString('base64'), format: 'wav' } },
+      };
+  }
+}
 
 function askThrough(base_url: string, api_key: string): Ask {
   return async (provider, model, kind) => {
     const from = performance.now();
-    const only = { model, provider: { only: [provider], allow_fallbacks: false } };
-    const text = 'Answer with OK.';
-    const body =
-      kind === 'text'
-        ? { ...only, messages: [{ role: 'user', content: text }], max_tokens: OUTPUT_TOKENS }
-        : { ...only, input: text };
+    const { path, body } = requestOf(kind);
     try {
-      const response = await fetch(`${base_url}/${kind === 'text' ? 'chat/completions' : 'embeddings'}`, {
+      const response = await fetch(`${base_url}/${path}`, {
         method: 'POST',
         headers: { authorization: `Bearer ${api_key}`, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
+        body: JSON.stringify({ ...body, model, provider: { only: [provider], allow_fallbacks: false } }),
         signal: AbortSignal.timeout(CHECK_MS_MAX),
       });
       const answer = (await response.json()) as { error?: { message?: string }; usage?: { cost?: number } };

@@ -9,9 +9,10 @@ const NEWEST = 12;
 const PROMPT = 20;
 const ANSWER = 16;
 
-/** What a short request to an endpoint may cost, pico-USD; undefined: its price is not known. */
-function costOf({ pricing: { prompt, completion, request = 0 } }: Endpoint): number | undefined {
-  return prompt === undefined || completion === undefined ? undefined : request + PROMPT * prompt + ANSWER * completion;
+/** What a short request to an endpoint, of words or a second of sound, may cost, pico-USD; undefined: its price is not known. */
+function costOf({ pricing: { prompt, completion, request = 0, audio_second = 0 } }: Endpoint): number | undefined {
+  if (prompt === undefined || completion === undefined) return audio_second || undefined;
+  return request + PROMPT * prompt + ANSWER * completion + audio_second;
 }
 
 function leastCostOf(endpoints: readonly Endpoint[]): number | undefined {
@@ -19,18 +20,22 @@ function leastCostOf(endpoints: readonly Endpoint[]): number | undefined {
   return costs.length === 0 ? undefined : Math.min(...costs);
 }
 
+/** Of which output a short request can be made. */
+export type CheapOutput = 'text' | 'embeddings' | 'transcription';
+
 /**
- * The cheapest of the newest models that take texts and give what `output` says; `provider`: at this one. Undefined: there is none
- * of a known price.
+ * The cheapest of the newest models that give what `output` says, and take texts, or sound to transcribe; `provider`: at this one.
+ * Undefined: there is none of a known price.
  */
 export function cheapModel(
   catalog: Pick<Catalog, 'models'>,
-  output: 'text' | 'embeddings',
+  output: CheapOutput,
   provider?: string,
 ): Model | undefined {
+  const input = output === 'transcription' ? 'audio' : 'text';
   const priced = catalog.models().flatMap((model) => {
     const { input_modalities, output_modalities, is_expired, endpoints } = model;
-    const is_fit = input_modalities.includes('text') && output_modalities.join() === output && is_expired !== true;
+    const is_fit = input_modalities.includes(input) && output_modalities.join() === output && is_expired !== true;
     const cost = is_fit
       ? leastCostOf(endpoints.filter((endpoint) => provider === undefined || endpoint.provider === provider))
       : undefined;

@@ -73,6 +73,29 @@ describe('a configuration that is replaced', () => {
     expect(gateway.log_lines.join('')).not.toContain('second-key');
   });
 
+  test('a default model, and one of a router, that nothing serves any more is warned of, once', async () => {
+    const other = await startGateway({
+      yaml: acme({
+        more: '  acme/slow: { endpoints: [{ provider: acme, upstream_model: s, pricing: { prompt: 0, completion: 0 } }] }',
+      }),
+      environment: { GATEWAY_DEFAULT_MODEL: 'acme/slow' },
+    });
+    try {
+      const path = join(directory, 'gateway.yaml');
+      const warningsOf = (yaml: string) => {
+        writeFileSync(path, yaml);
+        return other.gateway.replace(loadConfig({}, { config_file: path })).warnings;
+      };
+      expect(warningsOf(acme({ more: 'routing: { auto_models: [acme/fest] }' }))).toEqual([
+        'GATEWAY_DEFAULT_MODEL names acme/slow, which no provider that is on serves',
+        'routing.auto_models names acme/fest, which no provider that is on serves; did you mean "acme/fast"?',
+      ]);
+      expect(warningsOf(acme({ price: 3, more: 'routing: { auto_models: [acme/fest] }' }))).toEqual([]);
+    } finally {
+      await other.stop();
+    }
+  });
+
   test('a change beside the catalog is told by its name, and none as none', () => {
     const { settings, changes } = replace(acme({ more: 'rate_limits: { per_key: { requests_per_minute: 2 } }' }));
     expect(settings).toEqual(['rate_limits']);

@@ -14,7 +14,8 @@ const SERVICE_TIER = /^[a-z][a-z0-9_-]*$/;
 
 const faults: Record<PriceFault, string> = {
   not_a_price: 'must be a price in USD, 0 or more',
-  too_fine: 'must not be finer than 0.000001 USD per million tokens',
+  too_fine:
+    'must not be finer than 0.000001 USD per million tokens. If it is the price of one token, add "per: token" to its pricing',
   too_high: `must not be above ${limits.unit_price_usd_max} USD for one unit`,
 };
 

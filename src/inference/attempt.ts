@@ -15,7 +15,7 @@ import {
   UpstreamError,
 } from '../providers/dialect.ts';
 import { createFramer, type Framer } from '../providers/frames.ts';
-import { needsTemplate, templated } from '../providers/tool-template/dialect.ts';
+import { needsTemplate, requiresCall, templated } from '../providers/tool-template/dialect.ts';
 import { countAnswer, readText, type UpstreamResponse } from '../providers/upstream.ts';
 import { type Candidate, supports } from '../routing/plan.ts';
 import { accumulate } from '../schemas/accumulate.ts';
@@ -551,9 +551,22 @@ class AnswerReader implements Source<ChatChunk[]> {
   }
 }
 
+/** The failure of an answer without the call that its request forces. Nothing but its prompt can force one. */
+export function noCall({ has_ended }: { has_ended: boolean }): UpstreamError {
+  return new UpstreamError(
+    'no_tool_call',
+    'The model answered without the tool call that tool_choice forces. Its endpoint has no native tools, so that a call is only asked for in the prompt: name a model with native tools, or send tool_choice "auto"',
+    { status: has_ended ? 200 : null, has_ended },
+  );
+}
+
+function hasCall({ delta }: ChatChunk): boolean {
+  return delta.tool_calls !== undefined && delta.tool_calls.length > 0;
+}
+
 /**
- * Opens a stream and waits for something meaningful: until then any failure may still go to another endpoint. `meter` follows
- * what comes until then. Throws `UpstreamError`, or `ClientGone` when the client left first.
+ * Opens a stream and waits for something meaningful, or for the call of a tool where it can only be asked for: until then any failure
+ * may still go to another endpoint. `meter` follows what comes until then. Throws `UpstreamError`, or `ClientGone` when the client left first.
  */
 export async function attemptStream(
   prepared: PreparedAttempt,
@@ -561,6 +574,7 @@ export async function attemptStream(
   meter: Pick<Meter, 'chunk'>,
 ): Promise<OpenStream> {
   const held = start(outgoingOf(prepared, context.call), context);
+  const waits_for_call = requiresCall(prepared.encoded.state);
   try {
     const response = await headersOf(prepared.dialect, held);
     await refuseForeign(response, prepared.dialect);
@@ -570,7 +584,8 @@ export async function attemptStream(
       const chunks = dividedChunks(chunksOf(completion));
       const failure = partsBeyond(completion);
       const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
-      const first = failure ? chunks : chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
+      const is_read_whole = failure !== undefined || waits_for_call;
+      const first = is_read_whole ? chunks : chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
       for (const chunk of first) meter.chunk(chunk);
       if (failure !== undefined) throw failure;
       held.started();
@@ -578,6 +593,7 @@ export async function attemptStream(
     }
     const reader = new AnswerReader(prepared, response, context);
     const first: ChatChunk[] = [];
+    let has_begun = false;
     for (;;) {
       const coming = reader.coming();
       if (coming !== undefined) await coming;
@@ -588,7 +604,12 @@ export async function attemptStream(
       }
       append(first, chunks);
       for (const chunk of chunks) meter.chunk(chunk);
-      if (chunks.some(({ delta }) => isMeaningful(delta))) break;
+      if (!chunks.some(({ delta }) => isMeaningful(delta))) continue;
+      if (!waits_for_call || chunks.some(hasCall)) break;
+      // The answer has begun: only the total time counts while its call is waited for.
+      if (!has_begun) held.started();
+      has_begun = true;
+      if (first.length > limits.chunks_before_call_max) throw noCall({ has_ended: false });
     }
     reader.begun();
     held.started();

@@ -32,6 +32,8 @@ export interface Work<P extends Prepared, T> {
   send(prepared: P, cancellation?: Cancellation): Promise<T>;
   /** What `send` resolves with is the beginning of an answer, which may still break off. */
   goes_on?: true;
+  /** Its answer is held back on purpose, so that waiting for it says nothing of the endpoint: no second one is asked meanwhile. Absent: it is not. */
+  holdsBack?(prepared: P): boolean;
   /** Closes an answer that is not wanted after all, and says what it has used. Absent: only one at a time may be sent. */
   discard?(value: T, prepared: P): TokenClasses | null;
   /** What the last attempt at an endpoint was answered all the same, though it failed, and is billed for. Absent: nothing ever is. */
@@ -74,7 +76,7 @@ export interface Attempts {
  */
 function mayHaveAnswered(error: UpstreamError): boolean {
   if (error.status !== null || error.never_sent || error.has_ended) return false;
-  return error.failure === 'unavailable' || error.failure === 'timeout';
+  return error.failure === 'unavailable' || error.failure === 'timeout' || error.failure === 'no_tool_call';
 }
 
 /** Whether the provider may go on with a stream that ended like this for us, and bill it whole: closing it does not end that there. */
@@ -231,9 +233,10 @@ export function createAttempts(
     session.is_sent = true;
     call.store_wait?.renew();
     if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
-    const silence = call.request.stream === true ? listen(session, candidate) : undefined;
+    const holds_back = work.holdsBack?.(prepared) === true;
+    const silence = call.request.stream === true && !holds_back ? listen(session, candidate) : undefined;
     try {
-      const hedge = may_hedge ? hedges.plan(session, order, work) : undefined;
+      const hedge = may_hedge && !holds_back ? hedges.plan(session, order, work) : undefined;
       const reached =
         hedge === undefined
           ? { value: await work.send(prepared), prepared, candidate }

@@ -1,12 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Media, UpstreamError } from '../providers/dialect.ts';
+import { requiresCall } from '../providers/tool-template/dialect.ts';
 import type { Upstream } from '../providers/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatCompletion, ChatRequest, ChoiceError, TokenClasses } from '../schemas/inner.ts';
 import type { Measure } from './admission.ts';
 import { requireFewParts } from './answer-bounds.ts';
-import { attemptStream, attemptWhole, type OpenStream, type PreparedAttempt } from './attempt.ts';
+import { attemptStream, attemptWhole, noCall, type OpenStream, type PreparedAttempt } from './attempt.ts';
 import { attemptNumber, type Work } from './attempts.ts';
 import type { Cancellation } from './call.ts';
 import type { ChatWork } from './chat-work.ts';
@@ -58,16 +59,27 @@ function requireSubstance(meter: Meter, told: ChoiceError | undefined): void {
   throw new UpstreamError('unavailable', message, { status: 200, native_code: meter.native_finish_reason });
 }
 
-function meteredCompletion(completion: ChatCompletion, meter: Meter): MeteredCompletion {
+/**
+ * An answer that a call was to be in, for which the prompt can only ask, and that came to its end without one, is a failure. One that
+ * was cut or filtered says so by its finish reason, as from a model with native tools.
+ */
+function requireCall({ encoded }: PreparedAttempt, meter: Meter): void {
+  if (!requiresCall(encoded.state) || meter.finish_reason !== 'stop') return;
+  throw noCall({ has_ended: true });
+}
+
+function meteredCompletion(prepared: PreparedAttempt, completion: ChatCompletion, meter: Meter): MeteredCompletion {
   meter.completion(completion);
   requireFewParts(completion);
   requireSubstance(meter, completion.choices[0].error);
+  requireCall(prepared, meter);
   return { completion, meter };
 }
 
-function meteredStream(stream: OpenStream, meter: Meter): MeteredStream {
+function meteredStream(prepared: PreparedAttempt, stream: OpenStream, meter: Meter): MeteredStream {
   try {
     requireSubstance(meter, stream.first.findLast(({ error }) => error !== undefined)?.error);
+    requireCall(prepared, meter);
   } catch (error) {
     stream.close();
     throw error;
@@ -167,7 +179,7 @@ class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCo
     const meter = createMeter(choicesOf(prepared.request));
     try {
       const context = this.parts.contextOf(this.session);
-      return await attemptWhole(prepared, context, (completion) => meteredCompletion(completion, meter));
+      return await attemptWhole(prepared, context, (completion) => meteredCompletion(prepared, completion, meter));
     } catch (error) {
       this.failed(error, prepared, meter);
       throw error;
@@ -178,12 +190,16 @@ class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCo
 class StreamedAttempts extends ChatTries implements Work<PreparedAttempt, MeteredStream> {
   readonly goes_on = true;
 
+  holdsBack({ encoded }: PreparedAttempt): boolean {
+    return requiresCall(encoded.state);
+  }
+
   async send(prepared: PreparedAttempt, cancellation?: Cancellation): Promise<MeteredStream> {
     this.echo(prepared);
     const meter = createMeter(choicesOf(prepared.request));
     try {
       const stream = await attemptStream(prepared, this.parts.contextOf(this.session, cancellation), meter);
-      return meteredStream(stream, meter);
+      return meteredStream(prepared, stream, meter);
     } catch (error) {
       this.failed(error, prepared, meter);
       throw error;

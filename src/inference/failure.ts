@@ -17,6 +17,8 @@ export function fallsOver(failure: FailureClass): boolean {
  */
 export function isOfEndpoint(error: UpstreamError, request: ChatRequest): boolean {
   const { failure, status } = error;
+  // The model's answer to this prompt: another request gets its call.
+  if (failure === 'no_tool_call') return false;
   if (failure === 'not_found' && missesFile(error, request)) return false;
   const refuses = status === 400 || status === 413 || status === 422;
   return !refuses || failure === 'payment' || failure === 'credential';
@@ -47,6 +49,7 @@ const STATUS: Record<FailureClass, ErrorStatus> = {
   content_filter: 403,
   state_rejected: 400,
   invalid_response: 502,
+  no_tool_call: 502,
 };
 
 /** Prefixes that providers give their keys. A word of code (`api_key_invalid`) has no digit and stays. */
@@ -94,6 +97,7 @@ function messageOf(attempt: FailedAttempt): string {
     case 'content_filter':
     case 'state_rejected':
     case 'timeout':
+    case 'no_tool_call':
       return told;
     case 'rate_limited':
       return `${provider.name} is rate-limited: ${told}`;

@@ -36,7 +36,7 @@ test('tools that the gateway would have to run are dropped, with a choice of the
   const choice = { type: 'gateway:web_search' };
   const { request, report } = fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice: choice });
   expect(request).toEqual({ messages: [], tools: [called] });
-  expect(report.map(({ field }) => field)).toEqual(['tools[0]']);
+  expect(report.map(({ field }) => field)).toEqual(['tools[0]', 'tool_choice']);
   expect(fitted({ tools: [{ type: 'gateway:web_search' }], tool_choice: 'auto' }).request).toEqual({
     messages: [],
     tools: null,

@@ -135,8 +135,14 @@ function dropServerTools(request: ChatRequest, own: () => ChatRequest, report: R
   }
   const fitted = own();
   fitted.tools = kept.length > 0 ? kept : null;
-  const choice = fitted.tool_choice;
-  if (kept.length === 0 || (typeof choice === 'object' && choice !== null && dropped.has(choice.type))) {
-    delete fitted.tool_choice;
+  const { tool_choice: choice } = fitted;
+  if (kept.length > 0 && !(typeof choice === 'object' && choice !== null && dropped.has(choice.type))) return;
+  delete fitted.tool_choice;
+  if (choice != null && choice !== 'auto' && choice !== 'none') {
+    report.push({
+      kind: 'dropped',
+      field: 'tool_choice',
+      reason: 'the tools that it forces a call of are not run here',
+    });
   }
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { GatewayError, internalError, shuttingDown } from '../errors.ts';
 import { type Events, type Source, withSources } from '../http/sources.ts';
 import type { Recorder } from '../ledger/recorder.ts';
@@ -389,7 +390,13 @@ export function createStreaming({
   ): AsyncGenerator<Told, UpstreamError | ClientGone | undefined, undefined> {
     const { stream, view } = flow;
     try {
-      if (stream.first.length > 0) yield { type: 'chunks', chunks: view.shown(stream.first) };
+      const { first } = stream;
+      const slice = limits.stream_slice_chunks;
+      // It is long where a call was waited for: others are served in between.
+      for (let from = 0; from < first.length; from += slice) {
+        if (from > 0) await nextTurn();
+        yield { type: 'chunks', chunks: view.shown(first.length > slice ? first.slice(from, from + slice) : first) };
+      }
       yield new LaterChunks(session, flow, following);
       return undefined;
     } catch (error) {

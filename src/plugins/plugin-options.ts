@@ -13,6 +13,17 @@ const ENGINES: Readonly<Record<string, PdfEngine>> = {
   'mistral-ocr': 'mistral-ocr',
 };
 
+/** What `routing/router-models.ts` reads. */
+const AUTO_OPTIONS = [
+  'id',
+  'enabled',
+  'allowed_models',
+  'excluded_models',
+  'cost_tier',
+  'cost_quality_tradeoff',
+  'pin_model',
+];
+
 type Plugin = NonNullable<ChatRequest['plugins']>[number];
 
 function isObject(value: JsonValue | undefined): value is JsonObject {
@@ -51,15 +62,34 @@ function checkCompression(plugin: Plugin, field: string): void {
   throw invalidField(`${field}.engine`, 'must be middle-out');
 }
 
-/** Throws `GatewayError` 400 that names the first option of these plugins that there is not. */
+/** Plugins of the public service that do not exist here, and what to do without them. */
+const MISSING: Readonly<Record<string, string>> = {
+  moderation: 'does not exist here: filters of a guardrail check contents',
+  fusion: 'does not exist here: call several models yourself',
+  'pareto-router': 'does not exist here: use gateway/auto with the plugin auto-router, or provider.max_price',
+};
+
+function checkWeb(plugin: Plugin, field: string): void {
+  if (plugin['x_search'] == null || plugin.enabled === false) return;
+  throw invalidField(`${field}.x_search`, 'is not an option here: send x_search_filter to search X');
+}
+
+function checkPlugin(plugin: Plugin, field: string, has_ocr: boolean): void {
+  const { id, enabled } = plugin;
+  if (id === 'file-parser') checkFileParser(plugin, field, has_ocr);
+  else if (id === 'context-compression') checkCompression(plugin, field);
+  else if (id === 'response-healing') refuseUnknown(plugin, ['id', 'enabled'], field);
+  else if (id === 'auto-router') refuseUnknown(plugin, AUTO_OPTIONS, field);
+  else if (id === 'web') checkWeb(plugin, field);
+  else if (Object.hasOwn(MISSING, id) && enabled !== false) {
+    throw invalidField(field, `names ${id}, which ${MISSING[id]}; leave it out, or send enabled: false`);
+  }
+}
+
+/** Throws `GatewayError` 400 that names the first plugin or option that there is not: what it asks for would be missing without a word. */
 export function checkPluginOptions({ plugins }: ChatRequest, has_ocr: boolean): void {
   if (!plugins) return;
-  for (const [at, plugin] of plugins.entries()) {
-    const field = `plugins[${at}]`;
-    if (plugin.id === 'file-parser') checkFileParser(plugin, field, has_ocr);
-    else if (plugin.id === 'context-compression') checkCompression(plugin, field);
-    else if (plugin.id === 'response-healing') refuseUnknown(plugin, ['id', 'enabled'], field);
-  }
+  for (const [at, plugin] of plugins.entries()) checkPlugin(plugin, `plugins[${at}]`, has_ocr);
 }
 
 /** Whether a request asks for a plugin; undefined: it says nothing of it. */

@@ -96,7 +96,8 @@ export type FailureClass =
   | 'invalid_request' // 400, 413, 422: the caller's fault, final for the model
   | 'content_filter' // the provider refuses the content, final for the model
   | 'state_rejected' // opaque reasoning state refused: strip it and try the same endpoint once more
-  | 'invalid_response'; // what came is not an answer of this wire
+  | 'invalid_response' // what came is not an answer of this wire
+  | 'no_tool_call'; // the request forces a call of a tool, and the answer has none
 
 /** Thrown by decoders in mid-stream and returned by `decodeError`. */
 export class UpstreamError extends Error {

@@ -51,10 +51,18 @@ describe('the auto router', () => {
     ['a long prompt', { messages: [{ role: 'user', content: 'x'.repeat(8_000) }] }, ['b/long']],
     ['a long answer', { max_tokens: 5_000 }, ['b/long']],
     ['models of one author', plugin({ allowed_models: ['b/*'] }), ['b/long', 'b/sees']],
+    ['all but models of one author', plugin({ excluded_models: ['b/*'] }), ['a/best']],
+    ['what is allowed and not excluded', plugin({ allowed_models: ['b/*'], excluded_models: ['*/long'] }), ['b/sees']],
     ['no pattern at all', plugin({ allowed_models: [] }), ['a/best', 'b/long', 'b/sees']],
     ['a plugin that is off', plugin({ allowed_models: ['b/*'], enabled: false }), ['a/best', 'b/long', 'b/sees']],
     ['quality alone', plugin({ cost_quality_tradeoff: 0 }), ['a/best', 'b/long', 'b/sees']],
     ['cost alone', plugin({ cost_quality_tradeoff: 10 }), ['b/long', 'b/sees', 'a/best']],
+    [
+      'the lowest tier of cost, before the tradeoff',
+      plugin({ cost_tier: 'low', cost_quality_tradeoff: 0 }),
+      ['b/long', 'b/sees', 'a/best'],
+    ],
+    ['the highest tier of cost', plugin({ cost_tier: 'max' }), ['a/best', 'b/long', 'b/sees']],
     ['both alike', plugin({ cost_quality_tradeoff: 5 }), ['b/long', 'a/best', 'b/sees']],
   ])('tries what suits: %s', (_title, more, expected) => {
     expect(ids(autoModels(ALL, choice(more)))).toEqual(expected);
@@ -63,6 +71,18 @@ describe('the auto router', () => {
   test('keeps a conversation with the model that it had, while that suits', () => {
     expect(ids(autoModels(ALL, choice({}, 'b/sees')))).toEqual(['b/sees', 'a/best', 'b/long']);
     expect(ids(autoModels(ALL, choice({ max_tokens: 5_000 }, 'b/sees')))).toEqual(['b/long']);
+  });
+
+  test('keeps a conversation with the model that its last answer names, where that is wanted and may be chosen', () => {
+    const messages = [
+      { role: 'assistant', content: 'x', model: 'b/sees' },
+      { role: 'user', content: 'y' },
+    ] as unknown as ChatRequest['messages'];
+    const pinned = (options: object) =>
+      ids(autoModels(ALL, choice({ messages, ...plugin({ pin_model: true, ...options }) })));
+    expect(pinned({})).toEqual(['b/sees', 'a/best', 'b/long']);
+    expect(pinned({ pin_model: false })).toEqual(['a/best', 'b/long', 'b/sees']);
+    expect(pinned({ excluded_models: ['b/sees'] })).toEqual(['a/best', 'b/long']);
   });
 
   test('refuses where nothing suits', () => {
@@ -108,6 +128,11 @@ describe('the auto router', () => {
     [{ allowed_models: Array(limits.model_patterns_max + 1).fill('a') }],
     [{ allowed_models: ['x'.repeat(limits.model_pattern_chars_max + 1)] }],
     [{ allowed_models: Array(65).fill('x'.repeat(1_024)) }],
+    [{ excluded_models: 'b/*' }],
+    [{ excluded_models: [1] }],
+    [{ cost_tier: 'cheap' }],
+    [{ cost_tier: 'constructor' }],
+    [{ pin_model: 'yes' }],
     [{ cost_quality_tradeoff: 11 }],
     [{ cost_quality_tradeoff: 'much' }],
   ])('refuses wrong options', (options) => {

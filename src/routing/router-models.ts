@@ -48,18 +48,25 @@ function suitable(models: readonly Model[], needs: Needs, isUsable: Usable): Mod
 /** What the plugin `auto-router` of a request says. */
 interface AutoOptions {
   allowed: readonly string[] | undefined;
+  /** These are not chosen, also where `allowed` has them. */
+  excluded: readonly string[] | undefined;
   /** From 0, the best whatever it costs, to 10, the cheapest. Undefined: the operator's order. */
   tradeoff: number | undefined;
+  /** The model that the last answer of the conversation names goes first. */
+  is_pinned: boolean;
 }
+
+/** Tiers of cost in numbers of the tradeoff. */
+const COST_TIERS: Readonly<Record<string, number>> = { low: 10, medium: 7.5, high: 5, xhigh: 2.5, max: 0 };
 
 function wrong(field: string, what: string): GatewayError {
   return new GatewayError(400, `plugins: ${field} of auto-router must be ${what}`);
 }
 
-function patterns(given: JsonValue | undefined): string[] | undefined {
+function patterns(field: string, given: JsonValue | undefined): string[] | undefined {
   if (given == null) return undefined;
   const is_list = Array.isArray(given) && given.every((one) => typeof one === 'string');
-  if (!is_list) throw wrong('allowed_models', 'a list of patterns');
+  if (!is_list) throw wrong(field, 'a list of patterns');
   const list = given as string[];
   const chars = list.reduce((sum, { length }) => sum + length, 0);
   const is_bounded =
@@ -68,7 +75,7 @@ function patterns(given: JsonValue | undefined): string[] | undefined {
     list.every(({ length }) => length <= limits.model_pattern_chars_max);
   if (!is_bounded) {
     throw wrong(
-      'allowed_models',
+      field,
       `at most ${limits.model_patterns_max} patterns of ${limits.model_pattern_chars_max} characters, ${limits.model_patterns_chars_max} in all`,
     );
   }
@@ -77,11 +84,29 @@ function patterns(given: JsonValue | undefined): string[] | undefined {
 
 function autoOptions({ plugins }: ChatRequest): AutoOptions {
   const plugin = plugins?.find(({ id, enabled }) => id === 'auto-router' && enabled !== false);
-  const tradeoff = plugin?.['cost_quality_tradeoff'];
+  if (plugin === undefined) return NO_OPTIONS;
+  const { allowed_models, excluded_models, cost_tier, cost_quality_tradeoff: tradeoff, pin_model } = plugin;
   if (tradeoff != null && !(typeof tradeoff === 'number' && tradeoff >= 0 && tradeoff <= 10)) {
     throw wrong('cost_quality_tradeoff', 'a number from 0 to 10');
   }
-  return { allowed: patterns(plugin?.['allowed_models']), tradeoff: tradeoff ?? undefined };
+  if (cost_tier != null && !(typeof cost_tier === 'string' && Object.hasOwn(COST_TIERS, cost_tier))) {
+    throw wrong('cost_tier', `one of ${Object.keys(COST_TIERS).join(', ')}`);
+  }
+  if (pin_model != null && typeof pin_model !== 'boolean') throw wrong('pin_model', 'true or false');
+  return {
+    allowed: patterns('allowed_models', allowed_models),
+    excluded: patterns('excluded_models', excluded_models),
+    tradeoff: typeof cost_tier === 'string' ? COST_TIERS[cost_tier] : (tradeoff ?? undefined),
+    is_pinned: pin_model === true,
+  };
+}
+
+const NO_OPTIONS: AutoOptions = { allowed: undefined, excluded: undefined, tradeoff: undefined, is_pinned: false };
+
+/** The model that the conversation's last answer says it is from. */
+function answeredBy({ messages }: ChatRequest): string | undefined {
+  const last = messages.findLast(({ role }) => role === 'assistant') as { model?: unknown } | undefined;
+  return typeof last?.model === 'string' ? last.model : undefined;
 }
 
 function cheapest({ endpoints }: Model): number {
@@ -101,7 +126,7 @@ function traded(models: readonly Model[], tradeoff: number): Model[] {
 
 const ALLOWED = {
   step: 'Filter by Allowed Models',
-  constraint: { field: 'plugins', detail: 'allow more models in allowed_models of auto-router' },
+  constraint: { field: 'plugins', detail: 'allow more models in allowed_models and excluded_models of auto-router' },
 };
 const FREE_OF_CHARGE = {
   step: 'Filter by Free Endpoints',
@@ -154,20 +179,22 @@ export interface Choice {
 
 /** The models that `gateway/auto` tries for a request, best first. Throws a 404 where none suits. */
 export function autoModels(candidates: readonly Model[], { request, needs, home }: Choice): Model[] {
-  const { allowed, tradeoff } = autoOptions(request);
-  const open =
-    allowed === undefined
-      ? candidates
-      : candidates.filter(({ id }) => allowed.some((pattern) => matchesPattern(id, pattern)));
+  const { allowed, excluded, tradeoff, is_pinned } = autoOptions(request);
+  const isOneOf = (id: string, list: readonly string[]) => list.some((pattern) => matchesPattern(id, pattern));
+  const is_narrowed = allowed !== undefined || excluded !== undefined;
+  const open = is_narrowed
+    ? candidates.filter(({ id }) => isOneOf(id, allowed ?? ['*']) && !isOneOf(id, excluded ?? []))
+    : candidates;
   const able = suitable(open, needs, () => true);
   if (able.length === 0) {
     throw noModel('auto', [
       { step: laterSteps.initial.step, models: candidates },
-      ...(allowed === undefined ? [] : [{ step: ALLOWED.step, models: open }]),
+      ...(is_narrowed ? [{ step: ALLOWED.step, models: open }] : []),
       { step: SUITABLE.step, models: able },
     ]);
   }
-  return withHome(tradeoff === undefined ? able : traded(able, tradeoff), home);
+  const pinned = is_pinned ? answeredBy(request) : undefined;
+  return withHome(tradeoff === undefined ? able : traded(able, tradeoff), pinned ?? home);
 }
 
 const costsNothing: Usable = ({ pricing }) => isFree(pricing);

@@ -13,6 +13,9 @@ import { StopCondition } from './server-tools.ts';
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const open = <T extends TProperties>(properties: T, options: object = {}) =>
   Type.Object(properties, { additionalProperties: true, ...options });
+/** What restricts a request: a misspelt field must not become no restriction. */
+const closed = <T extends TProperties>(properties: T, options: object = {}) =>
+  Type.Object(properties, { additionalProperties: false, ...options });
 
 const CacheControl = open({
   type: Type.Literal('ephemeral'),
@@ -100,6 +103,15 @@ const ReasoningDetail = Type.Union([
   }),
 ]);
 
+/** A detail as clients send it back. */
+const RequestedDetail = Type.Union([
+  ...ReasoningDetail.anyOf,
+  open(
+    { type: Type.Literal('reasoning.server_tool_call') },
+    { description: "The public service's note of a tool that it ran: left out." },
+  ),
+]);
+
 const ToolCall = open({
   id: Type.String(),
   type: Type.Optional(Type.Literal('function')),
@@ -149,7 +161,7 @@ const ChatMessage = Type.Union(
       tool_calls: orNull(Type.Array(RequestedCall)),
       refusal: orNull(Type.String()),
       reasoning: orNull(Type.String()),
-      reasoning_details: orNull(Type.Array(ReasoningDetail)),
+      reasoning_details: orNull(Type.Array(RequestedDetail)),
       images: orNull(Type.Array(open({ image_url: open({ url: Type.String() }) }))),
       function_call: orNull(open({ name: Type.String(), arguments: Type.String() })),
     }),
@@ -227,7 +239,7 @@ const cutoff = (description: string) => {
   });
 };
 
-export const ProviderPreferences = open(
+export const ProviderPreferences = closed(
   {
     order: orNull(names),
     only: orNull(names),
@@ -248,7 +260,7 @@ export const ProviderPreferences = open(
       ]),
     ),
     max_price: orNull(
-      open({
+      closed({
         prompt: orNull(Price),
         completion: orNull(Price),
         request: orNull(Price),
@@ -280,16 +292,16 @@ const penalty = Type.Number({ minimum: -2, maximum: 2 });
 const fraction = Type.Number({ minimum: 0, maximum: 1 });
 const bound = Type.Integer({ minimum: 1 });
 
-/** Ids of plugins: those of the specification, and those that clients of the public service send. */
+/** Ids of plugins: those of the specification, and those that clients of the public service send. The last three must be off: nothing here does what they ask for. */
 const PLUGINS = [
   'web',
   'file-parser',
   'response-healing',
   'context-compression',
   'web-fetch',
-  'moderation',
   'auto-router',
   'pareto-router',
+  'moderation',
   'fusion',
 ];
 
@@ -320,7 +332,7 @@ export const ChatCompletionBody = open(
           { id: Type.Enum(PLUGINS), enabled: orNull(Type.Boolean()) },
           {
             description:
-              'Beside `id`: `engine` (`native`, `exa`, `firecrawl`, `parallel`, `searxng`; default: the configured one), `max_results` (1 to 25, default 5), `include_domains`, `exclude_domains` and `search_prompt` of `web`; `max_uses`, `max_content_tokens`, `allowed_domains` and `blocked_domains` of `web-fetch`; `pdf.engine` of `file-parser` (`native`, `pdf-text`, `cloudflare-ai`, `mistral-ocr`), `engine` of `context-compression` (`middle-out`). `enabled: false` switches off what is on by itself.',
+              'Beside `id`: `engine` (`native`, `exa`, `firecrawl`, `parallel`, `searxng`; default: the configured one), `max_results` (1 to 25, default 5), `include_domains`, `exclude_domains` and `search_prompt` of `web`; `max_uses`, `max_content_tokens`, `allowed_domains` and `blocked_domains` of `web-fetch`; `allowed_models`, `excluded_models`, `cost_tier`, `cost_quality_tradeoff` and `pin_model` of `auto-router`; `pdf.engine` of `file-parser` (`native`, `pdf-text`, `cloudflare-ai`, `mistral-ocr`), `engine` of `context-compression` (`middle-out`). `enabled: false` switches off what is on by itself.',
           },
         ),
       ),

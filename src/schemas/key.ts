@@ -58,12 +58,15 @@ export type Key = Static<typeof Key>;
 /** One limit that a key's calls count against, as `GET /key` shows it (public service's API). */
 const KeyBudget = Type.Object(
   {
-    scope: Type.Enum(['workspace_default_key', 'member', 'api_key', 'key_limit'] as const, {
-      description:
-        'The source: the default guardrail of the workspace, a guardrail of the member or of the key, or the limit of the key itself.',
-    }),
+    scope: Type.Enum(
+      ['workspace_default_key', 'member', 'api_key', 'key_limit', 'workspace', 'organization'] as const,
+      {
+        description:
+          'The source: the default guardrail of the workspace, a guardrail of the member or of the key, the limit of the key itself, a budget of the workspace, or the credits of the organization. The last two only as `effective_budget`.',
+      },
+    ),
     guardrail_id: Nullable(Type.String(), 'The guardrail with the limit.'),
-    budget_id: Type.Null({ description: 'Budgets of the workspace are not shown.' }),
+    budget_id: Type.Null({ description: 'Always null: a budget is known by its scope and its interval.' }),
     limit_usd: Type.Number(),
     spend_usd: Type.Number({ description: 'The usage that counts in the current window.' }),
     remaining_usd: Type.Number(),
@@ -97,9 +100,12 @@ export const CurrentKey = Type.Object(
     organization_id: Type.String(),
     budgets: Type.Array(KeyBudget, {
       description:
-        'The limits of the key and of its guardrails. Its calls also count against budgets of the workspace, credits of the organization and the limits of keys that it was made with, which are not shown here.',
+        'The limits of the key and of its guardrails. Its calls also count against budgets of the workspace, credits of the organization and the limits of keys that it was made with, which are not listed here.',
     }),
-    effective_budget: Nullable(KeyBudget, 'The budget of these with the least left; null: there is none.'),
+    effective_budget: Nullable(
+      KeyBudget,
+      'The limit with the least left, which is reached first: of `budgets`, the budgets of the workspace and the credits of the organization. Of a key that an application obtained by an authorization code: of `budgets` alone. null: there is none.',
+    ),
     allowed_data_regions: Type.Array(Type.Literal('global'), { description: 'Always `global`: there are no regions.' }),
     free_model_daily_requests: Type.Object(
       { limit: Type.Integer(), used: Type.Integer(), remaining: Type.Integer() },

@@ -212,8 +212,12 @@ export function budgetStore(queries: Queries) {
       return rows as Budget[];
     },
 
-    /** What limits a caller and is shown to it: the limit of its key and of guardrails, not what its workspace, its organization or the keys that its key was made with may spend. */
-    findStates: async (caller: Parameters<typeof subjectsOf>[0], now_ms: number): Promise<BudgetState[]> => {
+    /** The budgets of these scopes that limit a caller, but for those of the keys that its key was made with. */
+    findStates: async (
+      caller: Parameters<typeof subjectsOf>[0],
+      budget_scopes: readonly Budget['scope'][],
+      now_ms: number,
+    ): Promise<BudgetState[]> => {
       const subjects = subjectsOf(caller);
       const starts = intervals.map((interval) => windowStart(interval, now_ms));
       const rows = await queries
@@ -224,7 +228,7 @@ export function budgetStore(queries: Queries) {
         .select(['b.id', 'b.scope', 'b.label', 'b.reset_interval', 'b.limit_nano', 'b.include_byok', 'b.subject'])
         .select(['b.guardrail_id', 'w.window_start', 'w.spent'])
         .where('b.subject', 'in', subjects)
-        .where('b.scope', 'in', ['key', 'guardrail'])
+        .where('b.scope', 'in', [...budget_scopes])
         .where('b.limit_nano', 'is not', null)
         .orderBy('b.id')
         .execute();

@@ -92,8 +92,8 @@ export type ModelQueryString = Static<typeof ModelFilters>;
 /** Filters of the public service that nothing here can answer: refused, since an answer without them would be another one. */
 const unanswerable: Readonly<Record<string, string>> = {
   region: 'this gateway does not know in which region an endpoint runs',
-  min_tool_success_rate: 'this gateway does not compare models by their tool calls',
-  max_tool_success_rate: 'this gateway does not compare models by their tool calls',
+  min_tool_success_rate: 'what this gateway measures of tool calls serves routing alone (:exacto)',
+  max_tool_success_rate: 'what this gateway measures of tool calls serves routing alone (:exacto)',
   ...Object.fromEntries(
     ['intelligence', 'coding', 'agentic'].flatMap((name) =>
       ['min', 'max'].map((bound) => [`${bound}_${name}_index`, 'this gateway has no benchmark results of models']),

@@ -46,6 +46,23 @@ test('another name of a video part is the one of the contract', () => {
   expect(first({ role: 'user', content })?.content).toEqual([{ ...content[0], type: 'video_url' }]);
 });
 
+test("OpenAI's cache breakpoint is one for every wire", () => {
+  const part = { type: 'text', text: 'Long.', prompt_cache_breakpoint: { mode: 'explicit' } };
+  expect(first({ role: 'user', content: [part] })?.content).toEqual([
+    { ...part, cache_control: { type: 'ephemeral' } },
+  ]);
+  const own = { ...part, cache_control: { type: 'ephemeral', ttl: '1h' } };
+  expect(first({ role: 'user', content: [own] })?.content).toEqual([own]);
+});
+
+test("the public service's notes of its own tools are taken, and left out", () => {
+  const thought = { type: 'reasoning.text', text: 'Hm' };
+  const record = { type: 'reasoning.server_tool_call', tool_name: 'x', arguments: '{}', result: 'r' };
+  const messages = [{ role: 'assistant', content: 'a', reasoning_details: [record, thought] }];
+  expect(Value.Check(ChatCompletionBody, { messages })).toBe(true);
+  expect(ask({ messages }).messages[0]?.reasoning_details).toEqual([thought]);
+});
+
 test('refusals among the parts of an answer are its refusal', () => {
   const parts = [
     { type: 'text', text: 'a' },

@@ -32,6 +32,10 @@ function part(given: Record<string, unknown>, field: string): InnerPart {
   if (made['type'] === 'input_video') made = { ...made, type: 'video_url' };
   else if (made['type'] === 'document_url') made = document(made);
   else if (typeof made['image_url'] === 'string') made = { ...made, image_url: { url: made['image_url'] } };
+  // OpenAI's word for a cache breakpoint: `cache_control` is the one that every wire reads.
+  if (made['prompt_cache_breakpoint'] != null && made['cache_control'] == null) {
+    made = { ...made, cache_control: { type: 'ephemeral' } };
+  }
   const { file } = made as { file?: { file_data?: unknown; file_id?: unknown } };
   if (made['type'] === 'file' && !file?.file_data && !file?.file_id) {
     throw invalidField(`${field}.file.file_data`, 'is required, or file_id');
@@ -58,6 +62,11 @@ function thoughts(parts: readonly Record<string, unknown>[]): string {
 /** Changes what must be changed and shares the rest: most messages pass as they are. */
 function mapChanged<T extends object, U>(items: readonly T[], change: (item: T, index: number) => U): U[] {
   return items.map(change);
+}
+
+/** What the public service notes of a tool that it ran itself: no model reads it. */
+function isToolRecord({ type }: { type: string }): boolean {
+  return type === 'reasoning.server_tool_call';
 }
 
 function legacyCallId(index: number): string {
@@ -127,6 +136,9 @@ function message(given: Record<string, unknown>, index: number, legacy: LegacyCa
   if (clean['reasoning_content'] !== undefined && made.reasoning === undefined) {
     const { reasoning_content, ...rest } = made as Message & { reasoning_content?: string | null };
     made = { ...rest, reasoning: reasoning_content ?? null };
+  }
+  if (made.reasoning_details?.some(isToolRecord)) {
+    made = { ...made, reasoning_details: made.reasoning_details.filter((detail) => !isToolRecord(detail)) };
   }
   const call = clean['function_call'] as { name: string; arguments: string } | null | undefined;
   if (call !== undefined) {

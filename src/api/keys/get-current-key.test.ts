@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { startGateway } from '../../../test/harness.ts';
+import { creditStore } from '../../storage/credits.ts';
 import { openDatabase } from '../../storage/database.ts';
 
 test('GET /key, and its former path: what the key may spend and has spent; nobody may keep the answer', async () => {
@@ -56,6 +57,36 @@ test('GET /key, and its former path: what the key may spend and has spent; nobod
     const own = await gateway.call('GET', '/key', undefined, manage);
     expect(await own.json()).toMatchObject({
       data: { is_management_key: true, is_provisioning_key: true, limit: null },
+    });
+  } finally {
+    await gateway.stop();
+  }
+});
+
+test('GET /key: the credits of the organization are the effective budget where the least is left of them', async () => {
+  const gateway = await startGateway();
+  try {
+    const shown = async () => {
+      const { data } = (await (await gateway.call('GET', '/key')).json()) as {
+        data: { organization_id: string; budgets: object[]; effective_budget: object | null };
+      };
+      return data;
+    };
+    const { organization_id, effective_budget } = await shown();
+    expect(effective_budget).toBeNull();
+    const database = await openDatabase({ data_dir: gateway.data_dir });
+    const grant = { organization_id, amount_nano: 2_000_000_000, reason: 'test', at: new Date().toISOString() };
+    await creditStore(database.queries).grant(grant);
+    await database.close();
+    expect(await shown()).toMatchObject({
+      budgets: [],
+      effective_budget: {
+        scope: 'organization',
+        limit_usd: 2,
+        remaining_usd: 2,
+        reset_interval: null,
+        resets_at: null,
+      },
     });
   } finally {
     await gateway.stop();

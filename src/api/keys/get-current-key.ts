@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { describeKeyBudget, inOrderOfScope } from '../../accounts/budget.ts';
+import { type BudgetState, describeKeyBudget, inOrderOfScope } from '../../accounts/budget.ts';
 import { describeCurrentKey, UNUSED, windowStarts } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
@@ -25,8 +25,14 @@ function environmentKey({ organization_id, workspace_id, user_id }: Principal): 
   const unlimited = { limit_nano: null, limit_reset: null, include_byok_in_limit: false };
   const whose = { organization_id, workspace_id, creator_user_id: user_id };
   const key = { label: 'GATEWAY_MANAGEMENT_KEY', ...whose, expires_at: null };
-  return describeCurrentKey({ ...key, ...unlimited, is_management: true }, UNUSED, []);
+  return describeCurrentKey({ ...key, ...unlimited, is_management: true }, UNUSED, { budgets: [] });
 }
+
+const OWN_SCOPES = ['key', 'guardrail'] as const;
+const ALL_SCOPES = [...OWN_SCOPES, 'workspace', 'organization'] as const;
+
+/** Whether a budget is of the key or of a guardrail, and not of all keys of its workspace or organization. */
+const isOwn = ({ scope }: BudgetState) => scope === 'key' || scope === 'guardrail';
 
 /** Serves `GET /key`, and `GET /auth/key`, its former path at the public service. */
 export function getCurrentKey(server: Server, { keys, queries, recorder, now }: GetCurrentKeyDependencies): void {
@@ -38,10 +44,14 @@ export function getCurrentKey(server: Server, { keys, queries, recorder, now }: 
     if (key === undefined) throw new GatewayError(401, 'Invalid API key');
     await recentOutcomes(recorder);
     const at = now();
+    // What its organization spends is none of an application's business.
+    const scopes = key.made_by === null ? ALL_SCOPES : OWN_SCOPES;
     // Management keys call no model: nothing limits them.
-    const budgets = key.is_management ? [] : await budgetStore(queries).findStates(principal, at);
-    const shown = budgets.map((budget) => describeKeyBudget(budget, at));
-    return describeCurrentKey(key, await keys.findUsage(key_hash, windowStarts(at)), inOrderOfScope(shown));
+    const states = key.is_management ? [] : await budgetStore(queries).findStates(principal, scopes, at);
+    const describe = (state: BudgetState) => describeKeyBudget(state, at);
+    const budgets = inOrderOfScope(states.filter(isOwn).map(describe));
+    const others = states.filter((state) => !isOwn(state)).map(describe);
+    return describeCurrentKey(key, await keys.findUsage(key_hash, windowStarts(at)), { budgets, others });
   };
   for (const url of ['/key', '/auth/key']) {
     server.route({

@@ -19,6 +19,8 @@ const REMOVED_MEMBERS = new Set([
   'annotations',
   'images',
   'function_call',
+  // Who made an answer, as the public service's clients send it back.
+  'model',
 ]);
 
 const MEDIA: ReadonlySet<string> = new Set(['image_url', 'file', 'input_audio', 'video_url']);

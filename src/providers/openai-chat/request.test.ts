@@ -195,6 +195,11 @@ describe('one field at a time', () => {
 });
 
 describe('messages', () => {
+  test('which model made a former answer is not sent: strict servers refuse what they do not know', () => {
+    const message = { role: 'assistant', content: 'a', model: 'a/b' } as Message;
+    expect(encode({ messages: [message] }).body['messages']).toEqual([{ role: 'assistant', content: 'a' }]);
+  });
+
   const assistant = (more: Partial<Message>): Message => ({ role: 'assistant', content: 'a', ...more });
   test.each<[string, Message, Quirks, object]>([
     [

@@ -10,6 +10,11 @@ function readerOf(state: AttemptState): TemplateReader | undefined {
   return template === undefined ? undefined : new TemplateReader(template, state.generation_id);
 }
 
+/** Whether the answer to this attempt must have a call, for which its prompt can only ask. */
+export function requiresCall(state: Omit<AttemptState, 'generation_id'>): boolean {
+  return (state['tool_template'] as ToolTemplate | undefined)?.is_forced === true;
+}
+
 /** The dialect with calls read from the text of its answers, where the attempt's state has a template. */
 export function withToolTemplate(dialect: ChatDialect): ChatDialect {
   return {

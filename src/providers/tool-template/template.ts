@@ -1,4 +1,4 @@
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest, FunctionTool, InnerPart, InnerTool, Message, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -50,7 +50,9 @@ function callingOf({ tools, tool_choice: choice, parallel_tool_calls }: ChatRequ
   }
   if (typeof choice === 'object' && choice?.type === 'function') {
     const name = asObject((choice as JsonObject)['function'])?.['name'];
-    return { tools: functions.filter((tool) => tool.function.name === name), mode: 'required', is_single };
+    const forced = functions.filter((tool) => tool.function.name === name);
+    if (forced.length === 0) throw invalidField('tool_choice', 'must name a function of tools');
+    return { tools: forced, mode: 'required', is_single };
   }
   return { tools: functions, mode: 'auto', is_single };
 }
