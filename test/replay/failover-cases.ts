@@ -48,6 +48,14 @@ async function until(holds: () => boolean): Promise<void> {
   await quiet();
 }
 
+/** The gateway knows of it as well. */
+const afterLeaving = ({ left }: Seen): Step => ({
+  run: async () => {
+    await left;
+    await quiet();
+  },
+});
+
 const CONTINUED = { provider: { continuation: true } };
 
 const CASES: readonly Case[] = [
@@ -166,9 +174,14 @@ const CASES: readonly Case[] = [
     }),
   },
   {
-    name: 'a client that leaves before the head',
+    name: 'a client that leaves before the head, and the provider hangs up',
     leave: ({ sent }) => until(() => sent().length === 1),
-    scripts: () => ({ a: (one) => [{ until: one.closed }] }),
+    scripts: () => ({ a: (_, seen) => [afterLeaving(seen), 'RESET'] }),
+  },
+  {
+    name: 'a client that leaves before the head, and the provider answers',
+    leave: ({ sent }) => until(() => sent().length === 1),
+    scripts: (run) => ({ a: (one, seen) => [afterLeaving(seen), ...answer(run, one, from('a'))] }),
   },
   {
     name: 'a client that leaves in the middle',
@@ -182,11 +195,11 @@ const CASES: readonly Case[] = [
     streamed_only: true,
     leave: ({ read }) => until(() => read().includes('stone')),
     scripts: (run) => ({
-      c: (_, { left }) => [
+      c: (_, seen) => [
         run.pass(100),
         streamHead,
         text(...STORY),
-        { run: async () => void (await left) },
+        afterLeaving(seen),
         run.pass(10),
         text(' under.') + end({ usage: USAGE }),
         'END',
@@ -196,7 +209,7 @@ const CASES: readonly Case[] = [
   {
     name: 'a client that leaves between an attempt and its fallback',
     leave: ({ sent }) => until(() => sent().length === 2),
-    scripts: (run) => ({ a: () => failure(run, 500), b: (one) => [{ until: one.closed }] }),
+    scripts: (run) => ({ a: () => failure(run, 500), b: (_, seen) => [afterLeaving(seen), 'RESET'] }),
   },
 ];
 
