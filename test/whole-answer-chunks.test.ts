@@ -78,6 +78,12 @@ test.each(answers)('$wire, $name: the chunks are metered as the collected answer
   expect(readingOf(streamed)).toEqual(readingOf(whole));
 });
 
+test.each(answers)('$wire, $name: usage stands behind the last text, which is part of it', ({ chunks }) => {
+  const usage = chunks.findLastIndex(({ ext }) => ext?.response?.usage !== undefined);
+  const text = chunks.findLastIndex(({ delta }) => delta.content || delta.reasoning || delta.tool_calls?.length);
+  if (usage !== -1) expect(usage).toBeGreaterThanOrEqual(text);
+});
+
 test.each(answers)('$wire, $name: the chunks are filtered as the collected answer is', ({ chunks }) => {
   const filter = filterOf();
   const filtered = accumulate([...filter.take(chunks), ...filter.end()], 0);

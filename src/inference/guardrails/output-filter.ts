@@ -135,9 +135,17 @@ export class OutputFilter implements AnswerTransform {
       for (const chunk of chunks) this.#unfinished.note(chunk);
       const end: ChatChunk = { delta: {}, finish_reason: 'content_filter', native_finish_reason: null, error };
       append(chunks, ends(this.#unfinished.open, end));
-    } else if (this.#options.choices > 1) for (const chunk of chunks) this.#unfinished.note(chunk);
-    if (this.refusal !== undefined || chunks.some(({ finish_reason }) => finish_reason != null)) this.#report();
+    }
+    if (this.refusal !== undefined || this.#hasFinished(chunks)) this.#report();
     return chunks;
+  }
+
+  /** Whether every choice has its end: a match in one that still runs is to be reported with the others. */
+  #hasFinished(chunks: readonly ChatChunk[]): boolean {
+    const isEnding = chunks.some(({ finish_reason }) => finish_reason != null);
+    if (!isEnding || this.#options.choices === 1) return isEnding;
+    for (const chunk of chunks) this.#unfinished.note(chunk);
+    return this.#unfinished.open.length === 0;
   }
 
   #report(): void {

@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.ts';
 import { UNRESTRICTED } from '../../guardrails/guardrail.ts';
 import { withSources } from '../../http/sources.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
-import type { Inference } from '../answer.ts';
+import type { Engine } from '../answer.ts';
 import type { Call } from '../call.ts';
 import { createPipeline } from '../pipeline.ts';
 import { NO_USAGE } from '../settlement.ts';
@@ -46,7 +46,7 @@ test('what is sent to an endpoint that goes on, and what one says that broke off
     });
     yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error };
   }
-  const engine = { stream: () => withSources(stream()) } as unknown as Inference;
+  const engine = { stream: () => withSources(stream()) } as unknown as Engine;
   const filtered = createPipeline(engine, [outputGuardrails({ metrics: { contentFiltered() {} } })]);
   const call = { request: {}, principal: { guardrails: [guardrail] }, stages } as unknown as Call;
   const events: StreamEvent[] = [];
@@ -61,4 +61,33 @@ test('what is sent to an endpoint that goes on, and what one says that broke off
     metadata: { provider_name: 'p', raw: '{"failed_generation":"[EMAIL]"}', retry_after_seconds: 1 },
   });
   expect(stages).toHaveLength(1);
+});
+
+test('a match in a choice is reported also when another choice with a match has ended before it', async () => {
+  const stages: Call['stages'] = [];
+  const ending = (choice: number, content: string): StreamEvent => ({
+    type: 'chunks',
+    chunks: [
+      { choice, delta: { content } },
+      { choice, delta: {}, finish_reason: 'stop', native_finish_reason: 'stop' },
+    ],
+  });
+  let stages_at_end = 0;
+  async function* stream(): AsyncGenerator<StreamEvent, void, undefined> {
+    yield { type: 'open', served: { model: 'm', provider: 'p' }, upstream_bodies: [] };
+    yield ending(0, 'Ask bob@mail.example.com');
+    yield ending(1, 'Ask eve@mail.example.com');
+    stages_at_end = stages.length;
+    yield { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
+  }
+  const counted: string[] = [];
+  const metrics = { contentFiltered: (filter: string) => void counted.push(filter) };
+  const engine = { stream: () => withSources(stream()) } as unknown as Engine;
+  const call = { request: { n: 2 }, principal: { guardrails: [guardrail] }, stages } as unknown as Call;
+  const events = createPipeline(engine, [outputGuardrails({ metrics })]).stream(call);
+  for await (const event of events) expect(JSON.stringify(event)).not.toContain('mail.example.com');
+  // Before the end, so that the record of the call has them.
+  expect(stages_at_end).toBe(1);
+  expect(stages).toMatchObject([{ summary: 'Answer redacted: 2 matches (email)' }]);
+  expect(counted).toEqual(['email', 'email']);
 });
