@@ -275,8 +275,8 @@ describe('is refused, named by its place', () => {
       { pdf: { engine: 'none' } },
       /^plugins\[0\]\.pdf\.engine must be one of native, pdf-text, cloudflare-ai, mistral-ocr$/,
     ],
-    [{ pdf: { pages: 1 } }, /^plugins\[0\]\.pdf\.pages is no option/],
-    [{ max_pages: 1 }, /^plugins\[0\]\.max_pages is no option/],
+    [{ pdf: { pages: 1 } }, /^plugins\[0\]\.pdf\.pages is not an option/],
+    [{ max_pages: 1 }, /^plugins\[0\]\.max_pages is not an option/],
   ])('an option that there is not: %j', async (options, message) => {
     const body = asked('test/text', [filePart(REPORT)], { plugins: [{ id: 'file-parser', ...options }] });
     for (const stream of [false, true]) {
@@ -292,7 +292,7 @@ test('engine native goes to models that take files, and to no others', async () 
   expect((await chat(asked('test/files', [filePart(REPORT)], { plugins }))).status).toBe(200);
   const { status, body } = await chat(asked('test/text', [filePart(REPORT)], { plugins }));
   expect(status).toBe(404);
-  expect(body.error.message).toContain('does not take file input');
+  expect(body.error.message).toContain('does not accept file input');
 });
 
 test('switched off, nothing is read', async () => {

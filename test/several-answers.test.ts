@@ -121,7 +121,7 @@ describe('n answers to one request', () => {
     const { error } = (await response.json()) as { error: { message: string; metadata: object } };
     expect([response.status, error.message]).toEqual([
       400,
-      expect.stringMatching(/^n must be 1 for the selected model: .*send the request once for each answer$/),
+      expect.stringMatching(/^n must be 1 for the selected model: .*send one request per answer$/),
     ]);
     expect(error.metadata).toMatchObject({ failed_routing_step: 'Filter by Number of Answers' });
   });
@@ -136,10 +136,7 @@ describe('n answers to one request', () => {
   ])('cannot be asked for with %s', async (_, more, named) => {
     const response = await gateway.call('POST', '/chat/completions', ask('Hi', { n: 2, ...more }));
     const { error } = (await response.json()) as { error: { message: string } };
-    expect([response.status, error.message]).toEqual([
-      400,
-      `n must be 1 with ${named}: send the request once for each answer`,
-    ]);
+    expect([response.status, error.message]).toEqual([400, `n must be 1 with ${named}: send one request per answer`]);
   });
 
   test.each([0, 129, 1.5])('are an integer from 1 to 128: %s', async (n) => {

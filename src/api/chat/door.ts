@@ -229,7 +229,7 @@ function refuseWithSeveral({ tools, plugins }: ChatRequest): void {
   const tool = tools?.find(({ type }) => type.startsWith('gateway:'));
   const plugin = plugins?.find(({ id, enabled }) => id === 'response-healing' && enabled !== false);
   const named = tool?.type ?? plugin?.id;
-  if (named !== undefined) throw invalidField('n', `must be 1 with ${named}: send the request once for each answer`);
+  if (named !== undefined) throw invalidField('n', `must be 1 with ${named}: send one request per answer`);
 }
 
 /**
