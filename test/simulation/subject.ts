@@ -9,6 +9,7 @@ export interface Subject {
   migrate: typeof import('../../src/storage/migrations.ts')['migrate'];
   windowStart: typeof import('../../src/schemas/budget.ts')['windowStart'];
   limits: typeof import('../../src/limits.ts')['limits'];
+  watchRules: typeof import('../../src/errors.ts')['watchRules'];
 }
 
 /** A started node of it. */
@@ -26,5 +27,6 @@ export async function loadSubject(folder: string): Promise<Subject> {
   const { migrate } = await load('storage/migrations.ts');
   const { windowStart } = await load('schemas/budget.ts');
   const { limits } = await load('limits.ts');
-  return { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits };
+  const { watchRules } = await load('errors.ts');
+  return { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits, watchRules };
 }
