@@ -14,6 +14,30 @@ export interface GatewayErrorOptions {
   cause?: unknown;
 }
 
+/** Rules of money and streams that hold whatever happens. A broken one is a fault of the gateway's: the call that shows it fails closed. */
+export const assertedRules = [
+  'held_not_negative',
+  'grant_within_lease',
+  'settled_once',
+  'no_chunk_after_settlement',
+] as const;
+export type AssertedRule = (typeof assertedRules)[number];
+type RuleListener = (rule: AssertedRule, facts: Readonly<Record<string, unknown>>) => void;
+
+const listeners = new Set<RuleListener>();
+
+/** Calls the listener each time that a rule is broken, in the whole process, until the returned function is called. */
+export function watchRules(listener: RuleListener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Reports a broken rule. The caller then fails closed: it throws the returned error, or keeps what is set aside. */
+export function brokenRule(rule: AssertedRule, facts: Readonly<Record<string, unknown>>): GatewayError {
+  for (const listener of listeners) listener(rule, facts);
+  return internalError(new Error(`broken rule: ${rule} ${JSON.stringify(facts)}`));
+}
+
 /** The error of a fault of ours: one fixed sentence; the reason goes to the log. */
 export function internalError(cause: unknown): GatewayError {
   return new GatewayError(500, 'Internal Server Error', { cause });

@@ -4,6 +4,7 @@ import { type App, createApp, type Served } from '../app.ts';
 import { buildCatalog, type Catalog } from '../catalog/catalog.ts';
 import { type CatalogChange, catalogChanges } from '../catalog/changes.ts';
 import { type Config, readBundledCatalog } from '../config.ts';
+import { watchRules } from '../errors.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../inference/call.ts';
 import { createLookup } from '../inference/lookup.ts';
@@ -16,7 +17,7 @@ import { ledgerStore, withTime } from '../storage/ledger.ts';
 import { followRevocations } from '../storage/local-revocations.ts';
 import { openChangeFeed } from '../storage/open-change-feed.ts';
 import type { Logger } from '../telemetry/log.ts';
-import { createMetrics } from '../telemetry/metrics.ts';
+import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { prepareDataDir, secretOf } from './data-dir.ts';
 import { closeDataDir } from './data-dir-modes.ts';
 import { exampleModel } from './example-model.ts';
@@ -122,6 +123,20 @@ function tellReach(log: Logger, { ledger }: Config, away_ms: number | undefined)
   else log.error({ serve_for_s }, 'the store does not answer; recently used keys are served for serve_for_s seconds');
 }
 
+/** Counts broken rules of money and streams, and logs the first of each. */
+function brokenRules(log: Logger, metrics: Pick<Metrics, 'brokenRule'>): Parameters<typeof watchRules>[0] {
+  const logged = new Set<string>();
+  return (rule, facts) => {
+    metrics.brokenRule(rule);
+    if (logged.has(rule)) return;
+    logged.add(rule);
+    log.error(
+      { rule, ...facts },
+      'a rule of money or streams is broken: a fault of the gateway; what was set aside stays set aside',
+    );
+  };
+}
+
 /** Opens the store, replays the journal, builds the service and listens. A start that fails closes what it opened. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const opened = new AsyncDisposableStack();
@@ -222,6 +237,7 @@ async function build(
   );
   opened.defer(() => revocations.stop());
   const metrics = createMetrics();
+  opened.defer(watchRules(brokenRules(log, metrics)));
   const own: MetricsSource = { content_type: metrics.registry.contentType, text: () => metrics.registry.metrics() };
   options.onMetrics?.(metrics.registry);
   const app = await createApp({

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { GatewayError, internalError, shuttingDown } from '../errors.ts';
+import { brokenRule, GatewayError, internalError, shuttingDown } from '../errors.ts';
 import { type Events, type Source, withSources } from '../http/sources.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
@@ -438,6 +438,10 @@ class PlainView implements View {
   }
 }
 
+function afterSettlement({ call }: Session): GatewayError {
+  return brokenRule('no_chunk_after_settlement', { generation: call.generation_id });
+}
+
 /** What is done beside handing on what comes. */
 interface Following extends Pick<Surroundings, 'clock' | 'log' | 'recorder'> {
   soFar: Settlement['soFar'];
@@ -448,7 +452,7 @@ interface Following extends Pick<Surroundings, 'clock' | 'log' | 'recorder'> {
  * What comes after the first chunks of an attempt, metered; each time as much as one read brought. A class and not closures:
  * there is one for every stream.
  */
-class LaterChunks implements Source<StreamEvent> {
+export class LaterChunks implements Source<StreamEvent> {
   ended = false;
   readonly #session: Session;
   readonly #flow: Flow;
@@ -500,6 +504,8 @@ class LaterChunks implements Source<StreamEvent> {
     const { later } = stream;
     const chunks = later.take();
     if (chunks !== undefined) {
+      // What an attempt was charged has lines: nothing of it can be billed any more.
+      if (answered.attempt.charges !== undefined) throw afterSettlement(this.#session);
       for (const chunk of chunks) answered.meter.chunk(chunk);
       return { type: 'chunks', chunks: view.shown(chunks) };
     }

@@ -79,6 +79,8 @@ export interface Hold {
   granted_nano: number;
   /** Of the last `Ask`. */
   mode?: BudgetMode;
+  /** Its request has an outcome. */
+  is_settled?: true;
   /** The running attempt, as the journal was told of it. */
   attempt?: { attempt: number; endpoint: string; record: OpenRecord; least: Metered | undefined };
 }

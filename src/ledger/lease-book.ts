@@ -1,3 +1,4 @@
+import { brokenRule } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Hold, HoldLine } from './hold.ts';
 import type { Charged, LeaseRow, Settle, WindowState } from './settle.ts';
@@ -53,6 +54,16 @@ export type Holding = Readonly<
 
 export function freeOf(lease: Lease): number {
   return lease.stored - lease.returning - lease.held - lease.pending - lease.frozen;
+}
+
+/** Takes money out of holds. More than there is in them stays set aside: nobody else gets what may be spent. */
+function unhold(lease: Lease, amount: number, { id }: Hold): void {
+  if (amount <= lease.held) {
+    lease.held -= amount;
+    return;
+  }
+  const { budget_id, window_start, held } = lease;
+  brokenRule('held_not_negative', { generation: id, budget_id, window_start, held, amount });
 }
 
 function isCharged({ amount }: Charged): boolean {
@@ -205,7 +216,7 @@ export class LeaseBook {
     for (const line of hold.lines) {
       const needed = line.share + line.granted;
       if (line.amount <= needed) continue;
-      this.leaseOf(line).held -= line.amount - needed;
+      unhold(this.leaseOf(line), line.amount - needed, hold);
       line.amount = needed;
     }
   }
@@ -223,7 +234,7 @@ export class LeaseBook {
       const lease = this.leaseOf(line);
       const amount = amountOf(line);
       const cover = Math.min(amount, held);
-      lease.held -= held;
+      unhold(lease, held, hold);
       // What costs nothing is not told to the store, so nothing would take it off again.
       if (amount !== 0) {
         lease.pending += cover;

@@ -1,4 +1,4 @@
-import type { GatewayError } from '../errors.ts';
+import { brokenRule, type GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type Budget, type BudgetInterval, DAY_MS, windowEnd, windowStart } from '../schemas/budget.ts';
 import type { Ask, Hold, HoldLine, Preview } from './hold.ts';
@@ -38,6 +38,18 @@ const NANO_MAX = limits.usd_max * 1e9;
 /** The budgets that an attempt counts against. */
 function countedIn({ budgets, is_byok }: Ask): readonly Budget[] {
   return is_byok ? budgets.filter(({ include_byok }) => include_byok) : budgets;
+}
+
+function hasRoom(lines: readonly HoldLine[], granted: number): boolean {
+  for (const line of lines) if (roomOf(line) < granted) return false;
+  return true;
+}
+
+function overGranted({ id }: Hold, lines: readonly HoldLine[], granted: number): GatewayError {
+  const leases = lines.map(({ lease: { budget_id, window_start, stored, returning, held, pending, frozen } }) => {
+    return { budget_id, window_start, stored, returning, held, pending, frozen };
+  });
+  return brokenRule('grant_within_lease', { generation: id, granted, leases });
 }
 
 /** What the next attempt of a request could be granted of one budget. */
@@ -390,7 +402,9 @@ export class Leases {
     return available;
   }
 
+  /** Throws, and takes nothing, where a lease does not have what is granted of it. */
   #take(hold: Hold, lines: HoldLine[], { mode }: Ask, granted: number): void {
+    if (granted > 0 && !hasRoom(lines, granted)) throw overGranted(hold, lines, granted);
     hold.granted_nano = granted;
     if (mode !== undefined) hold.mode = mode;
     for (const line of hold.lines) line.granted = 0;
@@ -404,6 +418,16 @@ export class Leases {
     }
     if (hold.lines.length === 0) hold.lines = lines;
     else for (const line of lines) if (!hold.lines.includes(line)) hold.lines.push(line);
+  }
+
+  /** Grants a waiting request so much. */
+  #give({ hold, lines, ask, resolve, reject }: Waiter, granted: number): void {
+    try {
+      this.#take(hold, lines, ask, granted);
+      resolve(hold);
+    } catch (error) {
+      reject(error as GatewayError);
+    }
   }
 
   /** Who waits here for more of what others wish for takes what there is, where that is enough, before it goes back. */
@@ -487,8 +511,7 @@ export class Leases {
       if (was_asked) this.#heard(waiter);
       const most = mostIn(ask, lines);
       if (this.#available(lines) >= most) {
-        this.#take(waiter.hold, lines, ask, most);
-        waiter.resolve(waiter.hold);
+        this.#give(waiter, most);
       } else if (!was_asked || !this.#isDecided(waiter)) {
         waiting.push(waiter);
       } else if (!this.#takeLess(waiter)) {
@@ -524,11 +547,10 @@ export class Leases {
 
   /** Grants less than was asked for, where that is enough to be worth sending. */
   #takeLess(waiter: Waiter): boolean {
-    const { ask, hold, lines } = waiter;
+    const { ask, lines } = waiter;
     const granted = Math.min(mostIn(ask, lines), this.#available(lines));
     if (granted < ask.least_nano || granted <= 0) return false;
-    this.#take(hold, lines, ask, granted);
-    waiter.resolve(hold);
+    this.#give(waiter, granted);
     return true;
   }
 

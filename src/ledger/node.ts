@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { GatewayError } from '../errors.ts';
+import { brokenRule, GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { carry } from './carry.ts';
 import { isDiskFull } from './disk.ts';
@@ -300,6 +300,11 @@ class Node implements Recorder {
 
   /** Set aside until here, pending from here on: nothing can come between. */
   async #end(generation: GenerationRecord, hold: Hold, amountOf: (line: HoldLine) => number): Promise<void> {
+    if (hold.is_settled) {
+      brokenRule('settled_once', { generation: generation.id, cost_nano: generation.cost_nano });
+      return;
+    }
+    hold.is_settled = true;
     await this.#write(generation, this.#leases.book.settle(hold, amountOf));
   }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Gauge, Registry } from 'prom-client';
+import { type AssertedRule, assertedRules } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { createDurations } from './durations.ts';
 
@@ -21,6 +22,8 @@ export interface Metrics {
   attempt(provider: string, outcome: string): void;
   /** An answer took more than was set aside for it. */
   overrun(provider: string): void;
+  /** A rule of money or streams was broken (`errors.ts`). */
+  brokenRule(rule: AssertedRule): void;
   generation(facts: {
     model: string;
     provider: string;
@@ -227,6 +230,14 @@ export function createMetrics(): Metrics {
     labelNames: ['provider'],
     registers,
   });
+  const brokenRules = new Counter({
+    name: 'gateway_broken_rules_total',
+    help: 'Rules of money and streams that did not hold: faults of the gateway. What was set aside for such a call stays set aside. Alert on any increase.',
+    labelNames: ['rule'],
+    registers,
+  });
+  // As for lost contents below.
+  for (const rule of assertedRules) brokenRules.inc({ rule }, 0);
   const rateLimited = new Counter({
     name: 'gateway_rate_limited_total',
     help: 'Requests that a rate limit of the gateway refused.',
@@ -280,6 +291,7 @@ export function createMetrics(): Metrics {
       ).count += 1;
     },
     overrun: (provider) => overruns.inc({ provider }),
+    brokenRule: (rule) => brokenRules.inc({ rule }),
     rateLimited: (limit) => rateLimited.inc({ limit }),
     contentFiltered: (filter, action, count = 1) => contentFiltered.inc({ filter, action }, count),
     generation({ model: named, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {

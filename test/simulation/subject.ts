@@ -9,6 +9,7 @@ export interface Subject {
   migrate: typeof import('../../src/storage/migrations.ts')['migrate'];
   windowStart: typeof import('../../src/schemas/budget.ts')['windowStart'];
   limits: typeof import('../../src/limits.ts')['limits'];
+  watchRules: typeof import('../../src/errors.ts')['watchRules'];
 }
 
 /** A started node of it. */
@@ -25,12 +26,13 @@ export const ENTRIES = [
   'storage/migrations.ts',
   'schemas/budget.ts',
   'limits.ts',
+  'errors.ts',
 ];
 
 /** Loads the sources in a folder: the project's own, or a copy with a fault in it. */
 export async function loadSubject(folder: string): Promise<Subject> {
   const load = (file: string) => import(pathToFileURL(join(folder, file)).href);
   const modules = await Promise.all(ENTRIES.map(load));
-  const { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits } = Object.assign({}, ...modules);
-  return { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits };
+  const { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits, watchRules } = Object.assign({}, ...modules);
+  return { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits, watchRules };
 }

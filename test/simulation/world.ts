@@ -512,9 +512,11 @@ export class World {
     const bounds = { ...limits };
     if (this.plan.bursts) Object.assign(limits, ONE_BY_ONE);
     if (this.plan.small) Object.assign(limits, SMALL);
+    const unwatch = this.subject.watchRules((rule, facts) => this.fail(rule, JSON.stringify(facts)));
     try {
       return await this.#run(stops_early);
     } finally {
+      unwatch();
       Object.assign(limits, bounds);
     }
   }

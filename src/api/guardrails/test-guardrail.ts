@@ -50,7 +50,7 @@ export interface TestGuardrailOptions extends NameSources {
   workspaces: { find: ReplaySources['findWorkspace'] };
 }
 
-type Api = 'chat' | 'responses' | 'messages' | 'completions';
+type Api = NonNullable<Static<typeof TestGuardrailBody>['api']>;
 
 /** A guardrail that does nothing. */
 const EMPTY: BoundGuardrail = { ...UNRESTRICTED, id: 'draft', scope: 'api-key' };
@@ -58,39 +58,46 @@ const EMPTY: BoundGuardrail = { ...UNRESTRICTED, id: 'draft', scope: 'api-key' }
 /** No filter restricts, and no restriction filters: each is looked at by itself. */
 const NO_FILTERS = { content_filter_builtins: null, content_filters: null };
 
-/** How each API's body is checked and read. */
-function readers({ envelopes }: TestGuardrailOptions, organization_id: string) {
+/** How an API's body is checked and read, and how its client calls a field of the inner language (absent: by the same name). */
+interface ApiReader {
+  schema: TSchema;
+  read(body: JsonObject): ChatRequest[];
+  fieldNames?(body: JsonObject): (field: string) => string;
+}
+
+/** By the name that a test gives to the API. */
+function readersOf({ envelopes }: TestGuardrailOptions, organization_id: string): Record<Api, ApiReader> {
   const envelope = envelopes(organization_id);
   return {
     chat: { schema: ChatCompletionBody, read: (body) => [chatRequest(body as unknown as ChatBody)] },
     responses: {
       schema: ResponsesBody,
       read: (body) => [responsesRequest(body as unknown as ResponsesRequestBody, { envelope })],
+      fieldNames: (body) => responsesFieldNames(body as unknown as ResponsesRequestBody, 0),
     },
     messages: {
       schema: MessagesBody,
       read: (body) => [messagesRequest(body as unknown as MessagesRequestBody, { envelope, betas: [] })],
+      fieldNames: (body) => messagesFieldNames(body as unknown as MessagesRequestBody),
     },
     completions: { schema: CompletionBody, read: (body) => completionRequests(body as unknown as CompletionRequest) },
-  } satisfies Record<Api, { schema: TSchema; read(body: JsonObject): ChatRequest[] }>;
+  };
 }
 
-function requestsOf(options: TestGuardrailOptions, body: JsonObject, api: Api, organization_id: string): ChatRequest[] {
-  const { schema, read } = readers(options, organization_id)[api];
+function requestsOf({ schema, read }: ApiReader, body: JsonObject): ChatRequest[] {
   const found = explain(schema as unknown as Parameters<typeof explain>[0], body, 'request');
   if (found.length > 0) throw new ValidationError('body', found);
   return read(body);
 }
 
 /** How the client of such a request calls a field of the inner language. */
-function fieldNamesOf(body: unknown, api: Api, request: ChatRequest | undefined): (field: string) => string {
+function fieldNamesOf(
+  { fieldNames }: ApiReader,
+  body: unknown,
+  request: ChatRequest | undefined,
+): (field: string) => string {
   if (request === undefined) return (field) => field;
-  const named =
-    api === 'responses'
-      ? { fieldName: responsesFieldNames(body as ResponsesRequestBody, 0) }
-      : api === 'messages'
-        ? { fieldName: messagesFieldNames(body as MessagesRequestBody) }
-        : {};
+  const named = fieldNames === undefined ? {} : { fieldName: fieldNames(body as JsonObject) };
   return (field) => clientField({ request, ...named }, field);
 }
 
@@ -204,8 +211,8 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
         const sources = { ...options, findWorkspace: options.workspaces.find };
         return { data: replayedTest(await replayGuardrail(bound, replay, organization_id, sources)) };
       }
-      const wanted =
-        body.request === undefined ? [] : requestsOf(options, body.request as JsonObject, api, organization_id);
+      const reader = readersOf(options, organization_id)[api];
+      const wanted = body.request === undefined ? [] : requestsOf(reader, body.request as JsonObject);
       const subject: Subject<unknown> =
         body.request === undefined
           ? (visit) => visit(text, { field: 'text', kind: 'text' })
@@ -216,7 +223,7 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
         phone_regions: options.phone_regions?.(),
       });
       const [first] = wanted;
-      const nameOf = fieldNamesOf(body.request, api, first);
+      const nameOf = fieldNamesOf(reader, body.request, first);
       const { refusal } = told;
       const unfiltered = [{ ...bound, ...NO_FILTERS }];
       const routed = first && { ...callOf(request, first, clock), wants_metadata: false };
