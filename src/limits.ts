@@ -345,7 +345,7 @@ export const limits = {
   answer_annotations_max: 10_000,
   answer_details_max: 10_000,
   answer_images_max: 1_000,
-  answer_blocks_max: 20_000,
+  answer_blocks_max: 5_000,
   /** Places of our code that are logged because a decoder failed there, and the calls that each is logged with. */
   decoder_faults_logged_max: 100,
   decoder_fault_frames_max: 8,
