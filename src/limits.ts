@@ -22,11 +22,15 @@ export const limits = {
   /** Definitions of all tools of one request, with the schema of its answer: more text than any model reads, and values that each wire rewrites. */
   definitions_chars_max: 8 * 1024 * 1024,
   definitions_values_max: 100_000,
+  /** What a Response object repeats of its request: each event that shows the whole object is written with it. */
+  repeated_chars_max: 8 * 1024 * 1024,
   /** Characters of a prompt, and of one text, that are counted for an estimate; the rest counts as they do. */
   estimated_chars_max: 1_000_000,
   /** Characters of an answer that wait to be counted; and of arguments of its calls, of which it is told whether they are JSON. */
   uncounted_chars_max: 256 * 1024,
   judged_arguments_chars_max: 1024 * 1024,
+  /** Definitions of tools of a long request are estimated by their beginning. */
+  tools_sample_chars: 256 * 1024,
   /** Longer data of a request are hashed once where they are asked for several times. */
   hashed_once_chars_min: 256 * 1024,
   /** Of longer arguments, and of a longer message, the ends tell a turn from others. */
@@ -341,7 +345,7 @@ export const limits = {
   answer_annotations_max: 10_000,
   answer_details_max: 10_000,
   answer_images_max: 1_000,
-  answer_blocks_max: 20_000,
+  answer_blocks_max: 5_000,
   /** Places of our code that are logged because a decoder failed there, and the calls that each is logged with. */
   decoder_faults_logged_max: 100,
   decoder_fault_frames_max: 8,

@@ -47,7 +47,7 @@ const image = (bytes: number, count = 1) =>
   ).join();
 const IMAGES = 40;
 const tools = (bytes: number) =>
-  `,"tools":[${Array.from({ length: TOOLS }, (_, i) => `{"type":"function","function":{"name":"f${i}","description":"Does a thing","parameters":${schema(Math.max(50, Math.min(bytes, 20e6) / TOOLS - 100))}}}`).join()}]`;
+  `,"tools":[${Array.from({ length: TOOLS }, (_, i) => `{"type":"function","function":{"name":"f${i}","description":"Does a thing","parameters":${schema(Math.max(50, Math.min(bytes, 1.9e6) / TOOLS - 100))}}}`).join()}]`;
 
 const WIRES = [
   'openai-chat',
@@ -170,6 +170,12 @@ export const shapes: readonly Shape[] = [
     body: (n) => `{"model":"${MODEL}","input":${string(text(n))}}`,
   },
   {
+    name: 'instructions for the Responses API',
+    path: '/responses',
+    is_legal: true,
+    body: (n) => `{"model":"${MODEL}","input":"a","instructions":${string(text(Math.min(n, 8e6)))}}`,
+  },
+  {
     name: 'a prompt for Gemini',
     path: '/chat/completions',
     is_legal: true,
@@ -204,7 +210,7 @@ export const shapes: readonly Shape[] = [
     body: (n) =>
       chat(
         '"Hello"',
-        `,"tools":[${Array.from({ length: TOOLS }, (_, i) => `{"type":"function","function":{"name":"f${i}","description":"Does a thing","parameters":${schema(Math.max(50, Math.min(n, 20e6) / TOOLS - 100))}}}`).join()}]`,
+        `,"tools":[${Array.from({ length: TOOLS }, (_, i) => `{"type":"function","function":{"name":"f${i}","description":"Does a thing","parameters":${schema(Math.max(50, Math.min(n, 1.9e6) / TOOLS - 100))}}}`).join()}]`,
       ),
   },
   {

@@ -101,8 +101,8 @@ export function callOf(
     body.session_id = session.slice(0, limits.session_id_chars_max);
   }
   if (request.long_body_bytes > limits.long_request_bytes_min) {
-    checkDefinitions(body);
-    if (body.ext !== undefined) body.ext.is_long = true;
+    const tools_chars = checkDefinitions(body);
+    if (body.ext !== undefined) Object.assign(body.ext, { is_long: true, tools_chars });
   }
   noteContents(body);
   if (contentsOf(body).has_calls) checkArguments(body.messages, kind.fieldName);

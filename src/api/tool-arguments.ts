@@ -39,10 +39,18 @@ function tooMuch(bound: string, what = 'arguments of all tool calls'): GatewayEr
   return new GatewayError(400, `The ${what} of a request must not have more than ${bound} together`);
 }
 
+/** What a value takes in JSON beside its text, about. */
+const VALUE_CHARS = 4;
+
 /** How much of definitions is left to be looked at. */
 class DefinitionsLeft {
   #chars = limits.definitions_chars_max;
   #values = limits.definitions_values_max;
+
+  get taken_chars(): number {
+    const values = limits.definitions_values_max - this.#values;
+    return limits.definitions_chars_max - this.#chars + values * VALUE_CHARS;
+  }
 
   /** Throws `GatewayError` 400 where it is more than that. */
   take(value: unknown): void {
@@ -68,9 +76,14 @@ class DefinitionsLeft {
 
 const DEFINITIONS = 'definitions of all tools and the schema';
 
-/** Refuses definitions of tools, and a schema of the answer, that are more than an encoder may rewrite at once. Throws `GatewayError` 400. */
-export function checkDefinitions({ tools, response_format }: ChatRequest): void {
+/**
+ * Refuses definitions of tools, and a schema of the answer, that are more than an encoder may rewrite at once. Throws `GatewayError` 400. What
+ * comes back is how long the tools are as JSON, about.
+ */
+export function checkDefinitions({ tools, response_format }: ChatRequest): number {
   const left = new DefinitionsLeft();
   left.take(tools);
+  const { taken_chars } = left;
   left.take(response_format);
+  return taken_chars;
 }

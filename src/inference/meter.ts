@@ -13,7 +13,7 @@ import type {
   TokenClasses,
 } from '../schemas/inner.ts';
 import type { JsonValue } from '../schemas/json.ts';
-import { jsonChars, jsonPieces } from '../schemas/json-pieces.ts';
+import { jsonPieces } from '../schemas/json-pieces.ts';
 import { outputTokens } from '../schemas/usage.ts';
 
 /** Follows one attempt's answer: what it produced, how it ended, what the upstream says it used. */
@@ -91,7 +91,7 @@ export function estimatePrompt(request: ChatRequest, count: CountText = promptCo
   for (const message of request.messages) {
     tokens += MESSAGE_TOKENS + messageTokens(message, PART_TOKENS, count);
   }
-  if (request.tools?.length) tokens += toolTokens(request.tools, request.ext?.is_long === true, count);
+  if (request.tools?.length) tokens += toolTokens(request.tools, request.ext, count);
   return tokens;
 }
 
@@ -99,22 +99,16 @@ export function estimatePrompt(request: ChatRequest, count: CountText = promptCo
 type CountText = (text: string, chars?: number) => number;
 
 /** Of very long definitions the beginning stands for all: writing them takes long, and is done again for each attempt. */
-function toolTokens(tools: NonNullable<ChatRequest['tools']>, is_long: boolean, count: CountText): number {
-  if (!is_long) return count(JSON.stringify(tools));
-  let known = beginnings.get(tools);
-  if (known === undefined) {
-    known = { text: '', chars: jsonChars(tools) };
-    for (const piece of jsonPieces(tools as unknown as JsonValue)) {
-      known.text += piece.toString();
-      if (known.text.length >= limits.estimated_chars_max) break;
-    }
-    beginnings.set(tools, known);
+function toolTokens(tools: NonNullable<ChatRequest['tools']>, ext: ChatRequest['ext'], count: CountText): number {
+  const { is_long, tools_chars = 0 } = ext ?? {};
+  if (is_long !== true || tools_chars < limits.tools_sample_chars) return count(JSON.stringify(tools));
+  let text = '';
+  for (const piece of jsonPieces(tools as unknown as JsonValue)) {
+    text += piece.toString();
+    if (text.length >= limits.tools_sample_chars) break;
   }
-  return count(known.text, known.chars);
+  return count(text, tools_chars);
 }
-
-/** Of definitions that are in use. */
-const beginnings = new WeakMap<object, { text: string; chars: number }>();
 
 /** Counts the texts of one prompt: what comes after very many characters counts as these did. */
 function promptCount(): CountText {

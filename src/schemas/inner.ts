@@ -259,6 +259,8 @@ export interface RequestExt extends Ext {
   contents?: Contents;
   /** Walking over the request takes long: each walk has a turn of the loop of its own. */
   is_long?: true;
+  /** How long its definitions of tools are as JSON, about, where it is long. */
+  tools_chars?: number;
 }
 
 /**

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { joinParts, writeParts } from '../../src/api/json-parts.ts';
+import { checkDefinitions } from '../../src/api/tool-arguments.ts';
 import { digestInTurns } from '../../src/http/digest.ts';
 import { inTurns } from '../../src/http/in-turns.ts';
 import { joined } from '../../src/http/joined.ts';
@@ -206,17 +207,18 @@ describe('a long body', () => {
       type: 'function' as const,
       function: { name: `f${at}`, description: 'Does a thing. '.repeat(500), parameters: { type: 'object' } },
     });
-    const tools = Array.from({ length: 1_000 }, (_, at) => tool(at));
+    const tools = Array.from({ length: 400 }, (_, at) => tool(at));
     const looked: number[] = [];
     const request = (more: object) => ({ messages: [], tools, ...more }) as unknown as ChatRequest;
     const long = request({ ext: { wire: 'openai-chat', client: 'chat', rest: {}, is_long: true } });
+    long.ext!.tools_chars = checkDefinitions(long);
     let all = 0;
     estimatePrompt(long, (text, chars = text.length) => {
       looked.push(text.length);
       all = chars;
       return 0;
     });
-    expect(Math.max(...looked)).toBeLessThanOrEqual(limits.estimated_chars_max + 2 * limits.json_piece_chars);
+    expect(Math.max(...looked)).toBeLessThanOrEqual(limits.tools_sample_chars + 2 * limits.json_piece_chars);
     expect(all / JSON.stringify(tools).length).toBeCloseTo(1, 1);
     expect(estimatePrompt(long) / estimatePrompt(request({}))).toBeCloseTo(1, 1);
   });

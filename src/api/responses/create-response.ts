@@ -19,7 +19,7 @@ import { type ResponsesRequestBody, responsesRequest } from './door.ts';
 import { type ResponseContext, responseParts } from './encode.ts';
 import { responsesError } from './errors.ts';
 import { responsesFieldNames } from './field-names.ts';
-import { createResponseObject, type ResponseObject } from './response-object.ts';
+import { checkRepeated, createResponseObject, type ResponseObject } from './response-object.ts';
 import { storedAnswer } from './stored-answer.ts';
 import type { StoredResponses } from './stored-responses.ts';
 import { createResponseStream } from './stream.ts';
@@ -85,6 +85,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       const inner = responsesRequest(given, { envelope, stored: stored !== undefined });
       const fieldName = responsesFieldNames(given, itemsOf(given) - itemsOf(body));
       const call = callOf(request, inner, clock, { api_type: 'responses', fieldName });
+      if (request.long_body_bytes > limits.repeated_chars_max) checkRepeated(body as unknown as JsonObject);
       const context = contextOf(call, body);
       const repeated_bytes = context.response.repeatedBytes();
       if (repeated_bytes > limits.counted_bytes_min) await call.room?.take(repeated_bytes * limits.repeated_copies);

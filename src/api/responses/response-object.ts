@@ -1,11 +1,13 @@
-import type { GatewayError } from '../../errors.ts';
+import { GatewayError } from '../../errors.ts';
 import { serialize } from '../../inference/attempt.ts';
 import type { AnswerUsage } from '../../inference/settlement.ts';
 import type { Served } from '../../inference/stream-answer.ts';
+import { limits } from '../../limits.ts';
 import { asObject } from '../../providers/json-shape.ts';
 import { restOf } from '../../providers/openai-responses/wire.ts';
 import type { ChoiceError, Ext, FinishReason } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import { isLongJson } from '../../schemas/json-pieces.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { errorTypeOf } from '../error-type.ts';
 import type { JsonPart } from '../json-parts.ts';
@@ -173,6 +175,15 @@ function echoOf(body: JsonObject, told: JsonObject): JsonObject {
 
 function withoutNulls(value: JsonObject | undefined): JsonObject {
   return Object.fromEntries(Object.entries(value ?? {}).filter(([, member]) => member !== null));
+}
+
+/** Refuses a request of which its response would repeat too much. Throws `GatewayError` 400. */
+export function checkRepeated(body: JsonObject): void {
+  if (!isLongJson(echoOf(body, {}), limits.repeated_chars_max)) return;
+  throw new GatewayError(
+    400,
+    `What a response repeats of its request (instructions, tools, text and the like) must not have more than ${limits.repeated_chars_max} characters together; send long texts as input`,
+  );
 }
 
 /** Makes the Response object of one answer. */
