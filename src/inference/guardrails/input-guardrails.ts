@@ -84,8 +84,8 @@ function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptio
     return { set, guardrails: call.principal.guardrails, numbering, pause: nextTurn, analyze };
   }
 
-  /** Tells what was found, in the call and in the metrics. */
-  function tell(call: Call, set: FilterSet, { found, refusal }: Screened<unknown>, is_spare: boolean): void {
+  /** Adds the findings to the stages of the call and to the metrics. */
+  function report(call: Call, set: FilterSet, { found, refusal }: Screened<unknown>, is_spare: boolean): void {
     if (found.length === 0) return;
     const findings: Finding[] = found.flatMap((one) => one.findings);
     const stages = filterStages(set, findings, refusal?.filter);
@@ -106,9 +106,9 @@ function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptio
     screener: Screener,
     is_spare = false,
   ): Promise<Screened<T>> {
-    const told = await screen(subject, screener);
-    tell(call, screener.set, told, is_spare);
-    return told;
+    const result = await screen(subject, screener);
+    report(call, screener.set, result, is_spare);
+    return result;
   }
 
   return { screenerOf, screened };

@@ -20,7 +20,7 @@ export type FilterMetrics = Pick<Metrics, 'contentFiltered'>;
 export class Findings {
   readonly finder: Finder;
   readonly #set: FilterSet;
-  readonly #found: Finding[] = [];
+  readonly #matches: Finding[] = [];
   /** The filter that ends the answer. */
   #ending: ActiveFilter | undefined = undefined;
   #isReported = false;
@@ -28,21 +28,21 @@ export class Findings {
   constructor(set: FilterSet) {
     this.#set = set;
     this.finder = finderOf(set, (finding) => {
-      this.#found.push(finding);
+      this.#matches.push(finding);
       const filter = set.filters[finding.filter]!;
       if (filter.action === 'block') this.#ending ??= filter;
     });
   }
 
   get isEmpty(): boolean {
-    return this.#found.length === 0;
+    return this.#matches.length === 0;
   }
 
   /** Adds them to the stages of the call, which its record and its client get, and to the metrics. */
   report({ stages }: Pick<Call, 'stages'>, metrics: FilterMetrics): void {
     if (this.#isReported || this.isEmpty) return;
     this.#isReported = true;
-    for (const stage of filterStages(this.#set, this.#found, this.#ending)) {
+    for (const stage of filterStages(this.#set, this.#matches, this.#ending)) {
       stages.push({
         ...stage,
         summary: `Answer ${stage.summary?.toLowerCase()}`,
@@ -50,7 +50,7 @@ export class Findings {
       });
     }
     const { filters } = this.#set;
-    for (const { filter } of this.#found) {
+    for (const { filter } of this.#matches) {
       metrics.contentFiltered(filterName(filters[filter]!), filters[filter]!.action);
     }
   }
