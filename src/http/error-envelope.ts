@@ -29,9 +29,9 @@ export function toGatewayError(thrown: unknown): GatewayError {
 
 /** What a request is answered with whose client broke it off: nobody reads that, and nothing of ours failed. */
 export function brokenOff(thrown: unknown, { raw }: FastifyRequest): GatewayError | undefined {
-  return raw.errored != null && thrown === raw.errored
-    ? new GatewayError(400, 'The request broke off before its end', { cause: thrown })
-    : undefined;
+  // A body that we refuse ends with our own error.
+  const isBroken = raw.errored != null && thrown === raw.errored && !(thrown instanceof GatewayError);
+  return isBroken ? new GatewayError(400, 'The request broke off before its end', { cause: thrown }) : undefined;
 }
 
 /** The error body of the contract. */
