@@ -37,7 +37,7 @@ const REST_MS = 500;
 const PARTS = 8;
 
 /** A configuration with a provider for each wire, and models of them. */
-export function fileOf(upstream_url: string, models: Record<string, object>, more: object = {}): object {
+export function fileOf(upstream_url: string, models: Record<string, object>): object {
   const providers = Object.fromEntries(
     [...dialects.keys()].map((wire) => [
       wire,
@@ -51,7 +51,9 @@ export function fileOf(upstream_url: string, models: Record<string, object>, mor
       },
     ]),
   );
-  return { bundled_catalog: false, providers, models, ledger: { journal_sync: 'os' }, ...more };
+  // No heartbeat, on a busy machine either.
+  const timeouts = { heartbeat_first_ms: 600_000, heartbeat_ms: 600_000 };
+  return { bundled_catalog: false, timeouts, providers, models, ledger: { journal_sync: 'os' } };
 }
 
 /** An answer as it comes from a distant provider: the head, and later the rest. */

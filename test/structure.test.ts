@@ -1,0 +1,211 @@
+/**
+ * The shape of the sources: no modules that import each other in a circle, no branch on a client's API outside `src/api`, none on a
+ * wire outside `src/providers`. What is still so is listed here, and a list can only become shorter: an entry that is no longer needed
+ * fails as well.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { dialects } from '../src/providers/dialects.ts';
+
+const root = join(import.meta.dirname, '..');
+const production = globSync('src/**/*.ts', { cwd: root, exclude: ['**/*.test.ts'] })
+  .map((file) => file.replaceAll('\\', '/'))
+  .sort()
+  .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
+
+// ---------------------------------------------------------------- import circles
+
+/** Circles of modules that need each other when they run. */
+const VALUE_CIRCLES: readonly (readonly string[])[] = [];
+/** Circles of modules of which at least one needs only a type of the next. */
+const TYPE_CIRCLES: readonly (readonly string[])[] = [
+  [
+    'src/api/catalog/answer-models.ts',
+    'src/api/catalog/endpoint-records.ts',
+    'src/api/catalog/list-models.ts',
+    'src/api/catalog/listings.ts',
+    'src/api/catalog/model-selection.ts',
+  ],
+  ['src/api/messages/blocks.ts', 'src/api/messages/thinking.ts'],
+  [
+    'src/api/responses/door.ts',
+    'src/api/responses/fields.ts',
+    'src/api/responses/tools.ts',
+    'src/api/responses/x-search.ts',
+  ],
+  ['src/guardrails/file-texts.ts', 'src/guardrails/wire-texts.ts'],
+  ['src/http/bounded-bodies.ts', 'src/http/connection.ts', 'src/http/running.ts', 'src/http/server.ts'],
+  ['src/inference/answer.ts', 'src/inference/whole-answer.ts'],
+  [
+    'src/inference/attempts.ts',
+    'src/inference/chat-attempts.ts',
+    'src/inference/chat-work.ts',
+    'src/inference/fees.ts',
+    'src/inference/generation.ts',
+    'src/inference/hedged-send.ts',
+    'src/inference/overrun.ts',
+    'src/inference/presumed-cost.ts',
+    'src/inference/session.ts',
+    'src/inference/settlement.ts',
+    'src/inference/shown-runs.ts',
+    'src/inference/steps.ts',
+    'src/inference/stream-answer.ts',
+    'src/inference/tool-loop.ts',
+    'src/inference/tool-runs.ts',
+    'src/inference/try-order.ts',
+  ],
+  ['src/inference/call.ts', 'src/inference/server-tools.ts'],
+  ['src/ledger/hold.ts', 'src/ledger/lease-book.ts'],
+  ['src/ledger/node.ts', 'src/ledger/recorder.ts'],
+  ['src/ledger/record-values.ts', 'src/ledger/records.ts', 'src/ledger/settle.ts'],
+  ['src/providers/aws-event-stream.ts', 'src/providers/frames.ts'],
+  [
+    'src/providers/dialect.ts',
+    'src/providers/embeddings/dialect.ts',
+    'src/providers/provider.ts',
+    'src/providers/transcription/dialect.ts',
+  ],
+  [
+    'src/providers/openai-responses/calls.ts',
+    'src/providers/openai-responses/natives.ts',
+    'src/providers/openai-responses/reasoning.ts',
+    'src/providers/openai-responses/text.ts',
+    'src/providers/openai-responses/turn.ts',
+  ],
+  ['src/routing/plan.ts', 'src/routing/refusal.ts'],
+  ['src/sandbox/answer.ts', 'src/sandbox/models.ts'],
+  ['src/schemas/contents.ts', 'src/schemas/inner.ts'],
+  ['src/storage/bulk.ts', 'src/storage/database.ts', 'src/storage/sqlite-driver.ts'],
+];
+
+type Graph = ReadonlyMap<string, ReadonlySet<string>>;
+
+const IMPORT =
+  /^(?:import|export)\s+(type\s)?([^;'"]*?)\s*from\s+'(\.[^']+)'|\bimport\('(\.[^']+)'\)|^import\s+'(\.[^']+)'/gm;
+
+/** Whether all that is named between the braces are types. */
+function namesTypesAlone(names: string): boolean {
+  const inside = /^\{([^}]*)\}$/s.exec(names.trim())?.[1];
+  if (inside === undefined) return false;
+  return inside.split(',').every((name) => name.trim() === '' || /^type\s/.test(name.trim()));
+}
+
+/** Which files of `src` each file imports: for values alone, or for types as well. */
+function importsOf(alsoTypes: boolean): Graph {
+  const files = new Set(production.map(({ file }) => file));
+  return new Map(
+    production.map(({ file, text }) => {
+      const targets = new Set<string>();
+      for (const [, type, names = '', from, later, bare] of text.matchAll(IMPORT)) {
+        const isType = from !== undefined && (type !== undefined || namesTypesAlone(names));
+        if (isType && !alsoTypes) continue;
+        const target = resolve('/', dirname(file), from ?? later ?? bare ?? '').slice(1);
+        if (files.has(target)) targets.add(target);
+      }
+      return [file, targets];
+    }),
+  );
+}
+
+/** The groups of files in which each reaches each (Tarjan's algorithm). */
+function circlesOf(graph: Graph): string[][] {
+  const index = new Map<string, number>();
+  const low = new Map<string, number>();
+  const stack: string[] = [];
+  const onStack = new Set<string>();
+  const circles: string[][] = [];
+  const visit = (file: string): void => {
+    index.set(file, index.size);
+    low.set(file, index.get(file)!);
+    stack.push(file);
+    onStack.add(file);
+    for (const next of graph.get(file) ?? []) {
+      if (!index.has(next)) visit(next);
+      if (onStack.has(next)) low.set(file, Math.min(low.get(file)!, low.get(next)!));
+    }
+    if (low.get(file) !== index.get(file)) return;
+    const group = stack.splice(stack.indexOf(file));
+    for (const one of group) onStack.delete(one);
+    if (group.length > 1) circles.push(group.sort());
+  };
+  for (const file of graph.keys()) if (!index.has(file)) visit(file);
+  return circles.sort(([a = ''], [b = '']) => (a < b ? -1 : 1));
+}
+
+test('no modules import values of each other in a circle, but for those of the list', () => {
+  expect(circlesOf(importsOf(false))).toEqual(VALUE_CIRCLES);
+});
+
+test('no modules import each other in a circle, types included, but for those of the list', () => {
+  expect(circlesOf(importsOf(true))).toEqual(TYPE_CIRCLES);
+});
+
+test('a circle is seen, and what only imports from one is no part of it', () => {
+  const graph = new Map([
+    ['a', new Set(['b'])],
+    ['b', new Set(['c'])],
+    ['c', new Set(['a'])],
+    ['d', new Set(['a'])],
+  ]);
+  expect(circlesOf(graph)).toEqual([['a', 'b', 'c']]);
+});
+
+// ---------------------------------------------------------------- client APIs and wires
+
+/** Reads of a call's client API outside `src/api`, by file. */
+const CLIENT_BRANCHES: Readonly<Record<string, number>> = {
+  'src/inference/content.ts': 1,
+  'src/inference/left-out.ts': 1,
+  'src/inference/measure.ts': 1,
+  'src/inference/screened.ts': 1,
+  'src/inference/state/states.ts': 3,
+  'src/inference/stream-answer.ts': 1,
+  'src/inference/tool-loop.ts': 1,
+  'src/plugins/compression.ts': 1,
+  'src/plugins/plugged.ts': 1,
+  'src/providers/anthropic-messages/request.ts': 1,
+  'src/providers/anthropic-messages/thinking.ts': 1,
+};
+/** Names of wires outside `src/providers` that decide something, by file. */
+const WIRE_BRANCHES: Readonly<Record<string, number>> = {
+  'src/api/messages/blocks.ts': 1,
+  'src/catalog/catalog.ts': 6,
+  'src/catalog/listing.ts': 7,
+  'src/catalog/search-endpoint.ts': 2,
+  'src/catalog/wire-parameters.ts': 3,
+  'src/inference/attempt.ts': 1,
+  'src/inference/bound-tools.ts': 1,
+  'src/inference/chat-work.ts': 1,
+  'src/inference/measure.ts': 1,
+  'src/inference/state/states.ts': 3,
+  'src/inference/worst-case.ts': 6,
+  'src/plugins/compression.ts': 1,
+  'src/plugins/web/asks.ts': 2,
+  'src/plugins/web/search-wire.ts': 2,
+  'src/routing/rules.ts': 1,
+  'src/schemas/accumulate.ts': 1,
+};
+/** Names of wires that say of which wire something is, as a value of the field `wire`. They decide nothing. */
+const WIRE_NAME = new RegExp(`(?<!\\bwire: )'(?:${[...dialects.keys()].join('|')})'`, 'g');
+/** The names themselves, in the type and in the schema of the configuration; and the simulated provider, which speaks wires. */
+const NAMES_WIRES = /^src\/(?:providers|sandbox)\/|^src\/schemas\/inner\.ts$|^src\/config\/file-schema\.ts$/;
+
+/** Code without comments. */
+const codeOf = (text: string): string => text.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+
+function countsOf(pattern: RegExp, isFree: (file: string) => boolean): Record<string, number> {
+  const counts = production
+    .filter(({ file }) => !isFree(file))
+    .map(({ file, text }): [string, number] => [file, [...codeOf(text).matchAll(pattern)].length]);
+  return Object.fromEntries(counts.filter(([, count]) => count > 0));
+}
+
+test('no file outside src/api asks which API a client uses, but for those of the list', () => {
+  const reads = countsOf(/\bext\??\.client\b/g, (file) => file.startsWith('src/api/'));
+  expect(reads).toEqual(CLIENT_BRANCHES);
+});
+
+test('no file outside src/providers decides by the name of a wire, but for those of the list', () => {
+  expect(countsOf(WIRE_NAME, (file) => NAMES_WIRES.test(file))).toEqual(WIRE_BRANCHES);
+});
