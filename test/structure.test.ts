@@ -1,20 +1,16 @@
 /**
- * The shape of the sources: no modules that import each other in a circle, no branch on a client's API outside `src/api`, none on a
- * wire outside `src/providers`. What is still so is listed here, and a list can only become shorter: an entry that is no longer needed
- * fails as well.
+ * The shape of the sources: no modules that import each other in a circle. What is still so is listed here, and the list can only become
+ * shorter: an entry that is no longer needed fails as well. Branches on client APIs and wires: `branches.test.ts`.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { dialects } from '../src/providers/dialects.ts';
 
 const root = join(import.meta.dirname, '..');
 const production = globSync('src/**/*.ts', { cwd: root, exclude: ['**/*.test.ts'] })
   .map((file) => file.replaceAll('\\', '/'))
   .sort()
   .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
-
-// ---------------------------------------------------------------- import circles
 
 /** Circles of modules that need each other when they run. */
 const VALUE_CIRCLES: readonly (readonly string[])[] = [];
@@ -48,7 +44,6 @@ const TYPE_CIRCLES: readonly (readonly string[])[] = [
     'src/inference/presumed-cost.ts',
     'src/inference/session.ts',
     'src/inference/settlement.ts',
-    'src/inference/shown-runs.ts',
     'src/inference/steps.ts',
     'src/inference/stream-answer.ts',
     'src/inference/tool-loop.ts',
@@ -149,63 +144,4 @@ test('a circle is seen, and what only imports from one is no part of it', () => 
     ['d', new Set(['a'])],
   ]);
   expect(circlesOf(graph)).toEqual([['a', 'b', 'c']]);
-});
-
-// ---------------------------------------------------------------- client APIs and wires
-
-/** Reads of a call's client API outside `src/api`, by file. */
-const CLIENT_BRANCHES: Readonly<Record<string, number>> = {
-  'src/inference/content.ts': 1,
-  'src/inference/left-out.ts': 1,
-  'src/inference/measure.ts': 1,
-  'src/inference/screened.ts': 1,
-  'src/inference/state/states.ts': 3,
-  'src/inference/stream-answer.ts': 1,
-  'src/inference/tool-loop.ts': 1,
-  'src/plugins/compression.ts': 1,
-  'src/plugins/plugged.ts': 1,
-  'src/providers/anthropic-messages/request.ts': 1,
-  'src/providers/anthropic-messages/thinking.ts': 1,
-};
-/** Names of wires outside `src/providers` that decide something, by file. */
-const WIRE_BRANCHES: Readonly<Record<string, number>> = {
-  'src/api/messages/blocks.ts': 1,
-  'src/catalog/catalog.ts': 6,
-  'src/catalog/listing.ts': 7,
-  'src/catalog/search-endpoint.ts': 2,
-  'src/catalog/wire-parameters.ts': 3,
-  'src/inference/attempt.ts': 1,
-  'src/inference/bound-tools.ts': 1,
-  'src/inference/chat-work.ts': 1,
-  'src/inference/measure.ts': 1,
-  'src/inference/state/states.ts': 3,
-  'src/inference/worst-case.ts': 6,
-  'src/plugins/compression.ts': 1,
-  'src/plugins/web/asks.ts': 2,
-  'src/plugins/web/search-wire.ts': 2,
-  'src/routing/rules.ts': 1,
-  'src/schemas/accumulate.ts': 1,
-};
-/** Names of wires that say of which wire something is, as a value of the field `wire`. They decide nothing. */
-const WIRE_NAME = new RegExp(`(?<!\\bwire: )'(?:${[...dialects.keys()].join('|')})'`, 'g');
-/** The names themselves, in the type and in the schema of the configuration; and the simulated provider, which speaks wires. */
-const NAMES_WIRES = /^src\/(?:providers|sandbox)\/|^src\/schemas\/inner\.ts$|^src\/config\/file-schema\.ts$/;
-
-/** Code without comments. */
-const codeOf = (text: string): string => text.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
-
-function countsOf(pattern: RegExp, isFree: (file: string) => boolean): Record<string, number> {
-  const counts = production
-    .filter(({ file }) => !isFree(file))
-    .map(({ file, text }): [string, number] => [file, [...codeOf(text).matchAll(pattern)].length]);
-  return Object.fromEntries(counts.filter(([, count]) => count > 0));
-}
-
-test('no file outside src/api asks which API a client uses, but for those of the list', () => {
-  const reads = countsOf(/\bext\??\.client\b/g, (file) => file.startsWith('src/api/'));
-  expect(reads).toEqual(CLIENT_BRANCHES);
-});
-
-test('no file outside src/providers decides by the name of a wire, but for those of the list', () => {
-  expect(countsOf(WIRE_NAME, (file) => NAMES_WIRES.test(file))).toEqual(WIRE_BRANCHES);
 });
