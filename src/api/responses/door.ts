@@ -1,4 +1,3 @@
-import type { Static } from 'typebox';
 import { invalidField } from '../../errors.ts';
 import { OWN_ITEM } from '../../inference/shown-runs.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
@@ -6,13 +5,13 @@ import { withAskedTools } from '../../plugins/asked.ts';
 import { decodeInput } from '../../providers/openai-responses/from-wire.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import type { ResponsesBody } from '../../schemas/responses.ts';
+import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 import { formatOf, reasoningOf } from './fields.ts';
 import { checkInput } from './input-rules.ts';
 import { requestTools } from './tools.ts';
 import { checkXSearch } from './x-search.ts';
 
-export type ResponsesRequestBody = Static<typeof ResponsesBody>;
+export type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
 export interface ResponsesDoorContext {
   /** What carries reasoning of other wires through clients of this API. */
