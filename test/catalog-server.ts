@@ -1,6 +1,6 @@
-import type { StatisticsOf } from '../src/api/catalog/endpoint-records.ts';
 import { createListings, type Listings } from '../src/api/catalog/listings.ts';
 import { buildCatalog, type Catalog } from '../src/catalog/catalog.ts';
+import type { StatisticsOf } from '../src/catalog/describe.ts';
 import { loadConfig, readBundledCatalog } from '../src/config.ts';
 import { GatewayError } from '../src/errors.ts';
 import type { Principal } from '../src/http/principal.ts';

@@ -1,6 +1,6 @@
 import { subjectsOf } from '../src/accounts/budget.ts';
-import type { GenerationRecord } from '../src/ledger/records.ts';
-import { type Charged, toSettle } from '../src/ledger/settle.ts';
+import type { Charged, GenerationRecord } from '../src/ledger/records.ts';
+import { toSettle } from '../src/ledger/settle.ts';
 import { windowStart } from '../src/schemas/budget.ts';
 import { budgetStore } from '../src/storage/budgets.ts';
 import type { Database } from '../src/storage/database.ts';

@@ -16,21 +16,6 @@ const production = globSync('src/**/*.ts', { cwd: root, exclude: ['**/*.test.ts'
 const VALUE_CIRCLES: readonly (readonly string[])[] = [];
 /** Circles of modules of which at least one needs only a type of the next. */
 const TYPE_CIRCLES: readonly (readonly string[])[] = [
-  [
-    'src/api/catalog/answer-models.ts',
-    'src/api/catalog/endpoint-records.ts',
-    'src/api/catalog/list-models.ts',
-    'src/api/catalog/listings.ts',
-    'src/api/catalog/model-selection.ts',
-  ],
-  ['src/api/messages/blocks.ts', 'src/api/messages/thinking.ts'],
-  [
-    'src/api/responses/door.ts',
-    'src/api/responses/fields.ts',
-    'src/api/responses/tools.ts',
-    'src/api/responses/x-search.ts',
-  ],
-  ['src/guardrails/file-texts.ts', 'src/guardrails/wire-texts.ts'],
   ['src/http/bounded-bodies.ts', 'src/http/connection.ts', 'src/http/running.ts', 'src/http/server.ts'],
   ['src/inference/answer.ts', 'src/inference/whole-answer.ts'],
   [
@@ -51,25 +36,13 @@ const TYPE_CIRCLES: readonly (readonly string[])[] = [
     'src/inference/try-order.ts',
   ],
   ['src/inference/call.ts', 'src/inference/server-tools.ts'],
-  ['src/ledger/hold.ts', 'src/ledger/lease-book.ts'],
   ['src/ledger/node.ts', 'src/ledger/recorder.ts'],
-  ['src/ledger/record-values.ts', 'src/ledger/records.ts', 'src/ledger/settle.ts'],
-  ['src/providers/aws-event-stream.ts', 'src/providers/frames.ts'],
   [
     'src/providers/dialect.ts',
     'src/providers/embeddings/dialect.ts',
     'src/providers/provider.ts',
     'src/providers/transcription/dialect.ts',
   ],
-  [
-    'src/providers/openai-responses/calls.ts',
-    'src/providers/openai-responses/natives.ts',
-    'src/providers/openai-responses/reasoning.ts',
-    'src/providers/openai-responses/text.ts',
-    'src/providers/openai-responses/turn.ts',
-  ],
-  ['src/routing/plan.ts', 'src/routing/refusal.ts'],
-  ['src/sandbox/answer.ts', 'src/sandbox/models.ts'],
   ['src/schemas/contents.ts', 'src/schemas/inner.ts'],
   ['src/storage/bulk.ts', 'src/storage/database.ts', 'src/storage/sqlite-driver.ts'],
 ];

@@ -85,6 +85,9 @@ export type ShownStatistics = Required<
   >
 >;
 
+/** How an endpoint does at the gateway's own account, by the name that routing keeps its health by. */
+export type StatisticsOf = (health_id: string) => ShownStatistics;
+
 /** The public record of an endpoint, or of one of its service tiers, which has its own prices. */
 export function describeEndpoint(
   model: Model,

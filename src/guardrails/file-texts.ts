@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { decodeText, wideForm } from '../schemas/text-file.ts';
-import type { Visit } from './wire-texts.ts';
+import type { Visit } from './text-places.ts';
 
 /** Types of which nothing is read here: pictures and sounds. What a PDF says is looked at where it is read (`Call.screening`). */
 const UNREAD = /^(?:image\/(?!svg)|audio\/|video\/|font\/|application\/(?:pdf|zip|gzip|vnd\.openxmlformats))/i;

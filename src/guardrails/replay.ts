@@ -4,8 +4,8 @@ import type { FilterAction, FilterSet } from './filter-set.ts';
 import { createNumbering } from './redaction.ts';
 import { requestTexts } from './request-texts.ts';
 import { type Screener, screen } from './screen.ts';
+import type { TextKind } from './text-places.ts';
 import { filterName } from './verdict.ts';
-import type { TextKind } from './wire-texts.ts';
 
 /** What filters would have done with a request. */
 export type ReplayedAction = 'blocked' | 'redacted' | 'flagged';

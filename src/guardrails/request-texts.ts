@@ -12,16 +12,15 @@ import type {
 } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { fileTexts } from './file-texts.ts';
+import type { Place, Visit } from './text-places.ts';
 import {
   freeTexts,
   jsonTexts,
   mapEntries,
   mapFields,
-  type Place,
   pointerText,
   schemaTexts,
   sealedText,
-  type Visit,
   wireTexts,
 } from './wire-texts.ts';
 

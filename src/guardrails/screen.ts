@@ -6,7 +6,7 @@ import type { Finding } from './finding.ts';
 import { type JsonToken, jsonTokens, withLines, withTokens } from './json-tokens.ts';
 import { type Numbering, otherId, placeholders, redacted } from './redaction.ts';
 import { createScanner, type Pause, type Scanner } from './scan.ts';
-import type { Place, Visit } from './wire-texts.ts';
+import type { Place, Visit } from './text-places.ts';
 
 /** A text in which something was found. */
 export interface FoundText extends Place {

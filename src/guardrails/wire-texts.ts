@@ -1,25 +1,7 @@
 import { limits } from '../limits.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { fileTexts } from './file-texts.ts';
-
-/**
- * What may become of a text. `text`: it may be rewritten. `link`: an id that stands in several places and may be another,
- * as long as it is the same everywhere. `pinned`: it names or points at something, and would name nothing when changed. `json`:
- * a text whose strings, names and numbers may be rewritten, each by itself.
- */
-export type TextKind = 'text' | 'link' | 'pinned' | 'json';
-
-/** Where a text stands. */
-export interface Place {
-  /** In the inner language, such as `messages[0].content[1].text`. */
-  field: string;
-  kind: TextKind;
-  /** Texts of one run follow each other, and a model reads them as one. */
-  run?: number;
-}
-
-/** Told every text in its place; gives the text that is to stand there, most often the same. */
-export type Visit = (text: string, place: Place) => string;
+import type { Place, Visit } from './text-places.ts';
 
 /** Fields whose values are words of a wire. */
 const WORD_FIELDS = new Set(

@@ -14,7 +14,8 @@ import {
   type StreamDecoder,
   UpstreamError,
 } from '../providers/dialect.ts';
-import { createFramer, type Framer } from '../providers/frames.ts';
+import type { Framer } from '../providers/framer.ts';
+import { createFramer } from '../providers/frames.ts';
 import { needsTemplate, requiresCall, templated } from '../providers/tool-template/dialect.ts';
 import { countAnswer, readText, type UpstreamResponse } from '../providers/upstream.ts';
 import { type Candidate, supports } from '../routing/plan.ts';

@@ -1,7 +1,50 @@
 import type { GatewayError } from '../errors.ts';
 import type { Budget, BudgetMode } from '../schemas/budget.ts';
-import type { Lease } from './lease-book.ts';
 import type { Metered, OpenRecord } from './records.ts';
+
+/** What this node has of one window; see `freeOf` of the lease book. */
+export interface Lease {
+  readonly budget_id: string;
+  readonly window_start: string;
+  /** The store's last word. */
+  stored: number;
+  /** In the batch in flight, on its way back. */
+  returning: number;
+  /** In holds. */
+  held: number;
+  /** Left by a life of this node whose last requests are not known: neither used nor returned. */
+  frozen: number;
+  /** Covers of settles that the store has not acknowledged. */
+  pending: number;
+  /** No answer has told of it yet. */
+  is_new: boolean;
+  /** What other nodes held when the store last answered; undefined: it has not. */
+  elsewhere: number | undefined;
+  /** Spent, when the store last answered; charges since then are added. */
+  spent: number;
+  /** What the store could still have given. */
+  store_free: number;
+  /** Somebody else waits for what is idle here. */
+  wanted: boolean;
+  /** Others give back for this node what is idle, until it says that nobody waits here any more. */
+  claims: boolean;
+  /** What a running request lacked for its next slice, to be asked for; and when that was asked last. */
+  growth: number;
+  growth_asked_at: number;
+  /** Until then nothing is asked, so that who was given way to comes first. */
+  yields_until: number;
+  /** Until then, who needs `refused_need` or more is refused without asking, as long as the limit is the same. */
+  refused_until: number;
+  refused_need: number;
+  refused_limit: number;
+  used_at: number;
+  /** What was set aside in the span that runs and in the one before: what the next span may need. */
+  span_began: number;
+  span: number;
+  span_before: number;
+  /** Its book does not have it any more. */
+  is_forgotten: boolean;
+}
 
 /** The time that a request may wait for the store, counted between `begin` and `end`. */
 export interface StoreWaiting {

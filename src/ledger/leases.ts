@@ -1,8 +1,8 @@
 import { brokenRule, type GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type Budget, type BudgetInterval, DAY_MS, windowEnd, windowStart } from '../schemas/budget.ts';
-import type { Ask, Hold, HoldLine, Preview } from './hold.ts';
-import { freeOf, type Lease, LeaseBook } from './lease-book.ts';
+import type { Ask, Hold, HoldLine, Lease, Preview } from './hold.ts';
+import { freeOf, LeaseBook } from './lease-book.ts';
 import { budgetRefusal, storeRefusal } from './refusal.ts';
 import type { LeaseRow, Settle, Watched, WindowAsk, WindowState, WindowSums } from './settle.ts';
 

@@ -14,7 +14,7 @@ import { lookUpAll } from './lookup.ts';
 import { type AppliedAnswer, type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
 import { recordOf } from './record-values.ts';
 import type { Recorder, RecorderOptions } from './recorder.ts';
-import type { GenerationRecord, HeldLine } from './records.ts';
+import type { Charged, GenerationRecord, HeldLine } from './records.ts';
 import { storeRefusal } from './refusal.ts';
 import {
   forgottenSince,
@@ -28,7 +28,6 @@ import {
 } from './replay.ts';
 import { Segments } from './segments.ts';
 import {
-  type Charged,
   isBefore,
   isCountable,
   isMoney,

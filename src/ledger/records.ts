@@ -1,7 +1,14 @@
 import type { BudgetMode } from '../schemas/budget.ts';
 import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
-import type { Charged } from './settle.ts';
+
+/** What one request costs one window: `amount` is spent, and `cover` of it comes out of the node's lease. */
+export interface Charged {
+  budget_id: string;
+  window_start: string;
+  amount: number;
+  cover: number;
+}
 
 /** One line of the arithmetic behind a cost: `units * unit_price_pico`, less the discount. */
 export interface ChargeLine {

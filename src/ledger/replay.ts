@@ -1,9 +1,17 @@
 import { JOURNAL_FORMAT } from './journal-format.ts';
 import type { FoundAttempt, LostAttempt } from './lookup.ts';
-import type { AttemptRecord, GenerationRecord, HeldLine, JournalRecord, Metered, OpenRecord } from './records.ts';
+import type {
+  AttemptRecord,
+  Charged,
+  GenerationRecord,
+  HeldLine,
+  JournalRecord,
+  Metered,
+  OpenRecord,
+} from './records.ts';
 import { epochOf, type Segment } from './segment.ts';
 import type { Segments } from './segments.ts';
-import { type Charged, isBefore, type Position, type Settle, toSettle } from './settle.ts';
+import { isBefore, type Position, type Settle, toSettle } from './settle.ts';
 
 /** What a journal says that its last owner did not finish. */
 export interface Replay {

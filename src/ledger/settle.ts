@@ -1,7 +1,7 @@
 import type { TokenClasses } from '../schemas/inner.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import { chargesText, recordText } from './record-values.ts';
-import type { GenerationRecord } from './records.ts';
+import type { Charged, GenerationRecord } from './records.ts';
 
 /** One finished call on its way to the store: what money is added up from, and the record as it will be read. */
 export interface Settle {
@@ -21,14 +21,6 @@ export interface Settle {
   /** The charges and the generation record as they are kept: encoded once, for journal and store alike. */
   charged: string;
   record: string;
-}
-
-/** What one request costs one window: `amount` is spent, and `cover` of it comes out of the node's lease. */
-export interface Charged {
-  budget_id: string;
-  window_start: string;
-  amount: number;
-  cover: number;
 }
 
 /** What activity is told apart by, and what it counts besides money. */

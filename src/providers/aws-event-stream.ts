@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { type Frame, UpstreamError } from './dialect.ts';
-import type { Framer } from './frames.ts';
+import type { Framer } from './framer.ts';
 
 // Lengths of the format (https://docs.aws.amazon.com/transcribe/latest/dg/event-stream.html, the same in all AWS services):
 // total length, headers' length, checksum of these two, headers, payload, checksum of all before it.

@@ -1,14 +1,7 @@
 import { limits } from '../limits.ts';
 import { createAwsEventStreamFramer } from './aws-event-stream.ts';
 import { type ChatDialect, type Frame, UpstreamError } from './dialect.ts';
-
-/** Cuts the bytes of one stream into frames. The same bytes in any split give the same frames. */
-export interface Framer {
-  /** Throws `UpstreamError` (`invalid_response`) for a frame over the bound, after the frames before it were handed out. */
-  push(bytes: Uint8Array): Frame[];
-  /** What the bytes hold when no more come: the last event, if its closing blank line is missing. */
-  end(): Frame[];
-}
+import type { Framer } from './framer.ts';
 
 /** Makes the framer of one stream. `frame_chars_max` bounds what one frame may hold in memory. */
 export function createFramer(

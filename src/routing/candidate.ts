@@ -4,6 +4,7 @@ import { dataPolicyOf, type Provider } from '../providers/provider.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { OwnCredential } from './own-credential.ts';
+import type { Sort } from './wish.ts';
 
 /** Why a candidate stands where it stands, in words that a program may compare. */
 export const places = [
@@ -47,6 +48,19 @@ export interface Candidate {
   weight?: number;
   /** Why it stands where it stands; absent where it was left out. */
   because?: readonly Place[] | undefined;
+}
+
+/** How one request will be tried: endpoints in order, and everything that was considered. */
+export interface Plan {
+  requested: string;
+  strategy: Strategy;
+  /** What the endpoints are sorted by, where the request or its caller's default says so; absent: by a weighted draw. */
+  sort?: Sort;
+  candidates: Candidate[];
+  /** The candidates to try, in order. Empty only in a `NoEndpoint`. */
+  attempts: Candidate[];
+  /** How many endpoints each filter left. */
+  funnel: { step: string; endpoint_count: number }[];
 }
 
 /** How the models of a plan came to be (public service's metadata, `strategy`). */

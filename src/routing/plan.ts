@@ -2,7 +2,7 @@ import type { Endpoint, Model } from '../catalog/model.ts';
 import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
-import type { Candidate, Strategy } from './candidate.ts';
+import type { Candidate, Plan, Strategy } from './candidate.ts';
 import { cutoffsOf } from './cutoffs.ts';
 import type { Health } from './health.ts';
 import { isNamed } from './names.ts';
@@ -14,24 +14,11 @@ import { type Asked, laterSteps, listsOf, type Preference, type Rule, rules, sof
 import { sendsFor, tiersOf, tierWish } from './tiers.ts';
 import { PRIORITY_TIERS, type Sort, sorts, type Wish } from './wish.ts';
 
-export type { Candidate, Strategy } from './candidate.ts';
+export type { Candidate, Plan, Strategy } from './candidate.ts';
 export { healthId, tagOf } from './candidate.ts';
 export { supports, unsupportedParameters } from './needs.ts';
 export { NoEndpoint } from './refusal.ts';
 export type { Sort } from './wish.ts';
-
-/** How one request will be tried: endpoints in order, and everything that was considered. */
-export interface Plan {
-  requested: string;
-  strategy: Strategy;
-  /** What the endpoints are sorted by, where the request or its caller's default says so; absent: by a weighted draw. */
-  sort?: Sort;
-  candidates: Candidate[];
-  /** The candidates to try, in order. Empty only in a `NoEndpoint`. */
-  attempts: Candidate[];
-  /** How many endpoints each filter left. */
-  funnel: { step: string; endpoint_count: number }[];
-}
 
 export interface PlanContext {
   /** The models that the request names, in order, found in the catalog. Not empty. */

@@ -1,7 +1,6 @@
 import { GatewayError } from '../errors.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
-import type { Candidate } from './candidate.ts';
-import type { Plan } from './plan.ts';
+import type { Candidate, Plan } from './candidate.ts';
 import { GUARDRAILS, laterSteps, type Rule, rules } from './rules.ts';
 
 /** No endpoint may serve the request; `plan` shows which were considered, and why each was left out. */

@@ -1,14 +1,11 @@
 import { hash } from 'node:crypto';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Faults } from './faults.ts';
-import { model_output_tokens } from './models.ts';
+import { type Behaviour, model_output_tokens } from './models.ts';
 import type { Answer, Block, Prompt } from './prompt.ts';
 import { schemaSample } from './schema-sample.ts';
 import { story_tokens, storyTokens } from './story.ts';
 import { countTokens, tokensOf } from './tokens.ts';
-
-/** How a model makes its answer; the rest of a model's character is faults. */
-export type Behaviour = 'echo' | 'story' | 'tools' | 'research' | 'think' | 'json' | 'refuse';
 
 function chosenTools(prompt: Prompt, behaviour: Behaviour): Prompt['tools'] {
   const choice = prompt.tool_choice;

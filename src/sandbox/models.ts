@@ -1,5 +1,7 @@
-import type { Behaviour } from './answer.ts';
 import type { Faults } from './faults.ts';
+
+/** How a model makes its answer; the rest of a model's character is faults. */
+export type Behaviour = 'echo' | 'story' | 'tools' | 'research' | 'think' | 'json' | 'refuse';
 
 /** What a sandbox model is: how it answers, and what goes wrong by itself. */
 export interface SandboxModel {

@@ -5,7 +5,7 @@
  * `null` stands for absent wherever clients are known to send it. Unknown fields are kept: they go to upstreams that speak
  * the same API. The kinds of items are a closed list; those of tools are open, as OpenAI's grow.
  */
-import Type, { type TProperties, type TSchema } from 'typebox';
+import Type, { type Static, type TProperties, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 import { ChatCompletionBody, ImageDetail } from './chat.ts';
 
@@ -343,3 +343,6 @@ export const ResponsesBody = open(
     examples: [{ model: 'sandbox/echo', input: 'Hello' }],
   },
 );
+
+/** A request that the schema admits. */
+export type ResponsesRequestBody = Static<typeof ResponsesBody>;

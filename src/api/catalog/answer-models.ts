@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { StatisticsOf } from '../../catalog/describe.ts';
 import { invalidField } from '../../errors.ts';
 import { claimOf } from '../../http/bounded-bodies.ts';
 import { sendBytes, sendCached } from '../../http/cached-answer.ts';
-import type { StatisticsOf } from './endpoint-records.ts';
 import { catalogCacheControl, jsonContentType, type Listings, modelListJson } from './listings.ts';
 import { type ModelQuery, modelQuery, queryKey } from './model-query.ts';
 import { isOfPerformance, paged, sorted } from './model-selection.ts';

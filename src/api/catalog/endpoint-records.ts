@@ -1,14 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Catalog } from '../../catalog/catalog.ts';
-import { describeEndpoint, type ShownStatistics } from '../../catalog/describe.ts';
+import { describeEndpoint, type StatisticsOf } from '../../catalog/describe.ts';
 import type { Endpoint, Model } from '../../catalog/model.ts';
 import { letCachesKeep } from '../../http/cached-answer.ts';
 import { healthId } from '../../routing/candidate.ts';
 import type { PublicEndpoint } from '../../schemas/endpoint.ts';
 import { catalogCacheControl } from './listings.ts';
-
-/** How an endpoint does at the gateway's own account, by what routing remembers it by (`healthId`). */
-export type StatisticsOf = (health_id: string) => ShownStatistics;
 
 /** The records of a model's endpoints, and of their service tiers. Who brings no credential is not shown how fast they are (specification, Public endpoint record). */
 export function endpointRecords(

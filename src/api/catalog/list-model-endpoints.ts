@@ -1,13 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
+import type { StatisticsOf } from '../../catalog/describe.ts';
 import { describeModelEndpoints } from '../../catalog/describe.ts';
 import { sendBytes } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
 import { errors } from '../../schemas/error.ts';
 import { ModelEndpoints } from '../../schemas/model.ts';
-import { endpointRecords, type StatisticsOf, setEndpointCaching } from './endpoint-records.ts';
+import { endpointRecords, setEndpointCaching } from './endpoint-records.ts';
 import { jsonContentType, type Listings } from './listings.ts';
 import { EscapedModelParams, ModelParams, namedModel } from './named-model.ts';
 

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
-import Type, { type Static } from 'typebox';
+import Type from 'typebox';
+import type { StatisticsOf } from '../../catalog/describe.ts';
 import { invalidField } from '../../errors.ts';
 import { claimOf } from '../../http/bounded-bodies.ts';
 import { NotModified, sendCached } from '../../http/cached-answer.ts';
@@ -7,28 +8,11 @@ import type { Server } from '../../http/server.ts';
 import type { Site } from '../../http/site.ts';
 import { errors } from '../../schemas/error.ts';
 import { answerModels } from './answer-models.ts';
-import type { StatisticsOf } from './endpoint-records.ts';
 import { catalogCacheControl, type Listings } from './listings.ts';
 import { feedContentType, modelFeed } from './model-feed.ts';
+import { ModelList } from './model-list.ts';
 import { type ModelQuery, modelFilters, modelPage, modelQuery } from './model-query.ts';
 import { isOfPerformance, paged, sorted } from './model-selection.ts';
-import { RetrievedModel } from './retrieve-model.ts';
-
-const nullableId = Type.Union([Type.String(), Type.Null()]);
-
-/** What lists of models answer: a page of them, in the words of the SDKs of the public service, OpenAI and Anthropic. */
-export const ModelList = Type.Object({
-  data: Type.Array(RetrievedModel),
-  total_count: Type.Integer({ description: 'The number of records in all.' }),
-  links: Type.Object({
-    next: Type.Union([Type.String(), Type.Null()], { description: 'Path of the next page; null on the last page.' }),
-  }),
-  object: Type.Literal('list'),
-  has_more: Type.Boolean({ description: 'Whether there is another page.' }),
-  first_id: nullableId,
-  last_id: nullableId,
-});
-export type ModelList = Static<typeof ModelList>;
 
 const flag = (description: string) => Type.Optional(Type.String({ maxLength: 10, description }));
 

@@ -1,11 +1,12 @@
 import Type from 'typebox';
 import type { Catalog } from '../../catalog/catalog.ts';
+import type { StatisticsOf } from '../../catalog/describe.ts';
 import { sendBytes } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
 import { dataPolicyOf } from '../../providers/provider.ts';
 import { PublicEndpoint } from '../../schemas/endpoint.ts';
 import { errors } from '../../schemas/error.ts';
-import { endpointRecords, type StatisticsOf, setEndpointCaching } from './endpoint-records.ts';
+import { endpointRecords, setEndpointCaching } from './endpoint-records.ts';
 import { jsonContentType, type Listings } from './listings.ts';
 
 /** `GET /endpoints/zdr`: the endpoints that are left where zero data retention is asked for. */

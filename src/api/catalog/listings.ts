@@ -1,12 +1,12 @@
 import type { Catalog } from '../../catalog/catalog.ts';
+import type { StatisticsOf } from '../../catalog/describe.ts';
 import type { Model } from '../../catalog/model.ts';
 import { type CachedAnswer, cachedAnswer } from '../../http/cached-answer.ts';
 import { coalesced } from '../../http/coalesced.ts';
 import { limits } from '../../limits.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
-import type { StatisticsOf } from './endpoint-records.ts';
-import type { ModelList } from './list-models.ts';
 import { listedModels } from './listed-models.ts';
+import type { ModelList } from './model-list.ts';
 import type { ModelQuery, ModelSort } from './model-query.ts';
 import { factsOf, isWanted, type ModelFacts, type PagedModels, sorted } from './model-selection.ts';
 import { retrieved } from './retrieve-model.ts';

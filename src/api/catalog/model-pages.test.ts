@@ -4,7 +4,8 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import type { Server } from '../../http/server.ts';
 import { listEmbeddingModels } from '../embeddings/list-embedding-models.ts';
 import { countModels } from './count-models.ts';
-import { listModels, type ModelList } from './list-models.ts';
+import { listModels } from './list-models.ts';
+import type { ModelList } from './model-list.ts';
 
 let server: Server;
 let catalog: Catalog;

@@ -1,10 +1,10 @@
 import type { Catalog } from '../../catalog/catalog.ts';
+import type { StatisticsOf } from '../../catalog/describe.ts';
 import type { Endpoint, Model } from '../../catalog/model.ts';
 import { invalidField } from '../../errors.ts';
 import { dataPolicyOf } from '../../providers/provider.ts';
 import { healthId } from '../../routing/candidate.ts';
 import type { PublicModel } from '../../schemas/model.ts';
-import type { StatisticsOf } from './endpoint-records.ts';
 import type { ModelPage, ModelQuery, ModelSort, Range } from './model-query.ts';
 
 /** What queries look at of a model's record. */

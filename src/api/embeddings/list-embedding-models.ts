@@ -1,11 +1,11 @@
 import Type from 'typebox';
+import type { StatisticsOf } from '../../catalog/describe.ts';
 import { NotModified } from '../../http/cached-answer.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 import { answerModels } from '../catalog/answer-models.ts';
-import type { StatisticsOf } from '../catalog/endpoint-records.ts';
-import { ModelList } from '../catalog/list-models.ts';
 import type { Listings } from '../catalog/listings.ts';
+import { ModelList } from '../catalog/model-list.ts';
 import { modelFilters, modelPage, modelQuery } from '../catalog/model-query.ts';
 
 /** `GET /embeddings/models`: the models that make vectors, newest first. */

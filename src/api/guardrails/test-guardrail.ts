@@ -25,14 +25,14 @@ import { GuardrailTest, TestGuardrailBody } from '../../schemas/guardrail-test.t
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { MessagesBody } from '../../schemas/messages.ts';
-import { ResponsesBody } from '../../schemas/responses.ts';
+import { ResponsesBody, type ResponsesRequestBody } from '../../schemas/responses.ts';
 import type { GuardrailStore } from '../../storage/guardrails.ts';
 import { callOf } from '../call-of.ts';
 import { type ChatBody, chatRequest } from '../chat/door.ts';
 import { type CompletionRequest, completionRequests } from '../completions/door.ts';
 import { type MessagesRequestBody, messagesRequest } from '../messages/door.ts';
 import { messagesFieldNames } from '../messages/field-names.ts';
-import { type ResponsesRequestBody, responsesRequest } from '../responses/door.ts';
+import { responsesRequest } from '../responses/door.ts';
 import { responsesFieldNames } from '../responses/field-names.ts';
 import { foundGuardrail, type NameSources, namesOf } from './found-guardrail.ts';
 import { type ReplaySources, replayGuardrail } from './replay-guardrail.ts';

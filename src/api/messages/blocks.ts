@@ -2,22 +2,10 @@ import { isOwn, restOf } from '../../providers/anthropic-messages/wire.ts';
 import { append } from '../../schemas/append.ts';
 import type { Annotation, ChatChunk, SlotEvent, ToolCallDelta, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import type { BlockSink } from './block-sink.ts';
 import { createThinkingWriter, type ThinkingOptions } from './thinking.ts';
 import { shownCallId } from './tool-ids.ts';
 
-/** What blocks are written to: one is open at a time. */
-export interface BlockSink {
-  start(block: JsonObject): void;
-  text(piece: string): void;
-  thinking(piece: string): void;
-  signature(signature: string): void;
-  /** A piece of a tool's input, as text. */
-  input(piece: string): void;
-  /** A delta of a native block, as its wire told it. */
-  raw(delta: JsonObject): void;
-  cite(citation: JsonObject): void;
-  stop(): void;
-}
 
 /** Turns the chunks of a turn, block after block, into blocks of the Messages API. */
 export interface BlockWriter {

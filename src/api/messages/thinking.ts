@@ -2,7 +2,7 @@ import type { Envelope } from '../../inference/state/envelope.ts';
 import { isMarked } from '../../inference/state/signed-text.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { BlockSink } from './blocks.ts';
+import type { BlockSink } from './block-sink.ts';
 
 const OWN_FORMAT = 'anthropic-claude-v1';
 

@@ -1,4 +1,3 @@
-import type { Static } from 'typebox';
 import { invalidField } from '../../errors.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
@@ -6,7 +5,7 @@ import { decodeInput } from '../../providers/openai-responses/from-wire.ts';
 import { WIRE } from '../../providers/openai-responses/wire.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import type { ResponsesBody } from '../../schemas/responses.ts';
+import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 import { responsesClient } from './client.ts';
 import { formatOf, reasoningOf } from './fields.ts';
 import { checkInput } from './input-rules.ts';
@@ -14,7 +13,7 @@ import { OWN_ITEM } from './own-runs.ts';
 import { requestTools } from './tools.ts';
 import { checkXSearch } from './x-search.ts';
 
-export type ResponsesRequestBody = Static<typeof ResponsesBody>;
+export type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
 export interface ResponsesDoorContext {
   /** What carries reasoning of other wires through clients of this API. */

@@ -1,6 +1,6 @@
 import { groupItems } from '../../providers/openai-responses/from-wire.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import type { ResponsesRequestBody } from './door.ts';
+import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
 /** Fields that chat calls otherwise. */
 const NAMES: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 import { invalidField } from '../../errors.ts';
 import type { ReasoningOptions, ResponseFormat } from '../../schemas/inner.ts';
-import type { ResponsesRequestBody } from './door.ts';
+import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
 type Text = NonNullable<ResponsesRequestBody['text']>;
 

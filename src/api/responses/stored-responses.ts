@@ -13,9 +13,9 @@ import { limits } from '../../limits.ts';
 import type { Room } from '../../providers/room.ts';
 import { DAY_MS } from '../../schemas/budget.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { StoredResponseRow, StoredResponseStore } from '../../storage/stored-responses.ts';
-import type { ResponsesRequestBody } from './door.ts';
 
 /** At most, in UTF-8. */
 const BYTES_PER_CHAR = 3;

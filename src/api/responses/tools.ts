@@ -9,7 +9,7 @@ import {
 import { append } from '../../schemas/append.ts';
 import type { ChatRequest, FunctionTool, InnerTool, ToolChoice } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import type { ResponsesRequestBody } from './door.ts';
+import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice'>;
 

@@ -1,5 +1,5 @@
 import { invalidField } from '../../errors.ts';
-import type { ResponsesRequestBody } from './door.ts';
+import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
 const ISO_DATE = /^(\d{4})-(\d{2})-(\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
 

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { asText, remainder } from '../json-shape.ts';
 import { type BlockSlot, createSlot } from '../slot.ts';
 import { mintCallId } from '../tool-ids.ts';
-import type { ItemReader, TurnContext } from './turn.ts';
+import type { ItemReader, TurnContext } from './turn-context.ts';
 import { extOf, type WireItem } from './wire.ts';
 
 const KNOWN = ['call_id', 'name', 'arguments', 'input'];

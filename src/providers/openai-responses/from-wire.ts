@@ -15,7 +15,8 @@ import type {
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { namespacedName } from './declared.ts';
-import { createTurn, type History } from './turn.ts';
+import { createTurn } from './turn.ts';
+import type { History } from './turn-context.ts';
 import { asItem, extOf, nativeOf, restOf, UNTOLD_FORMAT, WIRE, type WireItem } from './wire.ts';
 
 /**

@@ -2,7 +2,7 @@ import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { asText, remainder } from '../json-shape.ts';
 import { createSlot } from '../slot.ts';
-import type { Counts, ItemReader } from './turn.ts';
+import type { Counts, ItemReader } from './turn-context.ts';
 import { extOf, nativeOf, type WireItem } from './wire.ts';
 
 /** What an event says beside its place. */

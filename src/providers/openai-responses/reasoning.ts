@@ -3,7 +3,7 @@ import type { ChatChunk, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { createSlot } from '../slot.ts';
-import type { ItemReader, TurnContext } from './turn.ts';
+import type { ItemReader, TurnContext } from './turn-context.ts';
 import { extOf, OPENAI_FORMAT, type WireItem } from './wire.ts';
 
 const KNOWN = ['type', 'summary', 'content', 'encrypted_content', 'signature', 'format'];

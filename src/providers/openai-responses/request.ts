@@ -13,7 +13,7 @@ import { hashUser } from '../user-hash.ts';
 import { encodeInput } from './input.ts';
 import type { Encoding } from './parts.ts';
 import { broughtTools, encodeFormat, encodeTools, withoutUnpriced } from './tools.ts';
-import type { DecoderState } from './turn.ts';
+import type { DecoderState } from './turn-context.ts';
 import { restOf, WIRE } from './wire.ts';
 
 /** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */

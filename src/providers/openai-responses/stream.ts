@@ -6,7 +6,8 @@ import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from
 import { asObject, asText } from '../json-shape.ts';
 import { failureOf, invalid } from './errors.ts';
 import { finishReason, nativeFinishReason } from './finish.ts';
-import { createTurn, type DecoderState } from './turn.ts';
+import { createTurn } from './turn.ts';
+import type { DecoderState } from './turn-context.ts';
 import { readUsage } from './usage.ts';
 import { asItem, WIRE } from './wire.ts';
 

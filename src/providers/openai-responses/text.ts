@@ -3,7 +3,7 @@ import type { Annotation, ChatChunk, Delta, UrlCitation } from '../../schemas/in
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../json-shape.ts';
 import { type BlockSlot, countCodePoints, createSlot } from '../slot.ts';
-import type { Counts, ItemReader } from './turn.ts';
+import type { Counts, ItemReader } from './turn-context.ts';
 import { extOf, type WireItem } from './wire.ts';
 
 /** Told by the events, or of no use when the text goes back. */
