@@ -132,7 +132,5 @@ test('an engine that is not set up is refused, with the name of the setting', as
     messages,
     plugins: [{ id: 'file-parser', pdf: { engine: 'mistral-ocr' } }],
   });
-  expect(error.message).toMatch(
-    /^plugins\[0\]\.pdf\.engine is not configured \(plugins\.file_parser\.ocr\)/,
-  );
+  expect(error.message).toMatch(/^plugins\[0\]\.pdf\.engine is not configured \(plugins\.file_parser\.ocr\)/);
 });

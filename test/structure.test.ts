@@ -44,7 +44,13 @@ const TYPE_CIRCLES: readonly (readonly string[])[] = [
     'src/providers/transcription/dialect.ts',
   ],
   ['src/schemas/contents.ts', 'src/schemas/inner.ts'],
-  ['src/storage/bulk.ts', 'src/storage/database.ts', 'src/storage/sqlite-driver.ts'],
+  [
+    'src/storage/bulk.ts',
+    'src/storage/database.ts',
+    'src/storage/migrations.ts',
+    'src/storage/sqlite-driver.ts',
+    'src/storage/sqlite-memory.ts',
+  ],
 ];
 
 type Graph = ReadonlyMap<string, ReadonlySet<string>>;

@@ -18,6 +18,7 @@ import type { Framer } from '../providers/framer.ts';
 import { createFramer } from '../providers/frames.ts';
 import { needsTemplate, requiresCall, templated } from '../providers/tool-template/dialect.ts';
 import { countAnswer, readText, type UpstreamResponse } from '../providers/upstream.ts';
+import type { CacheMarks } from '../providers/worst-case.ts';
 import { type Candidate, supports } from '../routing/plan.ts';
 import { accumulate } from '../schemas/accumulate.ts';
 import { append } from '../schemas/append.ts';
@@ -42,8 +43,7 @@ import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, st
 import { fitRequest, type SpendBound, UNPRICED_TIER } from './fit-request.ts';
 import { NO_MEDIA } from './media.ts';
 import { isMeaningful, type Meter } from './meter.ts';
-import type { CacheMarks } from '../providers/worst-case.ts';
-import { cacheMarks } from './worst-case.ts';
+import { cacheMarks } from './payload-search.ts';
 
 /** A request as one endpoint will get it, and what had to be changed for that. */
 export interface PreparedAttempt {

@@ -67,13 +67,9 @@ function mayCarry({ models, catalog }: Known): boolean {
 
 /** Refuses an output bound of 0, which the endpoint's wire does not accept. */
 function refuseZeroOutput(): never {
-  throw new GatewayError(
-    400,
-    'max_tokens must be at least 1: this provider does not accept 0',
-    {
-      metadata: { violations: [{ path: 'max_tokens', rule: 'must be at least 1' }] },
-    },
-  );
+  throw new GatewayError(400, 'max_tokens must be at least 1: this provider does not accept 0', {
+    metadata: { violations: [{ path: 'max_tokens', rule: 'must be at least 1' }] },
+  });
 }
 
 /** What could not be put in place of its address, such as files inside blocks of one wire, must be sent as data. */

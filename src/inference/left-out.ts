@@ -23,7 +23,10 @@ export function leftOut(request: ChatRequest, wire: Wire): Report[] {
   const { ext } = request;
   if (ext === undefined || ext.wire === wire) return [];
   if (ext.client.refusesUnknownChoice && mustCallUnknown(request)) {
-    throw new GatewayError(400, 'tool_choice: the provider of this model does not support the tool that must be called.');
+    throw new GatewayError(
+      400,
+      'tool_choice: the provider of this model does not support the tool that must be called.',
+    );
   }
   const betas = ext.betas === undefined ? [] : ['anthropic-beta'];
   return [...Object.keys(ext.rest), ...betas]

@@ -26,8 +26,7 @@ export const UTF8_BYTES_MAX = 3;
 
 /** How a chat attempt is measured. */
 export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
-  const leastOf = ({ dialect, encoded, request }: PreparedAttempt) =>
-    dialect.facts.leastOutput(encoded.body, request);
+  const leastOf = ({ dialect, encoded, request }: PreparedAttempt) => dialect.facts.leastOutput(encoded.body, request);
 
   function byBytes(prepared: PreparedAttempt, output_tokens: number, media: Media): Measured {
     const exposureFor = (text_tokens: number) =>

@@ -5,16 +5,14 @@ import { atOnce } from '../http/turn-work.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
 import type { Media as FetchedMedia } from '../providers/dialect.ts';
-import { type CacheMarks, cacheMarksOf } from '../providers/worst-case.ts';
+import { cacheMarksOf } from '../providers/worst-case.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import { contentsOf } from '../schemas/contents.ts';
 import type { InnerPart, InnerTool, Native } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PreparedAttempt } from './attempt.ts';
+import { cacheMarks, matches, type Steps } from './payload-search.ts';
 import { jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
-
-/** Work that yields where others may be served. */
-type Steps<T> = Generator<void, T, undefined>;
 
 /** Tokens that may go in, by what they are priced as. */
 export interface PromptTokens {
@@ -192,19 +190,6 @@ function mostTokens(endpoint: Endpoint): number {
   return Number.isFinite(context) ? context : limits.prompt_tokens_unknown;
 }
 
-/** How much of a payload is looked at in one piece, and how long what is looked for may be. */
-const LOOKED_AT_BYTES = 1024 * 1024;
-const PATTERN_BYTES_MAX = 1024;
-
-function* matches(pattern: RegExp, payload: string | Buffer): Steps<boolean> {
-  if (typeof payload === 'string') return pattern.test(payload);
-  for (let at = 0; at < payload.length; at += LOOKED_AT_BYTES) {
-    if (pattern.test(payload.toString('latin1', at, at + LOOKED_AT_BYTES + PATTERN_BYTES_MAX))) return true;
-    yield;
-  }
-  return false;
-}
-
 /** Looks at the request's parts once; the body tells which of them were sent. Yields where others may be served. */
 export function* mediaSteps(prepared: PreparedAttempt): Steps<Media> {
   const { request, payload, candidate, dialect } = prepared;
@@ -327,18 +312,6 @@ export function textOf(prepared: PreparedAttempt, media: Media): string {
   return atOnce(textSteps(prepared, media));
 }
 
-/** Looks for marks of the cache in a long payload. Yields where others may be served. */
-export function* cacheMarks(payload: Buffer): Steps<CacheMarks> {
-  const marks: CacheMarks = { is_any: false, is_hour: false };
-  for (let at = 0; at < payload.length; at += LOOKED_AT_BYTES) {
-    const piece = cacheMarksOf(payload.toString('latin1', at, at + LOOKED_AT_BYTES + PATTERN_BYTES_MAX));
-    marks.is_any ||= piece.is_any;
-    marks.is_hour ||= piece.is_hour;
-    yield;
-  }
-  return marks;
-}
-
 /** The dearest that a text token may be on its way in. */
 function inputPrice(prices: Prices, { payload, dialect, marks }: PreparedAttempt): number {
   const prompt = prices.prompt ?? 0;
@@ -346,7 +319,8 @@ function inputPrice(prices: Prices, { payload, dialect, marks }: PreparedAttempt
   const hour = prices.input_cache_write_1h ?? write;
   let most = Math.max(prompt, prices.input_cache_read ?? prompt);
   if (write <= most && hour <= most) return most;
-  const { is_any, is_hour } = marks ?? (typeof payload === 'string' ? cacheMarksOf(payload) : atOnce(cacheMarks(payload)));
+  const { is_any, is_hour } =
+    marks ?? (typeof payload === 'string' ? cacheMarksOf(payload) : atOnce(cacheMarks(payload)));
   if (is_any || dialect.worstCase.unmarkedCacheWrites) most = Math.max(most, write);
   if (is_any && is_hour) most = Math.max(most, hour);
   return most;

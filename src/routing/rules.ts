@@ -258,7 +258,8 @@ export const rules: readonly Rule[] = [
     },
     applies: ({ request: { n } }) => n !== undefined && n > 1,
     reason({ endpoint, provider }, { request }) {
-      if (!supports(endpoint, 'tools') && needsTemplate(request)) return 'it reads tools as text, which allows one answer only';
+      if (!supports(endpoint, 'tools') && needsTemplate(request))
+        return 'it reads tools as text, which allows one answer only';
       const takes_n = dialectOf(endpoint.dialect ?? provider.dialect).facts.takesSeveralChoices;
       return takes_n && endpoint.quirks.refused_parameters?.includes('n') !== true
         ? undefined

@@ -6,7 +6,6 @@ import type { BlockSink } from './block-sink.ts';
 import { createThinkingWriter, type ThinkingOptions } from './thinking.ts';
 import { shownCallId } from './tool-ids.ts';
 
-
 /** Turns the chunks of a turn, block after block, into blocks of the Messages API. */
 export interface BlockWriter {
   add(chunk: ChatChunk): void;

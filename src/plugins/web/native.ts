@@ -118,7 +118,9 @@ function google({ domains: { allowed, excluded } }: SearchWish): NativeSearch | 
 
 function googleRefuses({ functions, format }: Beside, { endpoint }: Pick<Candidate, 'endpoint'>): string | undefined {
   if (googleCombinesSearch(endpoint) || (!functions && format === 'text')) return undefined;
-  return functions ? 'it does not search in a request with functions' : 'it does not search in a request with a JSON format';
+  return functions
+    ? 'it does not search in a request with functions'
+    : 'it does not search in a request with a JSON format';
 }
 
 /** `web_search_options` (https://platform.openai.com/docs/guides/tools-web-search, "Chat Completions"). */
