@@ -243,7 +243,7 @@ class SlicedReader {
       throw new UnreadableJson(`must not have a key of more than ${SLICE_BYTES} bytes`);
     }
     const is_plain = yield* this.#isPlain(from + 1, to - 1);
-    const text = is_plain ? this.#bytes.latin1Slice(from + 1, to - 1) : yield* this.#decoded(from + 1, to - 1);
+    const text = is_plain ? this.#bytes.toString('latin1', from + 1, to - 1) : yield* this.#decoded(from + 1, to - 1);
     this.#unread_at = to;
     if (frame === undefined) {
       this.#root = text;
@@ -257,7 +257,7 @@ class SlicedReader {
   /** Whether bytes of a string are its characters: base64 mostly is. Such a text is made in one piece, which joining pieces takes far longer for. */
   *#isPlain(from: number, to: number): Generator<void, boolean, undefined> {
     for (let at = from; at < to; at += SLICE_BYTES) {
-      if (!PLAIN.test(this.#bytes.latin1Slice(at, Math.min(to, at + SLICE_BYTES)))) return false;
+      if (!PLAIN.test(this.#bytes.toString('latin1', at, Math.min(to, at + SLICE_BYTES)))) return false;
       yield;
     }
     return true;
