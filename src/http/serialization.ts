@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import type { Schema } from 'fast-json-stringify';
 import type { FastifySerializerCompiler } from 'fastify';
@@ -8,20 +9,27 @@ const fastJson = () => load('fast-json-stringify') as typeof import('fast-json-s
 
 type Write = (answer: unknown) => string;
 
-/** By schema: routes share those of errors. */
-const writers = new WeakMap<object, Write>();
+/** By the digest of the schema: routes share those of errors and of records, and the servers of a process all of them. */
+const writers = new Map<string, Write>();
 
 /**
  * Fastify's serializer: what the schema does not name is left out. Compiled when the first answer is written: a hundred
  * routes with all their statuses took 17 MB and a tenth of a second at every start, for answers that most never give.
  */
 export const serializerCompiler: FastifySerializerCompiler<Schema> = ({ schema }) => {
+  let write: Write | undefined;
   return (answer) => {
-    let write = writers.get(schema as object);
-    if (write === undefined) {
-      write = fastJson()(schema) as Write;
-      writers.set(schema as object, write);
-    }
+    write ??= writerOf(schema);
     return write(answer);
   };
 };
+
+function writerOf(schema: Schema): Write {
+  const digest = hash('sha256', JSON.stringify(schema), 'base64');
+  let write = writers.get(digest);
+  if (write === undefined) {
+    write = fastJson()(schema) as Write;
+    writers.set(digest, write);
+  }
+  return write;
+}

@@ -106,14 +106,18 @@ const EXPLAINED_ITEMS_MAX = 16;
 
 const checks = new WeakMap<SchemaNode, ReturnType<typeof Compile>>();
 
-/** Whether a value fits a schema: compiled, since explaining costs a hundred times as much. */
-function fits(schema: SchemaNode, value: unknown): boolean {
+function compiledOf(schema: SchemaNode): ReturnType<typeof Compile> {
   let compiled = checks.get(schema);
   if (compiled === undefined) {
     compiled = Compile(schema as TSchema);
     checks.set(schema, compiled);
   }
-  return compiled.Check(value);
+  return compiled;
+}
+
+/** Whether a value fits a schema: compiled, since explaining costs a hundred times as much. */
+function fits(schema: SchemaNode, value: unknown): boolean {
+  return compiledOf(schema).Check(value);
 }
 
 function accepts(schema: SchemaNode, value: unknown, work: ExplainingWork): boolean {
@@ -320,7 +324,7 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
   const converts = httpPart === 'querystring' || httpPart === 'params';
   const part = httpPart === 'body' ? 'body' : httpPart === 'querystring' ? 'query string' : (httpPart ?? 'part');
   return (input: unknown) => {
-    compiled ??= Compile(schema);
+    compiled ??= compiledOf(schema as SchemaNode);
     const value = converts ? readNumbers(schema as SchemaNode, input) : input;
     if (compiled.Check(value)) return { value };
     const work = { values: 0 };

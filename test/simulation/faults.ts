@@ -129,7 +129,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'hold stays on the first budget when another refuses',
-    seed: 5,
+    seed: 8,
     paper: '99 %',
     edits: [
       {
@@ -328,6 +328,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'what the provider says is not heeded',
+    seed: 9,
     paper: 'not in it',
     options: { lookups: true },
     edits: [{ file: REPLAY, text: 'found?.cost_nano ?? assumedCost(', replacement: 'assumedCost(' }],
@@ -391,6 +392,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'an older attempt is carried on behind a newer one',
+    seed: 11,
     paper: 'not in it',
     options: { small: true, retries: true },
     edits: [
@@ -403,6 +405,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'another file is synced than the attempt is in',
+    seed: 12,
     paper: 'not in it',
     options: { journal_sync: 'group', small: true, aim: UNSAFE_STEP },
     edits: [
@@ -429,7 +432,7 @@ export const FAULTS: Fault[] = [
   },
   {
     name: 'a lease that has money is forgotten',
-    seed: 2,
+    seed: 6,
     paper: 'not in it',
     options: { small: true },
     edits: [{ file: BOOK, text: 'const empty = lease.stored === 0 && lease', replacement: 'const empty = lease' }],

@@ -1,17 +1,23 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { hostile, pdfOf, plainPdf } from '../../../test/pdf/hostile.ts';
 import { inTier } from '../../../test/tier.ts';
-import { createPdfReader, PdfRefused, type PdfText } from './pdf-reader.ts';
+import { createPdfReader, type PdfReader, PdfRefused, type PdfText } from './pdf-reader.ts';
 
-const reader = createPdfReader({ ms_max: inTier(2_500, 4_000) });
-afterAll(() => reader.stop());
+/** Patient where it is not about time: a busy machine fails no test. */
+const reader = createPdfReader({ ms_max: 60_000 });
+const strict = createPdfReader({ ms_max: inTier(2_000, 4_000) });
+afterAll(() => Promise.all([reader.stop(), strict.stop()]));
 
 const fixture = (name: string) => readFileSync(new URL(`../../../test/pdf/fixtures/${name}`, import.meta.url));
-const read = (bytes: Buffer, owner = 'a', signal = new AbortController().signal): Promise<PdfText> =>
-  reader.read(bytes, { owner, signal });
-const refusal = (bytes: Buffer): Promise<PdfRefused> =>
-  read(bytes).then(
+const read = (
+  bytes: Buffer,
+  owner = 'a',
+  signal = new AbortController().signal,
+  by: PdfReader = reader,
+): Promise<PdfText> => by.read(bytes, { owner, signal });
+const refusal = (bytes: Buffer, by = reader): Promise<PdfRefused> =>
+  read(bytes, 'a', undefined, by).then(
     ({ text }) => Promise.reject(new Error(`it was read: ${text.slice(0, 100)}`)),
     (error: unknown) => (error instanceof PdfRefused ? error : Promise.reject(error)),
   );
@@ -29,8 +35,8 @@ describe.each(['report-chromium.pdf', 'report-pdfkit.pdf'])('%s', (name) => {
 
 test('what a reader did before changes nothing for the next file', async () => {
   const before = await read(fixture('report-pdfkit.pdf'));
-  // The large one takes seconds, and is refused further below.
-  await refusal(hostile[inTier('a million pages', 'content of 300 MB in 300 KB')]!());
+  const { message } = await refusal(hostile['a million pages']!());
+  expect(message).toBe('it has 1000000 pages, of which at most 1000 are read');
   expect(await read(fixture('report-pdfkit.pdf'))).toEqual(before);
 });
 
@@ -56,23 +62,29 @@ test.each([0.2, 0.5, 0.9])('of a file cut at %f nothing is made up', async (shar
   else expect((await read(whole)).text).toContain((found as PdfText).text.slice(0, 20));
 });
 
-/** Each takes a second of processor time and more; the others are tried where everything runs. */
-const FEW = ['a million pages', 'forms that draw the next one twice'];
+/** Each takes a second of processor time and more; those that are not tried elsewhere in this file are tried where everything runs. */
+const FEW = ['forms that draw the next one twice'];
+
+/** On a busy machine the strict reader may find that even this one takes long. */
+const nextIsRead = () =>
+  vi.waitFor(
+    async () => expect(await read(plainPdf('next'), 'a', undefined, strict)).toEqual({ text: 'next', pages: 1 }),
+    { timeout: 25_000 },
+  );
 
 describe('within limits', () => {
   test.each(inTier(FEW, Object.keys(hostile)))('%s', { timeout: 30_000 }, async (name) => {
-    const found = await read(hostile[name]!()).catch((error: unknown) => error);
+    const found = await read(hostile[name]!(), 'a', undefined, strict).catch((error: unknown) => error);
     if (!(found instanceof PdfRefused)) expect((found as PdfText).text.length).toBeLessThan(100);
     else expect(found.message).toMatch(/^(?:it |reading it takes )/);
     // The next one is read.
-    expect(await read(plainPdf('next'))).toEqual({ text: 'next', pages: 1 });
+    await nextIsRead();
   });
 
-  test.each([
-    ['a million pages', 'it has 1000000 pages, of which at most 1000 are read'],
-    ['content of 300 MB in 300 KB', expect.stringMatching(/unpacks to too much|too much memory|takes longer/)],
-  ])('%s: %s', async (name, message) => {
-    expect((await refusal(hostile[name]!())).message).toEqual(message);
+  test('content of 300 MB in 300 KB is refused for what it takes, and the next file is read', async () => {
+    const { message } = await refusal(hostile['content of 300 MB in 300 KB']!(), strict);
+    expect(message).toMatch(/unpacks to too much|too much memory|takes longer/);
+    await nextIsRead();
   });
 
   test('more bytes than are read are not looked at', async () => {
