@@ -15,7 +15,7 @@ export interface Turn {
 
 const HEAD_MS = 100;
 const REST_MS = 200;
-export const MODEL = 'case/model';
+const MODEL = 'case/model';
 export const streamHead = responseHead(200, 'text/event-stream');
 
 /** One event of a stream. */
