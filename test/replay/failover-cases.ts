@@ -139,7 +139,7 @@ const CASES: readonly Case[] = [
     name: 'an answer beyond its bound',
     max_tokens: 8,
     scripts: (run) => ({
-      a: (one) => answer(run, one, { text: Array.from({ length: 400 }, (_, at) => ` word ${at}`) }),
+      a: (one) => answer(run, one, { text: Array.from({ length: 40 }, (_, at) => ` word ${at} of many`.repeat(8)) }),
     }),
   },
   {

@@ -13,7 +13,7 @@ const OPENAI_USAGE = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
 const ANTHROPIC_USAGE = { input_tokens: 5, output_tokens: 2 };
 
 /** The shortest whole answer of each wire. */
-export const SHORT_ANSWERS: Readonly<Record<Wire, JsonObject>> = {
+const SHORT_ANSWERS: Readonly<Record<Wire, JsonObject>> = {
   'openai-chat': {
     id: 'chatcmpl-1',
     object: 'chat.completion',

@@ -15,7 +15,7 @@ export interface Turn {
 
 const HEAD_MS = 100;
 const REST_MS = 200;
-export const MODEL = 'case/model';
+const MODEL = 'case/model';
 export const streamHead = responseHead(200, 'text/event-stream');
 
 /** One event of a stream. */
@@ -71,7 +71,8 @@ export function answer(run: GroupRun, exchange: Exchange, turn: Turn): Step[] {
   return [
     run.pass(HEAD_MS),
     streamHead,
-    ...pieces.map((piece) => text(piece)),
+    // Each is one read: where a stream is cut depends on what comes with it.
+    ...pieces.flatMap((piece) => [text(piece), run.pass(0)]),
     run.pass(REST_MS),
     called + end({ finish, ...(usage === undefined ? {} : { usage }) }),
     'END',
