@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { type Disk, nodeDisk } from '../src/ledger/disk.ts';
+import { type Disk, nodeDisk } from '../src/ledger/journal/disk.ts';
 
 function bytesIn(dir: string): number {
   const entries = readdirSync(dir, { withFileTypes: true, recursive: true });

@@ -12,7 +12,7 @@ import type { ExplainedAttempt, Explanation } from '../src/inference/explain.ts'
 import type { ModelSource } from '../src/inference/requested-models.ts';
 import type { TurnStates } from '../src/inference/state/states.ts';
 import { createTraffic } from '../src/inference/traffic.ts';
-import type { Hold } from '../src/ledger/hold.ts';
+import type { Hold } from '../src/ledger/leases/hold.ts';
 import { realClock } from '../src/ledger/ledger-clock.ts';
 import type { Recorder } from '../src/ledger/recorder.ts';
 import { UpstreamError } from '../src/providers/dialect.ts';

@@ -1,6 +1,6 @@
 /** A gateway in front of scripted providers `a`, `b`, `c` and `d`, which speak the chat wire: what a client sees of their failures, and what it pays. */
 import { expect, vi } from 'vitest';
-import { recordOf } from '../src/ledger/record-values.ts';
+import { recordOf } from '../src/ledger/journal/record-values.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { verifyLedger } from '../src/storage/verify-ledger.ts';
 import { checkChatStream } from './grammar/chat.ts';

@@ -1,4 +1,4 @@
-import type { Hold } from '../src/ledger/hold.ts';
+import type { Hold } from '../src/ledger/leases/hold.ts';
 import type { GenerationRecord } from '../src/ledger/records.ts';
 
 /** A plausible generation record, with what a test cares about put over it. */

@@ -10,7 +10,7 @@ import { declaredPricing } from '../src/config/pricing.ts';
 import type { ReadFile } from '../src/config/read-file.ts';
 import { readBundledCatalog } from '../src/config.ts';
 import { priceAttempt } from '../src/inference/generation.ts';
-import { amountAtto } from '../src/ledger/charge.ts';
+import { amountAtto } from '../src/ledger/prices/charge.ts';
 import type { ChatDialect } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
 import { createFramer } from '../src/providers/frames.ts';

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { amountAtto } from '../src/ledger/charge.ts';
-import { recordOf } from '../src/ledger/record-values.ts';
+import { amountAtto } from '../src/ledger/prices/charge.ts';
+import { recordOf } from '../src/ledger/journal/record-values.ts';
 import type { AttemptRecord } from '../src/ledger/records.ts';
 import { sandboxModels, sandboxSpeechModels, sandboxVectorModels } from '../src/sandbox/catalog.ts';
 import { openDatabase } from '../src/storage/database.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { RateAsker, type RateEntry } from '../src/inference/rate-asker.ts';
-import { RateCounter } from '../src/ledger/rate-counter.ts';
+import { RateCounter } from '../src/ledger/leases/rate-counter.ts';
 import type { RateLimit } from '../src/schemas/rate-limit.ts';
 import { type Database, openDatabase } from '../src/storage/database.ts';
 import { rateWindowStore } from '../src/storage/rate-windows.ts';

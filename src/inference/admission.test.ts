@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../errors.ts';
-import type { Ask, Hold } from '../ledger/hold.ts';
+import type { Ask, Hold } from '../ledger/leases/hold.ts';
 import { createAdmission, type Measured, type Prepared, type SpendingRules } from './admission.ts';
 import type { Call } from './call.ts';
 import type { SpendBound } from './fit-request.ts';

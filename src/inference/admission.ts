@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
-import type { Ask, Hold } from '../ledger/hold.ts';
+import type { Ask, Hold } from '../ledger/leases/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';

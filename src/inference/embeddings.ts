@@ -4,7 +4,7 @@ import { makesVectors } from '../catalog/vectors.ts';
 import { GatewayError } from '../errors.ts';
 import { inTurns, oneATurn } from '../http/in-turns.ts';
 import { atOnce } from '../http/turn-work.ts';
-import { estimateTokens } from '../ledger/token-estimate.ts';
+import { estimateTokens } from '../ledger/prices/token-estimate.ts';
 import { limits } from '../limits.ts';
 import { readDataUrl } from '../providers/data-url.ts';
 import { type Media, type Report, UpstreamError } from '../providers/dialect.ts';

@@ -1,5 +1,5 @@
 import { pricesFor } from '../catalog/price-list.ts';
-import { charge } from '../ledger/charge.ts';
+import { charge } from '../ledger/prices/charge.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { choicesOf } from '../schemas/by-choice.ts';

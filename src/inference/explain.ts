@@ -1,5 +1,5 @@
 import { GatewayError } from '../errors.ts';
-import type { Preview } from '../ledger/hold.ts';
+import type { Preview } from '../ledger/leases/hold.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import { limits } from '../limits.ts';
 import type { Media, MediaNeed, Report } from '../providers/dialect.ts';

@@ -1,6 +1,6 @@
 import type { EndpointPrices } from '../catalog/model.ts';
 import { pricesFor } from '../catalog/price-list.ts';
-import { type Charge, charge, type Work } from '../ledger/charge.ts';
+import { type Charge, charge, type Work } from '../ledger/prices/charge.ts';
 import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Candidate } from '../routing/plan.ts';

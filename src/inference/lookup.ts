@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Catalog } from '../catalog/catalog.ts';
 import { pricesFor } from '../catalog/price-list.ts';
-import { charge } from '../ledger/charge.ts';
+import { charge } from '../ledger/prices/charge.ts';
 import type { FoundAttempt, Lookup, LostAttempt } from '../ledger/lookup.ts';
 import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';

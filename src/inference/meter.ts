@@ -1,4 +1,4 @@
-import { estimateTokens, TokenCount } from '../ledger/token-estimate.ts';
+import { estimateTokens, TokenCount } from '../ledger/prices/token-estimate.ts';
 import { limits } from '../limits.ts';
 import { OpenChoices } from '../schemas/by-choice.ts';
 import type {

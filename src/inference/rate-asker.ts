@@ -1,4 +1,4 @@
-import type { Moment, RateCounter } from '../ledger/rate-counter.ts';
+import type { Moment, RateCounter } from '../ledger/leases/rate-counter.ts';
 import { limits } from '../limits.ts';
 import type { RateAnswer, RateAsk } from '../schemas/rate-limit.ts';
 import type { Clock } from './call.ts';

@@ -1,8 +1,8 @@
 import { GatewayError } from '../errors.ts';
 import { rateLimited } from '../http/rate-limit.ts';
 import { StoreWaitExceeded } from '../http/store-wait.ts';
-import { createRateBook } from '../ledger/rate-book.ts';
-import { type Moment, RateCounter } from '../ledger/rate-counter.ts';
+import { createRateBook } from '../ledger/leases/rate-book.ts';
+import { type Moment, RateCounter } from '../ledger/leases/rate-counter.ts';
 import { limits } from '../limits.ts';
 import type { RateLimit, RateRules } from '../schemas/rate-limit.ts';
 import type { Call, Clock } from './call.ts';

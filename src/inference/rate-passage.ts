@@ -1,6 +1,6 @@
 import type { Model } from '../catalog/model.ts';
 import type { GatewayError } from '../errors.ts';
-import type { RateBook, RateCaller } from '../ledger/rate-book.ts';
+import type { RateBook, RateCaller } from '../ledger/leases/rate-book.ts';
 import { type Candidate, pricesOf } from '../routing/candidate.ts';
 import { isFree } from '../routing/rules.ts';
 import { choicesOf } from '../schemas/by-choice.ts';

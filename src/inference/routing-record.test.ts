@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { endpoint, model, PROVIDERS } from '../../test/routing-fixture.ts';
-import type { Hold } from '../ledger/hold.ts';
-import { LeaseBook } from '../ledger/lease-book.ts';
+import type { Hold } from '../ledger/leases/hold.ts';
+import { LeaseBook } from '../ledger/leases/lease-book.ts';
 import { limits } from '../limits.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';

@@ -1,4 +1,4 @@
-import type { Hold } from '../ledger/hold.ts';
+import type { Hold } from '../ledger/leases/hold.ts';
 import type { RecordedEndpoint, RoutingRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';

@@ -1,5 +1,5 @@
-import type { Charge } from '../ledger/charge.ts';
-import type { Hold } from '../ledger/hold.ts';
+import type { Charge } from '../ledger/prices/charge.ts';
+import type { Hold } from '../ledger/leases/hold.ts';
 import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord, RoutingRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';

@@ -1,4 +1,4 @@
-import type { Charge } from '../ledger/charge.ts';
+import type { Charge } from '../ledger/prices/charge.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord } from '../ledger/records.ts';
 import type { Candidate } from '../routing/plan.ts';

@@ -3,7 +3,7 @@ import type { Model } from '../catalog/model.ts';
 import { pricesInReach } from '../catalog/price-list.ts';
 import { transcribes } from '../catalog/transcripts.ts';
 import { GatewayError } from '../errors.ts';
-import { estimateTokens } from '../ledger/token-estimate.ts';
+import { estimateTokens } from '../ledger/prices/token-estimate.ts';
 import { limits } from '../limits.ts';
 import { type DialectEndpoint, UpstreamError } from '../providers/dialect.ts';
 import type {

@@ -5,7 +5,7 @@ import { describeStores } from '../../test/store-variants.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import type { FoundAttempt, Lookup, LostAttempt } from './lookup.ts';
-import { recordOf } from './record-values.ts';
+import { recordOf } from './journal/record-values.ts';
 
 const found = (cost_nano: number): FoundAttempt => ({
   usage: { in_uncached: 1, out_text: 2 },

@@ -5,7 +5,7 @@ import { describeStores } from '../../test/store-variants.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import { ledgerStore } from '../storage/ledger.ts';
-import type { Ask, Hold } from './hold.ts';
+import type { Ask, Hold } from './leases/hold.ts';
 import { realClock } from './ledger-clock.ts';
 
 let ordinal = 0;

@@ -5,7 +5,7 @@ import { attempt, budgetOf, down, files, recorders, stored } from '../../test/re
 import { describeStores } from '../../test/store-variants.ts';
 import { limits } from '../limits.ts';
 import { ledgerStore } from '../storage/ledger.ts';
-import { type Disk, nodeDisk } from './disk.ts';
+import { type Disk, nodeDisk } from './journal/disk.ts';
 import { realClock } from './ledger-clock.ts';
 
 /** The machine's disk, of which a test may break some. */

@@ -7,7 +7,7 @@ import { describeStores } from '../../test/store-variants.ts';
 import { limits } from '../limits.ts';
 import { generationStore } from '../storage/generations.ts';
 import { ledgerStore } from '../storage/ledger.ts';
-import { JOURNAL_FORMAT, LineBuffer } from './journal-format.ts';
+import { JOURNAL_FORMAT, LineBuffer } from './journal/journal-format.ts';
 import { realClock } from './ledger-clock.ts';
 import type { OpenRecord } from './records.ts';
 

@@ -2,8 +2,8 @@ import { beforeEach, expect, test } from 'vitest';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
-import type { Hold } from './hold.ts';
-import { Leases } from './leases.ts';
+import type { Hold } from './leases/hold.ts';
+import { Leases } from './leases/leases.ts';
 
 let now = 0;
 let asked = 0;

@@ -1,6 +1,6 @@
 import type { TokenClasses } from '../schemas/inner.ts';
 import { inputTokens, outputTokens } from '../schemas/usage.ts';
-import { chargesText, recordText } from './record-values.ts';
+import { chargesText, recordText } from './journal/record-values.ts';
 import type { Charged, GenerationRecord } from './records.ts';
 
 /** One finished call on its way to the store: what money is added up from, and the record as it will be read. */

@@ -1,4 +1,4 @@
-import { recordOf } from '../ledger/record-values.ts';
+import { recordOf } from '../ledger/journal/record-values.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import type { Queries } from './database.ts';
 

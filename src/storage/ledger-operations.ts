@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { recordOf, recordText } from '../ledger/record-values.ts';
+import { recordOf, recordText } from '../ledger/journal/record-values.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import type { Database, Queries } from './database.ts';

@@ -1,5 +1,5 @@
 /**
- * Spend limits over several gateways on one store, as real processes: what `src/ledger/leases.test.ts` shows of nodes in
+ * Spend limits over several gateways on one store, as real processes: what `src/ledger/leases/leases.test.ts` shows of nodes in
  * one process, with everything between a client and the provider in it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';

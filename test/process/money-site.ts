@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { recordOf } from '../../src/ledger/record-values.ts';
+import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
 import type { StoreVariant } from '../store-variants.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { recordOf } from '../../src/ledger/record-values.ts';
+import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import { limits } from '../../src/limits.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { recordOf } from '../../src/ledger/record-values.ts';
+import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
 import { startScriptedModel, TURN_USAGE } from '../scripted-model.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
-import { recordOf } from '../../src/ledger/record-values.ts';
+import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { type Exchange, type Step, startWireServer } from '../wire-server.ts';

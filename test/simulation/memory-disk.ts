@@ -1,4 +1,4 @@
-import type { Disk, OpenFile } from '../../src/ledger/disk.ts';
+import type { Disk, OpenFile } from '../../src/ledger/journal/disk.ts';
 import type { Random } from './random.ts';
 import type { Actor, Scheduler } from './scheduler.ts';
 

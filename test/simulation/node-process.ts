@@ -1,4 +1,4 @@
-import type { Slot } from '../../src/ledger/slot.ts';
+import type { Slot } from '../../src/ledger/journal/slot.ts';
 import type { MemoryDisk } from './memory-disk.ts';
 import { lookupOf, type Request, serve } from './requests.ts';
 import { type Actor, clockOf } from './scheduler.ts';

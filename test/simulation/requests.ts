@@ -1,5 +1,5 @@
-import type { Ask, Hold } from '../../src/ledger/hold.ts';
-import { freeOf } from '../../src/ledger/lease-book.ts';
+import type { Ask, Hold } from '../../src/ledger/leases/hold.ts';
+import { freeOf } from '../../src/ledger/leases/lease-book.ts';
 import type { Lookup } from '../../src/ledger/lookup.ts';
 import type { AttemptRecord, GenerationRecord } from '../../src/ledger/records.ts';
 import type { Budget, BudgetMode } from '../../src/schemas/budget.ts';

@@ -1,4 +1,4 @@
-import type { Ask, Hold } from '../../src/ledger/hold.ts';
+import type { Ask, Hold } from '../../src/ledger/leases/hold.ts';
 import type { SettleAnswer, SettleBatch } from '../../src/ledger/settle.ts';
 import type { NodeProcess } from './node-process.ts';
 import type { Request } from './requests.ts';

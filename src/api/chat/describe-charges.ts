@@ -1,4 +1,4 @@
-import { amountAtto } from '../../ledger/charge.ts';
+import { amountAtto } from '../../ledger/prices/charge.ts';
 import type { AttemptRecord, ChargeLine, FeeRecord, GenerationRecord } from '../../ledger/records.ts';
 import type { PublicCharge } from '../../schemas/generation.ts';
 

@@ -15,7 +15,7 @@ import { converseMessage } from '../../readings/bedrock-converse.ts';
  * AWS's own codec; exceptions begin with a mark of exclamation. Parts one and three are written by hand from the
  * provider's documentation; two and four are compared, and rewritten by `vitest --update=all`.
  */
-const FOLDER = new URL('.', import.meta.url);
+const FOLDER = new URL('./', import.meta.url);
 const MARK = /^=== (inner request for|upstream request|upstream answer|inner answer|inner chunks)(?: (.*))?$/m;
 const MEDIA = new Map([['https://images.example/cat.png', { mime_type: 'image/png', base64: 'iVBORw0KGgo=' }]]);
 

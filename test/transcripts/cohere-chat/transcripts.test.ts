@@ -17,7 +17,7 @@ import type { ChatChunk, ChatRequest } from '../../../src/schemas/inner.ts';
  * No stream of text, thinking or citations was ever recorded here: those rest on https://docs.cohere.com/v2/docs/streaming
  * and the types of the package `cohere-ai` alone.
  */
-const FOLDER = new URL('.', import.meta.url);
+const FOLDER = new URL('./', import.meta.url);
 const MARK = /^=== (inner request for|upstream request|upstream answer|inner answer|inner chunks)(?: (.*))?$/m;
 
 const scenarios = readdirSync(FOLDER).filter((name) => name.endsWith('.txt'));

@@ -15,7 +15,7 @@ import type { ChatChunk, ChatRequest } from '../../../src/schemas/inner.ts';
  * the upstream's answer, what the answer means. Parts one and three are written by hand from the provider's
  * documentation; two and four are compared, and rewritten by `vitest -u`.
  */
-const FOLDER = new URL('.', import.meta.url);
+const FOLDER = new URL('./', import.meta.url);
 const MARK = /^=== (inner request for|upstream request|upstream answer|inner answer|inner chunks)(?: (.*))?$/m;
 
 /** What operators and the table say of these. */

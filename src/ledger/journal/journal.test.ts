@@ -2,13 +2,13 @@ import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, truncateSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { generation } from '../../test/generation-fixture.ts';
-import { attempt } from '../../test/recorder-fixture.ts';
-import { limits } from '../limits.ts';
+import { generation } from '../../../test/generation-fixture.ts';
+import { attempt } from '../../../test/recorder-fixture.ts';
+import { limits } from '../../limits.ts';
 import { nodeDisk, type OpenFile } from './disk.ts';
 import { Journal } from './journal.ts';
-import { realClock } from './ledger-clock.ts';
-import type { JournalRecord } from './records.ts';
+import { realClock } from '../ledger-clock.ts';
+import type { JournalRecord } from '../records.ts';
 import { replay } from './replay.ts';
 import { Segments } from './segments.ts';
 

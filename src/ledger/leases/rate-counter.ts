@@ -1,5 +1,5 @@
-import { limits } from '../limits.ts';
-import type { RateAnswer, RateAsk, RateLimit } from '../schemas/rate-limit.ts';
+import { limits } from '../../limits.ts';
+import type { RateAnswer, RateAsk, RateLimit } from '../../schemas/rate-limit.ts';
 
 /** A moment by both clocks of the machine: one of them steps, the other stands still while the machine sleeps. */
 export interface Moment {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { limits } from '../limits.ts';
-import type { Budget } from '../schemas/budget.ts';
+import { limits } from '../../limits.ts';
+import type { Budget } from '../../schemas/budget.ts';
 import { Leases } from './leases.ts';
 
 const budget = (id: string): Budget => ({

@@ -1,5 +1,5 @@
 import { JOURNAL_FORMAT } from './journal-format.ts';
-import type { FoundAttempt, LostAttempt } from './lookup.ts';
+import type { FoundAttempt, LostAttempt } from '../lookup.ts';
 import type {
   AttemptRecord,
   Charged,
@@ -8,10 +8,10 @@ import type {
   JournalRecord,
   Metered,
   OpenRecord,
-} from './records.ts';
+} from '../records.ts';
 import { epochOf, type Segment } from './segment.ts';
 import type { Segments } from './segments.ts';
-import { isBefore, type Position, type Settle, toSettle } from './settle.ts';
+import { isBefore, type Position, type Settle, toSettle } from '../settle.ts';
 
 /** What a journal says that its last owner did not finish. */
 export interface Replay {

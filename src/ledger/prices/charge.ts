@@ -1,7 +1,7 @@
-import { limits } from '../limits.ts';
-import type { TokenClasses } from '../schemas/inner.ts';
-import type { Prices } from '../schemas/prices.ts';
-import type { ChargeLine } from './records.ts';
+import { limits } from '../../limits.ts';
+import type { TokenClasses } from '../../schemas/inner.ts';
+import type { Prices } from '../../schemas/prices.ts';
+import type { ChargeLine } from '../records.ts';
 
 /** What an attempt costs, with the arithmetic that led there. */
 export interface Charge {

@@ -1,6 +1,6 @@
 import { encode } from 'gpt-tokenizer/encoding/o200k_base';
 import { expect, test } from 'vitest';
-import { limits } from '../limits.ts';
+import { limits } from '../../limits.ts';
 import { estimateTokens, TokenCount } from './token-estimate.ts';
 
 const PROSE =

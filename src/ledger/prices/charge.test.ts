@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { inTier } from '../../test/tier.ts';
-import { limits } from '../limits.ts';
-import type { TokenClasses } from '../schemas/inner.ts';
-import { type Prices, tokenPrices, unitPrices } from '../schemas/prices.ts';
-import { inputTokens, outputTokens, publicUsage } from '../schemas/usage.ts';
+import { inTier } from '../../../test/tier.ts';
+import { limits } from '../../limits.ts';
+import type { TokenClasses } from '../../schemas/inner.ts';
+import { type Prices, tokenPrices, unitPrices } from '../../schemas/prices.ts';
+import { inputTokens, outputTokens, publicUsage } from '../../schemas/usage.ts';
 import { amountAtto, charge as chargeAll, type Work } from './charge.ts';
 
 const charge = (usage: TokenClasses, prices: Work['prices'], images = 0) => chargeAll([{ usage, prices, images }]);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { limits } from '../limits.ts';
+import { limits } from '../../limits.ts';
 import { nodeDisk } from './disk.ts';
 
 /**

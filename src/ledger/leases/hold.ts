@@ -1,6 +1,6 @@
-import type { GatewayError } from '../errors.ts';
-import type { Budget, BudgetMode } from '../schemas/budget.ts';
-import type { Metered, OpenRecord } from './records.ts';
+import type { GatewayError } from '../../errors.ts';
+import type { Budget, BudgetMode } from '../../schemas/budget.ts';
+import type { Metered, OpenRecord } from '../records.ts';
 
 /** What this node has of one window; see `freeOf` of the lease book. */
 export interface Lease {

@@ -1,8 +1,8 @@
-import { limits } from '../limits.ts';
-import { DAY_MS } from '../schemas/budget.ts';
-import { matchesPattern } from '../schemas/model-pattern.ts';
-import { toNano } from '../schemas/money.ts';
-import { MINUTE_MS, type RateAmounts, type RateLimit, type RateRules } from '../schemas/rate-limit.ts';
+import { limits } from '../../limits.ts';
+import { DAY_MS } from '../../schemas/budget.ts';
+import { matchesPattern } from '../../schemas/model-pattern.ts';
+import { toNano } from '../../schemas/money.ts';
+import { MINUTE_MS, type RateAmounts, type RateLimit, type RateRules } from '../../schemas/rate-limit.ts';
 
 /** Whose requests are counted. */
 export interface RateCaller {

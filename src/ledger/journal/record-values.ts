@@ -1,7 +1,7 @@
 // How journal and store keep records: as lists of values without their names, which were a third of the bytes. Their order
 // is never changed: what is new comes at the end of its list. What is absent is null, or cut off at the end.
 
-import type { AttemptRecord, Charged, ChargeLine, GenerationRecord, OpenRecord } from './records.ts';
+import type { AttemptRecord, Charged, ChargeLine, GenerationRecord, OpenRecord } from '../records.ts';
 
 /** A list that ends with the last value that is there. */
 function list<Values extends unknown[]>(...values: Values): Values {

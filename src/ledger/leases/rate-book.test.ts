@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { DAY_MS } from '../schemas/budget.ts';
-import { MINUTE_MS, type RateAmounts, type RateRules } from '../schemas/rate-limit.ts';
+import { DAY_MS } from '../../schemas/budget.ts';
+import { MINUTE_MS, type RateAmounts, type RateRules } from '../../schemas/rate-limit.ts';
 import { createRateBook } from './rate-book.ts';
 
 const amounts = (requests_per_minute?: number, tokens_per_minute?: number): RateAmounts => ({

@@ -1,4 +1,4 @@
-import { limits } from '../limits.ts';
+import { limits } from '../../limits.ts';
 
 type CharacterClass = 'latin' | 'digit' | 'space' | 'newline' | 'ideograph' | 'letter' | 'mark';
 

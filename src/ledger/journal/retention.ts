@@ -1,4 +1,4 @@
-import { limits } from '../limits.ts';
+import { limits } from '../../limits.ts';
 import { type Disk, isDiskFull } from './disk.ts';
 import type { Segment } from './segment.ts';
 

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { generation } from '../../test/generation-fixture.ts';
-import { budgetOf, recorders } from '../../test/recorder-fixture.ts';
-import { describeStores } from '../../test/store-variants.ts';
-import type { Budget } from '../schemas/budget.ts';
-import type { Database } from '../storage/database.ts';
-import { ledgerStore } from '../storage/ledger.ts';
+import { generation } from '../../../test/generation-fixture.ts';
+import { budgetOf, recorders } from '../../../test/recorder-fixture.ts';
+import { describeStores } from '../../../test/store-variants.ts';
+import type { Budget } from '../../schemas/budget.ts';
+import type { Database } from '../../storage/database.ts';
+import { ledgerStore } from '../../storage/ledger.ts';
 import type { Ask, Hold } from './hold.ts';
-import { realClock } from './ledger-clock.ts';
-import type { Recorder } from './recorder.ts';
+import { realClock } from '../ledger-clock.ts';
+import type { Recorder } from '../recorder.ts';
 
 let ordinal = 0;
 function ask(budgets: Budget[], full_nano: number, over: Partial<Ask> = {}): Ask {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { createRateModel } from '../../test/rate-store.ts';
-import { Random } from '../../test/simulation/random.ts';
-import { DAY_MS } from '../schemas/budget.ts';
-import { MINUTE_MS, type RateAnswer, type RateAsk, type RateLimit } from '../schemas/rate-limit.ts';
+import { createRateModel } from '../../../test/rate-store.ts';
+import { Random } from '../../../test/simulation/random.ts';
+import { DAY_MS } from '../../schemas/budget.ts';
+import { MINUTE_MS, type RateAnswer, type RateAsk, type RateLimit } from '../../schemas/rate-limit.ts';
 import { type Moment, RateCounter } from './rate-counter.ts';
 
 const limit = (amount: number, more: Partial<RateLimit> = {}): RateLimit => ({
