@@ -9,10 +9,10 @@ import { createStreamEncoder, encodeCompletion } from '../src/api/chat/encode.ts
 import { createCompletionStream } from '../src/api/completions/encode.ts';
 import { encodeMessage } from '../src/api/messages/encode.ts';
 import { createMessagesStream } from '../src/api/messages/stream.ts';
-import { createAnswerFilter } from '../src/guardrails/answer-filter.ts';
-import { filterSetOf } from '../src/guardrails/filter-set.ts';
-import { UNRESTRICTED } from '../src/guardrails/guardrail.ts';
-import { finderOf } from '../src/guardrails/output-filters.ts';
+import { createAnswerFilter } from '../src/guardrails/streams/answer-filter.ts';
+import { filterSetOf } from '../src/guardrails/policy/filter-set.ts';
+import { UNRESTRICTED } from '../src/guardrails/policy/guardrail.ts';
+import { finderOf } from '../src/guardrails/policy/output-filters.ts';
 import { NO_USAGE } from '../src/inference/settlement.ts';
 import { createEnvelopes } from '../src/inference/state/envelope.ts';
 import type { StreamEnd } from '../src/inference/stream-answer.ts';

@@ -32,7 +32,7 @@ test('the second tier runs the long files, and again those alone of which the fi
     expect.arrayContaining([
       '**/*.long.test.ts',
       'test/simulation/simulation.test.ts',
-      'src/guardrails/injection.test.ts',
+      'src/guardrails/injection/injection.test.ts',
     ]),
   );
   expect(include).not.toContain('test/tidy.test.ts');

@@ -14,7 +14,7 @@ async function warmUp(): Promise<number> {
     () => import('../storage/postgres-dialect.ts'),
     () => import('../storage/postgres-change-feed.ts'),
     () => import('../http/documentation.ts'),
-    async () => (await import('../guardrails/re2.ts')).re2(),
+    async () => (await import('../guardrails/patterns/re2.ts')).re2(),
     async () => (await import('../config/read-file.ts')).readConfigFile('no file', '{}'),
   ]) {
     await load();

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { limits } from '../limits.ts';
-import type { ActiveFilter } from './filter-set.ts';
+import type { ActiveFilter } from './policy/filter-set.ts';
 import type { Finding } from './finding.ts';
 
 /** Ways in which a placeholder is written: in other case, with its brackets escaped, with spaces or dashes in it. */

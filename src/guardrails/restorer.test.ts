@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { inTier } from '../../test/tier.ts';
-import { createJsonFilter } from './json-filter.ts';
+import { createJsonFilter } from './streams/json-filter.ts';
 import { createRestorer, placeholderFinder } from './restorer.ts';
 
 const values = new Map([

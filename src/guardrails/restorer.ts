@@ -1,5 +1,5 @@
 import { placeholderWords, WRITTEN } from './redaction.ts';
-import { createStreamFilter, type Finder, type Hit, type StreamFilter } from './stream-filter.ts';
+import { createStreamFilter, type Finder, type Hit, type StreamFilter } from './streams/stream-filter.ts';
 
 const OPENED = /\\?\[([^[\]\n]{0,240})$/;
 

@@ -1,4 +1,4 @@
-import type { Analyzer } from '../guardrails/analyzer.ts';
+import type { Analyzer } from '../guardrails/entities/analyzer.ts';
 import type { Services } from '../providers/services.ts';
 import type { PresidioSettings } from '../schemas/presidio.ts';
 import { createNameAnalyzer } from './name-analyzer.ts';

@@ -2,8 +2,8 @@
 import { createRequire } from 'node:module';
 import { parentPort } from 'node:worker_threads';
 import type Compromise from 'compromise/three';
-import { findEntities } from '../guardrails/entities.ts';
-import type { NameKnowledge } from '../guardrails/names.ts';
+import { findEntities } from '../guardrails/entities/entities.ts';
+import type { NameKnowledge } from '../guardrails/entities/names.ts';
 import type { Analysis } from './name-analyzer.ts';
 
 /** Required, it is one file and loads in half the time of the many that would be imported. */

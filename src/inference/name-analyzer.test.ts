@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LOCALES, marked, NOBODY, unmarked } from '../../test/guardrails/people.ts';
-import type { Analyzer, Entity } from '../guardrails/analyzer.ts';
+import type { Analyzer, Entity } from '../guardrails/entities/analyzer.ts';
 import { limits } from '../limits.ts';
 import { createNameAnalyzer } from './name-analyzer.ts';
 

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
-import { type Analyzer, AnalyzerFailed, type Entity } from '../guardrails/analyzer.ts';
-import { canHoldEntity } from '../guardrails/entities.ts';
+import { type Analyzer, AnalyzerFailed, type Entity } from '../guardrails/entities/analyzer.ts';
+import { canHoldEntity } from '../guardrails/entities/entities.ts';
 import { limits } from '../limits.ts';
 
 /** What is sent to the thread: texts of a request, or that nobody waits for them any more. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { AnalyzerFailed } from '../guardrails/analyzer.ts';
+import { AnalyzerFailed } from '../guardrails/entities/analyzer.ts';
 import { limits } from '../limits.ts';
 import { createServices } from '../providers/services.ts';
 import { createAnalyzer } from './analyzer-in-use.ts';

@@ -1,6 +1,6 @@
-import { findAddresses } from '../guardrails/addresses.ts';
-import { type Analyzer, AnalyzerFailed, type Entity } from '../guardrails/analyzer.ts';
-import { canHoldEntity, merged } from '../guardrails/entities.ts';
+import { findAddresses } from '../guardrails/entities/addresses.ts';
+import { type Analyzer, AnalyzerFailed, type Entity } from '../guardrails/entities/analyzer.ts';
+import { canHoldEntity, merged } from '../guardrails/entities/entities.ts';
 import { limits } from '../limits.ts';
 import { ServiceFailed, type Services } from '../providers/services.ts';
 import { parseServiceJson } from '../schemas/json-structure.ts';

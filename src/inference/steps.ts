@@ -1,6 +1,6 @@
 import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
-import { type RestrictedEndpoint, restricted, restrictionStages } from '../guardrails/restrictions.ts';
+import { type RestrictedEndpoint, restricted, restrictionStages } from '../guardrails/policy/restrictions.ts';
 import type { Recorder } from '../ledger/recorder.ts';
 import type { Report, UpstreamError } from '../providers/dialect.ts';
 import { keepsNothing } from '../routing/candidate.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
-import type { GuardrailSettings, StoredGuardrail } from '../guardrails/guardrail.ts';
+import type { GuardrailSettings, StoredGuardrail } from '../guardrails/policy/guardrail.ts';
 import type { BoundGuardrail, KeyAssignment, MemberAssignment } from '../schemas/guardrail.ts';
 import type { Page, Paged } from '../schemas/page.ts';
 import { isStorable } from '../schemas/text.ts';

@@ -1,6 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Endpoint, Model } from '../../catalog/model.ts';
-import { type Restriction, restricted, restrictionReasons } from '../../guardrails/restrictions.ts';
+import { type Restriction, restricted, restrictionReasons } from '../../guardrails/policy/restrictions.ts';
 import { type Candidate, keepsNothing } from '../../routing/candidate.ts';
 import { createHealth } from '../../routing/health.ts';
 import type { CredentialUser, OwnCredential } from '../../routing/own-credential.ts';

@@ -1,4 +1,4 @@
-import { describeGuardrail } from '../../guardrails/guardrail.ts';
+import { describeGuardrail } from '../../guardrails/policy/guardrail.ts';
 import { checkVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';

@@ -1,6 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import { GatewayError } from '../../errors.ts';
-import type { Names, StoredGuardrail } from '../../guardrails/guardrail.ts';
+import type { Names, StoredGuardrail } from '../../guardrails/policy/guardrail.ts';
 import type { GuardrailId } from '../../storage/guardrails.ts';
 
 /** What `ask` finds under an id of the caller's organization, or 404. */

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { describeGuardrail } from '../../guardrails/guardrail.ts';
+import { describeGuardrail } from '../../guardrails/policy/guardrail.ts';
 import { setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { StoredWorkspace } from '../../accounts/workspace.ts';
 import { invalidField } from '../../errors.ts';
-import type { Analyzer } from '../../guardrails/analyzer.ts';
-import { filterSetOf } from '../../guardrails/filter-set.ts';
-import { type Replay, replay } from '../../guardrails/replay.ts';
+import type { Analyzer } from '../../guardrails/entities/analyzer.ts';
+import { filterSetOf } from '../../guardrails/policy/filter-set.ts';
+import { type Replay, replay } from '../../guardrails/policy/replay.ts';
 import type { Clock } from '../../inference/call.ts';
 import { analyzeInTime, unavailable } from '../../inference/dry-run.ts';
 import { limits } from '../../limits.ts';

@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type, { type Static, type TSchema } from 'typebox';
 import { GatewayError } from '../../errors.ts';
-import type { Analyzer } from '../../guardrails/analyzer.ts';
-import { checkGuardrail, guardrailSettings, UNRESTRICTED } from '../../guardrails/guardrail.ts';
-import type { Replay } from '../../guardrails/replay.ts';
-import { requestTexts } from '../../guardrails/request-texts.ts';
-import type { Subject } from '../../guardrails/screen.ts';
-import { refusalTold } from '../../guardrails/verdict.ts';
+import type { Analyzer } from '../../guardrails/entities/analyzer.ts';
+import { checkGuardrail, guardrailSettings, UNRESTRICTED } from '../../guardrails/policy/guardrail.ts';
+import type { Replay } from '../../guardrails/policy/replay.ts';
+import { requestTexts } from '../../guardrails/requests/request-texts.ts';
+import type { Subject } from '../../guardrails/requests/screen.ts';
+import { refusalTold } from '../../guardrails/policy/verdict.ts';
 import type { Server } from '../../http/server.ts';
 import { explain, ValidationError } from '../../http/validation.ts';
 import type { Inference } from '../../inference/answer.ts';

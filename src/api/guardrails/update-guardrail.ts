@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import Type from 'typebox';
-import { checkGuardrail, describeGuardrail, guardrailSettings } from '../../guardrails/guardrail.ts';
+import { checkGuardrail, describeGuardrail, guardrailSettings } from '../../guardrails/policy/guardrail.ts';
 import { checkVersion, setVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';

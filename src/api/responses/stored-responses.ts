@@ -4,7 +4,7 @@ import { deflateRaw, inflateRaw } from 'node:zlib';
 import Type from 'typebox';
 import type { Vault } from '../../accounts/vault.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
-import { zeroRetention } from '../../guardrails/restrictions.ts';
+import { zeroRetention } from '../../guardrails/policy/restrictions.ts';
 import { structureBytes } from '../../http/memory.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { StoreWait } from '../../http/store-wait.ts';

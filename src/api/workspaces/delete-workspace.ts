@@ -2,7 +2,7 @@ import { describeByok } from '../../accounts/byok.ts';
 import { isUsable, type StoredKey } from '../../accounts/key.ts';
 import { describeBudget, describeWorkspace, type StoredWorkspace } from '../../accounts/workspace.ts';
 import { GatewayError } from '../../errors.ts';
-import { describeGuardrail } from '../../guardrails/guardrail.ts';
+import { describeGuardrail } from '../../guardrails/policy/guardrail.ts';
 import { checkVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
 import { turnOwner } from '../../inference/state/vault.ts';

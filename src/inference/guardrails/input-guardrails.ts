@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { GatewayError } from '../../errors.ts';
-import type { Analyzer, Entity } from '../../guardrails/analyzer.ts';
-import { type FilterSet, filterSetOf } from '../../guardrails/filter-set.ts';
+import type { Analyzer, Entity } from '../../guardrails/entities/analyzer.ts';
+import { type FilterSet, filterSetOf } from '../../guardrails/policy/filter-set.ts';
 import type { Finding } from '../../guardrails/finding.ts';
 import { createNumbering, type Numbering } from '../../guardrails/redaction.ts';
-import { requestTexts, saidTexts } from '../../guardrails/request-texts.ts';
-import { isReversible, type Screened, type Screener, type Subject, screen } from '../../guardrails/screen.ts';
-import { filterName, filterStages, refusalTold } from '../../guardrails/verdict.ts';
+import { requestTexts, saidTexts } from '../../guardrails/requests/request-texts.ts';
+import { isReversible, type Screened, type Screener, type Subject, screen } from '../../guardrails/requests/screen.ts';
+import { filterName, filterStages, refusalTold } from '../../guardrails/policy/verdict.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';

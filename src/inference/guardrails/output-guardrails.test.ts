@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
-import { UNRESTRICTED } from '../../guardrails/guardrail.ts';
+import { UNRESTRICTED } from '../../guardrails/policy/guardrail.ts';
 import { withSources } from '../../http/sources.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { Engine } from '../answer.ts';

@@ -1,8 +1,8 @@
 import type { GatewayError } from '../../errors.ts';
-import { filteredJson, filteredText, filteredTexts } from '../../guardrails/deep-filter.ts';
-import type { FilterSet } from '../../guardrails/filter-set.ts';
-import { outputFiltersOf } from '../../guardrails/output-filters.ts';
-import type { Finder } from '../../guardrails/stream-filter.ts';
+import { filteredJson, filteredText, filteredTexts } from '../../guardrails/streams/deep-filter.ts';
+import type { FilterSet } from '../../guardrails/policy/filter-set.ts';
+import { outputFiltersOf } from '../../guardrails/policy/output-filters.ts';
+import type { Finder } from '../../guardrails/streams/stream-filter.ts';
 import type { ChatCompletion, Choice } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Prepared } from '../admission.ts';

@@ -1,6 +1,6 @@
 import { createHmac, hash } from 'node:crypto';
 import { GatewayError } from '../../errors.ts';
-import { enforcedZeroRetention } from '../../guardrails/restrictions.ts';
+import { enforcedZeroRetention } from '../../guardrails/policy/restrictions.ts';
 import type { GenerationRecord } from '../../ledger/records.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';

@@ -1,0 +1,207 @@
+import { limits } from '../../limits.ts';
+import { ALONE, PARTNERS_OF, SPEAKER, wordTable } from './injection-words.ts';
+import { HALF, letterBeyond, UNSEEN, UNSPACED } from '../entities/letters.ts';
+
+/** Where to look closer. */
+export interface Places {
+  /** Stretches of words, in order, apart from each other: start, end, and the roles of the words that made them one, in turn. */
+  read: number[];
+  /** Stretches that may be base64. */
+  packed: number[];
+  /** Stretches of short groups with digits: hexadecimal, or numbers of characters. */
+  numbers: number[];
+  /** Stretches of tag characters: ASCII that is not shown. */
+  tags: number[];
+  /** Whether scripts occur that write no spaces between words. */
+  has_unspaced: boolean;
+}
+
+const HIGH_TAGS = 0xdb40;
+
+/** Units of base64, in both alphabets, beside letters and digits: `+`, `-`, `/` and `_`. */
+function joinsPacked(code: number): boolean {
+  return code === 0x2b || code === 0x2d || code === 0x2f || code === 0x5f;
+}
+
+/** What a group of letters and digits may be in a row of encoded characters, as bits; 0: nothing. */
+const HEX = 1;
+const BINARY = 2;
+const DECIMAL = 4;
+
+function groupKind(text: string, at: number, chars: number, digits: number): number {
+  const first = text.charCodeAt(at) | 0x20;
+  if (chars === 2) return digits === 2 ? HEX | DECIMAL : HEX;
+  // 100 to 126, with or without a zero in front: first | 0x20 leaves digits as they are.
+  if (chars === 3) return digits === 3 ? (first < 0x32 ? DECIMAL : 0) : first === 0x78 ? HEX : 0;
+  if (chars === 4) return first === 0x30 && (text.charCodeAt(at + 1) | 0x20) === 0x78 ? HEX : 0;
+  if (chars === 5) return first === 0x75 && text.startsWith('00', at + 1) ? HEX : 0;
+  return chars === 8 && digits === 8 && first < 0x32 ? BINARY : 0;
+}
+
+/** Letters and groups of digits that stand one after another. */
+function rowsOf(
+  text: string,
+  places: Places,
+): { word(at: number, end: number, chars: number, digits: number, letter: number): void; end(): void } {
+  /** Where letters that stand alone began, how many there were, which (as bits of a sum), and where the last one ended. */
+  let single_at = 0;
+  let singles = 0;
+  let single_letters = 0;
+  let single_end = 0;
+  let number_at = 0;
+  let numbers = 0;
+  let number_kinds = 0;
+  let number_end = 0;
+  const endSingles = () => {
+    if (singles >= limits.injection_singles_min && bitsOf(single_letters) >= SINGLE_LETTERS_MIN) {
+      reach(places.read, single_at, single_end, text.length, ALONE);
+    }
+    singles = 0;
+    single_letters = 0;
+  };
+  const endNumbers = () => {
+    if (numbers >= limits.injection_groups_min) places.numbers.push(number_at, number_end);
+    numbers = 0;
+  };
+  return {
+    word(at, end, chars, digits, letter) {
+      if (chars === 1) {
+        if (singles > 0 && at - single_end > limits.injection_single_gap_chars_max) endSingles();
+        if (singles === 0) single_at = at;
+        singles += 1;
+        single_end = end;
+        // The uppermost five bits of a weight, which has 31.
+        if (digits === 0) single_letters |= 1 << (letter >>> 26);
+      } else if (singles > 0) endSingles();
+      const kind = digits > 0 && chars <= 8 ? groupKind(text, at, chars, digits) : 0;
+      if (numbers > 0 && ((kind & number_kinds) === 0 || at - number_end > limits.injection_single_gap_chars_max)) {
+        endNumbers();
+      }
+      if (kind === 0) return;
+      if (numbers === 0) {
+        number_at = at;
+        number_kinds = kind;
+      }
+      numbers += 1;
+      number_kinds &= kind;
+      number_end = end;
+    },
+    end() {
+      endSingles();
+      endNumbers();
+    },
+  };
+}
+
+/** Phrases have more letters than this; rows of numbers, of coordinates and of answers (a, b, c) have not. */
+const SINGLE_LETTERS_MIN = 4;
+
+function bitsOf(bits: number): number {
+  let count = 0;
+  for (let left = bits; left !== 0; left &= left - 1) count += 1;
+  return count;
+}
+
+/** One pass over a text: where words stand that rules look for, letters one by one, and what may be encoded. */
+export function placesOf(text: string): Places {
+  const { weights, rolesOf } = wordTable();
+  const places: Places = { read: [], packed: [], numbers: [], tags: [], has_unspaced: false };
+  const note = pairing(text, places.read);
+  const rows = rowsOf(text, places);
+  let sum = 0;
+  let first = 0;
+  let last = 0;
+  let word_at = -1;
+  let word_chars = 0;
+  let word_digits = 0;
+  let packed_at = 0;
+  const { length } = text;
+  for (let at = 0; at <= length; at += 1) {
+    const code = at < length ? text.charCodeAt(at) : 0;
+    let weight = weights[code] as number;
+    if (weight <= UNSPACED) {
+      if (weight === UNSEEN) continue;
+      if (weight === UNSPACED) places.has_unspaced = true;
+      if (weight === HALF) {
+        if (code === HIGH_TAGS) {
+          const from = at;
+          while (text.charCodeAt(at + 2) === HIGH_TAGS) at += 2;
+          places.tags.push(from, Math.min(at + 2, length));
+          at = Math.min(at + 1, length - 1);
+          continue;
+        }
+        const letter = letterBeyond(text.codePointAt(at) ?? 0);
+        weight = letter > UNSPACED ? (weights[letter] as number) : letter;
+        if (weight > UNSPACED) at += 1;
+        else if (code < 0xdc00) at += 1;
+      }
+      if (weight <= UNSPACED) {
+        if (word_chars > 0) {
+          const roles = rolesOf(sum, first, last);
+          if (roles !== 0) note(roles, word_at, at);
+          rows.word(word_at, at, word_chars, word_digits, first);
+          sum = 0;
+          word_chars = 0;
+          word_digits = 0;
+        }
+        if (!joinsPacked(code)) {
+          if (at - packed_at >= limits.injection_packed_chars_min) places.packed.push(packed_at, Math.min(at, length));
+          packed_at = at + 1;
+        }
+        continue;
+      }
+    }
+    if (word_chars === 0) {
+      word_at = at;
+      first = weight;
+    }
+    word_chars += 1;
+    sum = (sum + weight) | 0;
+    last = weight;
+    if (code <= 0x39) word_digits += 1;
+  }
+  rows.end();
+  return places;
+}
+
+/** Takes the words with roles of a text one after another, and notes where such stand together that go together. */
+function pairing(text: string, stretches: number[]): (roles: number, start: number, end: number) => void {
+  /** Where the last word of each role stood. */
+  const last_at = new Int32Array(16).fill(-limits.injection_apart_chars_max - 1);
+  return (roles, start, end) => {
+    let from = -1;
+    let met = roles;
+    if ((roles & ALONE) !== 0 || ((roles & SPEAKER) !== 0 && isMarked(text, start, end))) from = start;
+    for (let partners = PARTNERS_OF[roles] as number; partners !== 0; partners &= partners - 1) {
+      const at = last_at[31 - Math.clz32(partners & -partners)] as number;
+      if (start - at > limits.injection_apart_chars_max) continue;
+      met |= partners & -partners;
+      if (from === -1 || at < from) from = at;
+    }
+    if (from !== -1) reach(stretches, from, end, text.length, met);
+    for (let left = roles; left !== 0; left &= left - 1) last_at[31 - Math.clz32(left & -left)] = start;
+  };
+}
+
+const SIGNS = new Set([...'<>[](){}#=*:：＜＞［］【】'].map((sign) => sign.charCodeAt(0)));
+
+/** Whether a sign of a format stands right before or after a word. */
+function isMarked(text: string, start: number, end: number): boolean {
+  for (let away = 0; away < 3; away += 1) {
+    if (SIGNS.has(text.charCodeAt(start - 1 - away)) || SIGNS.has(text.charCodeAt(end + away))) return true;
+  }
+  return false;
+}
+
+/** Adds what is around a place to the stretches that are read; together with the last one where they touch. */
+function reach(stretches: number[], start: number, end: number, length: number, roles: number): void {
+  let from = Math.max(0, start - limits.injection_reach_chars_before);
+  let to = Math.min(length, end + limits.injection_reach_chars_after);
+  let met = roles;
+  while (stretches.length > 0 && from <= (stretches.at(-2) as number)) {
+    met |= stretches.pop() as number;
+    to = Math.max(to, stretches.pop() as number);
+    from = Math.min(from, stretches.pop() as number);
+  }
+  stretches.push(from, to, met);
+}

@@ -1,0 +1,117 @@
+import { limits } from '../../limits.ts';
+import { decodedStretches } from './injection-encodings.ts';
+import { UNSPACED_PHRASES } from './injection-languages.ts';
+import { MARK_RULES, TOKEN_RULES } from './injection-marks.ts';
+import { placesOf } from './injection-places.ts';
+import { placeOf, type Reading, readingOf } from './injection-reading.ts';
+import { ASKED_HOW, phraseRules, TOLD_OF } from './injection-rules.ts';
+import { ALONE, TELLING_WORDS } from './injection-words.ts';
+import { unitsFolded } from '../entities/letters.ts';
+
+/** A place that tries to take a model over (UTF-16 offsets, end exclusive), and what it is an instance of. */
+export interface Injection {
+  start: number;
+  end: number;
+  pattern: string;
+}
+
+/** What in a text tries to take a model over, in order of `start`; several may stand at one place. In time linear in the text. */
+export function findInjections(text: string): Injection[] {
+  return injectionsIn(text, 0);
+}
+
+function injectionsIn(text: string, depth: number): Injection[] {
+  const found: Injection[] = [];
+  const places = placesOf(text);
+  for (let at = 0; at < places.read.length; at += 3) {
+    const [from = 0, to = 0, roles = 0] = places.read.slice(at, at + 3);
+    readStretch(text, from, to, (roles & ALONE) !== 0, found);
+  }
+  if (text.includes('<|') || text.includes('｜') || text.includes('_of_turn>') || text.includes('<extra_id_')) {
+    for (const { pattern, expression } of TOKEN_RULES) addAll(text, 0, pattern, expression, found);
+  }
+  if (places.has_unspaced) {
+    for (const { pattern, expression } of UNSPACED_PHRASES) addAll(text, 0, pattern, expression, found);
+  }
+  if (depth < limits.injection_decoded_depth_max) {
+    for (const { start, end, decoded, pattern } of decodedStretches(text, places)) {
+      if (isSuspicious(decoded) || injectionsIn(decoded, depth + 1).length > 0) found.push({ start, end, pattern });
+    }
+  }
+  return found.sort((a, b) => a.start - b.start || a.end - b.end);
+}
+
+function addAll(text: string, from: number, pattern: string, expression: RegExp, found: Injection[]): void {
+  for (const { index, 0: match } of text.matchAll(expression)) {
+    const blank = match.length - match.trimStart().length;
+    found.push({ start: from + index + blank, end: from + index + match.length, pattern });
+  }
+}
+
+/** Words that English has not, of the languages of the rules. */
+const FOREIGN =
+  / (?:deine?n?|dir|alle|du|ihre?|sie|keine|ton|tes|votre|vos|les|des|toutes|tu|vous|ne|tus?|todas|las|los|del|por|suas?|seus?|tuas|voce|tuo|tue|il|le) /;
+
+/** Marks are looked for around the words that they have, as all rules are. */
+const MARKED = /system|sys|admin|developer|assistant|instruction|prompt|inst\]|role|root/;
+
+function readStretch(text: string, from: number, to: number, is_foreign: boolean, found: Injection[]): void {
+  const reading = readingOf(text, from, to);
+  for (const { pattern, expression, needs, is_common, spelled } of phraseRules(
+    is_foreign || FOREIGN.test(reading.line),
+  )) {
+    if (!needs.test(reading.line)) continue;
+    for (const { index, 0: match } of reading.line.matchAll(expression)) {
+      const before = sentenceBefore(reading.line, index);
+      if (TOLD_OF.test(before) || (is_common && ASKED_HOW.test(before))) continue;
+      const { start, end } = placeOf(reading, index + 1, index + match.length);
+      if (spelled?.test(text.slice(start, end)) === false) continue;
+      found.push({ start, end, pattern });
+    }
+  }
+  addScrambled(reading, found);
+  const units = unitsFolded(text.slice(from, to));
+  if (!MARKED.test(units)) return;
+  const shown = from === 0 ? `\n${units}` : units;
+  for (const { pattern, expression } of MARK_RULES) addAll(shown, from === 0 ? -1 : from, pattern, expression, found);
+}
+
+/** How much of a sentence is asked about what stands before a phrase in it. */
+const SENTENCE_CHARS_MAX = 160;
+
+function sentenceBefore(line: string, index: number): string {
+  const before = line.slice(Math.max(0, index - SENTENCE_CHARS_MAX), index + 1);
+  return before.slice(before.lastIndexOf(' . ') + 1, -1);
+}
+
+const SCRAMBLED_APART_MAX = 6;
+const ORDERING: ReadonlySet<string> = new Set(['ignore', 'bypass', 'override', 'reveal', 'delete']);
+
+/** Two telling words close together, of which one is scrambled and one tells to do something: nobody mistypes both that way. */
+function addScrambled({ line, positions, starts, ends, scrambled }: Reading, found: Injection[]): void {
+  const wordAt = (at: number) => line.slice(positions[at], positions[at + 1] ?? line.length).split(' ', 1)[0] ?? '';
+  const are_scrambled = new Set(scrambled);
+  let told_to = -1;
+  for (const at of scrambled) {
+    if (at <= told_to) continue;
+    for (let other = Math.max(0, at - SCRAMBLED_APART_MAX); other <= at + SCRAMBLED_APART_MAX; other += 1) {
+      if (other === at || other >= positions.length || !TELLING_WORDS.has(wordAt(other))) continue;
+      if (!are_scrambled.has(other) && !ORDERING.has(wordAt(at)) && !ORDERING.has(wordAt(other))) continue;
+      const first = Math.min(at, other);
+      const last = Math.max(at, other);
+      found.push({ start: starts[first] ?? 0, end: ends[last] ?? 0, pattern: 'scrambled_words' });
+      told_to = last;
+      break;
+    }
+  }
+}
+
+const DECODED_PHRASE_CHARS_MAX = 400;
+
+/** Nobody hides a short sentence with such words from a reader without a reason. */
+function isSuspicious(decoded: string): boolean {
+  if (decoded.length > DECODED_PHRASE_CHARS_MAX || !/^[\p{L}\p{N}\s.,:;!?'"()-]+$/u.test(decoded)) return false;
+  return ORDER.test(decoded);
+}
+
+const ORDER = /\b(?:ignore|bypass|override|reveal)\b[\s\S]{0,200}?\s\p{L}|\bsystem\W{1,3}prompt\b/iu;

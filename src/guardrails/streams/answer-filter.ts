@@ -1,0 +1,577 @@
+import { joinReasoning } from '../../schemas/accumulate.ts';
+import { ByChoice, followed, ofChoice } from '../../schemas/by-choice.ts';
+import type {
+  Annotation,
+  ChatChunk,
+  ChatRequest,
+  Delta,
+  Ext,
+  Native,
+  ReasoningDetail,
+  SlotEvent,
+  UrlCitation,
+} from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { filteredJson } from './deep-filter.ts';
+import { createJsonFilter, JsonScan, WrittenScan } from './json-filter.ts';
+import { piecesOf, splitChunk, withText } from './split-chunk.ts';
+import { createStreamFilter, type Finder, type StreamFilter, TextScan } from './stream-filter.ts';
+import { type Held, type Places, TextLane } from './text-lane.ts';
+
+/** Filters the chunks of one answer. */
+export interface AnswerFilter {
+  /** What of the answer may be shown by now. */
+  take(chunks: readonly ChatChunk[]): ChatChunk[];
+  /** Another endpoint goes on with the answer: its blocks count anew, its text is the same. */
+  reopen(): ChatChunk[];
+  /** The rest. */
+  end(): ChatChunk[];
+  /** Whether the answer may not go on: what follows is not shown. */
+  hasEnded(): boolean;
+  /** Whether anything of it is not as it came: replaced, or cut off at its end. */
+  hasChanged(): boolean;
+}
+
+export interface AnswerFilterOptions {
+  finder: Finder;
+  /** What was asked for is JSON: it stays that, and is filtered by what it says. */
+  content_is_json: boolean;
+  /** What was signed stays signed though it is shown otherwise: it is taken back to what it was before it returns. */
+  keeps_signatures: boolean;
+  /** Details that tell of the whole turn, and hold no longer where any of it was changed. */
+  isOfTurn(detail: ReasoningDetail): boolean;
+}
+
+/** Whether the text of a request's answer is to be JSON. */
+export function wantsJson({ response_format }: Pick<ChatRequest, 'response_format'>): boolean {
+  return response_format?.type === 'json_object' || response_format?.type === 'json_schema';
+}
+
+type TextKind = 'content' | 'refusal' | 'reasoning' | 'transcript';
+
+/** A tool's arguments, or what a block of a wire's own tells piece by piece: in one block, and nothing joins it. */
+interface PieceLane {
+  filter: StreamFilter;
+  /** A chunk with the rest. */
+  tell(rest: string): ChatChunk;
+}
+
+/** The members of a wire's own deltas in which its text comes in pieces. */
+const PIECES = ['delta', 'partial_json', 'text', 'thinking', 'content'] as const;
+
+const RAW_ANNOTATION = 'response.output_text.annotation.added';
+
+/**
+ * Makes the filter of one answer. Each text is one, over all its chunks and blocks: content, refusal, reasoning, transcript,
+ * the arguments of each call. A text is held back where it might become a match; what belongs behind it waits with it, what
+ * is of other blocks does not. A block of another kind ends a text whose own block is closed. Each of several choices is looked at by
+ * itself; what ends one of them ends the answer.
+ */
+export function createAnswerFilter(options: AnswerFilterOptions, choices = 1): AnswerFilter {
+  if (choices === 1) return createChoiceFilter(options);
+  const filters = new ByChoice(() => createChoiceFilter(options));
+  const each = (rest: (filter: AnswerFilter) => ChatChunk[]) =>
+    filters.all().flatMap((filter, choice) => ofChoice(choice, rest(filter)));
+  return {
+    take: (chunks) => followed(chunks, (choice) => (of_choice) => filters.of(choice).take(of_choice)),
+    reopen: () => each((filter) => filter.reopen()),
+    end: () => each((filter) => filter.end()),
+    hasEnded: () => filters.all().some((filter) => filter.hasEnded()),
+    hasChanged: () => filters.all().some((filter) => filter.hasChanged()),
+  };
+}
+
+function createChoiceFilter(options: AnswerFilterOptions): AnswerFilter {
+  const { written } = options.finder;
+  const first = createOneFilter(options);
+  if (!options.content_is_json || written === undefined) return first;
+  const second = createOneFilter({ ...options, finder: written }, true);
+  return {
+    take: (chunks) => second.take(first.take(chunks)),
+    reopen: () => [...second.take(first.reopen()), ...second.reopen()],
+    end: () => [...second.take(first.end()), ...second.end()],
+    hasEnded: () => first.hasEnded() || second.hasEnded(),
+    hasChanged: () => first.hasChanged() || second.hasChanged(),
+  };
+}
+
+/** Finds nothing. */
+const NOTHING: Finder = { context_chars: 0, find: () => [], heldFrom: (text) => text.length, settled() {} };
+
+/** `is_second`: of all texts, the content alone is looked at, as it is written. */
+function createOneFilter(
+  { finder: given, content_is_json, keeps_signatures, isOfTurn }: AnswerFilterOptions,
+  is_second = false,
+): AnswerFilter {
+  let has_changed = false;
+  let has_ended = false;
+  const watched = (by: Finder): Finder => ({
+    context_chars: by.context_chars,
+    find: (text, from) => by.find(text, from),
+    heldFrom: (text, from) => by.heldFrom(text, from),
+    settled(hit) {
+      if (hit.text !== undefined) has_changed = true;
+      if (hit.ends) has_ended = true;
+      by.settled(hit);
+    },
+    ...(by.written === undefined ? {} : { written: watched(by.written) }),
+  });
+  const finder = watched(is_second ? NOTHING : given);
+  const contentScan = () => {
+    if (is_second) return new WrittenScan(watched(given));
+    return content_is_json ? new JsonScan(finder) : new TextScan(finder);
+  };
+  const texts = new Map<TextKind, TextLane>();
+  /** Of the open blocks, by their number. */
+  let kinds = new Map<number, TextKind | 'pieces' | 'other'>();
+  /** Texts of which a block is open. */
+  let open_texts = new Map<TextKind, number>();
+  /** Where the text of a block begins in the whole, in code points. */
+  let starts = new Map<number, number>();
+  let pieces = new Map<string, PieceLane & { n: number | undefined }>();
+  /** Their keys, by their blocks. */
+  let pieces_of = new Map<number, Set<string>>();
+  const changed_details = new Set<string>();
+
+  function laneOf(kind: TextKind): TextLane {
+    let lane = texts.get(kind);
+    if (lane === undefined) {
+      lane = new TextLane(kind === 'content' ? contentScan() : new TextScan(finder));
+      texts.set(kind, lane);
+    }
+    return lane;
+  }
+
+  function json<T extends JsonValue | undefined>(value: T): T {
+    return filteredJson(finder, value).value;
+  }
+
+  function endText(kind: TextKind, out: ChatChunk[]): void {
+    const lane = texts.get(kind);
+    if (lane === undefined || !lane.isWaiting()) return;
+    lane.scan.flush();
+    lane.release(out);
+  }
+
+  function keepPieces(key: string, lane: PieceLane & { n: number | undefined }): void {
+    pieces.set(key, lane);
+    if (lane.n === undefined) return;
+    const known = pieces_of.get(lane.n);
+    if (known === undefined) pieces_of.set(lane.n, new Set([key]));
+    else known.add(key);
+  }
+
+  function forgetPieces(key: string, n: number | undefined): void {
+    pieces.delete(key);
+    if (n === undefined) return;
+    const known = pieces_of.get(n);
+    known?.delete(key);
+    if (known?.size === 0) pieces_of.delete(n);
+  }
+
+  function endPieces(key: string, out: ChatChunk[]): void {
+    const lane = pieces.get(key);
+    if (lane === undefined) return;
+    forgetPieces(key, lane.n);
+    const rest = lane.filter.end();
+    if (rest !== '') out.push(lane.tell(rest));
+  }
+
+  /** Something else begins: texts of no open block are over. */
+  function endOthers(kind: TextKind | undefined, out: ChatChunk[]): void {
+    for (const other of texts.keys()) if (other !== kind && !open_texts.has(other)) endText(other, out);
+  }
+
+  function endAll(out: ChatChunk[]): void {
+    for (const kind of texts.keys()) endText(kind, out);
+    for (const key of [...pieces.keys()]) endPieces(key, out);
+  }
+
+  function ext(told: Ext | undefined, n: number): Ext | undefined {
+    if (told === undefined) return undefined;
+    const rest = json(told.rest);
+    const part = rest['part'];
+    if (typeof part !== 'object' || part === null || Array.isArray(part) || !Array.isArray(part['annotations'])) {
+      return rest === told.rest ? told : { ...told, rest };
+    }
+    const annotations = part['annotations'].map((one) => rawPlaced(one as JsonObject, n));
+    return { ...told, rest: { ...rest, part: { ...part, annotations } } };
+  }
+
+  function native(told: Native | undefined): Native | undefined {
+    return told === undefined ? undefined : { ...told, block: json(told.block) };
+  }
+
+  function slotOf(slot: SlotEvent): SlotEvent {
+    const { n, open, raw, close } = slot;
+    const shown: SlotEvent = { n };
+    if (open !== undefined) shown.open = { ...open, ...told(open, n) };
+    if (raw !== undefined) shown.raw = rawOf(raw, n);
+    if (close !== undefined) shown.close = told(close, n);
+    return shown;
+  }
+
+  function told(of: { ext?: Ext; native?: Native }, n: number): { ext?: Ext; native?: Native } {
+    const shown_ext = ext(of.ext, n);
+    const shown_native = native(of.native);
+    return {
+      ...(shown_ext === undefined ? {} : { ext: shown_ext }),
+      ...(shown_native === undefined ? {} : { native: shown_native }),
+    };
+  }
+
+  function rawOf(raw: JsonObject, n: number): JsonObject {
+    const shown = json(raw);
+    const annotation = shown['annotation'];
+    if (shown['type'] !== RAW_ANNOTATION || typeof annotation !== 'object' || annotation === null) return shown;
+    return { ...shown, annotation: rawPlaced(annotation as JsonObject, n) };
+  }
+
+  /** A citation of the Responses wire: its places count from the start of its part. */
+  function rawPlaced(annotation: JsonObject, n: number): JsonObject {
+    const lane = texts.get('content');
+    const start = starts.get(n);
+    if (lane === undefined || start === undefined) return annotation;
+    const places = lane.places();
+    const base = places.shown(start, false);
+    const placed = { ...annotation };
+    for (const field of ['start_index', 'end_index', 'index']) {
+      const at = annotation[field];
+      if (typeof at === 'number' && at > 0) placed[field] = places.shown(start + at, field === 'end_index') - base;
+    }
+    return placed;
+  }
+
+  function annotated(annotation: Annotation, places: Places | undefined): Annotation {
+    if (annotation.type !== 'url_citation') return json(annotation as unknown as JsonObject) as unknown as Annotation;
+    const { url_citation } = annotation as UrlCitation;
+    const shown = json(url_citation as unknown as JsonObject) as unknown as UrlCitation['url_citation'];
+    const { start_index, end_index } = url_citation;
+    if (places === undefined || end_index === 0) return { type: 'url_citation', url_citation: shown };
+    return {
+      type: 'url_citation',
+      url_citation: {
+        ...shown,
+        start_index: places.shown(start_index, false),
+        end_index: places.shown(end_index, true),
+      },
+    };
+  }
+
+  /** A chunk with what stands beside its text; asked for when it is shown, as places are known then. */
+  function beside(chunk: ChatChunk, is_touched: boolean): ChatChunk {
+    const { delta, ext: told_ext, logprobs, error } = chunk;
+    if (told_ext === undefined && delta.annotations === undefined && logprobs === undefined && error === undefined) {
+      return chunk;
+    }
+    const shown: ChatChunk = { ...chunk };
+    if (delta.annotations !== undefined) {
+      const places = texts.get('content')?.places();
+      shown.delta = { ...delta, annotations: delta.annotations.map((one) => annotated(one, places)) };
+    }
+    if (
+      told_ext?.slot !== undefined &&
+      (told_ext.slot.open ?? told_ext.slot.raw ?? told_ext.slot.close) !== undefined
+    ) {
+      shown.ext = { ...told_ext, slot: slotOf(told_ext.slot) };
+    }
+    if (told_ext?.response?.rest !== undefined) {
+      shown.ext = { ...shown.ext, response: { ...told_ext.response, rest: json(told_ext.response.rest) } };
+    }
+    // Tokens that were replaced would be told by them; of a text without tokens nobody knows which they are of.
+    if (logprobs !== undefined && (is_touched || (!chunk.delta.content && has_changed))) delete shown.logprobs;
+    if (error !== undefined) shown.error = json(error as unknown as JsonObject) as unknown as typeof error;
+    return shown;
+  }
+
+  function heldText(chunk: ChatChunk, kind: 'content' | 'refusal', text: string): Held {
+    return {
+      chunk,
+      text,
+      is_touched: false,
+      render(of, take, isTouched) {
+        const shown = take(of.delta[kind] ?? '');
+        const made = beside(of, isTouched());
+        const bare = shown === '' && text !== '';
+        return withText({ ...made, delta: { ...made.delta, [kind]: shown } }, kind, bare);
+      },
+      split: (of, head) => splitChunk(of, { [kind]: head }, { [kind]: (of.delta[kind] ?? '').slice(head.length) }),
+    };
+  }
+
+  function heldTranscript(chunk: ChatChunk, text: string): Held {
+    return {
+      chunk,
+      text,
+      is_touched: false,
+      render(of, take, isTouched) {
+        const audio = { ...of.delta.audio, transcript: take(of.delta.audio?.transcript ?? '') };
+        const made = beside(of, isTouched());
+        return { ...made, delta: { ...made.delta, audio } };
+      },
+      split: (of, head) =>
+        splitChunk(
+          of,
+          { audio: { transcript: head } },
+          { audio: { ...of.delta.audio, transcript: (of.delta.audio?.transcript ?? '').slice(head.length) } },
+        ),
+    };
+  }
+
+  function heldReasoning(chunk: ChatChunk): Held {
+    const { reasoning_details: details, reasoning } = chunk.delta;
+    if (details === undefined) {
+      return {
+        chunk,
+        text: reasoning ?? '',
+        is_touched: false,
+        render(of, take, isTouched) {
+          const made = beside(of, isTouched());
+          return { ...made, delta: { ...made.delta, reasoning: take(of.delta.reasoning ?? '') } };
+        },
+        split: (of, head) =>
+          splitChunk(of, { reasoning: head }, { reasoning: (of.delta.reasoning ?? '').slice(head.length) }),
+      };
+    }
+    const [only] = details;
+    const held: Held = {
+      chunk,
+      text: details.map(textOfDetail).join(''),
+      is_touched: false,
+      render(of, take, isTouched) {
+        const shown = (of.delta.reasoning_details ?? []).flatMap((detail) => shownDetail(detail, take) ?? []);
+        const made = beside(of, isTouched());
+        const delta: Delta = { ...made.delta, reasoning_details: shown };
+        const was = of.delta.reasoning;
+        if (was != null) delta.reasoning = reasoningOf(was, of.delta.reasoning_details ?? [], shown);
+        if (shown.length > 0) return { ...made, delta };
+        delete delta.reasoning_details;
+        return withText({ ...made, delta }, 'reasoning', true);
+      },
+    };
+    if (details.length === 1 && only !== undefined && only.type !== 'reasoning.encrypted') {
+      held.split = (of, head) => {
+        const detail = of.delta.reasoning_details![0]!;
+        const tail = textOfDetail(detail).slice(head.length);
+        const { signature: _later, ...unsigned } = detail as ReasoningDetail & { signature?: string };
+        const has_string = of.delta.reasoning != null;
+        return splitChunk(
+          of,
+          { reasoning_details: [withDetailText(unsigned, head)], ...(has_string ? { reasoning: head } : {}) },
+          { reasoning_details: [withDetailText(detail, tail)], ...(has_string ? { reasoning: tail } : {}) },
+        );
+      };
+    }
+    return held;
+  }
+
+  function shownDetail(detail: ReasoningDetail, take: (text: string) => string): ReasoningDetail | undefined {
+    if (isOfTurn(detail)) return has_changed ? undefined : detail;
+    if (detail.type === 'reasoning.encrypted') return detail;
+    const key = `${detail.index}`;
+    const text = textOfDetail(detail);
+    const told_text = take(text);
+    if (told_text !== text) changed_details.add(key);
+    const shown = told_text === text ? detail : withDetailText(detail, told_text);
+    if (keeps_signatures || shown.type !== 'reasoning.text' || !shown.signature || !changed_details.has(key)) {
+      return text !== '' && told_text === '' && !hasSignature(shown) ? undefined : shown;
+    }
+    // What was signed is not what is shown: its maker would refuse it.
+    const { signature: _, ...unsigned } = shown;
+    return unsigned.text ? unsigned : undefined;
+  }
+
+  function pushText(kind: TextKind, held: Held, out: ChatChunk[]): void {
+    const lane = laneOf(kind);
+    lane.push(held);
+    lane.release(out);
+  }
+
+  function takeCall(chunk: ChatChunk, out: ChatChunk[]): void {
+    const [call] = chunk.delta.tool_calls!;
+    const { index } = call!;
+    const n = chunk.ext?.slot?.n;
+    const key = `call ${index}`;
+    let lane = pieces.get(key);
+    if (lane === undefined) {
+      lane = {
+        n,
+        filter: createJsonFilter(finder),
+        tell: (rest) => ({
+          delta: { tool_calls: [{ index, function: { arguments: rest } }] },
+          ...(n === undefined ? {} : { ext: { slot: { n } } }),
+        }),
+      };
+      keepPieces(key, lane);
+    }
+    const given_text = call!.function.arguments;
+    const shown = given_text === undefined ? undefined : lane.filter.push(given_text);
+    const closes = chunk.ext?.slot?.close !== undefined;
+    let rest = '';
+    if (closes) {
+      forgetPieces(key, lane.n);
+      rest = lane.filter.end();
+    }
+    const text = shown === undefined && rest === '' ? undefined : (shown ?? '') + rest;
+    const is_news = call!.id !== undefined || call!.function.name !== undefined || text !== '';
+    const made = beside(chunk, text !== given_text);
+    const function_told = { ...call!.function, ...(text === undefined ? {} : { arguments: text }) };
+    const delta: Delta = { ...made.delta, tool_calls: [{ ...call!, function: function_told }] };
+    if (!is_news) delete delta.tool_calls;
+    const tells = is_news || chunk.finish_reason != null || chunk.ext?.slot?.open !== undefined || closes;
+    if (tells) out.push({ ...made, delta });
+  }
+
+  /** A delta of a block that is a wire's own: the piece of text in it is one with those before. */
+  function takeRaw(chunk: ChatChunk, slot: SlotEvent & { raw: JsonObject }, out: ChatChunk[]): void {
+    const { raw, n } = slot;
+    const type = String(raw['type'] ?? '');
+    const field = type.endsWith('delta') ? PIECES.find((name) => typeof raw[name] === 'string') : undefined;
+    if (field === undefined) {
+      out.push(beside(chunk, false));
+      return;
+    }
+    const key = `raw ${n} ${type}`;
+    let lane = pieces.get(key);
+    if (lane === undefined) {
+      const is_json = field === 'partial_json' || type.includes('arguments');
+      lane = {
+        n,
+        filter: is_json ? createJsonFilter(finder) : createStreamFilter(finder),
+        tell: (rest) => ({ delta: {}, ext: { slot: { n, raw: { ...raw, [field]: rest } } } }),
+      };
+      keepPieces(key, lane);
+    }
+    const shown = lane.filter.push(String(raw[field]));
+    const { [field]: _, ...others } = raw;
+    const made = beside({ ...chunk, ext: { ...chunk.ext, slot: { ...slot, raw: others } } }, false);
+    const { slot: made_slot } = made.ext!;
+    if (shown !== '' || slot.open !== undefined || slot.close !== undefined) {
+      out.push({ ...made, ext: { ...made.ext, slot: { ...made_slot!, raw: { ...made_slot!.raw, [field]: shown } } } });
+    }
+  }
+
+  function kindOf({ content, refusal, reasoning, reasoning_details, audio }: Delta): TextKind | undefined {
+    if (content) return 'content';
+    if (refusal) return 'refusal';
+    if (reasoning || reasoning_details?.length) return 'reasoning';
+    return audio === undefined ? undefined : 'transcript';
+  }
+
+  function begin({ n, open }: SlotEvent, out: ChatChunk[]): void {
+    if (open === undefined) return;
+    const kind = TEXTS[open.kind];
+    endOthers(kind, out);
+    kinds.set(n, kind ?? (open.kind === 'call' || open.kind === 'native' ? 'pieces' : 'other'));
+    if (kind !== undefined) open_texts.set(kind, (open_texts.get(kind) ?? 0) + 1);
+    if (kind === 'content') starts.set(n, laneOf('content').points);
+  }
+
+  /** The block is over: it is nothing that another of its kind would wait for. */
+  function close({ n, close: closing }: SlotEvent): void {
+    if (closing === undefined) return;
+    const kind = kinds.get(n);
+    kinds.set(n, 'other');
+    if (kind === undefined || kind === 'pieces' || kind === 'other') return;
+    const left = (open_texts.get(kind) ?? 1) - 1;
+    if (left > 0) open_texts.set(kind, left);
+    else open_texts.delete(kind);
+  }
+
+  function takeOne(chunk: ChatChunk, out: ChatChunk[]): void {
+    const { delta } = chunk;
+    const slot = chunk.ext?.slot;
+    if (slot !== undefined) begin(slot, out);
+    const told_kind = kindOf(delta);
+    const slot_kind = slot === undefined ? undefined : kinds.get(slot.n);
+    const is_of_turn = delta.reasoning_details?.some(isOfTurn) === true;
+    if (is_of_turn || chunk.finish_reason != null) endAll(out);
+    else if (slot === undefined && (told_kind !== undefined || delta.tool_calls !== undefined))
+      endOthers(told_kind, out);
+    // What stands before was ended by what came at its end.
+    if (has_ended) return;
+    const kind = told_kind ?? (slot_kind === 'pieces' || slot_kind === 'other' ? undefined : slot_kind) ?? cites(chunk);
+    if (slot?.close !== undefined && slot_kind === 'pieces' && delta.tool_calls === undefined) {
+      for (const key of [...(pieces_of.get(slot.n) ?? [])]) endPieces(key, out);
+    }
+    if (slot !== undefined) close(slot);
+    if (delta.tool_calls?.length) takeCall(chunk, out);
+    else if (kind === 'content' || kind === 'refusal') pushText(kind, heldText(chunk, kind, delta[kind] ?? ''), out);
+    else if (kind === 'reasoning') pushText(kind, heldReasoning(chunk), out);
+    else if (kind === 'transcript') pushText(kind, heldTranscript(chunk, delta.audio?.transcript ?? ''), out);
+    else if (slot?.raw !== undefined) takeRaw(chunk, { ...slot, raw: slot.raw }, out);
+    else out.push(beside(chunk, false));
+    if (is_of_turn || chunk.finish_reason != null) endAll(out);
+  }
+
+  function take(chunks: readonly ChatChunk[]): ChatChunk[] {
+    const out: ChatChunk[] = [];
+    for (const chunk of chunks) {
+      if (has_ended) break;
+      for (const one of piecesOf(chunk)) {
+        takeOne(one, out);
+        if (has_ended) break;
+      }
+    }
+    if (has_ended) endAll(out);
+    return out;
+  }
+
+  return {
+    take,
+    reopen() {
+      const out: ChatChunk[] = [];
+      for (const kind of texts.keys()) if (kind !== 'content') endText(kind, out);
+      for (const key of [...pieces.keys()]) endPieces(key, out);
+      const lane = texts.get('content');
+      const text = lane?.takeText() ?? '';
+      if (lane !== undefined && text !== '') lane.wait(heldText({ delta: { content: text } }, 'content', text));
+      kinds = new Map();
+      open_texts = new Map();
+      starts = new Map();
+      pieces = new Map();
+      pieces_of = new Map();
+      return out;
+    },
+    end() {
+      const out: ChatChunk[] = [];
+      if (!has_ended) endAll(out);
+      return out;
+    },
+    hasEnded: () => has_ended,
+    hasChanged: () => has_changed || has_ended,
+  };
+}
+
+const TEXTS: Partial<Record<NonNullable<SlotEvent['open']>['kind'], TextKind>> = {
+  text: 'content',
+  refusal: 'refusal',
+  reasoning: 'reasoning',
+  audio: 'transcript',
+};
+
+/** What cites a text, or tells how likely it was, stands behind it. */
+function cites({ delta, logprobs }: ChatChunk): TextKind | undefined {
+  return delta.annotations !== undefined || logprobs != null ? 'content' : undefined;
+}
+
+function textOfDetail(detail: ReasoningDetail): string {
+  if (detail.type === 'reasoning.text') return detail.text ?? '';
+  return detail.type === 'reasoning.summary' ? detail.summary : '';
+}
+
+function withDetailText(detail: ReasoningDetail, text: string): ReasoningDetail {
+  if (detail.type === 'reasoning.text') return { ...detail, text };
+  return detail.type === 'reasoning.summary' ? { ...detail, summary: text } : detail;
+}
+
+function hasSignature(detail: ReasoningDetail): boolean {
+  return detail.type === 'reasoning.text' && Boolean(detail.signature);
+}
+
+/** The string beside the details, told anew from what they say now. */
+function reasoningOf(was: string, before: readonly ReasoningDetail[], shown: readonly ReasoningDetail[]): string {
+  const told = joinReasoning(before) ?? '';
+  const lead = was.endsWith(told) ? was.slice(0, was.length - told.length) : '';
+  return (lead.trim() === '' ? lead : '') + (joinReasoning(shown) ?? '');
+}

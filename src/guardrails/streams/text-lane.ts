@@ -1,0 +1,181 @@
+import type { ChatChunk } from '../../schemas/inner.ts';
+import { type Edit, edited, type Scan } from './stream-filter.ts';
+
+/** A chunk whose text is not settled yet. */
+export interface Held {
+  chunk: ChatChunk;
+  /** All its text, joined. */
+  text: string;
+  /** Something of it was replaced. */
+  is_touched: boolean;
+  /** The chunk with other text: `take` gives what becomes of each of its texts, asked for in order. */
+  render(chunk: ChatChunk, take: (text: string) => string, is_touched: () => boolean): ChatChunk | undefined;
+  /** Its first part, of a text alone; what it does not tell the rest does. Absent: it is shown as one. */
+  split?(chunk: ChatChunk, head: string): { head: ChatChunk; rest: ChatChunk };
+}
+
+/** Where offsets of the text as it came lie in the text as it is shown, both in code points. */
+export interface Places {
+  /** Where something begins, or (`is_end`) ends. */
+  shown(offset: number, is_end: boolean): number;
+}
+
+interface Shift {
+  start: number;
+  end: number;
+  length: number;
+  /** By how much all before it moved what follows them. */
+  before: number;
+}
+
+/** One text of an answer, over all chunks and blocks that tell it: they come out in order, each when its text is settled. */
+export class TextLane {
+  readonly scan: Scan;
+  #queue: Held[] = [];
+  /** Those before it in the queue were handed out. */
+  #head = 0;
+  readonly #shifts: Shift[] = [];
+  /** What was handed out, in characters and in code points. */
+  #shown = 0;
+  #points = 0;
+  /** Code points that came. */
+  points = 0;
+
+  constructor(scan: Scan) {
+    this.scan = scan;
+  }
+
+  isWaiting(): boolean {
+    return this.#head < this.#queue.length;
+  }
+
+  push(held: Held): void {
+    this.#queue.push(held);
+    this.points += countCodePoints(held.text);
+    this.scan.push(held.text);
+  }
+
+  /** Where the places of its text lie by now. */
+  places(): Places {
+    return {
+      shown: (offset, is_end) => {
+        const last = this.#lastBefore(offset);
+        if (last === undefined) return offset;
+        const { start, end, length, before } = last;
+        if (offset < end) return start + before + (is_end ? length : 0);
+        return offset + before + length - (end - start);
+      },
+    };
+  }
+
+  /** The last that begins before an offset. */
+  #lastBefore(offset: number): Shift | undefined {
+    let [low, high] = [0, this.#shifts.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#shifts[middle]!.start < offset) low = middle + 1;
+      else high = middle;
+    }
+    return this.#shifts[low - 1];
+  }
+
+  #forget(): void {
+    this.#queue = [];
+    this.#head = 0;
+  }
+
+  /** Hands out what is settled. */
+  release(out: ChatChunk[]): void {
+    const { scan } = this;
+    while (this.isWaiting()) {
+      const held = this.#queue[this.#head]!;
+      const end = this.#shown + held.text.length;
+      if (scan.settled >= end && !(scan.ended_at !== undefined && scan.ended_at <= this.#shown)) {
+        this.#head += 1;
+        if (!this.isWaiting()) this.#forget();
+        this.#hand(held, held.chunk, out);
+        continue;
+      }
+      if (scan.settled <= this.#shown || held.split === undefined) {
+        if (scan.ended_at !== undefined) this.#forget();
+        return;
+      }
+      const head = held.text.slice(0, scan.settled - this.#shown);
+      const { head: shown, rest } = held.split(held.chunk, head);
+      const part: Held = { ...held, text: head };
+      this.#hand(part, shown, out);
+      this.#queue[this.#head] = {
+        ...held,
+        chunk: rest,
+        text: held.text.slice(head.length),
+        is_touched: part.is_touched,
+      };
+    }
+  }
+
+  /** What is held of it, which is nobody's block any more. */
+  takeText(): string {
+    const text = this.#queue
+      .slice(this.#head)
+      .map((held) => held.text)
+      .join('');
+    this.#forget();
+    return text;
+  }
+
+  /** Waits again with what was taken. */
+  wait(held: Held): void {
+    this.#queue.push(held);
+  }
+
+  #hand(held: Held, chunk: ChatChunk, out: ChatChunk[]): void {
+    const take = (text: string) => {
+      const told = this.#take(text);
+      if (told !== text) held.is_touched = true;
+      return told;
+    };
+    const shown = held.render(chunk, take, () => held.is_touched);
+    if (shown !== undefined) out.push(shown);
+  }
+
+  #take(text: string): string {
+    const at = this.#shown;
+    const { edits } = this.scan;
+    if (edits.length > 0) this.#note(text, at, edits);
+    const told = edited(text, at, edits);
+    this.#shown += text.length;
+    this.#points += countCodePoints(text);
+    return told;
+  }
+
+  /** Remembers what is replaced, for places that are told later. */
+  #note(text: string, at: number, edits: readonly Edit[]): void {
+    let [read, points] = [at, this.#points];
+    const pointOf = (offset: number) => {
+      points += countCodePoints(text.slice(read - at, offset - at));
+      read = offset;
+      return points;
+    };
+    for (const edit of edits) {
+      if (edit.start >= at + text.length) break;
+      const start = pointOf(Math.max(edit.start, at));
+      const end = pointOf(Math.min(edit.end, at + text.length));
+      const last = this.#shifts.at(-1);
+      if (edit.text === '' && last?.end === start) last.end = end;
+      else {
+        const before = last === undefined ? 0 : last.before + last.length - (last.end - last.start);
+        this.#shifts.push({ start, end, length: countCodePoints(edit.text), before });
+      }
+    }
+  }
+}
+
+/** Low surrogates are not counted, so a pair counts once, also when it is split over two texts. */
+function countCodePoints(text: string): number {
+  let count = 0;
+  for (let i = 0; i < text.length; i += 1) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0xdc00 || unit > 0xdfff) count += 1;
+  }
+  return count;
+}
