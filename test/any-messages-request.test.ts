@@ -7,7 +7,7 @@ import { GatewayError } from '../src/errors.ts';
 import { anthropicMessages } from '../src/providers/anthropic-messages/index.ts';
 import { anthropicModelQuirks } from '../src/providers/anthropic-messages/model-quirks.ts';
 import { dialects } from '../src/providers/dialects.ts';
-import { hashUser } from '../src/providers/user-hash.ts';
+import { hashUser } from '../src/providers/shared/user-hash.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { MessagesBody } from '../src/schemas/messages.ts';
 import { array, object } from './readings/recordings.ts';

@@ -3,7 +3,7 @@ import { type AuthPagesDependencies, authPages } from '../src/api/auth/auth-page
 import { createAuthenticate } from '../src/api/authenticate.ts';
 import { createChange } from '../src/api/change.ts';
 import { trustedProxies } from '../src/http/trusted-proxies.ts';
-import { createServices } from '../src/providers/services.ts';
+import { createServices } from '../src/providers/transport/services.ts';
 import type { Database } from '../src/storage/database.ts';
 import { keyStore } from '../src/storage/keys.ts';
 import { managementServer } from './management-server.ts';

@@ -18,7 +18,7 @@ import type { Recorder } from '../src/ledger/recorder.ts';
 import { UpstreamError } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
 import type { Provider } from '../src/providers/provider.ts';
-import type { Exchange, Upstream, UpstreamRequest } from '../src/providers/upstream.ts';
+import type { Exchange, Upstream, UpstreamRequest } from '../src/providers/transport/upstream.ts';
 import { createEndpointStatistics } from '../src/routing/endpoint-statistics.ts';
 import { createHealth } from '../src/routing/health.ts';
 import type { OwnCredential } from '../src/routing/own-credential.ts';

@@ -13,7 +13,7 @@ import { priceAttempt } from '../src/inference/generation.ts';
 import { amountAtto } from '../src/ledger/prices/charge.ts';
 import type { ChatDialect } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
-import { createFramer } from '../src/providers/frames.ts';
+import { createFramer } from '../src/providers/transport/frames.ts';
 import type { Provider } from '../src/providers/provider.ts';
 import { providerRows } from '../src/providers/table.ts';
 import type { Candidate } from '../src/routing/plan.ts';

@@ -1,7 +1,7 @@
 /** Streams of every wire with a text of one's choice in reasoning, text and arguments, in pieces of one's choice. */
 import { EventStreamCodec } from '@smithy/core/event-streams';
 import { dialects } from '../src/providers/dialects.ts';
-import { createFramer } from '../src/providers/frames.ts';
+import { createFramer } from '../src/providers/transport/frames.ts';
 import type { ChatChunk, Wire } from '../src/schemas/inner.ts';
 
 /** What a model says, each in the pieces in which it is told. */

@@ -7,7 +7,7 @@ import type { ReasoningShown } from '../src/api/messages/thinking.ts';
 import { createEnvelopes } from '../src/inference/state/envelope.ts';
 import type { AttemptState } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
-import { createFramer } from '../src/providers/frames.ts';
+import { createFramer } from '../src/providers/transport/frames.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatCompletion, Wire } from '../src/schemas/inner.ts';
 import type { JsonObject } from '../src/schemas/json.ts';

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { UpstreamError } from '../src/providers/dialect.ts';
-import { createFramer } from '../src/providers/frames.ts';
+import { createFramer } from '../src/providers/transport/frames.ts';
 import { openaiChat } from '../src/providers/openai-chat/index.ts';
 import type { Quirks } from '../src/providers/provider.ts';
 import { providerRow } from '../src/providers/table.ts';

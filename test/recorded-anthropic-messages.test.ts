@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { anthropicMessages } from '../src/providers/anthropic-messages/index.ts';
 import { type AttemptState, UpstreamError } from '../src/providers/dialect.ts';
-import { createFramer } from '../src/providers/frames.ts';
+import { createFramer } from '../src/providers/transport/frames.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatCompletion } from '../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { bedrockConverse } from '../src/providers/bedrock-converse/index.ts';
 import type { AttemptState } from '../src/providers/dialect.ts';
-import { createFramer } from '../src/providers/frames.ts';
+import { createFramer } from '../src/providers/transport/frames.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatCompletion, ChatRequest, FunctionTool, InnerPart, Message } from '../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';

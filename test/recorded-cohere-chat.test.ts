@@ -1,7 +1,7 @@
 /** Every recorded exchange with Cohere: read by the dialect at every cut, and through a running gateway. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cohereChat } from '../src/providers/cohere-chat/index.ts';
-import { createFramer } from '../src/providers/frames.ts';
+import { createFramer } from '../src/providers/transport/frames.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatCompletion, ChatRequest } from '../src/schemas/inner.ts';
 import type { JsonObject } from '../src/schemas/json.ts';

@@ -10,7 +10,7 @@ import { type PreparedAttempt, prepareAttempt } from '../src/inference/attempt.t
 import { priceAttempt } from '../src/inference/generation.ts';
 import { costOf, exposureOf, mediaOf, promptTokens, textBytes } from '../src/inference/worst-case.ts';
 import { dialects } from '../src/providers/dialects.ts';
-import { createFramer } from '../src/providers/frames.ts';
+import { createFramer } from '../src/providers/transport/frames.ts';
 import type { Provider } from '../src/providers/provider.ts';
 import type { Candidate } from '../src/routing/plan.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';

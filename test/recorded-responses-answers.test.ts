@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AttemptState } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
-import { createFramer } from '../src/providers/frames.ts';
+import { createFramer } from '../src/providers/transport/frames.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatChunk, Wire } from '../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';

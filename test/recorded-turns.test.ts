@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type AttemptState, type ChatDialect, type DialectEndpoint, UpstreamError } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
-import { createFramer } from '../src/providers/frames.ts';
+import { createFramer } from '../src/providers/transport/frames.ts';
 import { anthropicMessages } from '../src/sandbox/anthropic-messages.ts';
 import { bedrockConverse } from '../src/sandbox/bedrock-converse.ts';
 import { cohereChat } from '../src/sandbox/cohere-chat.ts';

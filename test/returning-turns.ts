@@ -5,7 +5,7 @@ import { createSealer } from '../src/inference/state/seal.ts';
 import { createTurnStates, type TurnStates } from '../src/inference/state/states.ts';
 import { createTurnVault } from '../src/inference/state/vault.ts';
 import type { ChatDialect } from '../src/providers/dialect.ts';
-import { createFramer } from '../src/providers/frames.ts';
+import { createFramer } from '../src/providers/transport/frames.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatCompletion, Wire } from '../src/schemas/inner.ts';
 import { object, type Recording } from './readings/recordings.ts';

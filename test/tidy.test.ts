@@ -134,7 +134,7 @@ test('a package is imported only where it lives', () => {
 
 test('only inference, which meters, is handed the way to the providers', () => {
   const holders = production.filter(({ text }) => /\bcreateUpstream\b/.test(text)).map(({ file }) => file);
-  expect(holders).toEqual(['src/app.ts', 'src/providers/upstream.ts']);
+  expect(holders).toEqual(['src/app.ts', 'src/providers/transport/upstream.ts']);
   const senders = production.filter(({ text }) => /from '[^']*\/upstream\.ts'/.test(text)).map(({ file }) => file);
   expect(senders.filter((file) => !file.startsWith('src/inference/'))).toEqual(['src/app.ts']);
 });

@@ -8,7 +8,7 @@ import { limits } from '../../src/limits.ts';
 import { UpstreamError } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
 import type { Provider } from '../../src/providers/provider.ts';
-import type { Exchange, Upstream, UpstreamResponse } from '../../src/providers/upstream.ts';
+import type { Exchange, Upstream, UpstreamResponse } from '../../src/providers/transport/upstream.ts';
 import { createEndpointStatistics } from '../../src/routing/endpoint-statistics.ts';
 import { createHealth } from '../../src/routing/health.ts';
 import { createStickiness } from '../../src/routing/stickiness.ts';

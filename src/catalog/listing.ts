@@ -1,5 +1,5 @@
 import { dialectOf } from '../providers/dialects.ts';
-import { listedWire, searchFee } from '../providers/listing-facts.ts';
+import { listedWire, searchFee } from '../providers/shared/listing-facts.ts';
 import type { Quirks } from '../providers/provider.ts';
 import type { ProviderRow } from '../providers/table.ts';
 import { type Prices, tokenPrices } from '../schemas/prices.ts';

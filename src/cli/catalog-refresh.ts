@@ -5,8 +5,8 @@ import type { ModelsDev, PublicSlugs } from '../catalog/listing.ts';
 import { bundleCatalog } from '../catalog/models-dev.ts';
 import { readProxies } from '../config/proxy.ts';
 import { limits } from '../limits.ts';
-import type { ProxyRules } from '../providers/proxy.ts';
-import { createServices, ServiceFailed, type Services } from '../providers/services.ts';
+import type { ProxyRules } from '../providers/transport/proxy.ts';
+import { createServices, ServiceFailed, type Services } from '../providers/transport/services.ts';
 import { type Command, readArguments, UsageError } from './command.ts';
 
 const bundled_file = fileURLToPath(new URL('../../catalog/models.json', import.meta.url));

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
-import { createServices, type Services } from '../providers/services.ts';
+import { createServices, type Services } from '../providers/transport/services.ts';
 import { providerRow } from '../providers/table.ts';
 import type { Logger } from '../telemetry/log.ts';
 

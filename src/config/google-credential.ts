@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { readGoogleAccount } from '../providers/google-account.ts';
+import { readGoogleAccount } from '../providers/transport/google-account.ts';
 import type { ConfigError } from './config-error.ts';
 
 const PLACES: ReadonlySet<string> = new Set(['project_id', 'quota_project_id', 'location', 'region']);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { proxyFor } from '../providers/proxy.ts';
+import { proxyFor } from '../providers/transport/proxy.ts';
 import { readProxies } from './proxy.ts';
 
 const PROXY = 'http://proxy.internal:3128';

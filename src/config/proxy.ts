@@ -1,4 +1,4 @@
-import type { DirectRule, ProxyRules } from '../providers/proxy.ts';
+import type { DirectRule, ProxyRules } from '../providers/transport/proxy.ts';
 import { ConfigError } from './config-error.ts';
 import { type Environment, variable } from './providers.ts';
 

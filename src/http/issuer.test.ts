@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, expect, test } from 'vitest';
 import { withLimits } from '../../test/changed-limits.ts';
 import { limits } from '../limits.ts';
-import { createServices } from '../providers/services.ts';
+import { createServices } from '../providers/transport/services.ts';
 import { createIssuer } from './issuer.ts';
 
 withLimits({ issuer_ms_max: 1_000 });

@@ -1,5 +1,5 @@
 import type { Analyzer } from '../guardrails/entities/analyzer.ts';
-import type { Services } from '../providers/services.ts';
+import type { Services } from '../providers/transport/services.ts';
 import type { PresidioSettings } from '../schemas/presidio.ts';
 import { createNameAnalyzer } from './name-analyzer.ts';
 import { createPresidioAnalyzer } from './presidio-analyzer.ts';

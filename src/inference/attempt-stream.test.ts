@@ -3,7 +3,7 @@ import { limits } from '../limits.ts';
 import type { ChatDialect } from '../providers/dialect.ts';
 import { geminiGenerateContent } from '../providers/gemini-generate-content/index.ts';
 import { openaiChat } from '../providers/openai-chat/index.ts';
-import type { Upstream, UpstreamResponse } from '../providers/upstream.ts';
+import type { Upstream, UpstreamResponse } from '../providers/transport/upstream.ts';
 import { attemptStream, type OpenStream, type PreparedAttempt } from './attempt.ts';
 import { createCancellation } from './call.ts';
 import type { AttemptContext } from './exchange.ts';

@@ -15,10 +15,10 @@ import {
   UpstreamError,
 } from '../providers/dialect.ts';
 import type { Framer } from '../providers/framer.ts';
-import { createFramer } from '../providers/frames.ts';
+import { createFramer } from '../providers/transport/frames.ts';
 import { needsTemplate, requiresCall, templated } from '../providers/tool-template/dialect.ts';
-import { countAnswer, readText, type UpstreamResponse } from '../providers/upstream.ts';
-import type { CacheMarks } from '../providers/worst-case.ts';
+import { countAnswer, readText, type UpstreamResponse } from '../providers/transport/upstream.ts';
+import type { CacheMarks } from '../providers/shared/worst-case.ts';
 import { type Candidate, supports } from '../routing/plan.ts';
 import { accumulate } from '../schemas/accumulate.ts';
 import { append } from '../schemas/append.ts';

@@ -1,7 +1,7 @@
 import { createHmac, hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.ts';
-import { type ServiceAnswer, ServiceFailed, type Services } from '../providers/services.ts';
+import { type ServiceAnswer, ServiceFailed, type Services } from '../providers/transport/services.ts';
 import type { Destination } from '../schemas/destination.ts';
 import { parseServiceJson } from '../schemas/json-structure.ts';
 import type { Metrics } from '../telemetry/metrics.ts';

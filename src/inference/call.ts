@@ -4,7 +4,7 @@ import type { StoreWait } from '../http/store-wait.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Provider } from '../providers/provider.ts';
-import type { Room } from '../providers/room.ts';
+import type { Room } from '../providers/transport/room.ts';
 import type { Candidate } from '../routing/candidate.ts';
 import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';

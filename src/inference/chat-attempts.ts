@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Media, UpstreamError } from '../providers/dialect.ts';
 import { requiresCall } from '../providers/tool-template/dialect.ts';
-import type { Upstream } from '../providers/upstream.ts';
+import type { Upstream } from '../providers/transport/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatCompletion, ChatRequest, ChoiceError, TokenClasses } from '../schemas/inner.ts';

@@ -2,7 +2,7 @@ import type { Model } from '../catalog/model.ts';
 import { GatewayError, invalidField } from '../errors.ts';
 import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
 import { dialectOf } from '../providers/dialects.ts';
-import { inlinesMedia, leftAddress, webMedia, withInlineMedia } from '../providers/media-addresses.ts';
+import { inlinesMedia, leftAddress, webMedia, withInlineMedia } from '../providers/shared/media-addresses.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { Stickiness } from '../routing/stickiness.ts';
 import { contentsOf } from '../schemas/contents.ts';

@@ -1,5 +1,5 @@
 import { limits } from '../limits.ts';
-import { countCodePoints } from '../providers/slot.ts';
+import { countCodePoints } from '../providers/shared/slot.ts';
 import { ByChoice, followed } from '../schemas/by-choice.ts';
 import type { ChatChunk, UrlCitation } from '../schemas/inner.ts';
 import type { Source } from './server-tools.ts';

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { limits } from '../limits.ts';
-import { readDataUrl } from '../providers/data-url.ts';
+import { readDataUrl } from '../providers/shared/data-url.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 import { decodeText } from '../schemas/text-file.ts';
 

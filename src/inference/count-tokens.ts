@@ -2,7 +2,7 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { type TokenCounter, UpstreamError } from '../providers/dialect.ts';
 import { templated } from '../providers/tool-template/dialect.ts';
-import type { Upstream } from '../providers/upstream.ts';
+import type { Upstream } from '../providers/transport/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, Wire } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';

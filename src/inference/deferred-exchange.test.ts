@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Exchange, UpstreamResponse } from '../providers/upstream.ts';
+import type { Exchange, UpstreamResponse } from '../providers/transport/upstream.ts';
 import { deferExchange } from './deferred-exchange.ts';
 
 const response: UpstreamResponse = {

@@ -1,4 +1,4 @@
-import type { Exchange, UpstreamResponse } from '../providers/upstream.ts';
+import type { Exchange, UpstreamResponse } from '../providers/transport/upstream.ts';
 
 /**
  * An exchange that can only be begun later, when what it needs is there. Aborted before that, it is never begun; what

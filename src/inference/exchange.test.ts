@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
-import type { UpstreamResponse } from '../providers/upstream.ts';
+import type { UpstreamResponse } from '../providers/transport/upstream.ts';
 import { readJson, type WireManners } from './exchange.ts';
 
 const dialect: WireManners = {

@@ -1,5 +1,5 @@
 import type { Media, MediaNeed } from '../providers/dialect.ts';
-import type { MediaFetcher } from '../providers/fetch-media.ts';
+import type { MediaFetcher } from '../providers/transport/fetch-media.ts';
 import { type Adapter, adapterFor, type CallAdapter } from './adapters.ts';
 import type { Call } from './call.ts';
 import { type DeclaredTools, declareTools } from './declared-tools.ts';

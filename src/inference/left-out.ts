@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';
-import { NO_FIELD } from '../providers/reports.ts';
+import { NO_FIELD } from '../providers/shared/reports.ts';
 import type { ChatRequest, FunctionTool, Native, Wire } from '../schemas/inner.ts';
 
 /** Kept as they were said for upstreams of the client's own wire; the request says the same in the inner language's words. */

@@ -5,7 +5,7 @@ import { generation } from '../../test/generation-fixture.ts';
 import { buildCatalog } from '../catalog/catalog.ts';
 import type { LostAttempt } from '../ledger/lookup.ts';
 import type { Provider } from '../providers/provider.ts';
-import { createServices } from '../providers/services.ts';
+import { createServices } from '../providers/transport/services.ts';
 import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { clientRequestId } from './exchange.ts';
 import { createLookup } from './lookup.ts';

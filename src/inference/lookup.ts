@@ -5,7 +5,7 @@ import { charge } from '../ledger/prices/charge.ts';
 import type { FoundAttempt, Lookup, LostAttempt } from '../ledger/lookup.ts';
 import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
-import type { Services } from '../providers/services.ts';
+import type { Services } from '../providers/transport/services.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { parseServiceJson } from '../schemas/json-structure.ts';
 import { inputTokens } from '../schemas/usage.ts';

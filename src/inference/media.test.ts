@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../errors.ts';
 import type { MediaNeed } from '../providers/dialect.ts';
-import { type MediaFetcher, MediaRefused } from '../providers/fetch-media.ts';
+import { type MediaFetcher, MediaRefused } from '../providers/transport/fetch-media.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { type Call, createCancellation } from './call.ts';
 import { createCallMedia } from './media.ts';

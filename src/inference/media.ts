@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Media, MediaNeed } from '../providers/dialect.ts';
-import { type FetchedMedia, type MediaFetcher, MediaRefused } from '../providers/fetch-media.ts';
+import { type FetchedMedia, type MediaFetcher, MediaRefused } from '../providers/transport/fetch-media.ts';
 import type { InnerPart, Message } from '../schemas/inner.ts';
 import { decodeText } from '../schemas/text-file.ts';
 import type { Call } from './call.ts';

@@ -1,4 +1,4 @@
-import { type CacheMarks, cacheMarksOf } from '../providers/worst-case.ts';
+import { type CacheMarks, cacheMarksOf } from '../providers/shared/worst-case.ts';
 
 /** Work that yields when other requests may be served. */
 export type Steps<T> = Generator<void, T, undefined>;

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { AnalyzerFailed } from '../guardrails/entities/analyzer.ts';
 import { limits } from '../limits.ts';
-import { createServices } from '../providers/services.ts';
+import { createServices } from '../providers/transport/services.ts';
 import { createAnalyzer } from './analyzer-in-use.ts';
 import { createPresidioAnalyzer } from './presidio-analyzer.ts';
 

@@ -2,7 +2,7 @@ import { findAddresses } from '../guardrails/entities/addresses.ts';
 import { type Analyzer, AnalyzerFailed, type Entity } from '../guardrails/entities/analyzer.ts';
 import { canHoldEntity, merged } from '../guardrails/entities/entities.ts';
 import { limits } from '../limits.ts';
-import { ServiceFailed, type Services } from '../providers/services.ts';
+import { ServiceFailed, type Services } from '../providers/transport/services.ts';
 import { parseServiceJson } from '../schemas/json-structure.ts';
 import type { PresidioSettings } from '../schemas/presidio.ts';
 

@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import type { ChatDialect, Media, MediaNeed } from '../providers/dialect.ts';
-import type { MediaFetcher } from '../providers/fetch-media.ts';
-import type { Upstream } from '../providers/upstream.ts';
+import type { MediaFetcher } from '../providers/transport/fetch-media.ts';
+import type { Upstream } from '../providers/transport/upstream.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses, Wire } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';

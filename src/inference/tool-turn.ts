@@ -1,4 +1,4 @@
-import { countCodePoints } from '../providers/slot.ts';
+import { countCodePoints } from '../providers/shared/slot.ts';
 import { createAccumulator } from '../schemas/accumulate.ts';
 import { append } from '../schemas/append.ts';
 import {

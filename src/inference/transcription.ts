@@ -15,7 +15,7 @@ import type {
 } from '../providers/transcription/dialect.ts';
 import { transcriptionDialectOf } from '../providers/transcription/dialects.ts';
 import { transcriptTokens } from '../providers/transcription/gemini.ts';
-import { unpricedFields } from '../providers/worst-case.ts';
+import { unpricedFields } from '../providers/shared/worst-case.ts';
 import type { Candidate } from '../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';

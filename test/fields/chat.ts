@@ -1,6 +1,6 @@
 /** Every field of a chat request: a name that the official types gain, or lose, is a fault of types here. */
 import type { ChatCompletionCreateParamsBase } from 'openai/resources/chat/completions/completions';
-import { hashUser } from '../../src/providers/user-hash.ts';
+import { hashUser } from '../../src/providers/shared/user-hash.ts';
 import type { RequestRow } from './row.ts';
 
 const PARAMETERS = { type: 'object', properties: {} };

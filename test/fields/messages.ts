@@ -9,7 +9,7 @@ import type {
   MessageCreateParamsBase,
   ToolUnion,
 } from '@anthropic-ai/sdk/resources/messages/messages';
-import { hashUser } from '../../src/providers/user-hash.ts';
+import { hashUser } from '../../src/providers/shared/user-hash.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import type { KindRow, RequestRow } from './row.ts';
 

@@ -1,6 +1,6 @@
 /** Every field of a Responses request: a name that the official types gain, or lose, is a fault of types here. */
 import type { ResponseCreateParamsBase, ResponseInputItem, Tool } from 'openai/resources/responses/responses';
-import { hashUser } from '../../src/providers/user-hash.ts';
+import { hashUser } from '../../src/providers/shared/user-hash.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import type { KindRow, RequestRow } from './row.ts';
 

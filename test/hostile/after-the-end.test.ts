@@ -6,7 +6,7 @@ import type { AttemptContext } from '../../src/inference/exchange.ts';
 import { createMeter } from '../../src/inference/meter.ts';
 import { limits } from '../../src/limits.ts';
 import { dialects } from '../../src/providers/dialects.ts';
-import type { Upstream, UpstreamResponse } from '../../src/providers/upstream.ts';
+import type { Upstream, UpstreamResponse } from '../../src/providers/transport/upstream.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 
 const sse = (events: readonly object[]) =>

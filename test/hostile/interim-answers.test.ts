@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createMediaFetcher, createPageFetcher } from '../../src/providers/fetch-media.ts';
-import { createServices } from '../../src/providers/services.ts';
+import { createMediaFetcher, createPageFetcher } from '../../src/providers/transport/fetch-media.ts';
+import { createServices } from '../../src/providers/transport/services.ts';
 
 const INTERIM = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(100);
 

@@ -17,9 +17,9 @@ import { mediaOf, mediaSteps, textOf, textSteps } from '../../src/inference/wors
 import { limits } from '../../src/limits.ts';
 import { authorize, signsPayload } from '../../src/providers/bedrock-converse/sign.ts';
 import { dialects } from '../../src/providers/dialects.ts';
-import { createFramer } from '../../src/providers/frames.ts';
-import { createServices } from '../../src/providers/services.ts';
-import { createUpstream } from '../../src/providers/upstream.ts';
+import { createFramer } from '../../src/providers/transport/frames.ts';
+import { createServices } from '../../src/providers/transport/services.ts';
+import { createUpstream } from '../../src/providers/transport/upstream.ts';
 import type { Candidate } from '../../src/routing/plan.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatRequest, Wire } from '../../src/schemas/inner.ts';

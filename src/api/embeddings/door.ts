@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import { messagesOf } from '../../inference/embeddings.ts';
 import type { EmbeddingInput, EmbeddingRequest } from '../../providers/embeddings/dialect.ts';
-import { gatewayFields, spokenToGateway } from '../../providers/gateway-fields.ts';
+import { gatewayFields, spokenToGateway } from '../../providers/shared/gateway-fields.ts';
 import type { EmbeddingsBody } from '../../schemas/embeddings.ts';
 import type { ChatRequest, ImagePart, ProviderPreferences, TextPart } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';

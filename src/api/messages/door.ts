@@ -4,7 +4,7 @@ import type { Envelope } from '../../inference/state/envelope.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
 import { WIRE } from '../../providers/anthropic-messages/wire.ts';
-import { spokenToGateway } from '../../providers/gateway-fields.ts';
+import { spokenToGateway } from '../../providers/shared/gateway-fields.ts';
 import type { ChatRequest, FunctionTool, InnerTool, Message, ReasoningOptions } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { CountTokensBody, MessagesBody } from '../../schemas/messages.ts';

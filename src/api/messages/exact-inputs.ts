@@ -1,4 +1,4 @@
-import { asArray, asObject } from '../../providers/json-shape.ts';
+import { asArray, asObject } from '../../providers/shared/json-shape.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 
 /**

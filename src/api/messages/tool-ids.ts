@@ -1,4 +1,4 @@
-import { fitCallId } from '../../providers/tool-ids.ts';
+import { fitCallId } from '../../providers/shared/tool-ids.ts';
 
 const CHARS_MAX = 64;
 /** What the wire takes (https://platform.claude.com/docs/en/api/messages, `tool_use.id`). */

@@ -1,4 +1,4 @@
-import { countCodePoints } from '../../providers/slot.ts';
+import { countCodePoints } from '../../providers/shared/slot.ts';
 import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 

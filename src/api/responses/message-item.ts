@@ -1,4 +1,4 @@
-import { asArray, asObject } from '../../providers/json-shape.ts';
+import { asArray, asObject } from '../../providers/shared/json-shape.ts';
 import { restOf } from '../../providers/openai-responses/wire.ts';
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, Ext } from '../../schemas/inner.ts';

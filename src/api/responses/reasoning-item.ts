@@ -1,5 +1,5 @@
 import { isMarked } from '../../inference/state/signed-text.ts';
-import { asText } from '../../providers/json-shape.ts';
+import { asText } from '../../providers/shared/json-shape.ts';
 import { OPENAI_FORMAT, restOf } from '../../providers/openai-responses/wire.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';

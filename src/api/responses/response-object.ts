@@ -3,7 +3,7 @@ import { serialize } from '../../inference/attempt.ts';
 import type { AnswerUsage } from '../../inference/settlement.ts';
 import type { Served } from '../../inference/stream-answer.ts';
 import { limits } from '../../limits.ts';
-import { asObject } from '../../providers/json-shape.ts';
+import { asObject } from '../../providers/shared/json-shape.ts';
 import { restOf } from '../../providers/openai-responses/wire.ts';
 import type { ChoiceError, Ext, FinishReason } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';

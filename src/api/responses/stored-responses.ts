@@ -10,7 +10,7 @@ import type { Principal } from '../../http/principal.ts';
 import type { StoreWait } from '../../http/store-wait.ts';
 import type { Call } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
-import type { Room } from '../../providers/room.ts';
+import type { Room } from '../../providers/transport/room.ts';
 import { DAY_MS } from '../../schemas/budget.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { ResponsesRequestBody } from '../../schemas/responses.ts';

@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { Fees } from '../../inference/server-tools.ts';
 import { limits } from '../../limits.ts';
-import { ServiceFailed, type Services } from '../../providers/services.ts';
+import { ServiceFailed, type Services } from '../../providers/transport/services.ts';
 import { parseServiceJson } from '../../schemas/json-structure.ts';
 import type { OcrSettings } from '../../schemas/ocr.ts';
 import type { PdfText } from './pdf-reader.ts';

@@ -1,6 +1,6 @@
 import { TextDecoder } from 'node:util';
 import { limits } from '../../limits.ts';
-import { type FetchedPage, MediaRefused } from '../../providers/fetch-media.ts';
+import { type FetchedPage, MediaRefused } from '../../providers/transport/fetch-media.ts';
 import { type PdfReader, PdfRefused } from '../files/pdf-reader.ts';
 import { htmlText, type PageText } from './html-text.ts';
 

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { plainPdf } from '../../../test/pdf/hostile.ts';
 import type { ToolContext, ToolOutcome } from '../../inference/server-tools.ts';
 import { limits } from '../../limits.ts';
-import { createPageFetcher, type Resolve } from '../../providers/fetch-media.ts';
+import { createPageFetcher, type Resolve } from '../../providers/transport/fetch-media.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { createPdfReader } from '../files/pdf-reader.ts';
 import { fetchTool } from './web-fetch.ts';

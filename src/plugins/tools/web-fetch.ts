@@ -1,7 +1,7 @@
 import { GatewayError, invalidField } from '../../errors.ts';
 import type { ServerTool, ToolOutcome } from '../../inference/server-tools.ts';
 import { limits } from '../../limits.ts';
-import { MediaRefused, type PageFetcher } from '../../providers/fetch-media.ts';
+import { MediaRefused, type PageFetcher } from '../../providers/transport/fetch-media.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { WEB_FETCH } from '../asked.ts';
 import type { PdfReader } from '../files/pdf-reader.ts';

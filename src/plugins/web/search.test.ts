@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { ENGINE_KEY, type SearchEngines, startSearchEngines } from '../../../test/search-engines.ts';
 import { limits } from '../../limits.ts';
-import { createServices, type Services } from '../../providers/services.ts';
+import { createServices, type Services } from '../../providers/transport/services.ts';
 import { type EngineSettings, type SearchEngine, searchEngines, type WebSettings } from '../../schemas/web-search.ts';
 import { domainRule, NO_RULES } from './domains.ts';
 import type { SearchOptions } from './engine.ts';

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
-import { ServiceFailed, type Services } from '../../providers/services.ts';
+import { ServiceFailed, type Services } from '../../providers/transport/services.ts';
 import { parseServiceJson } from '../../schemas/json-structure.ts';
 import type { EngineSettings, SearchEngine, SearchPrice, WebSettings } from '../../schemas/web-search.ts';
 import { isAllowed } from './domains.ts';

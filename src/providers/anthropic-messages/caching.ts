@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { asArray, asObject } from '../json-shape.ts';
+import { asArray, asObject } from '../shared/json-shape.ts';
 import type { Encoding } from './to-wire.ts';
 import type { WireRequest } from './wire.ts';
 

@@ -1,6 +1,6 @@
 import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
-import { asObject, asText } from '../json-shape.ts';
+import { asObject, asText } from '../shared/json-shape.ts';
 
 /** A citation that names an address becomes an annotation over its whole block; those of documents have no public form. */
 export function annotationsOf(citations: readonly JsonValue[], start_index: number, end_index: number): Annotation[] {

@@ -1,9 +1,9 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type FailureClass, UpstreamError } from '../dialect.ts';
-import { classOfStatus } from '../failure-class.ts';
-import { asObject } from '../json-shape.ts';
-import { retryAfterMs } from '../retry-after.ts';
+import { classOfStatus } from '../shared/failure-class.ts';
+import { asObject } from '../shared/json-shape.ts';
+import { retryAfterMs } from '../shared/retry-after.ts';
 
 /** Error types and what they stand for (https://platform.claude.com/docs/en/api/errors). */
 const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {

@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import type { EndpointParameter } from '../../schemas/endpoint.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { WireFacts, WorstCase } from '../dialect.ts';
-import { aboveBudget, aboveThinking, commonWorstCase } from '../worst-case.ts';
+import { aboveBudget, aboveThinking, commonWorstCase } from '../shared/worst-case.ts';
 import { anthropicModelQuirks } from './model-quirks.ts';
 import { spendBounds } from './spend-bounds.ts';
 import { WIRE } from './wire.ts';

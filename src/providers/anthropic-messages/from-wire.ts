@@ -14,7 +14,7 @@ import type {
   ToolChoice,
 } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText, remainder } from '../json-shape.ts';
+import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
 import { createTurn } from './turn.ts';
 import { asBlock, extOf, nativeOf, WIRE, type WireBlock } from './wire.ts';
 

@@ -1,5 +1,5 @@
 import type { ChatDialect } from '../dialect.ts';
-import { isBearer, vertexAddress } from '../google-account.ts';
+import { isBearer, vertexAddress } from '../transport/google-account.ts';
 import { decodeError } from './errors.ts';
 import { facts, worstCase } from './facts.ts';
 import { DENIED } from './own-request.ts';

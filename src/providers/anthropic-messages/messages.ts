@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
-import { nameCalls, pairResults } from '../tool-results.ts';
+import { nameCalls, pairResults } from '../shared/tool-results.ts';
 import { wireCallId } from './names.ts';
 import { cacheHint, type Encoding, encodeAssistant, encodePart, hintLast } from './to-wire.ts';
 import { restOf, type WireBlock, type WireMessage, type WireText, type WireToolResult } from './wire.ts';

@@ -8,7 +8,7 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Quirks } from '../provider.ts';
-import { hashUser } from '../user-hash.ts';
+import { hashUser } from '../shared/user-hash.ts';
 import { anthropicMessages } from './index.ts';
 import type {
   WireDocument,

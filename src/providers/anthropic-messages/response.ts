@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
-import { asObject } from '../json-shape.ts';
+import { asObject } from '../shared/json-shape.ts';
 import { errorInside } from './errors.ts';
 import { createEventDecoder } from './stream.ts';
 

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject } from '../json-shape.ts';
+import { asArray, asObject } from '../shared/json-shape.ts';
 
 /** What the constrained decoder refuses (https://platform.claude.com/docs/en/build-with-claude/structured-outputs). */
 const REFUSED: ReadonlySet<string> = new Set([

@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import type { ChatChunk, ResponseExt } from '../../schemas/inner.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
-import { asArray, asObject, remainder } from '../json-shape.ts';
+import { asArray, asObject, remainder } from '../shared/json-shape.ts';
 import { errorInside } from './errors.ts';
 import { finishReason } from './finish.ts';
 import { createTurn, type DecoderState } from './turn.ts';

@@ -1,7 +1,7 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { type TokenCounter, UpstreamError } from '../dialect.ts';
-import { asObject } from '../json-shape.ts';
+import { asObject } from '../shared/json-shape.ts';
 
 /** What the question may hold; anything else is refused (https://platform.claude.com/docs/en/api/messages-count-tokens). */
 const COUNTED = [

@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { UpstreamError } from '../dialect.ts';
-import { asArray, asObject, remainder } from '../json-shape.ts';
+import { asArray, asObject, remainder } from '../shared/json-shape.ts';
 
 const COUNTED = ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'];
 

@@ -1,8 +1,8 @@
 import type { InnerPart, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { parseArguments } from '../arguments.ts';
-import { asArray } from '../json-shape.ts';
-import { detailsOf, orderOf } from '../slot-order.ts';
+import { parseArguments } from '../shared/arguments.ts';
+import { asArray } from '../shared/json-shape.ts';
+import { detailsOf, orderOf } from '../shared/slot-order.ts';
 import { cachePoint } from './caching.ts';
 import type { Encoding } from './encoding.ts';
 import { restOf, WIRE, type WireBlock } from './wire.ts';

@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { CacheControl } from '../../schemas/inner.ts';
-import { asObject } from '../json-shape.ts';
+import { asObject } from '../shared/json-shape.ts';
 import type { Encoding } from './encoding.ts';
 import { isNova } from './family.ts';
 import type { WireBlock, WireCachePoint, WireRequest } from './wire.ts';

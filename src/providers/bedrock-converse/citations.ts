@@ -1,6 +1,6 @@
 import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText } from '../json-shape.ts';
+import { asArray, asObject, asText } from '../shared/json-shape.ts';
 
 /**
  * A citation of a place in the web becomes an annotation over its whole block; those of documents have no public form

@@ -1,6 +1,6 @@
 import { anthropicModelQuirks } from '../anthropic-messages/model-quirks.ts';
 import type { WireFacts, WorstCase } from '../dialect.ts';
-import { aboveThinking, commonWorstCase, unseenMediaBy } from '../worst-case.ts';
+import { aboveThinking, commonWorstCase, unseenMediaBy } from '../shared/worst-case.ts';
 
 export const facts: WireFacts = {
   defaultQuirks: () => ({}),

@@ -1,6 +1,6 @@
 import type { ChatDialect } from '../dialect.ts';
-import { gatewayFields } from '../gateway-fields.ts';
-import { asObject } from '../json-shape.ts';
+import { gatewayFields } from '../shared/gateway-fields.ts';
+import { asObject } from '../shared/json-shape.ts';
 import { decodeError } from './errors.ts';
 import { facts, worstCase } from './facts.ts';
 import { requiredMedia } from './media.ts';

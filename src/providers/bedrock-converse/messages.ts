@@ -1,8 +1,8 @@
 import { GatewayError } from '../../errors.ts';
 import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
-import { fitCallId } from '../tool-ids.ts';
-import { nameCalls, type Pairs, pairResults } from '../tool-results.ts';
+import { fitCallId } from '../shared/tool-ids.ts';
+import { nameCalls, type Pairs, pairResults } from '../shared/tool-results.ts';
 import { encodeAssistant, encodeNative, textBlock } from './assistant.ts';
 import { cachePoint, isCachePoint, isLargeMedia, placeCachePoints } from './caching.ts';
 import type { Encoding } from './encoding.ts';

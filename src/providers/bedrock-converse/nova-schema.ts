@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asObject } from '../json-shape.ts';
+import { asObject } from '../shared/json-shape.ts';
 
 /**
  * What may stand at the top of a schema for Nova. Its documentation names the first three alone

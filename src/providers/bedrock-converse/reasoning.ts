@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest, ReasoningEffort } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { effortOf, planThinking } from '../anthropic-messages/thinking.ts';
-import { NO_FIELD } from '../reports.ts';
+import { NO_FIELD } from '../shared/reports.ts';
 import type { Encoding } from './encoding.ts';
 
 /** How the model is asked to think: by fields of its own, and for Claude by the effort that the wire has a name for. */

@@ -3,7 +3,7 @@ import { messagesClient } from '../../api/messages/client.ts';
 import { GatewayError } from '../../errors.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { asObject } from '../json-shape.ts';
+import { asObject } from '../shared/json-shape.ts';
 import { bedrockConverse } from './index.ts';
 
 const CLAUDE = 'us.anthropic.claude-sonnet-4-5-20250929-v1:0';

@@ -3,7 +3,7 @@ import { append } from '../../schemas/append.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
-import { asArray, asObject, asText, remainder } from '../json-shape.ts';
+import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
 import { createEventDecoder } from './stream.ts';
 
 /** The chunks of a whole answer. The body is read as the events of a stream that carries it: one reader, so the two cannot differ. */

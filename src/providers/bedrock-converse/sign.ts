@@ -1,7 +1,7 @@
 import aws4 from 'aws4';
 import type { JsonValue } from '../../schemas/json.ts';
 import { type SignableRequest, UpstreamError } from '../dialect.ts';
-import { asObject } from '../json-shape.ts';
+import { asObject } from '../shared/json-shape.ts';
 
 /** A pair of keys of an AWS account, perhaps of a session, perhaps meant for one region. */
 interface AwsKeys {

@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import type { ChatChunk, ResponseExt } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
-import { asObject, remainder } from '../json-shape.ts';
+import { asObject, remainder } from '../shared/json-shape.ts';
 import { exceptionInside } from './errors.ts';
 import { finishOf } from './finish.ts';
 import { createTurn } from './turn.ts';

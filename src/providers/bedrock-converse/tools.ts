@@ -1,9 +1,9 @@
 import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { allowedMode, allowedTools } from '../allowed-tools.ts';
+import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
 import { constrainSchema } from '../anthropic-messages/schema.ts';
-import { asObject } from '../json-shape.ts';
-import { NO_FIELD } from '../reports.ts';
+import { asObject } from '../shared/json-shape.ts';
+import { NO_FIELD } from '../shared/reports.ts';
 import { cachePoint } from './caching.ts';
 import type { Encoding } from './encoding.ts';
 import { type Family, isNova } from './family.ts';

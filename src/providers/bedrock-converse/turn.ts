@@ -2,9 +2,9 @@ import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail, Slot, SlotEvent } from '../../schemas/inner.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { answerLevels, structureBreach } from '../../schemas/json-structure.ts';
-import { asArray, asObject, asText, remainder } from '../json-shape.ts';
-import { type BlockSlot, countCodePoints, createSlot } from '../slot.ts';
-import { mintCallId } from '../tool-ids.ts';
+import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
+import { type BlockSlot, countCodePoints, createSlot } from '../shared/slot.ts';
+import { mintCallId } from '../shared/tool-ids.ts';
 import { annotationsOf } from './citations.ts';
 import { extOf, nativeOf, type WireBlock } from './wire.ts';
 

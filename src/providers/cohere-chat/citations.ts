@@ -1,6 +1,6 @@
 import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { asArray, asObject, asText } from '../json-shape.ts';
+import { asArray, asObject, asText } from '../shared/json-shape.ts';
 
 /**
  * The sources of a citation that name an address, over the text that they stand for. `start` is where the citation's own

@@ -1,6 +1,6 @@
 import type { DialectEndpoint, Report } from '../dialect.ts';
-import { reportOnce, type TellReport } from '../reports.ts';
-import { fitToolName } from '../tool-ids.ts';
+import { reportOnce, type TellReport } from '../shared/reports.ts';
+import { fitToolName } from '../shared/tool-ids.ts';
 
 /** What the steps of one encoding share. */
 export interface Encoding {

@@ -1,9 +1,9 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type FailureClass, UpstreamError } from '../dialect.ts';
-import { classOfStatus } from '../failure-class.ts';
-import { asObject, asText } from '../json-shape.ts';
-import { type ResponseHeaders, retryAfterMs } from '../retry-after.ts';
+import { classOfStatus } from '../shared/failure-class.ts';
+import { asObject, asText } from '../shared/json-shape.ts';
+import { type ResponseHeaders, retryAfterMs } from '../shared/retry-after.ts';
 
 /** Reads an answer that is no 200: `{id, message}`, or whatever a proxy in between wrote. Never throws. */
 export function decodeError(status: number, headers: ResponseHeaders, body: string): UpstreamError {

@@ -1,5 +1,5 @@
 import type { WireFacts } from '../dialect.ts';
-import { aboveThinking } from '../worst-case.ts';
+import { aboveThinking } from '../shared/worst-case.ts';
 import { cohereModelQuirks } from './model-quirks.ts';
 
 export const facts: WireFacts = {

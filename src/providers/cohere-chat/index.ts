@@ -1,6 +1,6 @@
 import type { ChatDialect } from '../dialect.ts';
-import { gatewayFields } from '../gateway-fields.ts';
-import { commonWorstCase } from '../worst-case.ts';
+import { gatewayFields } from '../shared/gateway-fields.ts';
+import { commonWorstCase } from '../shared/worst-case.ts';
 import { decodeError } from './errors.ts';
 import { facts } from './facts.ts';
 import { encodeRequest } from './request.ts';

@@ -1,10 +1,10 @@
 import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { isForeign } from '../foreign-message.ts';
-import { asArray, asObject } from '../json-shape.ts';
-import { detailsOf, orderOf } from '../slot-order.ts';
-import { nameCalls, type Pairs, pairResults } from '../tool-results.ts';
+import { isForeign } from '../shared/foreign-message.ts';
+import { asArray, asObject } from '../shared/json-shape.ts';
+import { detailsOf, orderOf } from '../shared/slot-order.ts';
+import { nameCalls, type Pairs, pairResults } from '../shared/tool-results.ts';
 import type { Encoding } from './encoding.ts';
 import { encodeResultPart, encodeUserPart } from './parts.ts';
 import {

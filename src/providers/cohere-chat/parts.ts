@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { FilePart, ImagePart, InnerPart } from '../../schemas/inner.ts';
 import { decodeText } from '../../schemas/text-file.ts';
-import { readDataUrl } from '../data-url.ts';
+import { readDataUrl } from '../shared/data-url.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireDocument, WireImage, WireText, WireUserPart } from './wire.ts';
 

@@ -5,7 +5,7 @@ import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { UpstreamError } from '../dialect.ts';
-import { createFramer } from '../frames.ts';
+import { createFramer } from '../transport/frames.ts';
 import { cohereChat } from './index.ts';
 
 const STATE = { generation_id: 'gen-1' };

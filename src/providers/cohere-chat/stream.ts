@@ -3,7 +3,7 @@ import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ResponseExt } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, type FailureClass, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
-import { asArray, asObject, asText } from '../json-shape.ts';
+import { asArray, asObject, asText } from '../shared/json-shape.ts';
 import { errorInside } from './errors.ts';
 import { finishReason } from './finish.ts';
 import { argumentsOf, callOf, createTurn, PLAN } from './turn.ts';

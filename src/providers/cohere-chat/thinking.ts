@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
-import { shareOf } from '../reasoning-effort.ts';
+import { shareOf } from '../shared/reasoning-effort.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireThinkingConfig } from './wire.ts';
 

@@ -1,7 +1,7 @@
 import type { ChatRequest, FunctionTool, InnerTool, ToolChoice } from '../../schemas/inner.ts';
-import { allowedMode, allowedTools } from '../allowed-tools.ts';
-import { asArray, asObject } from '../json-shape.ts';
-import { NO_FIELD } from '../reports.ts';
+import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
+import { asArray, asObject } from '../shared/json-shape.ts';
+import { NO_FIELD } from '../shared/reports.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireRequest, WireTool } from './wire.ts';
 

@@ -1,8 +1,8 @@
 import type { ChatChunk, Delta, Ext } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asText } from '../json-shape.ts';
-import { type BlockSlot, countCodePoints, createSlot } from '../slot.ts';
-import { mintCallId } from '../tool-ids.ts';
+import { asText } from '../shared/json-shape.ts';
+import { type BlockSlot, countCodePoints, createSlot } from '../shared/slot.ts';
+import { mintCallId } from '../shared/tool-ids.ts';
 import { annotationsOf } from './citations.ts';
 import { WIRE } from './wire.ts';
 

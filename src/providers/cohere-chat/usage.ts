@@ -1,6 +1,6 @@
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asObject } from '../json-shape.ts';
+import { asObject } from '../shared/json-shape.ts';
 
 /**
  * The disjoint token classes of a usage object; undefined when it tells nothing.

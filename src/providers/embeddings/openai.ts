@@ -6,7 +6,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { Report } from '../dialect.ts';
-import { gatewayFields } from '../gateway-fields.ts';
+import { gatewayFields } from '../shared/gateway-fields.ts';
 import type { Quirks } from '../provider.ts';
 import { readList } from './answer.ts';
 import type { EmbeddingDialect } from './dialect.ts';

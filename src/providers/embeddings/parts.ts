@@ -1,5 +1,5 @@
 import { GatewayError } from '../../errors.ts';
-import { readDataUrl } from '../data-url.ts';
+import { readDataUrl } from '../shared/data-url.ts';
 import type { Media, MediaNeed } from '../dialect.ts';
 import type { EmbeddingInput } from './dialect.ts';
 

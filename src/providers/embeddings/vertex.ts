@@ -7,7 +7,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Media, Report } from '../dialect.ts';
-import { asArray, asObject } from '../json-shape.ts';
+import { asArray, asObject } from '../shared/json-shape.ts';
 import { bodyOf, countOf } from './answer.ts';
 import type { EmbeddingDialect, EmbeddingInput } from './dialect.ts';
 import { isUnnormalised, NORMALISED, partsOf, purposeFor, TASKS, usageOf } from './gemini.ts';

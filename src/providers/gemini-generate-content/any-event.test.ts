@@ -4,7 +4,7 @@ import { inTier } from '../../../test/tier.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
-import { createFramer } from '../frames.ts';
+import { createFramer } from '../transport/frames.ts';
 import { geminiGenerateContent } from './index.ts';
 
 const STATE: AttemptState = { generation_id: 'gen-1' };

@@ -1,8 +1,8 @@
 import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ReasoningDetail, Slot, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { parseArguments } from '../arguments.ts';
-import { detailsOf, orderOf } from '../slot-order.ts';
+import { parseArguments } from '../shared/arguments.ts';
+import { detailsOf, orderOf } from '../shared/slot-order.ts';
 import type { Encoding } from './encoding.ts';
 import { encodeMedia, encodeOwnImage } from './media.ts';
 import { GEMINI_FORMAT, restOf, WIRE, type WirePart } from './wire.ts';

@@ -1,7 +1,7 @@
 import { append } from '../../schemas/append.ts';
 import type { InnerPart, Message, ToolCall } from '../../schemas/inner.ts';
-import { parseArguments } from '../arguments.ts';
-import { nameCalls, type Pairs, pairResults } from '../tool-results.ts';
+import { parseArguments } from '../shared/arguments.ts';
+import { nameCalls, type Pairs, pairResults } from '../shared/tool-results.ts';
 import { encodeAssistant, encodePart } from './assistant.ts';
 import type { Encoding } from './encoding.ts';
 import { restOf, WIRE, type WireContent, type WireFunctionResponse, type WirePart } from './wire.ts';

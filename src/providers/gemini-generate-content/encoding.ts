@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { limits } from '../../limits.ts';
 import type { Media } from '../dialect.ts';
-import type { TellReport } from '../reports.ts';
+import type { TellReport } from '../shared/reports.ts';
 import type { ModelFacts } from './model-facts.ts';
 
 /** What the parts of one request's encoding share. */

@@ -1,9 +1,9 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type FailureClass, UpstreamError } from '../dialect.ts';
-import { classOfStatus } from '../failure-class.ts';
-import { asArray, asObject, asText } from '../json-shape.ts';
-import { retryAfterMs } from '../retry-after.ts';
+import { classOfStatus } from '../shared/failure-class.ts';
+import { asArray, asObject, asText } from '../shared/json-shape.ts';
+import { retryAfterMs } from '../shared/retry-after.ts';
 
 /** Status names (https://cloud.google.com/apis/design/errors#handling_errors) and what they stand for. */
 const STATUSES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {

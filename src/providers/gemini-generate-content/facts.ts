@@ -1,8 +1,8 @@
 import type { EndpointParameter } from '../../schemas/endpoint.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { ModelName, WireFacts, WorstCase } from '../dialect.ts';
-import { toolUses } from '../provider-tools.ts';
-import { aboveThinking, commonWorstCase, unseenMediaBy } from '../worst-case.ts';
+import { toolUses } from '../shared/provider-tools.ts';
+import { aboveThinking, commonWorstCase, unseenMediaBy } from '../shared/worst-case.ts';
 import { modelFacts } from './model-facts.ts';
 
 const factsOf = ({ upstream_model, quirks }: ModelName) => modelFacts(upstream_model, quirks.google_cloud === true);

@@ -1,8 +1,8 @@
 import { append } from '../../schemas/append.ts';
 import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText, remainder } from '../json-shape.ts';
-import { countCodePoints } from '../slot.ts';
+import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
+import { countCodePoints } from '../shared/slot.ts';
 
 /** How far from its told place a segment is looked for: the offsets of some answers run off by a few bytes. */
 const DRIFT_CHARS = 200;

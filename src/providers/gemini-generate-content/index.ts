@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../schemas/json.ts';
 import type { ChatDialect } from '../dialect.ts';
-import { gatewayFields } from '../gateway-fields.ts';
-import { isBearer, vertexAddress } from '../google-account.ts';
+import { gatewayFields } from '../shared/gateway-fields.ts';
+import { isBearer, vertexAddress } from '../transport/google-account.ts';
 import { decodeError } from './errors.ts';
 import { facts, worstCase } from './facts.ts';
 import { requiredMedia } from './media.ts';

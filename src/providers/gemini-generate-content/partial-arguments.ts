@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject } from '../json-shape.ts';
+import { asArray, asObject } from '../shared/json-shape.ts';
 
 /** The arguments of a call that come value by value (https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc). */
 export interface PartialArguments {

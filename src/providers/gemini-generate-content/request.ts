@@ -1,7 +1,7 @@
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
-import { asText } from '../json-shape.ts';
-import { NO_FIELD, reportInto, reportUnread } from '../reports.ts';
+import { asText } from '../shared/json-shape.ts';
+import { NO_FIELD, reportInto, reportUnread } from '../shared/reports.ts';
 import { encodeConversation } from './contents.ts';
 import { createToolNames, type Encoding } from './encoding.ts';
 import { modelFacts } from './model-facts.ts';

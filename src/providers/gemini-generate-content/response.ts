@@ -3,7 +3,7 @@ import { append } from '../../schemas/append.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
-import { asObject } from '../json-shape.ts';
+import { asObject } from '../shared/json-shape.ts';
 import { createEventDecoder } from './stream.ts';
 
 /** The chunks of a whole answer: read as the one event of a stream, so that one reading serves both and they cannot differ. */

@@ -3,7 +3,7 @@ import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ChoiceError, ResponseExt } from '../../schemas/inner.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
-import { asArray, asObject, asText, remainder } from '../json-shape.ts';
+import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
 import { errorInside } from './errors.ts';
 import { finishReason, hidesCalls } from './finish.ts';
 import { annotationsOf, createGrounding } from './grounding.ts';

@@ -1,5 +1,5 @@
 import type { ChatRequest, ReasoningEffort } from '../../schemas/inner.ts';
-import { effortOf, nearestOf } from '../reasoning-effort.ts';
+import { effortOf, nearestOf } from '../shared/reasoning-effort.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireThinkingConfig, WireThinkingLevel } from './wire.ts';
 

@@ -1,7 +1,7 @@
 import type { ChatRequest, FunctionTool, InnerTool, Native } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { allowedMode, allowedTools } from '../allowed-tools.ts';
-import { asObject } from '../json-shape.ts';
+import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
+import { asObject } from '../shared/json-shape.ts';
 import type { Encoding } from './encoding.ts';
 import {
   restOf,

@@ -1,9 +1,9 @@
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, Delta, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText, remainder } from '../json-shape.ts';
-import { type BlockSlot, createSlot } from '../slot.ts';
-import { mintCallId } from '../tool-ids.ts';
+import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
+import { type BlockSlot, createSlot } from '../shared/slot.ts';
+import { mintCallId } from '../shared/tool-ids.ts';
 import { createPartialArguments, type PartialArguments } from './partial-arguments.ts';
 import { createPcm } from './pcm.ts';
 import { extOf, GEMINI_FORMAT, nativeOf } from './wire.ts';

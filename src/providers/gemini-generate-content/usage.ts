@@ -1,6 +1,6 @@
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject } from '../json-shape.ts';
+import { asArray, asObject } from '../shared/json-shape.ts';
 
 /** The counts of one `usageMetadata`; undefined is not told. */
 interface Counts {

@@ -1,7 +1,7 @@
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { DialectEndpoint, EncodeOptions, Report } from '../dialect.ts';
 import type { Quirks } from '../provider.ts';
-import { reportOnce, type TellReport } from '../reports.ts';
+import { reportOnce, type TellReport } from '../shared/reports.ts';
 
 /** What the steps of one encoding share. */
 export interface Encoding {

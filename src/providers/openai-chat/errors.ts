@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import { type FailureClass, UpstreamError } from '../dialect.ts';
-import { type ResponseHeaders, retryAfterMs } from '../retry-after.ts';
+import { type ResponseHeaders, retryAfterMs } from '../shared/retry-after.ts';
 import { isObject, textOf } from './wire.ts';
 
 /** What an error body says, whichever of the known shapes it has. */

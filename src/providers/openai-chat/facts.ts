@@ -1,5 +1,5 @@
 import type { WireFacts } from '../dialect.ts';
-import { aboveThinking } from '../worst-case.ts';
+import { aboveThinking } from '../shared/worst-case.ts';
 
 /** Of this wire OpenAI's own models alone read who speaks, but for those that others run (specification, Message: `name`). */
 const READS_NAMES = /^openai\/(?!gpt-oss)/;

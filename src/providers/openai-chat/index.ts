@@ -3,8 +3,8 @@
  * same wire with quirks of its own.
  */
 import type { ChatDialect } from '../dialect.ts';
-import { gatewayFields } from '../gateway-fields.ts';
-import { commonWorstCase } from '../worst-case.ts';
+import { gatewayFields } from '../shared/gateway-fields.ts';
+import { commonWorstCase } from '../shared/worst-case.ts';
 import { decodeError } from './errors.ts';
 import { facts } from './facts.ts';
 import { requiredMedia } from './parts.ts';

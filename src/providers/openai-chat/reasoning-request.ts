@@ -1,6 +1,6 @@
 import type { ReasoningEffort } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { effortOf, nearestOf } from '../reasoning-effort.ts';
+import { effortOf, nearestOf } from '../shared/reasoning-effort.ts';
 import { type Encoding, tell } from './encoding.ts';
 
 /** Writes the reasoning wish in the upstream's own way. `exclude` stays here: the gateway hides, the journal keeps. */

@@ -1,12 +1,12 @@
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FunctionTool, InnerTool } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { allowedMode, allowedTools } from '../allowed-tools.ts';
+import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions } from '../dialect.ts';
-import { gatewayFields, spokenToGateway } from '../gateway-fields.ts';
-import { fitToolName } from '../tool-ids.ts';
-import { withProperties } from '../tool-schema.ts';
-import { hashUser } from '../user-hash.ts';
+import { gatewayFields, spokenToGateway } from '../shared/gateway-fields.ts';
+import { fitToolName } from '../shared/tool-ids.ts';
+import { withProperties } from '../shared/tool-schema.ts';
+import { hashUser } from '../shared/user-hash.ts';
 import { type Encoding, tell } from './encoding.ts';
 import { callIds, encodeMessages } from './messages.ts';
 import { encodeReasoning } from './reasoning-request.ts';

@@ -5,7 +5,7 @@ import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, UpstreamError } from '../dialect.ts';
-import { createFramer } from '../frames.ts';
+import { createFramer } from '../transport/frames.ts';
 import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { JsonProgress } from '../../schemas/json-progress.ts';
-import { mintCallId } from '../tool-ids.ts';
+import { mintCallId } from '../shared/tool-ids.ts';
 import { numberOf, textOf, type WireToolCall } from './wire.ts';
 
 /** One step of one call: its opening (with id and name), a piece of its arguments, or both. */

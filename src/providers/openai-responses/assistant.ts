@@ -1,7 +1,7 @@
 import type { InnerPart, Message, ReasoningDetail, Slot, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText } from '../json-shape.ts';
-import { detailsOf, orderOf } from '../slot-order.ts';
+import { asArray, asObject, asText } from '../shared/json-shape.ts';
+import { detailsOf, orderOf } from '../shared/slot-order.ts';
 import { bareName } from './declared.ts';
 import type { Encoding } from './parts.ts';
 import { OPENAI_FORMAT, restOf, UNTOLD_FORMAT, WIRE, type WireItem } from './wire.ts';

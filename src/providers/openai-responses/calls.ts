@@ -1,9 +1,9 @@
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { asText, remainder } from '../json-shape.ts';
-import { type BlockSlot, createSlot } from '../slot.ts';
-import { mintCallId } from '../tool-ids.ts';
+import { asText, remainder } from '../shared/json-shape.ts';
+import { type BlockSlot, createSlot } from '../shared/slot.ts';
+import { mintCallId } from '../shared/tool-ids.ts';
 import type { ItemReader, TurnContext } from './turn-context.ts';
 import { extOf, type WireItem } from './wire.ts';
 

@@ -1,6 +1,6 @@
 import type { FunctionTool, InnerTool, ServerTool, ToolChoice } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText, remainder } from '../json-shape.ts';
+import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
 import { extOf, nativeOf, restOf } from './wire.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { UpstreamError } from '../dialect.ts';
-import { asObject, asText } from '../json-shape.ts';
+import { asObject, asText } from '../shared/json-shape.ts';
 import { decodeError as decodePlainError, errorInside } from '../openai-chat/errors.ts';
-import type { ResponseHeaders } from '../retry-after.ts';
+import type { ResponseHeaders } from '../shared/retry-after.ts';
 
 /**
  * The statuses that the codes of a failed response stand for (https://platform.openai.com/docs/api-reference/responses/object,

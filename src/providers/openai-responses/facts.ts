@@ -1,6 +1,6 @@
 import type { EndpointParameter } from '../../schemas/endpoint.ts';
 import type { WireFacts } from '../dialect.ts';
-import { aboveThinking } from '../worst-case.ts';
+import { aboveThinking } from '../shared/worst-case.ts';
 import { responsesModelQuirks } from './model-quirks.ts';
 import { OUTPUT_TOKENS_MIN } from './request.ts';
 

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { asObject, asText } from '../json-shape.ts';
+import { asObject, asText } from '../shared/json-shape.ts';
 
 /** What the wire says of the end: the reason of an incomplete response, else its status. */
 export function nativeFinishReason(response: JsonObject): string | null {

@@ -13,7 +13,7 @@ import type {
   VideoPart,
 } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText, remainder } from '../json-shape.ts';
+import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
 import { namespacedName } from './declared.ts';
 import { createTurn } from './turn.ts';
 import type { History } from './turn-context.ts';

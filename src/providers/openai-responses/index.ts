@@ -1,6 +1,6 @@
 /** The Responses API of OpenAI and of those who speak it (https://platform.openai.com/docs/api-reference/responses). */
 import type { ChatDialect } from '../dialect.ts';
-import { commonWorstCase } from '../worst-case.ts';
+import { commonWorstCase } from '../shared/worst-case.ts';
 import { decodeError } from './errors.ts';
 import { facts } from './facts.ts';
 import { encodeRequest, reserved } from './request.ts';

@@ -1,7 +1,7 @@
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { asText, remainder } from '../json-shape.ts';
-import { createSlot } from '../slot.ts';
+import { asText, remainder } from '../shared/json-shape.ts';
+import { createSlot } from '../shared/slot.ts';
 import type { Counts, ItemReader } from './turn-context.ts';
 import { extOf, nativeOf, type WireItem } from './wire.ts';
 

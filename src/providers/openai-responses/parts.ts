@@ -2,7 +2,7 @@ import { GatewayError } from '../../errors.ts';
 import type { FilePart, InnerPart, TextPart } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Quirks } from '../provider.ts';
-import type { TellReport } from '../reports.ts';
+import type { TellReport } from '../shared/reports.ts';
 import { restOf, WIRE, type WireItem } from './wire.ts';
 
 /** What the parts of one request's encoding share. */

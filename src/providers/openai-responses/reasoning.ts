@@ -1,8 +1,8 @@
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText, remainder } from '../json-shape.ts';
-import { createSlot } from '../slot.ts';
+import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
+import { createSlot } from '../shared/slot.ts';
 import type { ItemReader, TurnContext } from './turn-context.ts';
 import { extOf, OPENAI_FORMAT, type WireItem } from './wire.ts';
 

@@ -2,7 +2,7 @@ import { append } from '../../schemas/append.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import type { AttemptState } from '../dialect.ts';
-import { asObject } from '../json-shape.ts';
+import { asObject } from '../shared/json-shape.ts';
 import { failureOf, invalid } from './errors.ts';
 import { createEventDecoder } from './stream.ts';
 

@@ -3,7 +3,7 @@ import { append } from '../../schemas/append.ts';
 import type { ChatChunk, ResponseExt } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type AttemptState, type Frame, type StreamDecoder, UpstreamError } from '../dialect.ts';
-import { asObject, asText } from '../json-shape.ts';
+import { asObject, asText } from '../shared/json-shape.ts';
 import { failureOf, invalid } from './errors.ts';
 import { finishReason, nativeFinishReason } from './finish.ts';
 import { createTurn } from './turn.ts';

@@ -1,8 +1,8 @@
 import { append } from '../../schemas/append.ts';
 import type { Annotation, ChatChunk, Delta, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText, remainder } from '../json-shape.ts';
-import { type BlockSlot, countCodePoints, createSlot } from '../slot.ts';
+import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
+import { type BlockSlot, countCodePoints, createSlot } from '../shared/slot.ts';
 import type { Counts, ItemReader } from './turn-context.ts';
 import { extOf, type WireItem } from './wire.ts';
 

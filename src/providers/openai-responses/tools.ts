@@ -1,8 +1,8 @@
 import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { DialectEndpoint } from '../dialect.ts';
-import { asArray, asObject, asText, remainder } from '../json-shape.ts';
-import { withProperties } from '../tool-schema.ts';
+import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
+import { withProperties } from '../shared/tool-schema.ts';
 import { bareName, declaredTools, nameOf } from './declared.ts';
 import type { Encoding } from './parts.ts';
 import { restOf, WIRE, type WireItem } from './wire.ts';

@@ -1,7 +1,7 @@
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asText } from '../json-shape.ts';
+import { asArray, asText } from '../shared/json-shape.ts';
 import { createCallReader } from './calls.ts';
 import { createImageReader, createNativeReader } from './natives.ts';
 import { createReasoningReader } from './reasoning.ts';

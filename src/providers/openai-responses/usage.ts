@@ -1,6 +1,6 @@
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject, asText } from '../json-shape.ts';
+import { asArray, asObject, asText } from '../shared/json-shape.ts';
 import { asItem } from './wire.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Ext, Native, Wire } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asObject } from '../json-shape.ts';
+import { asObject } from '../shared/json-shape.ts';
 
 export const WIRE = 'openai-responses' satisfies Wire;
 

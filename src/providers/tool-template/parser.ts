@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
-import { parseArguments } from '../arguments.ts';
-import { asObject } from '../json-shape.ts';
+import { parseArguments } from '../shared/arguments.ts';
+import { asObject } from '../shared/json-shape.ts';
 import { CALL_CLOSE, CALL_OPEN, type ToolTemplate } from './markup.ts';
 
 /** A run of an answer: text, or a call with its arguments as JSON text. */

@@ -3,7 +3,7 @@ import { accumulate } from '../../schemas/accumulate.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { AttemptState } from '../dialect.ts';
-import { createFramer } from '../frames.ts';
+import { createFramer } from '../transport/frames.ts';
 import { openaiChat } from '../openai-chat/index.ts';
 import { withToolTemplate } from './dialect.ts';
 import type { ToolTemplate } from './markup.ts';

@@ -1,5 +1,5 @@
 import type { Annotation, ChatChunk, Delta, Ext, ToolCallDelta } from '../../schemas/inner.ts';
-import { mintCallId } from '../tool-ids.ts';
+import { mintCallId } from '../shared/tool-ids.ts';
 import type { ToolTemplate } from './markup.ts';
 import { type Run, ToolCallParser } from './parser.ts';
 

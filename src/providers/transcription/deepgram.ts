@@ -1,7 +1,7 @@
 /** Deepgram's recorded audio (https://developers.deepgram.com/reference/speech-to-text/listen-pre-recorded). */
 import { mediaTypes, type SoundFormat, soundFormats } from '../../audio/sound.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { asArray, asObject } from '../json-shape.ts';
+import { asArray, asObject } from '../shared/json-shape.ts';
 import { amount, answerWith, decodeErrorBy, dropped, objectOf, requireFormat, timed } from './answer.ts';
 import type { TranscriptionAnswer, TranscriptionDialect } from './dialect.ts';
 

@@ -1,7 +1,7 @@
 /** ElevenLabs' speech to text (https://elevenlabs.io/docs/api-reference/speech-to-text/convert). */
 import { type SoundFormat, soundFormats } from '../../audio/sound.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { asArray, asObject } from '../json-shape.ts';
+import { asArray, asObject } from '../shared/json-shape.ts';
 import { amount, answerWith, decodeErrorBy, dropped, objectOf, requireFormat, timed } from './answer.ts';
 import type { TranscriptionAnswer, TranscriptionDialect } from './dialect.ts';
 import { multipart } from './multipart.ts';

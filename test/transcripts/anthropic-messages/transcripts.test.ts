@@ -5,7 +5,7 @@ import { GatewayError } from '../../../src/errors.ts';
 import { anthropicMessages } from '../../../src/providers/anthropic-messages/index.ts';
 import { anthropicModelQuirks } from '../../../src/providers/anthropic-messages/model-quirks.ts';
 import { type AttemptState, type EncodedRequest, UpstreamError } from '../../../src/providers/dialect.ts';
-import { createFramer } from '../../../src/providers/frames.ts';
+import { createFramer } from '../../../src/providers/transport/frames.ts';
 import { accumulate } from '../../../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatRequest } from '../../../src/schemas/inner.ts';
 

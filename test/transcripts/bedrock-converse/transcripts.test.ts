@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { GatewayError } from '../../../src/errors.ts';
 import { bedrockConverse } from '../../../src/providers/bedrock-converse/index.ts';
 import { type AttemptState, type EncodedRequest, UpstreamError } from '../../../src/providers/dialect.ts';
-import { createFramer } from '../../../src/providers/frames.ts';
+import { createFramer } from '../../../src/providers/transport/frames.ts';
 import { accumulate } from '../../../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatRequest } from '../../../src/schemas/inner.ts';
 import { converseMessage } from '../../readings/bedrock-converse.ts';

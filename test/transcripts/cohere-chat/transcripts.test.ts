@@ -5,7 +5,7 @@ import { GatewayError } from '../../../src/errors.ts';
 import { cohereChat } from '../../../src/providers/cohere-chat/index.ts';
 import { cohereModelQuirks } from '../../../src/providers/cohere-chat/model-quirks.ts';
 import { type AttemptState, type EncodedRequest, UpstreamError } from '../../../src/providers/dialect.ts';
-import { createFramer } from '../../../src/providers/frames.ts';
+import { createFramer } from '../../../src/providers/transport/frames.ts';
 import { accumulate } from '../../../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatRequest } from '../../../src/schemas/inner.ts';
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../../src/errors.ts';
 import { type AttemptState, type EncodedRequest, UpstreamError } from '../../../src/providers/dialect.ts';
-import { createFramer } from '../../../src/providers/frames.ts';
+import { createFramer } from '../../../src/providers/transport/frames.ts';
 import { openaiResponses } from '../../../src/providers/openai-responses/index.ts';
 import { responsesModelQuirks } from '../../../src/providers/openai-responses/model-quirks.ts';
 import type { Quirks } from '../../../src/providers/provider.ts';

@@ -1,0 +1,26 @@
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+
+/** The value as an object, or undefined. */
+export function asObject(value: unknown): JsonObject | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+}
+
+/** The value as text; empty when it is none. */
+export function asText(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** The value as a list; empty when it is none. */
+export function asArray(value: JsonValue | undefined): JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The object without these fields, without nulls and without empty lists: what is left is worth remembering. */
+export function remainder(object: JsonObject, known: readonly string[]): JsonObject {
+  const rest: JsonObject = {};
+  for (const [key, value] of Object.entries(object)) {
+    if (value == null || known.includes(key) || (Array.isArray(value) && value.length === 0)) continue;
+    rest[key] = value;
+  }
+  return rest;
+}

@@ -1,0 +1,123 @@
+import { limits } from '../../limits.ts';
+import { append } from '../../schemas/append.ts';
+import type { InnerTool, Native } from '../../schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import type { SpendBounds, ToolRequest } from '../dialect.ts';
+
+/**
+ * Tools of Anthropic's that the client runs, though the model was made for them
+ * (https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview).
+ */
+const CLIENT_RUN = /^(?:bash|text_editor|computer|memory|browser_toolset|computer_toolset)_\d/;
+
+/** The same of OpenAI's (https://platform.openai.com/docs/guides/tools). */
+const CLIENT_RUN_OF_OPENAI: ReadonlySet<string> = new Set([
+  'apply_patch',
+  'computer',
+  'computer_use_preview',
+  'local_shell',
+]);
+
+/**
+ * Models that search without a tool in the request: Groq's compound systems (https://console.groq.com/docs/compound),
+ * Perplexity's (https://docs.perplexity.ai/getting-started/models), OpenAI's search and research models.
+ */
+const SEARCHING_MODEL = /(?:^|\/)compound|sonar|search-(?:preview|api)|deep-research/;
+
+/**
+ * Fields beside `tools` that let the provider search or call tools: OpenAI's, Anthropic's, xAI's
+ * (https://docs.x.ai/docs/guides/live-search) and Alibaba's (https://help.aliyun.com/zh/model-studio/web-search).
+ */
+const TOOL_FIELDS = ['web_search_options', 'mcp_servers', 'search_parameters', 'enable_search'];
+
+const NO_VALUES: readonly JsonValue[] = [];
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function listOf(value: JsonValue | undefined): readonly JsonValue[] {
+  return Array.isArray(value) ? value : NO_VALUES;
+}
+
+/** Whether the client runs a tool that the provider defines. A namespace: whether it runs all tools in it. */
+function runsAtClient({ type, tools }: JsonObject): boolean {
+  if (typeof type !== 'string') return false;
+  if (type !== 'namespace') return CLIENT_RUN.test(type) || CLIENT_RUN_OF_OPENAI.has(type);
+  const inside = Array.isArray(tools) ? tools.filter(isObject) : [];
+  return inside.every((tool) => tool['type'] === 'function' || tool['type'] === 'custom' || runsAtClient(tool));
+}
+
+function runsAtProvider(tool: JsonObject): boolean {
+  const { type } = tool;
+  return typeof type === 'string' && type !== 'function' && type !== 'custom' && !runsAtClient(tool);
+}
+
+/** The declaration itself of a tool that only its own wire knows. */
+function declarationOf(tool: InnerTool): JsonObject {
+  return tool.type === 'native' ? (tool as Native).block : (tool as unknown as JsonObject);
+}
+
+/**
+ * The tools that the conversation of a body defines, beside those of the request: blocks of Anthropic's that add a tool
+ * (https://platform.claude.com/docs/en/api/beta-headers, `inline-tools`), and items of OpenAI's that hold a list of them.
+ */
+function toolsInConversation({ messages, input }: JsonObject): JsonObject[] {
+  const defined: JsonObject[] = [];
+  for (const message of listOf(messages)) {
+    const content = isObject(message) ? message['content'] : undefined;
+    if (!Array.isArray(content)) continue;
+    for (const block of content) {
+      if (!isObject(block)) continue;
+      addDefinition(block, defined);
+      for (const change of listOf(block['tool_changes'])) if (isObject(change)) addDefinition(change, defined);
+    }
+  }
+  for (const item of listOf(input)) {
+    if (!isObject(item) || (item['type'] !== 'additional_tools' && item['type'] !== 'tool_search_output')) continue;
+    append(defined, listOf(item['tools']).filter(isObject));
+  }
+  return defined;
+}
+
+function addDefinition({ tool }: JsonObject, defined: JsonObject[]): void {
+  if (isObject(tool) && isObject(tool['definition'])) defined.push(tool['definition']);
+}
+
+/** How many tools of a body's list the provider runs, on wires whose tools have a `type`. */
+export function typedTools(tools: readonly JsonValue[]): number {
+  return tools.filter((tool) => runsAtProvider((tool ?? {}) as JsonObject)).length;
+}
+
+/**
+ * The most uses of each tool that the provider runs by itself: those of the request, of the conversation, and of what options added to
+ * the body. `count` counts the tools of a body's list that the provider runs.
+ */
+export function toolUses(
+  { tools, body, upstream_model }: ToolRequest,
+  count: (tools: readonly JsonValue[]) => number,
+): number[] {
+  const uses: number[] = [];
+  const add = ({ max_uses }: JsonObject) =>
+    uses.push(typeof max_uses === 'number' && max_uses >= 0 ? max_uses : limits.web_searches_assumed);
+  for (const tool of tools) {
+    if (tool.type === 'function') continue;
+    const declaration = declarationOf(tool);
+    if (!runsAtClient(declaration)) add(declaration);
+  }
+  const declared_count = uses.length;
+  for (const tool of toolsInConversation(body)) if (runsAtProvider(tool)) add(tool);
+  const { tools: sent } = body;
+  // Google's servers take one object where the schema has a list of them.
+  const list = sent == null ? NO_VALUES : Array.isArray(sent) ? sent : [sent];
+  const hasMore = TOOL_FIELDS.some((name) => (body[name] ?? false) !== false) || count(list) > declared_count;
+  if (hasMore || SEARCHING_MODEL.test(upstream_model)) uses.push(limits.web_searches_assumed);
+  return uses;
+}
+
+/** For wires whose tools always have a bound of uses. */
+export const noSpendBounds: SpendBounds = {
+  declaration: (declared) => declared,
+  block: (block) => block,
+  body: (body) => body,
+};

@@ -1,0 +1,42 @@
+import type { Message, ReasoningDetail, Slot } from '../../schemas/inner.ts';
+
+/** `reasoning_details` decides where it is there, even when empty; a plain reasoning string has no signature. */
+export function detailsOf(message: Message): readonly ReasoningDetail[] {
+  if (message.reasoning_details != null) return message.reasoning_details;
+  const alias = (message as { reasoning_content?: unknown }).reasoning_content;
+  const text = message.reasoning ?? (typeof alias === 'string' ? alias : undefined);
+  return text ? [{ type: 'reasoning.text', text, format: 'unknown' }] : [];
+}
+
+/** How many entries of each kind a message has. */
+export type Counts = { reasoning: number; text: number; call: number; native: number };
+
+/**
+ * The slots to walk, one entry each: the remembered order, and after it whatever it does not visit (a client may have
+ * changed the message), in canonical order. Without one, all in canonical order.
+ */
+export function orderOf(message: Message, counts: Counts): Slot[] {
+  const order: Slot[] = [];
+  const visited = new Set<string>();
+  const visit = (kind: Slot['kind'], at: number, ext?: Slot['ext']) => {
+    const key = `${kind} ${at}`;
+    if (visited.has(key)) return;
+    visited.add(key);
+    order.push(ext === undefined ? { kind, at } : { kind, at, ext });
+  };
+  for (const { kind, at, span = 1, ext } of message.ext?.order ?? []) {
+    if (kind === 'image' || kind === 'audio' || kind === 'refusal') {
+      visit(kind, at, ext);
+      continue;
+    }
+    for (let i = at; i < Math.min(at + span, counts[kind]); i += 1) visit(kind, i, ext);
+  }
+  for (let i = 0; i < counts.reasoning; i += 1) visit('reasoning', i);
+  for (let i = 0; i < counts.text; i += 1) visit('text', i);
+  if (message.refusal) visit('refusal', 0);
+  if (message.images != null && message.images.length > 0) visit('image', 0);
+  if (message.audio != null) visit('audio', 0);
+  for (let i = 0; i < counts.call; i += 1) visit('call', i);
+  for (let i = 0; i < counts.native; i += 1) visit('native', i);
+  return order;
+}

@@ -1,0 +1,66 @@
+import type { Message, ToolCall } from '../../schemas/inner.ts';
+
+/** Results by the call that they answer, and those that answer none. */
+export interface Pairs {
+  results: Map<ToolCall, { message: Message; field: string }>;
+  orphans: Set<Message>;
+  /** The tool's name by call id, for results that lost their call. */
+  names: Map<string, string>;
+}
+
+/** Which result answers which call: the latest turn that has an open call of that id. */
+export function pairResults(messages: readonly Message[]): Pairs {
+  const pairs: Pairs = { results: new Map(), orphans: new Set(), names: new Map() };
+  // By id, the open calls of each turn, the next to be answered last. Kept so that no list of calls, however long and
+  // however often they share an id, is searched.
+  const open = new Map<string, ToolCall[][]>();
+  for (const [i, message] of messages.entries()) {
+    if (message.role === 'assistant' && message.tool_calls != null) {
+      const turn = new Map<string, ToolCall[]>();
+      for (const call of message.tool_calls.toReversed()) {
+        const same = turn.get(call.id);
+        if (same === undefined) turn.set(call.id, [call]);
+        else same.push(call);
+        pairs.names.set(call.id, call.function.name);
+      }
+      for (const [id, calls] of turn) {
+        const turns = open.get(id);
+        if (turns === undefined) open.set(id, [calls]);
+        else turns.push(calls);
+      }
+    }
+    if (message.role !== 'tool') continue;
+    const turns = open.get(message.tool_call_id ?? '');
+    const call = turns?.at(-1)?.pop();
+    if (call === undefined) pairs.orphans.add(message);
+    else pairs.results.set(call, { message, field: `messages[${i}]` });
+    if (turns?.at(-1)?.length === 0) turns.pop();
+  }
+  return pairs;
+}
+
+/** Gives every call an id that the wire takes and that no other call of the conversation has. */
+export function nameCalls(
+  messages: readonly Message[],
+  toWireId: (id: string) => string,
+  call_ids: string[],
+): Map<ToolCall, string> {
+  const ids = new Map<ToolCall, string>();
+  const taken = new Set<string>();
+  const repeats = new Map<string, number>();
+  for (const message of messages) {
+    if (message.role !== 'assistant') continue;
+    for (const call of message.tool_calls ?? []) {
+      let id = toWireId(call.id);
+      while (taken.has(id)) {
+        const n = (repeats.get(call.id) ?? 0) + 1;
+        repeats.set(call.id, n);
+        id = toWireId(`${call.id}#${n}`);
+      }
+      taken.add(id);
+      ids.set(call, id);
+      call_ids.push(id);
+    }
+  }
+  return ids;
+}

@@ -1,0 +1,210 @@
+import { limits } from '../../limits.ts';
+import { createAwsEventStreamFramer } from './aws-event-stream.ts';
+import { type ChatDialect, type Frame, UpstreamError } from '../dialect.ts';
+import type { Framer } from '../framer.ts';
+
+/** Makes the framer of one stream. `frame_chars_max` bounds what one frame may hold in memory. */
+export function createFramer(
+  kind: ChatDialect['frames'],
+  frame_chars_max: number = limits.stream_frame_bytes_max,
+): Framer {
+  return kind === 'sse' ? new EventStreamFramer(frame_chars_max) : createAwsEventStreamFramer(frame_chars_max);
+}
+
+const EMPTY = Buffer.alloc(0);
+const LF = 10;
+const SPACE = 32;
+
+/**
+ * The event stream of the WHATWG HTML standard, section 9.2.6, with two liberties: an event without its closing blank
+ * line still counts at the end, and a body that is no event stream at all (a JSON error or an HTML page under a 200)
+ * comes as one frame at the end, so that the dialect can tell what went wrong; so does JSON without `data:` after the last
+ * event, which is how Gemini tells of a failure in the middle of its answer. A class and not closures: there is one for
+ * every stream, and what many closures hold is found cold at every read.
+ */
+class EventStreamFramer implements Framer {
+  readonly #frame_chars_max: number;
+  #held: Uint8Array = EMPTY;
+  #atStart = true;
+  #skipLineFeed = false;
+  /** The line that no read has ended yet. Concatenation is a rope, flattened once, so small reads cost no copying. */
+  #partial = '';
+  #data: string | undefined = undefined;
+  /** Further `data` lines of the event, and their characters: concatenated one by one they would be a rope that takes long to read. */
+  #lines: string[] | undefined = undefined;
+  #lines_chars = 0;
+  #event: string | undefined = undefined;
+  #sawData = false;
+  #stray = '';
+  #failure: UpstreamError | undefined = undefined;
+
+  constructor(frame_chars_max: number) {
+    this.#frame_chars_max = frame_chars_max;
+  }
+
+  #takeLine(line: string, frames: Frame[]): void {
+    if (line.length === 0) {
+      if (this.#data !== undefined) frames.push({ event: this.#event, data: this.#joined(this.#data) });
+      this.#data = undefined;
+      this.#event = undefined;
+      return;
+    }
+    const colon = line.startsWith('data:') ? 4 : line.indexOf(':');
+    if (colon === 0) return;
+    if (colon === 4 && line.startsWith('data')) {
+      this.#takeData(valueAfter(line, 4));
+      this.#stray = '';
+    } else if (colon === -1 && line === 'data') {
+      this.#takeData('');
+    } else if (colon === 5 && line.startsWith('event')) {
+      this.#event = valueAfter(line, 5) || undefined;
+    } else if (
+      (!this.#sawData || this.#stray !== '' || line.startsWith('{') || line.startsWith('[')) &&
+      this.#stray.length < limits.upstream_error_bytes_max
+    ) {
+      this.#stray += `${line}\n`;
+    }
+  }
+
+  #takeData(value: string): void {
+    this.#sawData = true;
+    if (this.#data === undefined) {
+      this.#data = value;
+      return;
+    }
+    this.#lines ??= [];
+    this.#lines.push(value);
+    this.#lines_chars += value.length + 1;
+  }
+
+  /** All of the event, of which the first line is given. */
+  #joined(first: string): string {
+    const lines = this.#lines;
+    if (lines === undefined) return first;
+    this.#lines = undefined;
+    this.#lines_chars = 0;
+    return `${first}\n${lines.join('\n')}`;
+  }
+
+  #withinBound(extra: number): boolean {
+    const chars = (this.#data === undefined ? 0 : this.#data.length) + this.#lines_chars + extra;
+    const is_long = this.#lines !== undefined && this.#lines.length >= limits.stream_frame_lines_max;
+    if (chars <= this.#frame_chars_max && !is_long) return true;
+    this.#failure = new UpstreamError(
+      'invalid_response',
+      is_long
+        ? `The upstream sent an event of more than ${limits.stream_frame_lines_max} lines.`
+        : 'The upstream sent an event larger than this service reads.',
+    );
+    return false;
+  }
+
+  #takeText(text: string, frames: Frame[]): void {
+    let from = 0;
+    if (this.#skipLineFeed) {
+      if (text.charCodeAt(0) === LF) from = 1;
+      this.#skipLineFeed = false;
+    }
+    let cr = text.indexOf('\r', from);
+    let lf = text.indexOf('\n', from);
+    for (;;) {
+      // A text of one kind of line end is not searched for the other again and again.
+      if (lf !== -1 && lf < from) lf = text.indexOf('\n', from);
+      let end = lf;
+      let next = end + 1;
+      if (cr !== -1 && (end === -1 || cr < end)) {
+        end = cr;
+        next = cr + 1;
+        if (next === text.length) this.#skipLineFeed = true;
+        else if (text.charCodeAt(next) === LF) next += 1;
+        cr = text.indexOf('\r', next);
+      }
+      if (end === -1) break;
+      if (!this.#withinBound(this.#partial.length + end - from)) return;
+      const line = text.slice(from, end);
+      if (this.#partial.length === 0) this.#takeLine(line, frames);
+      else {
+        const whole = this.#partial + line;
+        this.#partial = '';
+        this.#takeLine(whole, frames);
+      }
+      from = next;
+    }
+    if (from < text.length) {
+      if (!this.#withinBound(this.#partial.length + text.length - from)) return;
+      this.#partial += from === 0 ? text : text.slice(from);
+    }
+  }
+
+  #decode(bytes: Uint8Array, isLast: boolean): string {
+    let whole = bytes;
+    if (this.#held.length > 0) {
+      whole = Buffer.concat([this.#held, bytes]);
+      this.#held = EMPTY;
+    }
+    const complete = isLast ? whole.length : completeLength(whole);
+    // A copy: the reader may use its buffer again.
+    if (complete < whole.length) this.#held = Uint8Array.prototype.slice.call(whole, complete);
+    const buffer = Buffer.isBuffer(whole) ? whole : Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength);
+    const text = buffer.toString('utf8', 0, complete);
+    if (!this.#atStart || text.length === 0) return text;
+    this.#atStart = false;
+    return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+  }
+
+  push(bytes: Uint8Array): Frame[] {
+    if (this.#failure !== undefined) throw this.#failure;
+    const frames: Frame[] = [];
+    const text = this.#decode(bytes, false);
+    if (text.length > 0) this.#takeText(text, frames);
+    // Frames before the fault are the upstream's answer too: hand them out, fail on the next call.
+    if (this.#failure !== undefined && frames.length === 0) throw this.#failure;
+    return frames;
+  }
+
+  end(): Frame[] {
+    if (this.#failure !== undefined) throw this.#failure;
+    const frames: Frame[] = [];
+    const text = this.#decode(EMPTY, true);
+    if (text.length > 0) this.#takeText(text, frames);
+    if (this.#failure !== undefined) throw this.#failure;
+    const last = this.#partial;
+    this.#partial = '';
+    if (last.length > 0) this.#takeLine(last, frames);
+    this.#takeLine('', frames);
+    if (this.#stray.length > 0 && (!this.#sawData || isJson(this.#stray))) {
+      frames.push({ event: undefined, data: this.#stray });
+    }
+    return frames;
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function valueAfter(line: string, colon: number): string {
+  return line.slice(line.charCodeAt(colon + 1) === SPACE ? colon + 2 : colon + 1);
+}
+
+/**
+ * How many of the bytes end on a character boundary. A cut before a lead byte never changes what UTF-8 decoding gives,
+ * also where the sequence turns out to be broken.
+ */
+function completeLength(bytes: Uint8Array): number {
+  const length = bytes.length;
+  for (let back = 1; back <= 3 && back <= length; back += 1) {
+    const byte = bytes[length - back]!;
+    if (byte < 0x80) return length;
+    if (byte >= 0xc0) {
+      const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+      return needed > back ? length - back : length;
+    }
+  }
+  return length;
+}

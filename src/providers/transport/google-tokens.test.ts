@@ -1,0 +1,67 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { limits } from '../../limits.ts';
+import { createGoogleTokens } from './google-tokens.ts';
+
+const pem = { type: 'pkcs8', format: 'pem' } as const;
+const rsa = (modulusLength: number) => generateKeyPairSync('rsa', { modulusLength }).privateKey.export(pem).toString();
+const account = (private_key: string) => JSON.stringify({ client_email: 'a@b', private_key });
+
+const tokens = createGoogleTokens(async () => ({ status: 200, text: '{"access_token":"t","expires_in":3600}' }));
+
+test('a service account signs with the keys that Google makes', async () => {
+  expect(await tokens.show(account(rsa(2_048)), undefined, 0)).toBe('Bearer t');
+});
+
+test('an account that got no token is not asked about again for a while; another is, and so is a mended one', async () => {
+  const answers = [
+    { status: 400, text: '{"error":"invalid_grant"}' },
+    { status: 503, text: '' },
+    { status: 200, text: '{"access_token":"t","expires_in":3600}' },
+  ];
+  let asked = 0;
+  const own = createGoogleTokens(async () => answers[asked++] ?? { status: 500, text: '' });
+  const [bad, good] = [account(rsa(2_048)), account(rsa(2_048))];
+  const ask = (credential: string, now_ms: number) =>
+    Promise.resolve(own.show(credential, undefined, now_ms)).catch((error: { failure: string }) => error.failure);
+  expect(await Promise.all([ask(bad, 0), ask(bad, 1)])).toEqual(['credential', 'credential']);
+  expect([await ask(bad, limits.google_refusal_ms - 1), asked]).toEqual(['credential', 1]);
+  expect([await ask(good, 0), await ask(good, limits.google_failure_ms - 1), asked]).toEqual([
+    'unavailable',
+    'unavailable',
+    2,
+  ]);
+  expect([await ask(good, limits.google_failure_ms), asked]).toEqual(['Bearer t', 3]);
+  expect([await ask(good, limits.google_failure_ms), asked]).toEqual(['Bearer t', 3]);
+});
+
+test('a token serves to its end where no other can be got, unless Google refuses the account', async () => {
+  const fine = { status: 200, text: '{"access_token":"t","expires_in":3600}' };
+  const credential = account(rsa(2_048));
+  const after = async (status: number, now_ms: number) => {
+    const answers = [fine, { status, text: '{"error":"x"}' }];
+    const own = createGoogleTokens(async () => answers.shift() ?? { status, text: '' });
+    const ask = (at: number) =>
+      Promise.resolve()
+        .then(() => own.show(credential, undefined, at))
+        .catch((error: { failure: string }) => error.failure);
+    await ask(0);
+    return [await ask(now_ms), await ask(now_ms + 1)];
+  };
+  expect(await after(503, 3_400_000)).toEqual(['Bearer t', 'Bearer t']);
+  expect(await after(429, 3_400_000)).toEqual(['Bearer t', 'Bearer t']);
+  expect(await after(503, 3_600_000)).toEqual(['unavailable', 'unavailable']);
+  expect(await after(400, 3_400_000)).toEqual(['credential', 'credential']);
+});
+
+test.each([
+  ['is longer than Google takes, which would hold up every other request', rsa(5_120)],
+  ['is of another kind', generateKeyPairSync('ed25519').privateKey.export(pem).toString()],
+  ['is none', 'secret text'],
+])('nothing is signed with a key that %s, and the refusal does not show it', async (_, key) => {
+  const failure: unknown = await Promise.resolve(tokens.show(account(key), undefined, 0)).catch(
+    (error: unknown) => error,
+  );
+  expect(failure).toMatchObject({ failure: 'credential', status: 401 });
+  expect(JSON.stringify(failure) + String(failure)).not.toContain(key.slice(0, 20));
+});

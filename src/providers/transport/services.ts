@@ -1,0 +1,88 @@
+import { limits } from '../../limits.ts';
+import { boundInterim } from './interim-answers.ts';
+import { inTurns, slowly } from './pieces.ts';
+import { openConnections, type ProxyRules } from './proxy.ts';
+
+/** One request to a service that the operator named: a search engine, an analyzer, a collector. Its address is trusted; redirects are not followed. */
+export interface ServiceRequest {
+  url: string;
+  /** Default: POST. */
+  method?: 'GET' | 'POST';
+  headers?: Record<string, string>;
+  body?: string | Uint8Array;
+  /** More of an answer than this is a failure. */
+  bytes_max: number;
+  /** From the call to the last byte. */
+  timeout_ms: number;
+  signal?: AbortSignal;
+}
+
+export interface ServiceAnswer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  body: Buffer;
+}
+
+/** Why a service gave no answer; says nothing of its address, for it may reach a client. */
+export class ServiceFailed extends Error {
+  override readonly name = 'ServiceFailed';
+  /** Of an answer that began and was not read to its end. */
+  readonly status: number | undefined;
+
+  constructor(message: string, { status, ...options }: ErrorOptions & { status?: number } = {}) {
+    super(message, options);
+    this.status = status;
+  }
+}
+
+/** The way to services that are no model providers. */
+export interface Services {
+  /** Any status is an answer. Rejects with `ServiceFailed`, or with the reason of the signal. */
+  ask(request: ServiceRequest): Promise<ServiceAnswer>;
+  close(): Promise<void>;
+}
+
+/** Opens the pools; they are empty until something is asked. */
+export function createServices(proxies?: ProxyRules): Services {
+  const pools = {
+    connections: limits.service_connections_per_origin_max,
+    pipelining: 1,
+    connect: { timeout: limits.service_connect_ms_max },
+    keepAliveTimeout: limits.unused_connection_ms_max,
+  };
+  const connections = openConnections(pools, proxies);
+  return {
+    async ask({ url, method = 'POST', headers = {}, body, bytes_max, timeout_ms, signal: caller }) {
+      const timeout = AbortSignal.timeout(timeout_ms);
+      const signal = caller === undefined ? timeout : AbortSignal.any([caller, timeout]);
+      try {
+        const { origin, pathname, search } = new URL(url);
+        const answer = await connections.to(origin).request({
+          origin,
+          path: pathname + search,
+          method,
+          headers,
+          body: body ?? null,
+          ...boundInterim(signal, () => new ServiceFailed('it sent interim answers in place of one')),
+          ...slowly,
+        });
+        const parts: Buffer[] = [];
+        let bytes = 0;
+        for await (const part of inTurns(answer.body)) {
+          bytes += part.length;
+          if (bytes > bytes_max) {
+            throw new ServiceFailed(`it answered with more than ${bytes_max} bytes`, { status: answer.statusCode });
+          }
+          parts.push(part);
+        }
+        return { status: answer.statusCode, headers: answer.headers, body: Buffer.concat(parts) };
+      } catch (error) {
+        if (error instanceof ServiceFailed) throw error;
+        if (caller?.aborted === true) throw caller.reason;
+        const reason = timeout.aborted ? `it did not answer within ${timeout_ms} ms` : 'it could not be reached';
+        throw new ServiceFailed(reason, { cause: error });
+      }
+    },
+    close: () => connections.destroy(),
+  };
+}

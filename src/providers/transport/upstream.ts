@@ -1,0 +1,360 @@
+import type { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Dispatcher } from 'undici';
+import { limits } from '../../limits.ts';
+import { UpstreamError } from '../dialect.ts';
+import { type Ask, createGoogleTokens, type GoogleTokens } from './google-tokens.ts';
+import { openConnections, type ProxyRules } from './proxy.ts';
+import type { Room } from './room.ts';
+
+export interface UpstreamTimeouts {
+  upstream_connect_ms_max: number;
+  upstream_headers_ms_max: number;
+  /** The longest silence between two reads of a body. */
+  upstream_idle_ms_max: number;
+}
+
+export interface UpstreamRequest {
+  /** Default: POST. */
+  method?: 'GET' | 'POST';
+  url: string;
+  headers: Record<string, string>;
+  /** A GET sends none. */
+  payload: string | Buffer;
+}
+
+/** An answer whose headers have come. The body is pulled: an upstream is not read faster than it is asked for. */
+export interface UpstreamResponse {
+  status: number;
+  /** Names in lower case. */
+  headers: Record<string, string | string[] | undefined>;
+  /** Resolves when there is something to take; undefined: there is already. Never rejects. */
+  coming(): Promise<void> | undefined;
+  /** The bytes that have come since the last call, gathered; undefined at the end. Throws `UpstreamError`, or the reason of an abort. */
+  take(): Buffer | undefined;
+  /** The body has come to the end that its framing tells (a length, chunks, HTTP/2), not only to the end of its connection. */
+  readonly complete: boolean;
+}
+
+/** One request under way. */
+export interface Exchange {
+  /** Resolves with the headers. Throws `UpstreamError` (`unavailable`, `timeout`) when none came, or the reason of an abort. */
+  response: Promise<UpstreamResponse>;
+  /** Ends the request at once, whatever it is at; `reason` is what is thrown to whoever waits. Does nothing after the end. */
+  abort(reason: Error): void;
+  /** Nothing more will come: the answer is whole, or it failed. */
+  readonly ended: boolean;
+}
+
+/** The only outgoing connection of inference: pooled, bounded in time, redirects not followed. */
+export interface Upstream {
+  send(request: UpstreamRequest): Exchange;
+  /** The tokens that go with requests to Google Cloud. */
+  readonly google: GoogleTokens;
+  close(): Promise<void>;
+}
+
+const TIMEOUTS: Record<string, string> = {
+  UND_ERR_CONNECT_TIMEOUT: 'The connection to the provider timed out',
+  UND_ERR_HEADERS_TIMEOUT: 'The provider did not start to answer in time',
+  UND_ERR_BODY_TIMEOUT: 'The provider stopped sending in the middle of its answer',
+};
+
+function tooManyInterim(): UpstreamError {
+  const message = `The provider sent more than ${limits.upstream_interim_answers_max} interim answers instead of one`;
+  return new UpstreamError('invalid_response', message);
+}
+
+function codeOf(error: unknown): string | undefined {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  if (typeof code === 'string') return code;
+  return cause === undefined ? undefined : codeOf(cause);
+}
+
+/** The status with which a proxy refused; undici has no code for it (`lib/dispatcher/proxy-agent.js`). */
+function proxyRefusal(error: unknown): string | undefined {
+  const { message } = (error ?? {}) as { message?: unknown };
+  return /^Proxy (?:response|Authentication Required) \((\d+)\)/.exec(String(message))?.[1];
+}
+
+/** A transport failure in our words: what went wrong is told, addresses are not. */
+function transportError(error: unknown, never_sent: boolean): UpstreamError {
+  if (error instanceof UpstreamError) return error;
+  const details = { transport_code: codeOf(error), never_sent, cause: error };
+  const timeout = TIMEOUTS[details.transport_code ?? ''];
+  if (timeout !== undefined) return new UpstreamError('timeout', timeout, details);
+  const refusal = proxyRefusal(error);
+  if (refusal !== undefined) {
+    return new UpstreamError(
+      'unavailable',
+      `The proxy refused the connection to the provider (status ${refusal})`,
+      details,
+    );
+  }
+  const message = never_sent
+    ? 'The provider could not be reached'
+    : 'The connection to the provider broke before its answer was complete';
+  return new UpstreamError('unavailable', message, details);
+}
+
+/** Headers and body as they are sent: a long body a slice at a time, since the kernel, or TLS, works on each write as a whole. */
+function sent({ method, headers, payload }: UpstreamRequest): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
+  if (method === 'GET') return { headers, body: null };
+  if (typeof payload === 'string' || payload.length <= limits.joined_slice_bytes) return { headers, body: payload };
+  return {
+    headers: { ...headers, 'content-length': String(payload.length) },
+    body: slicesOf(payload) as unknown as Readable,
+  };
+}
+
+/** With others served in between. */
+async function* slicesOf(bytes: Buffer): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += limits.joined_slice_bytes) {
+    yield bytes.subarray(at, at + limits.joined_slice_bytes);
+    await nextTurn();
+  }
+}
+
+/** Opens the pools. Idle connections are kept; their number an origin is bounded. */
+export function createUpstream(timeouts: UpstreamTimeouts, proxies?: ProxyRules): Upstream {
+  const pools = {
+    connections: limits.upstream_connections_per_origin_max,
+    pipelining: 1,
+    connect: { timeout: timeouts.upstream_connect_ms_max },
+    headersTimeout: timeouts.upstream_headers_ms_max,
+    bodyTimeout: timeouts.upstream_idle_ms_max,
+    keepAliveTimeout: limits.unused_connection_ms_max,
+    maxResponseSize: -1,
+  };
+  const connections = openConnections(pools, proxies);
+  const send = (request: UpstreamRequest): Exchange => {
+    const exchange = new HttpExchange();
+    const slash = request.url.indexOf('/', request.url.indexOf('//') + 2);
+    const origin = slash === -1 ? request.url : request.url.slice(0, slash);
+    try {
+      connections.to(origin).dispatch(
+        {
+          origin,
+          path: slash === -1 ? '/' : request.url.slice(slash),
+          method: request.method ?? 'POST',
+          ...sent(request),
+        },
+        exchange,
+      );
+    } catch (error) {
+      // A header or URL that cannot be sent is the operator's configuration, not a fault of the process.
+      exchange.abort(transportError(error, true));
+    }
+    return exchange;
+  };
+  return { send, google: createGoogleTokens(askThrough(send)), close: () => connections.destroy() };
+}
+
+/** Questions and short answers. */
+function askThrough(send: Upstream['send']): Ask {
+  return async (request, ms_max) => {
+    const exchange = send(request);
+    const late = setTimeout(() => exchange.abort(new UpstreamError('timeout', 'It did not answer in time')), ms_max);
+    try {
+      const response = await exchange.response;
+      const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
+      return { status: response.status, text };
+    } finally {
+      clearTimeout(late);
+      if (!exchange.ended) exchange.abort(new UpstreamError('timeout', 'Its answer was longer than was read'));
+    }
+  };
+}
+
+function resume(controller: Dispatcher.DispatchController): void {
+  if (!controller.aborted) controller.resume();
+}
+
+/**
+ * Joins the callbacks of one request to promises, and is its answer as well. Everything that one socket read brought is handed out as
+ * one piece; above `upstream_unread_bytes_max` the connection is paused until it is asked for, and after `upstream_turn_pieces_max` HTTP
+ * chunks until the next turn of the loop.
+ */
+class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHandler {
+  /** 0 until the headers have come. */
+  status = 0;
+  headers: UpstreamResponse['headers'] = {};
+  #is_framed = false;
+  #interim_answers = 0;
+  #controller: Dispatcher.DispatchController | undefined;
+  readonly #unread: Buffer[] = [];
+  #unread_bytes = 0;
+  #ended = false;
+  #failure: Error | undefined;
+  #answered: PromiseWithResolvers<UpstreamResponse> | undefined;
+  #wake: (() => void) | undefined;
+
+  /** Made for who waits: whoever aborts may never do so, and a failure that nobody waits for rejects nothing. */
+  get response(): Promise<UpstreamResponse> {
+    if (this.#answered === undefined) {
+      this.#answered = Promise.withResolvers();
+      if (this.status !== 0) this.#answered.resolve(this);
+      else if (this.#failure !== undefined) this.#answered.reject(this.#failure);
+    }
+    return this.#answered.promise;
+  }
+
+  get ended(): boolean {
+    return this.#ended || this.#failure !== undefined;
+  }
+
+  get complete(): boolean {
+    return this.#ended && this.#is_framed;
+  }
+
+  abort(reason: Error): void {
+    if (this.ended) return;
+    this.#fail(reason);
+    this.#controller?.abort(reason);
+  }
+
+  coming(): Promise<void> | undefined {
+    if (this.#unread.length > 0 || this.ended) return undefined;
+    return new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  take(): Buffer | undefined {
+    const [only] = this.#unread;
+    if (only === undefined) {
+      if (this.#failure !== undefined) throw this.#failure;
+      return undefined;
+    }
+    const pieces = this.#unread.length;
+    const taken = pieces === 1 ? only : Buffer.concat(this.#unread, this.#unread_bytes);
+    this.#unread.length = 0;
+    this.#unread_bytes = 0;
+    const controller = this.#controller;
+    if (controller?.paused) {
+      if (pieces < limits.upstream_turn_pieces_max) controller.resume();
+      else setImmediate(resume, controller);
+    }
+    return taken;
+  }
+
+  /** Once: resolving a promise again is costly. */
+  #tell(): void {
+    const wake = this.#wake;
+    if (wake === undefined) return;
+    this.#wake = undefined;
+    wake();
+  }
+
+  #fail(error: Error): void {
+    if (this.ended) return;
+    this.#failure = error;
+    this.#answered?.reject(error);
+    this.#tell();
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#failure !== undefined) controller.abort(this.#failure);
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: UpstreamResponse['headers'],
+    reason_phrase?: string,
+  ): void {
+    // Interim answers (100, 103) come before the one that counts.
+    if (status < 200) {
+      this.#interim_answers += 1;
+      if (this.#interim_answers > limits.upstream_interim_answers_max) this.abort(tooManyInterim());
+      return;
+    }
+    this.status = status;
+    this.headers = headers;
+    // HTTP/2 has no reason phrase, and frames every body.
+    this.#is_framed =
+      !reason_phrase || headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
+    this.#answered?.resolve(this);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#unread.push(chunk);
+    this.#unread_bytes += chunk.length;
+    if (
+      this.#unread_bytes > limits.upstream_unread_bytes_max ||
+      this.#unread.length >= limits.upstream_turn_pieces_max
+    ) {
+      controller.pause();
+    }
+    this.#tell();
+  }
+
+  onResponseEnd(): void {
+    this.#ended = true;
+    this.#tell();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    // A request is begun when it has a connection, before anything of it is written.
+    this.#fail(transportError(error, this.#controller === undefined));
+  }
+}
+
+/** Counts what comes of an answer, of which `expected` bytes at once: the upstream waits while there is no room for more. */
+export function countAnswer(room: Room | undefined, expected = 0): (bytes: number) => Promise<void> | undefined {
+  let received = 0;
+  let taken = limits.counted_bytes_min;
+  return (bytes) => {
+    received += bytes;
+    if (room === undefined || received <= taken) return undefined;
+    const more = Math.max(limits.counted_bytes_step, received - taken, expected - taken);
+    taken += more;
+    return room.take(more * limits.answer_copies, limits.memory_answer_wait_ms_max);
+  };
+}
+
+function toldLength({ headers }: UpstreamResponse, bytes_max: number): number {
+  const told = Number(headers['content-length']);
+  return told <= bytes_max ? told : 0;
+}
+
+/** How a body is read. */
+interface BodyBounds {
+  bytes_max: number;
+  /** What is beyond the bound is dropped; else it is an error. */
+  cut: boolean;
+  room?: Room | undefined;
+}
+
+/** Reads a body as text. Throws what the room throws where there is none. */
+export async function readText(response: UpstreamResponse, bounds: BodyBounds): Promise<string> {
+  const parts = await readParts(response, bounds);
+  const [only] = parts;
+  return parts.length === 1 && only !== undefined ? only.toString('utf8') : Buffer.concat(parts).toString('utf8');
+}
+
+/** The same as the pieces that it came in. */
+export async function readParts(response: UpstreamResponse, options: BodyBounds): Promise<Buffer[]> {
+  const parts: Buffer[] = [];
+  const count = countAnswer(options.room, toldLength(response, options.bytes_max));
+  let bytes = 0;
+  for (;;) {
+    const coming = response.coming();
+    if (coming !== undefined) await coming;
+    const part = response.take();
+    if (part === undefined) break;
+    bytes += part.length;
+    const waiting = count(part.length);
+    if (waiting !== undefined) await waiting;
+    if (bytes > options.bytes_max) {
+      if (!options.cut) {
+        throw new UpstreamError('invalid_response', `The provider's answer is larger than ${options.bytes_max} bytes`);
+      }
+      parts.push(part.subarray(0, part.length - (bytes - options.bytes_max)));
+      break;
+    }
+    parts.push(part);
+  }
+  return parts;
+}
