@@ -1,8 +1,8 @@
 /** What a long body may hold of what each wire rewrites value by value. */
 import { describe, expect, test } from 'vitest';
-import { checkParts } from '../../src/api/check-long-body.ts';
+import { checkParts } from '../../src/api/shared/check-long-body.ts';
 import { checkRepeated } from '../../src/api/responses/response-object.ts';
-import { checkDefinitions } from '../../src/api/tool-arguments.ts';
+import { checkDefinitions } from '../../src/api/shared/tool-arguments.ts';
 import { limits } from '../../src/limits.ts';
 import type { ChatRequest } from '../../src/schemas/inner.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';

@@ -9,8 +9,8 @@ import { errors } from '../../schemas/error.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { TranscriptionAnswer as Answer, TranscriptionBody, TranscriptionForm } from '../../schemas/transcription.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
-import { answerWhole } from '../answer-whole.ts';
-import { callOf } from '../call-of.ts';
+import { answerWhole } from '../shared/answer-whole.ts';
+import { callOf } from '../shared/call-of.ts';
 import { type Transcription, transcriptionOf, transcriptionOfForm } from './door.ts';
 
 export interface TranscriptionOptions {

@@ -14,10 +14,10 @@ import type {
   UrlCitation,
 } from '../../schemas/inner.ts';
 import { metadataJson, metadataMembers } from '../../schemas/routing-metadata.ts';
-import type { StreamEncoder } from '../answer-call.ts';
-import { choiceError } from '../error-type.ts';
-import { textFinish } from '../text-finish.ts';
-import { failedProvider } from '../unanswered.ts';
+import type { StreamEncoder } from '../shared/answer-call.ts';
+import { choiceError } from '../shared/error-type.ts';
+import { textFinish } from '../shared/text-finish.ts';
+import { failedProvider } from '../shared/unanswered.ts';
 
 /** What every object of one answer carries. */
 export interface Envelope {

@@ -4,7 +4,7 @@ import type { Call } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/exchange.ts';
 import type { StreamEvent } from '../../inference/stream-answer.ts';
 import { limits } from '../../limits.ts';
-import { toldError } from '../told-error.ts';
+import { toldError } from '../shared/told-error.ts';
 import type { PromptAnswer } from './encode.ts';
 
 /** A prompt fails alone while others are answered; nobody is told where the client has left. */

@@ -5,9 +5,9 @@ import type { SentBody, Served, StreamEnd } from '../../inference/stream-answer.
 import type { ChatChunk, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { metadataJson, metadataMembers } from '../../schemas/routing-metadata.ts';
-import { choiceError } from '../error-type.ts';
-import { textFinish } from '../text-finish.ts';
-import { failedProvider } from '../unanswered.ts';
+import { choiceError } from '../shared/error-type.ts';
+import { textFinish } from '../shared/text-finish.ts';
+import { failedProvider } from '../shared/unanswered.ts';
 import { createLogprobs } from './logprobs.ts';
 
 /** What every object of one answer carries. */

@@ -10,8 +10,8 @@ import { toBase64, toNumbers } from '../../providers/embeddings/vector.ts';
 import { EmbeddingsAnswer, EmbeddingsBody } from '../../schemas/embeddings.ts';
 import { errors } from '../../schemas/error.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
-import { answerWhole } from '../answer-whole.ts';
-import { callOf } from '../call-of.ts';
+import { answerWhole } from '../shared/answer-whole.ts';
+import { callOf } from '../shared/call-of.ts';
 import { embeddingRequest } from './door.ts';
 
 export interface EmbeddingsOptions {

@@ -27,7 +27,7 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { MessagesBody } from '../../schemas/messages.ts';
 import { ResponsesBody, type ResponsesRequestBody } from '../../schemas/responses.ts';
 import type { GuardrailStore } from '../../storage/guardrails.ts';
-import { callOf } from '../call-of.ts';
+import { callOf } from '../shared/call-of.ts';
 import { type ChatBody, chatRequest } from '../chat/door.ts';
 import { type CompletionRequest, completionRequests } from '../completions/door.ts';
 import { type MessagesRequestBody, messagesRequest } from '../messages/door.ts';

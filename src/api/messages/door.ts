@@ -8,7 +8,7 @@ import { spokenToGateway } from '../../providers/shared/gateway-fields.ts';
 import type { ChatRequest, FunctionTool, InnerTool, Message, ReasoningOptions } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { CountTokensBody, MessagesBody } from '../../schemas/messages.ts';
-import { openEnvelopes } from '../opened-envelopes.ts';
+import { openEnvelopes } from '../shared/opened-envelopes.ts';
 import { messagesClient } from './client.ts';
 import { OWN_BLOCK } from './own-runs.ts';
 import { isStrict } from './strict-schema.ts';

@@ -1,8 +1,8 @@
 import type { WholeAnswer } from '../../inference/answer.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
-import { type JsonPart, joinParts } from '../json-parts.ts';
-import { turnChunks } from '../turn-chunks.ts';
+import { type JsonPart, joinParts } from '../shared/json-parts.ts';
+import { turnChunks } from '../shared/turn-chunks.ts';
 import type { BlockSink } from './block-sink.ts';
 import { createBlockWriter, isShownBlock } from './blocks.ts';
 import { brokenAnswer } from './errors.ts';

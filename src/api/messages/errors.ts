@@ -1,7 +1,7 @@
 import { type ErrorStatus, GatewayError } from '../../errors.ts';
 import type { ErrorSkin } from '../../http/error-envelope.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
-import { errorTypeOf } from '../error-type.ts';
+import { errorTypeOf } from '../shared/error-type.ts';
 
 /** https://platform.claude.com/docs/en/api/errors; statuses of no row there are told as the nearest one. */
 const KINDS: Record<ErrorStatus, string> = {

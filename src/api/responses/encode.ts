@@ -1,7 +1,7 @@
 import type { WholeAnswer } from '../../inference/answer.ts';
 import type { Envelope } from '../../inference/state/envelope.ts';
-import type { JsonPart } from '../json-parts.ts';
-import { turnChunks } from '../turn-chunks.ts';
+import type { JsonPart } from '../shared/json-parts.ts';
+import { turnChunks } from '../shared/turn-chunks.ts';
 import type { DeclaredTools } from './declared-tools.ts';
 import { type Events, NO_EVENTS } from './events.ts';
 import { createItems, type Items } from './items.ts';

@@ -1,6 +1,6 @@
 import type { GatewayError } from '../../errors.ts';
 import { type ErrorSkin, errorBody } from '../../http/error-envelope.ts';
-import { errorTypeOf } from '../error-type.ts';
+import { errorTypeOf } from '../shared/error-type.ts';
 
 /** `response.error.code` of a response that failed: the few that this API knows. */
 export function errorCodeOf(status: number, metadata: Record<string, unknown> | undefined): string {

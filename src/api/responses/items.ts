@@ -2,7 +2,7 @@ import type { Envelope } from '../../inference/state/envelope.ts';
 import { isOwn } from '../../providers/openai-responses/wire.ts';
 import type { ChatChunk, Delta, Slot } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { createBlockOrder } from '../block-order.ts';
+import { createBlockOrder } from '../shared/block-order.ts';
 import { createCall } from './call-item.ts';
 import { createCitations } from './citations.ts';
 import type { DeclaredTools } from './declared-tools.ts';

@@ -1,5 +1,5 @@
 import type { WholeAnswer } from '../../inference/answer.ts';
-import type { ClientAnswer, ClientStream } from '../answer-call.ts';
+import type { ClientAnswer, ClientStream } from '../shared/answer-call.ts';
 import { encodeResponse, type ResponseContext } from './encode.ts';
 import type { OutputItem } from './items.ts';
 import type { ResponseObject, Told } from './response-object.ts';

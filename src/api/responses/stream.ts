@@ -2,7 +2,7 @@ import type { GatewayError } from '../../errors.ts';
 import { NO_USAGE } from '../../inference/settlement.ts';
 import type { Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type { ChoiceError, Ext, FinishReason } from '../../schemas/inner.ts';
-import type { StreamEncoder } from '../answer-call.ts';
+import type { StreamEncoder } from '../shared/answer-call.ts';
 import { itemsOf, type ResponseContext } from './encode.ts';
 import { createEvents } from './events.ts';
 import { endingOf, itemStatusOf } from './response-object.ts';

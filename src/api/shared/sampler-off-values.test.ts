@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGateway, type TestGateway } from '../../test/harness.ts';
+import { startGateway, type TestGateway } from '../../../test/harness.ts';
 
 const OFF = [
   ['top_k', 0],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { GatewayError } from '../errors.ts';
-import { limits } from '../limits.ts';
-import type { ChatChunk, Delta, SlotEvent } from '../schemas/inner.ts';
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { ChatChunk, Delta, SlotEvent } from '../../schemas/inner.ts';
 import { createBlockOrder } from './block-order.ts';
 
 type Opening = NonNullable<SlotEvent['open']>;

@@ -1,4 +1,4 @@
-import type { GatewayError } from '../errors.ts';
+import type { GatewayError } from '../../errors.ts';
 
 /** Kinds of errors by status, as the public service names them (its documentation, "Errors"). */
 const ERROR_TYPES: Readonly<Record<number, string>> = {

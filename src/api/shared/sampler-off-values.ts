@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ValidationError } from '../http/validation.ts';
-import type { Report } from '../providers/dialect.ts';
+import { ValidationError } from '../../http/validation.ts';
+import type { Report } from '../../providers/dialect.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

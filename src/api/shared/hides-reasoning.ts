@@ -1,4 +1,4 @@
-import type { ChatRequest } from '../schemas/inner.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
 
 /** Whether the client wants no reasoning shown; it is billed all the same. */
 export function hidesReasoning({ reasoning, include_reasoning }: ChatRequest): boolean {

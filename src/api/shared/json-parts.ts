@@ -1,9 +1,9 @@
-import { inTurns } from '../http/in-turns.ts';
-import { joined } from '../http/joined.ts';
-import { readSlices } from '../http/sliced-json.ts';
-import { limits } from '../limits.ts';
-import type { JsonValue } from '../schemas/json.ts';
-import { jsonChars, jsonPieces, pieceEnd } from '../schemas/json-pieces.ts';
+import { inTurns } from '../../http/in-turns.ts';
+import { joined } from '../../http/joined.ts';
+import { readSlices } from '../../http/sliced-json.ts';
+import { limits } from '../../limits.ts';
+import type { JsonValue } from '../../schemas/json.ts';
+import { jsonChars, jsonPieces, pieceEnd } from '../../schemas/json-pieces.ts';
 
 /** A part of a text of JSON: written already, a value, or arguments of a call as the model wrote them, which are to be an object. */
 export type JsonPart = string | { value: JsonValue } | { object: string };

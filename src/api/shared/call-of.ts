@@ -1,16 +1,16 @@
 import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { GatewayError, invalidField } from '../errors.ts';
-import { asksByPublicName, headerOf } from '../http/aliases.ts';
-import { claimOf } from '../http/bounded-bodies.ts';
-import { type Attribution, type Call, type Clock, createCancellation } from '../inference/call.ts';
-import type { GenerationRecord } from '../ledger/records.ts';
-import { limits } from '../limits.ts';
-import { contentsOf, noteContents } from '../schemas/contents.ts';
-import type { ChatRequest } from '../schemas/inner.ts';
-import { toNano, toUsd } from '../schemas/money.ts';
-import { inputTokens, outputTokens } from '../schemas/usage.ts';
+import { GatewayError, invalidField } from '../../errors.ts';
+import { asksByPublicName, headerOf } from '../../http/aliases.ts';
+import { claimOf } from '../../http/bounded-bodies.ts';
+import { type Attribution, type Call, type Clock, createCancellation } from '../../inference/call.ts';
+import type { GenerationRecord } from '../../ledger/records.ts';
+import { limits } from '../../limits.ts';
+import { contentsOf, noteContents } from '../../schemas/contents.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import { toNano, toUsd } from '../../schemas/money.ts';
+import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import './sampler-off-values.ts';
 import { checkArguments, checkDefinitions } from './tool-arguments.ts';
 

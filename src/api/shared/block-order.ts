@@ -1,8 +1,8 @@
-import { GatewayError } from '../errors.ts';
-import { limits } from '../limits.ts';
-import { deltasOf } from '../schemas/chunks.ts';
-import type { ChatChunk, Delta, SlotEvent } from '../schemas/inner.ts';
-import { JsonProgress } from '../schemas/json-progress.ts';
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import { deltasOf } from '../../schemas/chunks.ts';
+import type { ChatChunk, Delta, SlotEvent } from '../../schemas/inner.ts';
+import { JsonProgress } from '../../schemas/json-progress.ts';
 
 /** Hands out the chunks of a turn block by block, in the order in which the blocks opened. */
 export interface BlockOrder {

@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { GatewayError } from '../errors.ts';
-import { toGatewayError } from '../http/error-envelope.ts';
-import { sendEventStream } from '../http/event-stream.ts';
-import type { Inference, WholeAnswer } from '../inference/answer.ts';
-import type { Call } from '../inference/call.ts';
-import { ClientGone } from '../inference/exchange.ts';
-import type { SentBody, Served, StreamEnd, StreamEvent } from '../inference/stream-answer.ts';
-import type { ChatChunk } from '../schemas/inner.ts';
+import type { GatewayError } from '../../errors.ts';
+import { toGatewayError } from '../../http/error-envelope.ts';
+import { sendEventStream } from '../../http/event-stream.ts';
+import type { Inference, WholeAnswer } from '../../inference/answer.ts';
+import type { Call } from '../../inference/call.ts';
+import { ClientGone } from '../../inference/exchange.ts';
+import type { SentBody, Served, StreamEnd, StreamEvent } from '../../inference/stream-answer.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
 import { answerWhole } from './answer-whole.ts';
 import { toldError } from './told-error.ts';
 

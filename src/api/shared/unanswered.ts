@@ -1,5 +1,5 @@
-import type { GatewayError } from '../errors.ts';
-import type { ChatRequest } from '../schemas/inner.ts';
+import type { GatewayError } from '../../errors.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
 
 /** The model that a stream names which nobody answers: the one that was asked for. Empty where the request names none. */
 export function askedModel({ model, models }: Pick<ChatRequest, 'model' | 'models'>): string {

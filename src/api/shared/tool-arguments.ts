@@ -1,7 +1,7 @@
-import { GatewayError } from '../errors.ts';
-import { limits } from '../limits.ts';
-import type { ChatRequest, Message } from '../schemas/inner.ts';
-import { JsonStructure, structureBreach } from '../schemas/json-structure.ts';
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import type { ChatRequest, Message } from '../../schemas/inner.ts';
+import { JsonStructure, structureBreach } from '../../schemas/json-structure.ts';
 
 /**
  * Refuses arguments of tool calls that are more than an encoder may read at once: several wires want them as objects. Throws `GatewayError`

@@ -1,5 +1,5 @@
-import type { Envelope } from '../inference/state/envelope.ts';
-import type { Message, ReasoningDetail } from '../schemas/inner.ts';
+import type { Envelope } from '../../inference/state/envelope.ts';
+import type { Message, ReasoningDetail } from '../../schemas/inner.ts';
 
 /**
  * An assistant's message whose thinking blocks carried reasoning of another wire, with that reasoning in their place. What

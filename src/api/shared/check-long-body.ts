@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { invalidField } from '../errors.ts';
-import { limits } from '../limits.ts';
+import { invalidField } from '../../errors.ts';
+import { limits } from '../../limits.ts';
 import { type AddressRules, checkAddresses } from './check-addresses.ts';
 
 function countParts(list: unknown): number {

@@ -1,6 +1,6 @@
-import { isSeal } from '../inference/state/seal.ts';
-import { chunksOf } from '../schemas/chunks.ts';
-import type { ChatChunk, ChatCompletion } from '../schemas/inner.ts';
+import { isSeal } from '../../inference/state/seal.ts';
+import { chunksOf } from '../../schemas/chunks.ts';
+import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
 
 /** The chunks that would have told a whole answer. Its seal stands behind all blocks, and is none of the order. */
 export function turnChunks(completion: ChatCompletion): ChatChunk[] {
