@@ -15,7 +15,7 @@ const dist = join(root, 'dist');
  * whole they take 30 and 13 MB. The lines load what is used, as the sources named beside them do.
  */
 const VENDORED = {
-  // src/inference/tokenizer-worker.js
+  // src/inference/money/tokenizer-worker.js
   'gpt-tokenizer': `
     await import('gpt-tokenizer/encoding/cl100k_base');
     await import('gpt-tokenizer/encoding/o200k_base');`,

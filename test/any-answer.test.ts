@@ -15,9 +15,9 @@ import { encodeResponse, type ResponseContext } from '../src/api/responses/encod
 import { createResponseObject } from '../src/api/responses/response-object.ts';
 import { createResponseStream } from '../src/api/responses/stream.ts';
 import type { WholeAnswer } from '../src/inference/answer.ts';
-import { NO_USAGE } from '../src/inference/settlement.ts';
-import { createEnvelopes } from '../src/inference/state/envelope.ts';
-import { isOpaque } from '../src/inference/state/turn-state.ts';
+import { NO_USAGE } from '../src/inference/money/settlement.ts';
+import { createEnvelopes } from '../src/inference/reasoning/envelope.ts';
+import { isOpaque } from '../src/inference/reasoning/turn-state.ts';
 import type { Served, StreamEnd } from '../src/inference/stream-answer.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
 import type { ChatChunk, Message, ReasoningDetail, Slot, TokenClasses, Wire } from '../src/schemas/inner.ts';

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { responsesRequest } from '../src/api/responses/door.ts';
 import { GatewayError } from '../src/errors.ts';
 import { explain } from '../src/http/validation.ts';
-import { createEnvelopes } from '../src/inference/state/envelope.ts';
+import { createEnvelopes } from '../src/inference/reasoning/envelope.ts';
 import { anthropicMessages } from '../src/providers/anthropic-messages/index.ts';
 import { bedrockConverse } from '../src/providers/bedrock-converse/index.ts';
 import { cohereChat } from '../src/providers/cohere-chat/index.ts';

@@ -37,7 +37,7 @@ import { Value } from 'typebox/value';
 import { describe, expect, test } from 'vitest';
 import { type MessagesRequestBody, messagesRequest } from '../src/api/messages/door.ts';
 import { type ResponsesRequestBody, responsesRequest } from '../src/api/responses/door.ts';
-import { createEnvelopes } from '../src/inference/state/envelope.ts';
+import { createEnvelopes } from '../src/inference/reasoning/envelope.ts';
 import type { DialectEndpoint } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
 import type { ChatRequest, Wire } from '../src/schemas/inner.ts';

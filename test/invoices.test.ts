@@ -9,7 +9,7 @@ import type { Endpoint } from '../src/catalog/model.ts';
 import { declaredPricing } from '../src/config/pricing.ts';
 import type { ReadFile } from '../src/config/read-file.ts';
 import { readBundledCatalog } from '../src/config.ts';
-import { priceAttempt } from '../src/inference/generation.ts';
+import { priceAttempt } from '../src/inference/money/generation.ts';
 import { amountAtto } from '../src/ledger/prices/charge.ts';
 import type { ChatDialect } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';

@@ -4,7 +4,7 @@ import { MessageStream } from '@anthropic-ai/sdk/lib/MessageStream';
 import { encodeMessage } from '../src/api/messages/encode.ts';
 import { createMessagesStream } from '../src/api/messages/stream.ts';
 import type { ReasoningShown } from '../src/api/messages/thinking.ts';
-import { createEnvelopes } from '../src/inference/state/envelope.ts';
+import { createEnvelopes } from '../src/inference/reasoning/envelope.ts';
 import type { AttemptState } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
 import { createFramer } from '../src/providers/transport/frames.ts';

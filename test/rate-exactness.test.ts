@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { RateAsker, type RateEntry } from '../src/inference/rate-asker.ts';
+import { RateAsker, type RateEntry } from '../src/inference/plan/rate-asker.ts';
 import { RateCounter } from '../src/ledger/leases/rate-counter.ts';
 import type { RateLimit } from '../src/schemas/rate-limit.ts';
 import { type Database, openDatabase } from '../src/storage/database.ts';

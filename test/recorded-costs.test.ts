@@ -6,9 +6,9 @@
 import { describe, expect, test } from 'vitest';
 import { chatRequest } from '../src/api/chat/door.ts';
 import type { Endpoint, Model } from '../src/catalog/model.ts';
-import { type PreparedAttempt, prepareAttempt } from '../src/inference/attempt.ts';
-import { priceAttempt } from '../src/inference/generation.ts';
-import { costOf, exposureOf, mediaOf, promptTokens, textBytes } from '../src/inference/worst-case.ts';
+import { type PreparedAttempt, prepareAttempt } from '../src/inference/attempt/attempt.ts';
+import { priceAttempt } from '../src/inference/money/generation.ts';
+import { costOf, exposureOf, mediaOf, promptTokens, textBytes } from '../src/inference/money/worst-case.ts';
 import { dialects } from '../src/providers/dialects.ts';
 import { createFramer } from '../src/providers/transport/frames.ts';
 import type { Provider } from '../src/providers/provider.ts';

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { responsesRequest } from '../src/api/responses/door.ts';
 import { GatewayError } from '../src/errors.ts';
 import { explain } from '../src/http/validation.ts';
-import { createEnvelopes } from '../src/inference/state/envelope.ts';
+import { createEnvelopes } from '../src/inference/reasoning/envelope.ts';
 import type { DialectEndpoint, Report } from '../src/providers/dialect.ts';
 import { openaiResponses } from '../src/providers/openai-responses/index.ts';
 import type { JsonObject, JsonValue } from '../src/schemas/json.ts';

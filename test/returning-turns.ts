@@ -1,9 +1,9 @@
 /** Recorded answers that carry state of a model, and what a gateway keeps of their turns: for tests of turns that come back. */
 
 import { createVault } from '../src/accounts/vault.ts';
-import { createSealer } from '../src/inference/state/seal.ts';
-import { createTurnStates, type TurnStates } from '../src/inference/state/states.ts';
-import { createTurnVault } from '../src/inference/state/vault.ts';
+import { createSealer } from '../src/inference/reasoning/seal.ts';
+import { createTurnStates, type TurnStates } from '../src/inference/reasoning/states.ts';
+import { createTurnVault } from '../src/inference/reasoning/vault.ts';
 import type { ChatDialect } from '../src/providers/dialect.ts';
 import { createFramer } from '../src/providers/transport/frames.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';

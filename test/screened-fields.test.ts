@@ -16,7 +16,7 @@ import { UNRESTRICTED } from '../src/guardrails/policy/guardrail.ts';
 import { createNumbering } from '../src/guardrails/redaction.ts';
 import { requestTexts } from '../src/guardrails/requests/request-texts.ts';
 import { screen } from '../src/guardrails/requests/screen.ts';
-import { createEnvelopes } from '../src/inference/state/envelope.ts';
+import { createEnvelopes } from '../src/inference/reasoning/envelope.ts';
 import { anthropicModelQuirks } from '../src/providers/anthropic-messages/model-quirks.ts';
 import type { DialectEndpoint } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';

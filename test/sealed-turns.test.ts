@@ -4,7 +4,7 @@ import { type ChatBody, chatRequest } from '../src/api/chat/door.ts';
 import { createStreamEncoder, encodeCompletion } from '../src/api/chat/encode.ts';
 import type { WholeAnswer } from '../src/inference/answer.ts';
 import { type Call, createCancellation } from '../src/inference/call.ts';
-import type { TurnStates } from '../src/inference/state/states.ts';
+import type { TurnStates } from '../src/inference/reasoning/states.ts';
 import type { ChatDialect, DialectEndpoint } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
 import type { Candidate } from '../src/routing/plan.ts';

@@ -3,7 +3,7 @@ import { type FilterSet, filterSetOf } from '../../src/guardrails/policy/filter-
 import { UNRESTRICTED } from '../../src/guardrails/policy/guardrail.ts';
 import { compilePattern, patternFault } from '../../src/guardrails/patterns/pattern.ts';
 import { PatternProgram } from '../../src/guardrails/patterns/pattern-program.ts';
-import { createNameAnalyzer } from '../../src/inference/name-analyzer.ts';
+import { createNameAnalyzer } from '../../src/inference/guardrails/name-analyzer.ts';
 import type { BoundGuardrail } from '../../src/schemas/guardrail.ts';
 import { CATASTROPHES } from '../../test/filters/catastrophic.ts';
 import { corpus, LABELLED, LOCALES, score } from '../../test/filters/corpus.ts';

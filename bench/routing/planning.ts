@@ -1,6 +1,6 @@
 import { catalogOf } from '../../src/cli/start-gateway.ts';
 import { loadConfig } from '../../src/config.ts';
-import { requestedModels } from '../../src/inference/requested-models.ts';
+import { requestedModels } from '../../src/inference/plan/requested-models.ts';
 import { UpstreamError } from '../../src/providers/dialect.ts';
 import { createHealth } from '../../src/routing/health.ts';
 import { healthId, plan } from '../../src/routing/plan.ts';

@@ -1,7 +1,7 @@
 import { subjectsOf } from '../accounts/budget.ts';
 import { isUsable } from '../accounts/key.ts';
 import type { Principal } from '../http/principal.ts';
-import { createProber, type ProberOptions } from '../inference/prober.ts';
+import { createProber, type ProberOptions } from '../inference/observe/prober.ts';
 import { limits } from '../limits.ts';
 import { toNano } from '../schemas/money.ts';
 import { budgetStore } from '../storage/budgets.ts';

@@ -7,7 +7,7 @@ import { type Config, readBundledCatalog } from '../config.ts';
 import { watchRules } from '../errors.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../inference/call.ts';
-import { createLookup } from '../inference/lookup.ts';
+import { createLookup } from '../inference/observe/lookup.ts';
 import { realClock } from '../ledger/ledger-clock.ts';
 import { startRecorder } from '../ledger/recorder.ts';
 import { modelQuirks } from '../providers/shared/model-quirks.ts';

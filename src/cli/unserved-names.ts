@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { didYouMean } from '../config/config-error.ts';
 import type { Config } from '../config.ts';
-import { routerOf } from '../inference/requested-models.ts';
+import { routerOf } from '../inference/plan/requested-models.ts';
 import { latestModels } from '../routing/families.ts';
 import { AUTO } from '../routing/router-models.ts';
 import { resolveVariant } from '../routing/variants.ts';

@@ -8,7 +8,7 @@ import type { Room } from '../providers/transport/room.ts';
 import type { Candidate } from '../routing/candidate.ts';
 import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
-import type { Fees, Source } from './server-tools.ts';
+import type { Fees, Source } from './tools/server-tools.ts';
 
 /** The time, injected: wall clock for records, monotonic for durations. Milliseconds. */
 export interface Clock {

@@ -4,15 +4,15 @@ import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord, RoutingRec
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
 import type { ChatCompletion, TokenClasses } from '../schemas/inner.ts';
-import type { Grant, Prepared } from './admission.ts';
+import type { Grant, Prepared } from './money/admission.ts';
 import type { Call } from './call.ts';
-import type { FailedAttempt } from './failure.ts';
-import type { Fitting } from './fitting.ts';
-import type { CallHome } from './homes.ts';
-import type { ShownAttempt } from './metadata.ts';
-import type { Meter } from './meter.ts';
-import type { Passage } from './rate-passage.ts';
-import type { ModelSource, Requested } from './requested-models.ts';
+import type { FailedAttempt } from './attempt/failure.ts';
+import type { Fitting } from './prepare/fitting.ts';
+import type { CallHome } from './plan/homes.ts';
+import type { ShownAttempt } from './observe/metadata.ts';
+import type { Meter } from './money/meter.ts';
+import type { Passage } from './plan/rate-passage.ts';
+import type { ModelSource, Requested } from './plan/requested-models.ts';
 import type { SentBody } from './stream-answer.ts';
 
 /** Follows one call while it is answered: what the pipeline is to the engine. */

@@ -10,22 +10,22 @@ import type { ChatChunk, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { outputTokens } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Admission } from './admission.ts';
-import type { OpenStream, PreparedAttempt } from './attempt.ts';
-import { type Attempts, type Ended, mayGoOn, type Reached } from './attempts.ts';
+import type { Admission } from './money/admission.ts';
+import type { OpenStream, PreparedAttempt } from './attempt/attempt.ts';
+import { type Attempts, type Ended, mayGoOn, type Reached } from './attempt/attempts.ts';
 import type { Call, Clock } from './call.ts';
-import type { ChatAttempts, MeteredStream } from './chat-attempts.ts';
-import { type Citer, createCiter } from './citer.ts';
-import { continuedRequest, continuesText, fitContinued, isContinuable, OverlapCut, ShownText } from './continuation.ts';
-import { abortStopsBilling, ClientGone, goneAs, outcomeOf, outcomeOfWhole } from './exchange.ts';
-import { fallsOver } from './failure.ts';
-import type { Meter } from './meter.ts';
-import { cut, readOn } from './overrun.ts';
+import type { ChatAttempts, MeteredStream } from './attempt/chat-attempts.ts';
+import { type Citer, createCiter } from './tools/citer.ts';
+import { continuedRequest, continuesText, fitContinued, isContinuable, OverlapCut, ShownText } from './attempt/continuation.ts';
+import { abortStopsBilling, ClientGone, goneAs, outcomeOf, outcomeOfWhole } from './attempt/exchange.ts';
+import { fallsOver } from './attempt/failure.ts';
+import type { Meter } from './money/meter.ts';
+import { cut, readOn } from './money/overrun.ts';
 import { type Answered, isWithheld, type Session } from './session.ts';
-import type { AnswerUsage, Settlement, SettlementLog } from './settlement.ts';
-import type { TurnKeeper, TurnStates } from './state/states.ts';
-import { type Steps, wireOf } from './steps.ts';
-import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tool-loop.ts';
+import type { AnswerUsage, Settlement, SettlementLog } from './money/settlement.ts';
+import type { TurnKeeper, TurnStates } from './reasoning/states.ts';
+import { type Steps, wireOf } from './plan/steps.ts';
+import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
 
 /** Who answered, as the client may know it. */
 export interface Served {

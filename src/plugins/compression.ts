@@ -1,12 +1,12 @@
 import type { Endpoint } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
-import type { Adapter, CallAdapter, Fitted } from '../inference/adapters.ts';
+import type { Adapter, CallAdapter, Fitted } from '../inference/prepare/adapters.ts';
 import type { Call } from '../inference/call.ts';
-import { inClientsWords } from '../inference/client-fields.ts';
-import { ESTIMATE_MARGIN } from '../inference/measure.ts';
-import { estimatePrompt } from '../inference/meter.ts';
-import { wireOf } from '../inference/steps.ts';
-import type { Tokenizer } from '../inference/tokenizer.ts';
+import { inClientsWords } from '../inference/prepare/client-fields.ts';
+import { ESTIMATE_MARGIN } from '../inference/money/measure.ts';
+import { estimatePrompt } from '../inference/money/meter.ts';
+import { wireOf } from '../inference/plan/steps.ts';
+import type { Tokenizer } from '../inference/money/tokenizer.ts';
 import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';
 import { dialectOf } from '../providers/dialects.ts';

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { redact } from '../../src/inference/failure.ts';
+import { redact } from '../../src/inference/attempt/failure.ts';
 import { limits } from '../../src/limits.ts';
 import { startGateway } from '../harness.ts';
 

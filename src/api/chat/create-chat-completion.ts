@@ -1,6 +1,6 @@
 import type { Server } from '../../http/server.ts';
 import type { Call, Clock } from '../../inference/call.ts';
-import type { Envelopes } from '../../inference/state/envelope.ts';
+import type { Envelopes } from '../../inference/reasoning/envelope.ts';
 import { ChatCompletionAnswer, ChatCompletionBody, ChatCompletionChunk } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
 import type { JsonObject } from '../../schemas/json.ts';

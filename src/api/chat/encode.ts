@@ -1,7 +1,7 @@
 import type { GatewayError } from '../../errors.ts';
 import type { WholeAnswer } from '../../inference/answer.ts';
-import { isMeaningful } from '../../inference/meter.ts';
-import { NO_USAGE } from '../../inference/settlement.ts';
+import { isMeaningful } from '../../inference/money/meter.ts';
+import { NO_USAGE } from '../../inference/money/settlement.ts';
 import type { SentBody, Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type {
   Annotation,

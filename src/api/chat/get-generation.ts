@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox';
 import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
-import { attemptFacts } from '../../inference/attempt-facts.ts';
+import { attemptFacts } from '../../inference/attempt/attempt-facts.ts';
 import type { GenerationRecord } from '../../ledger/records.ts';
 import { estimatedOf } from '../../ledger/settle.ts';
 import { errors } from '../../schemas/error.ts';

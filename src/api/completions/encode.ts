@@ -1,6 +1,6 @@
 import type { GatewayError } from '../../errors.ts';
 import type { WholeAnswer } from '../../inference/answer.ts';
-import { type AnswerUsage, NO_USAGE } from '../../inference/settlement.ts';
+import { type AnswerUsage, NO_USAGE } from '../../inference/money/settlement.ts';
 import type { SentBody, Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type { ChatChunk, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { messagesOf } from '../../inference/embeddings.ts';
+import { messagesOf } from '../../inference/operations/embeddings.ts';
 import type { EmbeddingInput, EmbeddingRequest } from '../../providers/embeddings/dialect.ts';
 import { gatewayFields, spokenToGateway } from '../../providers/shared/gateway-fields.ts';
 import type { EmbeddingsBody } from '../../schemas/embeddings.ts';

@@ -5,7 +5,7 @@ import type { Analyzer } from '../../guardrails/entities/analyzer.ts';
 import { filterSetOf } from '../../guardrails/policy/filter-set.ts';
 import { type Replay, replay } from '../../guardrails/policy/replay.ts';
 import type { Clock } from '../../inference/call.ts';
-import { analyzeInTime, unavailable } from '../../inference/dry-run.ts';
+import { analyzeInTime, unavailable } from '../../inference/guardrails/dry-run.ts';
 import { limits } from '../../limits.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { ReplayWish } from '../../schemas/guardrail-replay.ts';

@@ -1,7 +1,7 @@
 import type { Server } from '../../http/server.ts';
 import type { Inference } from '../../inference/answer.ts';
 import type { Clock } from '../../inference/call.ts';
-import type { Envelopes } from '../../inference/state/envelope.ts';
+import type { Envelopes } from '../../inference/reasoning/envelope.ts';
 import { CountTokensBody, TokenCount } from '../../schemas/messages.ts';
 import { messagesErrors } from '../../schemas/messages-answer.ts';
 import { answerWhole } from '../shared/answer-whole.ts';

@@ -1,7 +1,7 @@
 import type { Server } from '../../http/server.ts';
 import type { Call, Clock } from '../../inference/call.ts';
-import { roughPrompt } from '../../inference/meter.ts';
-import type { Envelope, Envelopes } from '../../inference/state/envelope.ts';
+import { roughPrompt } from '../../inference/money/meter.ts';
+import type { Envelope, Envelopes } from '../../inference/reasoning/envelope.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { MessagesBody } from '../../schemas/messages.ts';
 import { MessagesAnswer, MessagesEvent, messagesErrors } from '../../schemas/messages-answer.ts';

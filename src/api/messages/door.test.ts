@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import { explain } from '../../http/validation.ts';
-import { createEnvelopes, type Envelope } from '../../inference/state/envelope.ts';
+import { createEnvelopes, type Envelope } from '../../inference/reasoning/envelope.ts';
 import type { ChatRequest, ReasoningDetail } from '../../schemas/inner.ts';
 import { MessagesBody } from '../../schemas/messages.ts';
 import { messagesClient } from './client.ts';

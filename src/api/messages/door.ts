@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import { GatewayError, invalidField } from '../../errors.ts';
-import type { Envelope } from '../../inference/state/envelope.ts';
+import type { Envelope } from '../../inference/reasoning/envelope.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
 import { WIRE } from '../../providers/anthropic-messages/wire.ts';

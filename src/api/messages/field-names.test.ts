@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createEnvelopes } from '../../inference/state/envelope.ts';
+import { createEnvelopes } from '../../inference/reasoning/envelope.ts';
 import { messagesRequest } from './door.ts';
 import { messagesFieldNames } from './field-names.ts';
 

@@ -1,5 +1,5 @@
-import type { Envelope } from '../../inference/state/envelope.ts';
-import { isMarked } from '../../inference/state/signed-text.ts';
+import type { Envelope } from '../../inference/reasoning/envelope.ts';
+import { isMarked } from '../../inference/reasoning/signed-text.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { BlockSink } from './block-sink.ts';

@@ -2,7 +2,7 @@ import { claimOf } from '../../http/bounded-bodies.ts';
 import type { Principal } from '../../http/principal.ts';
 import type { Server } from '../../http/server.ts';
 import type { Call, Clock } from '../../inference/call.ts';
-import type { Envelopes } from '../../inference/state/envelope.ts';
+import type { Envelopes } from '../../inference/reasoning/envelope.ts';
 import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { isLongJson } from '../../schemas/json-pieces.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import { explain } from '../../http/validation.ts';
-import { createEnvelopes } from '../../inference/state/envelope.ts';
+import { createEnvelopes } from '../../inference/reasoning/envelope.ts';
 import type { ChatRequest, Message, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { ResponsesBody } from '../../schemas/responses.ts';

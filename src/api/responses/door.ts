@@ -1,5 +1,5 @@
 import { invalidField } from '../../errors.ts';
-import type { Envelope } from '../../inference/state/envelope.ts';
+import type { Envelope } from '../../inference/reasoning/envelope.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
 import { decodeInput } from '../../providers/openai-responses/from-wire.ts';
 import { WIRE } from '../../providers/openai-responses/wire.ts';

@@ -1,5 +1,5 @@
 import type { WholeAnswer } from '../../inference/answer.ts';
-import type { Envelope } from '../../inference/state/envelope.ts';
+import type { Envelope } from '../../inference/reasoning/envelope.ts';
 import type { JsonPart } from '../shared/json-parts.ts';
 import { turnChunks } from '../shared/turn-chunks.ts';
 import type { DeclaredTools } from './declared-tools.ts';

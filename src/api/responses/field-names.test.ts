@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
-import { inClientsWords } from '../../inference/client-fields.ts';
-import { createEnvelopes } from '../../inference/state/envelope.ts';
+import { inClientsWords } from '../../inference/prepare/client-fields.ts';
+import { createEnvelopes } from '../../inference/reasoning/envelope.ts';
 import { responsesRequest } from './door.ts';
 import { responsesFieldNames } from './field-names.ts';
 

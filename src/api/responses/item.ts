@@ -1,4 +1,4 @@
-import type { Envelope } from '../../inference/state/envelope.ts';
+import type { Envelope } from '../../inference/reasoning/envelope.ts';
 import type { ChatChunk, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { Citations } from './citations.ts';

@@ -1,4 +1,4 @@
-import type { Envelope } from '../../inference/state/envelope.ts';
+import type { Envelope } from '../../inference/reasoning/envelope.ts';
 import { isOwn } from '../../providers/openai-responses/wire.ts';
 import type { ChatChunk, Delta, Slot } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';

@@ -1,4 +1,4 @@
-import { isMarked } from '../../inference/state/signed-text.ts';
+import { isMarked } from '../../inference/reasoning/signed-text.ts';
 import { asText } from '../../providers/shared/json-shape.ts';
 import { OPENAI_FORMAT, restOf } from '../../providers/openai-responses/wire.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../errors.ts';
-import { serialize } from '../../inference/attempt.ts';
-import type { AnswerUsage } from '../../inference/settlement.ts';
+import { serialize } from '../../inference/attempt/attempt.ts';
+import type { AnswerUsage } from '../../inference/money/settlement.ts';
 import type { Served } from '../../inference/stream-answer.ts';
 import { limits } from '../../limits.ts';
 import { asObject } from '../../providers/shared/json-shape.ts';

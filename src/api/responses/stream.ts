@@ -1,5 +1,5 @@
 import type { GatewayError } from '../../errors.ts';
-import { NO_USAGE } from '../../inference/settlement.ts';
+import { NO_USAGE } from '../../inference/money/settlement.ts';
 import type { Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type { ChoiceError, Ext, FinishReason } from '../../schemas/inner.ts';
 import type { StreamEncoder } from '../shared/answer-call.ts';

@@ -4,7 +4,7 @@ import { toGatewayError } from '../../http/error-envelope.ts';
 import { sendEventStream } from '../../http/event-stream.ts';
 import type { Inference, WholeAnswer } from '../../inference/answer.ts';
 import type { Call } from '../../inference/call.ts';
-import { ClientGone } from '../../inference/exchange.ts';
+import { ClientGone } from '../../inference/attempt/exchange.ts';
 import type { SentBody, Served, StreamEnd, StreamEvent } from '../../inference/stream-answer.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import { answerWhole } from './answer-whole.ts';

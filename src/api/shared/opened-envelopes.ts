@@ -1,4 +1,4 @@
-import type { Envelope } from '../../inference/state/envelope.ts';
+import type { Envelope } from '../../inference/reasoning/envelope.ts';
 import type { Message, ReasoningDetail } from '../../schemas/inner.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { isSeal } from '../../inference/state/seal.ts';
+import { isSeal } from '../../inference/reasoning/seal.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
 

@@ -5,7 +5,7 @@ import { GatewayError } from '../../errors.ts';
 import { describeGuardrail } from '../../guardrails/policy/guardrail.ts';
 import { checkVersion } from '../../http/preconditions.ts';
 import type { Server } from '../../http/server.ts';
-import { turnOwner } from '../../inference/state/vault.ts';
+import { turnOwner } from '../../inference/reasoning/vault.ts';
 import { errors } from '../../schemas/error.ts';
 import { Deleted } from '../../schemas/page.ts';
 import { WorkspaceParams } from '../../schemas/workspace.ts';

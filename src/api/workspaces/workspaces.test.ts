@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { describeStores } from '../../../test/store-variants.ts';
 import { workspacesServer } from '../../../test/workspaces-server.ts';
 import { createRateLimit } from '../../http/rate-limit.ts';
-import { turnOwner } from '../../inference/state/vault.ts';
+import { turnOwner } from '../../inference/reasoning/vault.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';
 import { reasoningStateStore } from '../../storage/reasoning-states.ts';
 

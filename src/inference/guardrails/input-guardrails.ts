@@ -12,12 +12,12 @@ import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import type { Prepared } from '../admission.ts';
+import type { Prepared } from '../money/admission.ts';
 import type { Call, ScreeningOf } from '../call.ts';
-import { analyzeInTime } from '../dry-run.ts';
+import { analyzeInTime } from './dry-run.ts';
 import type { CallContext, CallHooks, Middleware, TaskCall } from '../pipeline.ts';
-import type { Wanted } from '../steps.ts';
-import type { Task } from '../task.ts';
+import type { Wanted } from '../plan/steps.ts';
+import type { Task } from '../operations/task.ts';
 import type { AnswerTransform } from '../transform.ts';
 import { Unredact } from './unredact.ts';
 

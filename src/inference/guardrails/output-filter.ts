@@ -10,7 +10,7 @@ import { ends, OpenChoices } from '../../schemas/by-choice.ts';
 import type { ChatChunk, ChoiceError } from '../../schemas/inner.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Call } from '../call.ts';
-import { isSeal } from '../state/seal.ts';
+import { isSeal } from '../reasoning/seal.ts';
 import type { AnswerTransform } from '../transform.ts';
 
 /** Where findings are counted. */

@@ -5,12 +5,12 @@ import { outputFiltersOf } from '../../guardrails/policy/output-filters.ts';
 import type { Finder } from '../../guardrails/streams/stream-filter.ts';
 import type { ChatCompletion, Choice } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { Prepared } from '../admission.ts';
+import type { Prepared } from '../money/admission.ts';
 import type { WholeAnswer } from '../answer.ts';
 import type { Call } from '../call.ts';
 import type { CallHooks, Middleware, TaskCall } from '../pipeline.ts';
-import { isSeal } from '../state/seal.ts';
-import type { Task, TaskAnswer } from '../task.ts';
+import { isSeal } from '../reasoning/seal.ts';
+import type { Task, TaskAnswer } from '../operations/task.ts';
 import { type AnswerTransform, transformWhole, withStages } from '../transform.ts';
 import { errorOf, type FilterMetrics, Findings, OutputFilter } from './output-filter.ts';
 

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Endpoint, Model } from '../../catalog/model.ts';
 import { GatewayError } from '../../errors.ts';
-import type { Adapter, CallAdapter, Preparation } from '../../inference/adapters.ts';
+import type { Adapter, CallAdapter, Preparation } from '../../inference/prepare/adapters.ts';
 import type { Call } from '../../inference/call.ts';
-import { inClientsWords } from '../../inference/client-fields.ts';
-import { ClientGone } from '../../inference/exchange.ts';
-import { type CallMedia, createCallMedia } from '../../inference/media.ts';
-import type { Fees } from '../../inference/server-tools.ts';
+import { inClientsWords } from '../../inference/prepare/client-fields.ts';
+import { ClientGone } from '../../inference/attempt/exchange.ts';
+import { type CallMedia, createCallMedia } from '../../inference/prepare/media.ts';
+import type { Fees } from '../../inference/tools/server-tools.ts';
 import { limits } from '../../limits.ts';
 import { readDataUrl } from '../../providers/shared/data-url.ts';
 import type { Media } from '../../providers/dialect.ts';

@@ -1,5 +1,5 @@
 import { GatewayError } from '../../errors.ts';
-import type { Fees } from '../../inference/server-tools.ts';
+import type { Fees } from '../../inference/tools/server-tools.ts';
 import { limits } from '../../limits.ts';
 import { ServiceFailed, type Services } from '../../providers/transport/services.ts';
 import { parseServiceJson } from '../../schemas/json-structure.ts';

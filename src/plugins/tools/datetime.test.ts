@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ToolContext } from '../../inference/server-tools.ts';
+import type { ToolContext } from '../../inference/tools/server-tools.ts';
 import { datetimeIn, datetimeTool } from './datetime.ts';
 
 const at = (text: string) => Date.parse(text);

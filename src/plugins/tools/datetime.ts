@@ -1,5 +1,5 @@
 import { invalidField } from '../../errors.ts';
-import type { ServerTool, ToolOutcome } from '../../inference/server-tools.ts';
+import type { ServerTool, ToolOutcome } from '../../inference/tools/server-tools.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { DATETIME } from '../asked.ts';
 import { datetimeWish } from '../wishes.ts';

@@ -1,4 +1,4 @@
-import type { ServerTool, ServerTools } from '../../inference/server-tools.ts';
+import type { ServerTool, ServerTools } from '../../inference/tools/server-tools.ts';
 import type { ServerTool as AskedTool, InnerTool } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { DATETIME, WEB_FETCH, WEB_SEARCH } from '../asked.ts';

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { plainPdf } from '../../../test/pdf/hostile.ts';
-import type { ToolContext, ToolOutcome } from '../../inference/server-tools.ts';
+import type { ToolContext, ToolOutcome } from '../../inference/tools/server-tools.ts';
 import { limits } from '../../limits.ts';
 import { createPageFetcher, type Resolve } from '../../providers/transport/fetch-media.ts';
 import type { JsonObject } from '../../schemas/json.ts';

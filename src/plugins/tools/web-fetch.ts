@@ -1,5 +1,5 @@
 import { GatewayError, invalidField } from '../../errors.ts';
-import type { ServerTool, ToolOutcome } from '../../inference/server-tools.ts';
+import type { ServerTool, ToolOutcome } from '../../inference/tools/server-tools.ts';
 import { limits } from '../../limits.ts';
 import { MediaRefused, type PageFetcher } from '../../providers/transport/fetch-media.ts';
 import type { JsonObject } from '../../schemas/json.ts';

@@ -1,5 +1,5 @@
 import { GatewayError, invalidField } from '../../errors.ts';
-import type { ServerTool } from '../../inference/server-tools.ts';
+import type { ServerTool } from '../../inference/tools/server-tools.ts';
 import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';

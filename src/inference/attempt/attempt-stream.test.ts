@@ -1,0 +1,125 @@
+import { expect, test } from 'vitest';
+import { limits } from '../../limits.ts';
+import type { ChatDialect } from '../../providers/dialect.ts';
+import { geminiGenerateContent } from '../../providers/gemini-generate-content/index.ts';
+import { openaiChat } from '../../providers/openai-chat/index.ts';
+import type { Upstream, UpstreamResponse } from '../../providers/transport/upstream.ts';
+import { attemptStream, type OpenStream, type PreparedAttempt } from './attempt.ts';
+import { createCancellation } from '../call.ts';
+import type { AttemptContext } from './exchange.ts';
+import { createMeter } from '../money/meter.ts';
+
+const said = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+const BROKEN = 'data: {"error":{"message":"broken"}}\n\n';
+const FINISH = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n`;
+
+/** Opens a stream of these reads, each of which is there at once. `take` is asked for room for what is large. */
+async function streamOf(
+  reads: readonly string[],
+  take?: () => Promise<void> | undefined,
+  dialect: ChatDialect = openaiChat,
+): Promise<OpenStream> {
+  const left = reads.map((read) => Buffer.from(read));
+  const response: UpstreamResponse = {
+    status: 200,
+    headers: { 'content-type': 'text/event-stream' },
+    complete: true,
+    coming: () => undefined,
+    take: () => left.shift(),
+  };
+  const exchange = { response: Promise.resolve(response), ended: true, abort() {} };
+  const upstream = { send: () => exchange } as unknown as Upstream;
+  const call = {
+    generation_id: 'gen-1',
+    accepted_ms: 0,
+    cancellation: createCancellation(),
+    request: { stream: true, messages: [] },
+    attribution: {},
+    ...(take === undefined ? {} : { room: { take } }),
+  };
+  const provider = { credential: 'x', base_url: 'http://upstream.example', headers: {}, abort_stops_billing: true };
+  const prepared = {
+    candidate: { provider, endpoint: { quirks: {} } },
+    dialect,
+    encoded: { path: '/chat/completions', headers: {}, body: {}, state: {} },
+    payload: '{}',
+  } as unknown as PreparedAttempt;
+  const times = { first_token_ms_max: 1_000, total_ms_max: 1_000 };
+  const context = { upstream, call, attempt: 1, ...times } as unknown as AttemptContext;
+  return attemptStream(prepared, context, createMeter());
+}
+
+/** What comes after the first chunks, and what it failed with. */
+async function laterOf({ later }: OpenStream): Promise<string[]> {
+  const told: string[] = [];
+  try {
+    while (!later.ended) {
+      const coming = later.coming();
+      if (coming !== undefined) {
+        told.push('waits');
+        await coming;
+      }
+      for (const { delta } of later.take() ?? []) if (delta.content) told.push(delta.content);
+    }
+  } catch (error) {
+    told.push(`failed: ${(error as Error).message}`);
+  }
+  return told;
+}
+
+const LARGE = 'x'.repeat(3_000_000);
+
+test('what one read brought before the failure that it also brought is given out first', async () => {
+  expect(await laterOf(await streamOf([said('a'), said('b') + said('c') + BROKEN]))).toEqual([
+    'b',
+    'c',
+    'failed: broken',
+  ]);
+  const told = await laterOf(await streamOf([said('a'), said('b') + BROKEN], () => Promise.resolve()));
+  expect(told).toEqual(['b', 'failed: broken']);
+});
+
+test('what waits for room comes once there is some, in its place, and a failure after it', async () => {
+  const reads = [said('a'), said(LARGE) + said('b') + BROKEN];
+  const told = await laterOf(await streamOf(reads, () => Promise.resolve()));
+  expect(told[0]).toBe('waits');
+  // A long text comes in several chunks, with a turn between some of them.
+  expect(told.filter((word) => word !== 'waits').join('')).toBe(`${LARGE}bfailed: broken`);
+  const whole = await laterOf(await streamOf([said('a'), said(LARGE), said('b'), FINISH], () => Promise.resolve()));
+  expect(whole[0]).toBe('waits');
+  expect(whole.filter((word) => word !== 'waits').join('')).toBe(`${LARGE}b`);
+});
+
+test('a failure with which an upstream ends its answer keeps the wait that it tells', async () => {
+  const error = {
+    code: 429,
+    status: 'RESOURCE_EXHAUSTED',
+    message: 'Quota.',
+    details: [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '7s' }],
+  };
+  const opened = streamOf([`data: ${JSON.stringify({ error })}`], undefined, geminiGenerateContent);
+  await expect(opened).rejects.toMatchObject({ failure: 'rate_limited', has_ended: true, retry_after_ms: 7_000 });
+});
+
+test('what there is no room for is not given out, and ends the stream', async () => {
+  const told = await laterOf(
+    await streamOf([said('a'), said(LARGE), said('never')], () => Promise.reject(new Error('no room'))),
+  );
+  expect(told[0]).toBe('waits');
+  expect(told.filter((word) => word !== 'waits')).toEqual(['failed: no room']);
+});
+
+test('events that one read brought are handed on in slices, with a turn of the loop between two of them', async () => {
+  const words = Array.from({ length: 3 * limits.stream_slice_frames }, (_, nth) => `w${nth}`);
+  const told = await laterOf(await streamOf([said('a'), words.map(said).join('') + FINISH]));
+  expect(told.filter((word) => word !== 'waits')).toEqual(words);
+  expect(told.filter((word) => word === 'waits')).toHaveLength(3);
+});
+
+test('what one event is read as is handed on in slices as well', async () => {
+  const images = Array.from({ length: limits.answer_images_max }, (_, nth) => ({ image_url: { url: `data:,${nth}` } }));
+  const parts = images.map((image) => ({ type: 'image_url', ...image }));
+  const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: parts } }] })}\n\n`;
+  const told = await laterOf(await streamOf([said('a'), event + FINISH]));
+  expect(told).toEqual(['waits', 'waits']);
+});

@@ -1,0 +1,230 @@
+import { limits } from '../../limits.ts';
+import { UpstreamError } from '../../providers/dialect.ts';
+import type { Quirks } from '../../providers/provider.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import { append } from '../../schemas/append.ts';
+import { choicesOf } from '../../schemas/by-choice.ts';
+import type { ChatChunk, ChatRequest, Delta } from '../../schemas/inner.ts';
+
+/** What of a stream has been shown, as long as it is text alone: only then another endpoint can go on with it. */
+export class ShownText {
+  #text: string | undefined = '';
+
+  add(chunks: readonly ChatChunk[]): void {
+    for (const chunk of chunks) {
+      if (this.#text === undefined) return;
+      const { content, ...rest } = chunk.delta;
+      const is_text = !hasMore(rest) && chunk.ext?.slot?.open?.native === undefined && chunk.logprobs == null;
+      this.#text = is_text ? this.#text + (content ?? '') : undefined;
+      if (this.#text !== undefined && this.#text.length > limits.continued_chars_max) this.#text = undefined;
+    }
+  }
+
+  /** Undefined where it cannot be continued: it is not text alone, too long, cut inside a character, or says nothing yet. */
+  get text(): string | undefined {
+    const text = this.#text;
+    return text === undefined || text.trim() === '' || !text.isWellFormed() ? undefined : text;
+  }
+}
+
+function hasMore({ role: _, ...rest }: Delta): boolean {
+  return Object.values(rest).some(
+    (value) => value != null && value !== '' && !(Array.isArray(value) && value.length === 0),
+  );
+}
+
+/**
+ * Fields of one server or another that bind an answer to a form, or have it thought over: what goes on in its middle would begin the
+ * form anew (https://docs.vllm.ai/en/latest/features/structured_outputs.html,
+ * https://docs.sglang.ai/advanced_features/structured_outputs.html).
+ */
+const SHAPES: readonly string[] = [
+  'structured_outputs',
+  'guided_json',
+  'guided_regex',
+  'guided_choice',
+  'guided_grammar',
+  'guided_structural_tag',
+  'json_schema',
+  'regex',
+  'ebnf',
+  'structural_tag',
+  'grammar',
+  'response_format',
+  'output_config',
+  'thinking',
+  'enable_thinking',
+  'chat_template_kwargs',
+];
+
+function shapes(fields: Readonly<Record<string, unknown>>): boolean {
+  return SHAPES.some((name) => fields[name] != null && fields[name] !== false);
+}
+
+/**
+ * Whether the answer to a request may be continued at all. Not where it ends with a beginning of the client's own, where it must be
+ * JSON or more than text, or where it is thought over first: upstreams refuse a trailing assistant message then.
+ */
+export function isContinuable(request: ChatRequest): boolean {
+  const { messages, response_format, provider, reasoning, reasoning_effort, modalities, logprobs, audio, ...rest } =
+    request;
+  const format = response_format?.type ?? 'text';
+  const thinks =
+    (reasoning != null && reasoning.enabled !== false && reasoning.effort !== 'none') ||
+    (reasoning_effort != null && reasoning_effort !== 'none');
+  const makes_more = modalities?.some((kind) => kind !== 'text') === true || audio != null;
+  const is_shaped = shapes(rest) || Object.values(provider?.options ?? {}).some(shapes);
+  const is_text = format === 'text' && !is_shaped && !makes_more && logprobs !== true;
+  return messages.at(-1)?.role !== 'assistant' && is_text && !thinks && choicesOf(request) === 1;
+}
+
+/** Whether an endpoint goes on with a trailing assistant message; what is not known to, does not. */
+export function continuesText({ endpoint: { quirks } }: Candidate): boolean {
+  const can = quirks.prefill === true || quirks.prefill_prefix === true || quirks.continue_final_message === true;
+  return can && quirks.no_prefill !== true && quirks.thinking_default === undefined;
+}
+
+/** Upstreams that may think of themselves, and are told not to in these fields. */
+const THINKING_FIELDS: readonly Quirks['reasoning_field'][] = ['thinking', 'thinking_effort', 'enable_thinking'];
+
+/** The request that lets an endpoint go on with a text, of which so many tokens are made already; undefined: none are left. */
+export function continuedRequest(
+  request: ChatRequest,
+  { text, tokens }: { text: string; tokens: number },
+): ChatRequest | undefined {
+  const { max_tokens, max_completion_tokens } = request;
+  if (tokens >= Math.min(max_tokens ?? Infinity, max_completion_tokens ?? Infinity)) return undefined;
+  return {
+    ...request,
+    // A trailing blank is refused by some wires, and comes again.
+    messages: [...request.messages, { role: 'assistant', content: text.trimEnd() }],
+    ...(max_tokens == null ? {} : { max_tokens: max_tokens - tokens }),
+    ...(max_completion_tokens == null ? {} : { max_completion_tokens: max_completion_tokens - tokens }),
+  };
+}
+
+/** The same as one endpoint must be told it. */
+export function fitContinued(request: ChatRequest, { endpoint }: Candidate): ChatRequest {
+  const { reasoning_field } = endpoint.quirks;
+  return THINKING_FIELDS.includes(reasoning_field) ? { ...request, reasoning: { enabled: false } } : request;
+}
+
+/** The length of the shortest piece that a text is made of, over and over; the last time perhaps not to its end. */
+function periodOf(text: string): number {
+  // Of each beginning, how long the longest of its ends is that is also a beginning of it.
+  const ends: number[] = [0];
+  let end = 0;
+  for (let at = 1; at < text.length; at += 1) {
+    while (end > 0 && text[at] !== text[end]) end = ends[end - 1] ?? 0;
+    if (text[at] === text[end]) end += 1;
+    ends.push(end);
+  }
+  return text.length - end;
+}
+
+/** Whether `more` says again what `told` was just saying again and again: then it is likely to go on, not to repeat. */
+function isRefrain(told: string, more: string): boolean {
+  const period = periodOf(more);
+  return told.endsWith(period * 2 <= more.length ? more.slice(0, period) : more + more);
+}
+
+/** How many characters at the beginning of `more`, which goes on from `sent`, stand at the end of `told`; 0 where that may be chance. */
+function repetitionOf(told: string, more: string, sent: string): number {
+  for (let length = Math.min(told.length, more.length); length >= limits.overlap_whole_chars_min; length -= 1) {
+    if (length < limits.overlap_chars_min && length < told.length) continue;
+    const again = more.slice(0, length);
+    if (told.endsWith(again)) return isRefrain(sent, again) ? 0 : length;
+  }
+  return 0;
+}
+
+/** How many characters at the beginning of `more` the client has seen at the end of `shown`. */
+function overlapOf(shown: string, more: string): number {
+  const sent = shown.trimEnd();
+  const whole = sent === shown ? 0 : repetitionOf(shown, more, sent);
+  if (whole > 0) return whole;
+  const repeated = repetitionOf(sent, more, sent);
+  // The blank that was not sent back.
+  let length = repeated;
+  for (let at = sent.length; at < shown.length && more[length] === shown[at]; at += 1) length += 1;
+  return length;
+}
+
+/** Whether a text tells the shown one from its beginning, and then something else. */
+function isRestart(shown: string, more: string): boolean {
+  const beginning = more.slice(0, limits.restart_chars_min);
+  return (
+    more.length > limits.restart_chars_min && shown.startsWith(beginning) && !isRefrain(shown.trimEnd(), beginning)
+  );
+}
+
+/** Takes out of a continuation what repeats the text before it; holds its beginning back while that may be a repetition. */
+export class OverlapCut {
+  readonly #shown: string;
+  #more = '';
+  #held: ChatChunk[] = [];
+  /** Where in the shown text a repetition may have begun; -1: nowhere. */
+  #at = 0;
+  #is_done = false;
+
+  constructor(shown: string) {
+    this.#shown = shown;
+  }
+
+  /** What may be shown of the chunks so far. Throws `UpstreamError` where the answer is no continuation. */
+  add(chunks: readonly ChatChunk[]): ChatChunk[] {
+    const out: ChatChunk[] = [];
+    for (const chunk of chunks) {
+      if (this.#is_done) out.push(chunk);
+      else append(out, this.#take(chunk));
+    }
+    return out;
+  }
+
+  /** At the end of the stream: everything that is still held. */
+  end(): ChatChunk[] {
+    return this.#is_done ? [] : this.#release();
+  }
+
+  #take(chunk: ChatChunk): ChatChunk[] {
+    const { content, ...rest } = chunk.delta;
+    this.#held.push(chunk);
+    if (content) {
+      this.#more += content;
+      if (this.#at >= 0) this.#follow(content);
+    }
+    const ends = this.#at < 0 || hasMore(rest) || chunk.finish_reason != null;
+    return ends ? this.#release(chunk.finish_reason === 'length') : [];
+  }
+
+  /** Moves to the next place from which all that came is a repetition that does not reach the end yet. */
+  #follow(piece: string): void {
+    const at = this.#at + this.#more.length - piece.length;
+    if (!this.#shown.startsWith(piece, at)) this.#at = this.#shown.indexOf(this.#more, this.#at);
+    if (this.#at + this.#more.length >= this.#shown.length) this.#at = -1;
+  }
+
+  #release(is_cut = false): ChatChunk[] {
+    this.#is_done = true;
+    const more = this.#more;
+    // An answer that began anew and ended before it came to anything new: where it was cut, perhaps soon.
+    const least_chars = is_cut ? limits.overlap_whole_chars_min : limits.overlap_chars_min;
+    const is_old =
+      more.length >= least_chars && this.#shown.startsWith(more) && !isRefrain(this.#shown.trimEnd(), more);
+    let left = is_old ? more.length : overlapOf(this.#shown, more);
+    const held = this.#held;
+    this.#held = [];
+    if (left === 0 && isRestart(this.#shown, more)) {
+      // No fault of the endpoint's that others should suffer from, so none that cools it down.
+      throw new UpstreamError('conflict', 'The next provider started a new answer instead of continuing the text');
+    }
+    if (left === 0) return held;
+    return held.map((chunk) => {
+      const { content } = chunk.delta;
+      if (!content || left === 0) return chunk;
+      const kept = content.slice(left);
+      left -= content.length - kept.length;
+      return { ...chunk, delta: { ...chunk.delta, content: kept } };
+    });
+  }
+}

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import type { Exchange, UpstreamResponse } from '../../providers/transport/upstream.ts';
+import { deferExchange } from './deferred-exchange.ts';
+
+const response: UpstreamResponse = {
+  status: 200,
+  headers: {},
+  complete: true,
+  coming: () => undefined,
+  take: () => undefined,
+};
+
+/** The far side: an exchange whose answer and end are set by hand. */
+function begun() {
+  const answered = Promise.withResolvers<UpstreamResponse>();
+  const aborts: Error[] = [];
+  const exchange: Exchange = {
+    response: answered.promise,
+    abort(reason) {
+      aborts.push(reason);
+      answered.reject(reason);
+    },
+    ended: false,
+  };
+  return { exchange, answered, aborts };
+}
+
+test('what was waited for is handed over, and the answer is that of the exchange', async () => {
+  const { exchange, answered } = begun();
+  const got: string[] = [];
+  const deferred = deferExchange(Promise.resolve('token'), (token) => {
+    got.push(token);
+    return exchange;
+  });
+  answered.resolve(response);
+  expect(await deferred.response).toBe(response);
+  expect([got, deferred.ended]).toEqual([['token'], false]);
+});
+
+test('aborted before it has begun, it never begins', async () => {
+  const ready = Promise.withResolvers<string>();
+  let began = 0;
+  const deferred = deferExchange(ready.promise, () => {
+    began += 1;
+    return begun().exchange;
+  });
+  deferred.abort(new Error('gone'));
+  ready.resolve('token');
+  await expect(deferred.response).rejects.toThrow('gone');
+  expect([began, deferred.ended]).toEqual([0, true]);
+});
+
+test('aborted after that, the exchange is', async () => {
+  const { exchange, aborts } = begun();
+  const deferred = deferExchange(Promise.resolve(1), () => exchange);
+  await Promise.resolve();
+  await Promise.resolve();
+  deferred.abort(new Error('late'));
+  await expect(deferred.response).rejects.toThrow('late');
+  expect(aborts).toHaveLength(1);
+});
+
+test('what keeps it from beginning is its failure', async () => {
+  const refused = deferExchange(Promise.reject(new Error('no token')), () => begun().exchange);
+  await expect(refused.response).rejects.toThrow('no token');
+  const broken = deferExchange(Promise.resolve(1), () => {
+    throw new Error('no address');
+  });
+  await expect(broken.response).rejects.toThrow('no address');
+  expect([refused.ended, broken.ended]).toEqual([true, true]);
+});

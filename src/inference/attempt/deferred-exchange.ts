@@ -1,0 +1,43 @@
+import type { Exchange, UpstreamResponse } from '../../providers/transport/upstream.ts';
+
+/**
+ * An exchange that can only be begun later, when what it needs is there. Aborted before that, it is never begun; what
+ * keeps it from beginning is its failure.
+ */
+export function deferExchange<T>(ready: Promise<T>, begin: (value: T) => Exchange): Exchange {
+  return new DeferredExchange(ready, begin);
+}
+
+class DeferredExchange<T> implements Exchange {
+  readonly response: Promise<UpstreamResponse>;
+  #begun: Exchange | undefined;
+  #failed = false;
+  readonly #reject: (reason: Error) => void;
+
+  constructor(ready: Promise<T>, begin: (value: T) => Exchange) {
+    const { promise, resolve, reject } = Promise.withResolvers<UpstreamResponse>();
+    this.response = promise;
+    this.#reject = (reason) => {
+      this.#failed = true;
+      reject(reason);
+    };
+    // Whoever aborts may no longer wait for the answer.
+    promise.catch(() => undefined);
+    ready
+      .then((value) => {
+        if (this.#failed) return;
+        this.#begun = begin(value);
+        this.#begun.response.then(resolve, reject);
+      })
+      .catch((error: unknown) => this.#reject(error instanceof Error ? error : new Error(String(error))));
+  }
+
+  get ended(): boolean {
+    return this.#failed || (this.#begun?.ended ?? false);
+  }
+
+  abort(reason: Error): void {
+    if (this.#begun !== undefined) this.#begun.abort(reason);
+    else if (!this.#failed) this.#reject(reason);
+  }
+}

@@ -1,0 +1,134 @@
+import { limits } from '../../limits.ts';
+
+/**
+ * Finds a credential in what a provider says, however it writes it: in another case, spaced or chunked, as base64 or base64url (alone
+ * or beside a user's name), as hexadecimal, in a URL, in JSON or in HTML. Also a part of one, which is how long echoes are cut.
+ *
+ * Text and credential are reduced to letters and digits without case; what they share for so many of these is the credential's.
+ * The work is one look-up for each character of both.
+ */
+const SHARED_CHARS = 12;
+
+/** Shorter credentials occur in words: they are looked for as they are written alone. */
+const SHARED_CHARS_MIN = 8;
+
+const MARK = '[redacted]';
+
+/** Letters and digits of a text without case, and where each stands. */
+function reduced(text: string): { chars: string; at: number[] } {
+  const at: number[] = [];
+  let chars = '';
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    const is_digit = code >= 48 && code <= 57;
+    const is_letter = (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
+    if (!is_digit && !is_letter) continue;
+    chars += text[i];
+    at.push(i);
+  }
+  return { chars: chars.toLowerCase(), at };
+}
+
+const escapes: readonly ((code: string) => string)[] = [
+  (code) => code,
+  (code) => `25${code}`,
+  (code) => `u00${code}`,
+  (code) => `x${code}`,
+  (code) => String(Number.parseInt(code, 16)),
+];
+
+/** How a credential may be written, reduced to letters and digits. */
+function* writings(secret: string): Generator<string, void, undefined> {
+  const bytes = Buffer.from(secret);
+  yield reduced(secret).chars;
+  yield bytes.toString('hex');
+  // Base64 depends on how many bytes stand before: a user's name, or nothing.
+  for (let before = 0; before < 3; before += 1) {
+    yield reduced(Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')).chars.slice(before === 0 ? 0 : 2);
+  }
+  if (/^[A-Za-z0-9]*$/.test(secret)) return;
+  for (const written of escapes) {
+    yield reduced(secret.replace(/[^A-Za-z0-9]/g, (char) => written(char.charCodeAt(0).toString(16).padStart(2, '0'))))
+      .chars;
+  }
+}
+
+const TOKEN = /[A-Za-z0-9+/_-]/;
+
+/** Marks what a text shares with a credential. */
+function withoutEcho(text: string, secret: string): string {
+  const { chars, at } = reduced(text);
+  const whole = reduced(secret).chars.length;
+  if (whole < SHARED_CHARS_MIN) return text;
+  const length = Math.min(SHARED_CHARS, whole);
+  if (chars.length < length) return text;
+  const places = new Map<string, number[]>();
+  for (let i = 0; i + length <= chars.length; i += 1) {
+    const gram = chars.slice(i, i + length);
+    const known = places.get(gram);
+    if (known === undefined) places.set(gram, [i]);
+    else known.push(i);
+  }
+  const is_echo = new Uint8Array(text.length);
+  let has_echo = false;
+  for (const writing of writings(secret)) {
+    for (let i = 0; i + length <= writing.length; i += 1) {
+      const gram = writing.slice(i, i + length);
+      const matches = places.get(gram);
+      if (matches === undefined) continue;
+      has_echo = true;
+      // Once is enough, however often the credential repeats itself.
+      places.delete(gram);
+      for (const place of matches) is_echo.fill(1, at[place], at[place + length - 1]! + 1);
+    }
+  }
+  return has_echo ? marked(text, is_echo) : text;
+}
+
+/** The text with a mark for each run, and for the rest of a word that a run ends or begins in. */
+function marked(text: string, is_echo: Uint8Array): string {
+  let made = '';
+  for (let i = 0; i < text.length; ) {
+    let end = i;
+    while (end < text.length && (is_echo[end] === 1 || TOKEN.test(text[end]!))) end += 1;
+    if (end === i) {
+      made += text[i];
+      i += 1;
+      continue;
+    }
+    let has_echo = false;
+    for (let k = i; k < end; k += 1) if (is_echo[k] === 1) has_echo = true;
+    made += has_echo ? MARK : text.slice(i, end);
+    i = end;
+  }
+  return made;
+}
+
+/** Of a credential that is JSON text, its longer parts: upstreams quote what they were shown of it. */
+function partsOf(credential: string): string[] {
+  if (!credential.trimStart().startsWith('{')) return [credential];
+  const parts: string[] = [credential];
+  try {
+    JSON.parse(credential, (_name, value: unknown) => {
+      if (typeof value === 'string' && value.length >= limits.credential_part_chars_min) parts.push(value);
+      return value;
+    });
+  } catch {
+    // Its text is what there is to hide.
+  }
+  return parts;
+}
+
+/** Names and addresses in a credential are no secrets by themselves: parts of them stand in many messages. */
+const isRandom = (part: string) => !part.includes('@') && !part.includes('://') && !part.trimStart().startsWith('{');
+
+/** A text of a provider's without the credential that it was shown. */
+export function withoutCredential(text: string, credential: string | undefined): string {
+  if (credential === undefined || credential.length < 4) return text;
+  let shown = text;
+  for (const part of partsOf(credential)) {
+    shown = shown.replaceAll(part, MARK);
+    if (isRandom(part)) shown = withoutEcho(shown, part.slice(0, limits.credential_echo_chars_max));
+  }
+  return shown;
+}

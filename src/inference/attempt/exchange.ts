@@ -1,0 +1,341 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { digestInTurns } from '../../http/digest.ts';
+import { inTurns } from '../../http/in-turns.ts';
+import { joined } from '../../http/joined.ts';
+import { hasWideCharacter, wideBytes } from '../../http/memory.ts';
+import { readSlices, UnreadableJson } from '../../http/sliced-json.ts';
+import { limits } from '../../limits.ts';
+import { type ChatDialect, UpstreamError } from '../../providers/dialect.ts';
+import { type Exchange, readParts, readText, type Upstream, type UpstreamResponse } from '../../providers/transport/upstream.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import { type JsonValue, parseJson } from '../../schemas/json.ts';
+import { answerLevels, JsonStructure, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
+import { requireBounded, requireUnbroken } from './answer-bounds.ts';
+import type { Call } from '../call.ts';
+import { deferExchange } from './deferred-exchange.ts';
+
+/** What an attempt needs of its surroundings. */
+export interface AttemptContext {
+  upstream: Upstream;
+  call: Call;
+  /** Counted from 1 in each call. */
+  attempt: number;
+  /** Which turn of the model in its answer, from 1. Absent: the first. */
+  step?: number;
+  first_token_ms_max: number;
+  total_ms_max: number;
+}
+
+/** How a wire shows a credential and tells its errors: whatever operation a request is of. */
+export type WireManners = Pick<ChatDialect, 'addressFor' | 'signsPayload' | 'authorize' | 'decodeError'>;
+
+/** One request to a provider, ready to be sent. */
+export interface Outgoing {
+  candidate: Candidate;
+  dialect: WireManners;
+  method: 'GET' | 'POST';
+  /** Appended to the provider's base URL; starts with `/`. */
+  path: string;
+  /** The wire's own, over those that every request has. */
+  headers: Record<string, string>;
+  payload: string | Buffer;
+  /** Its SHA-256 in hexadecimal digits, where it is known already. */
+  payload_sha256?: string;
+  accept: string;
+}
+
+/** What an attempt is called at the provider: under this name it can be asked about afterwards. */
+export function clientRequestId(generation_id: string, attempt: number): string {
+  return `${generation_id}.${attempt}`;
+}
+
+/** Thrown where a call was cancelled: its client has left, or the gateway stops (`Cancellation.stopped`). */
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+  /** The upstream goes on without us, and its bill with it. */
+  readonly may_be_billed: boolean;
+
+  constructor({ may_be_billed }: { may_be_billed: boolean }) {
+    super();
+    this.may_be_billed = may_be_billed;
+  }
+}
+
+/** How a call has ended whose end is this: cancelled where its client has left. */
+export function outcomeOf(error: unknown, { cancellation }: Pick<Call, 'cancellation'>): 'cancelled' | 'failed' {
+  return error instanceof ClientGone && !cancellation.stopped ? 'cancelled' : 'failed';
+}
+
+/** How a whole call has ended: a client that left meanwhile has nothing of it. */
+export function outcomeOfWhole({ cancellation }: Pick<Call, 'cancellation'>): 'cancelled' | 'completed' {
+  return cancellation.cancelled && !cancellation.stopped ? 'cancelled' : 'completed';
+}
+
+/** What an attempt that its call was cancelled in is said to have failed of. */
+export function goneAs({ cancellation }: Pick<Call, 'cancellation'>): 'client_gone' | 'gateway_stopped' {
+  return cancellation.stopped ? 'gateway_stopped' : 'client_gone';
+}
+
+/** One try's grip on the connection: ends it by time or by wish. */
+export interface Grip {
+  exchange: Exchange;
+  /** The first meaningful chunk is here: only the total time counts from now on. */
+  started(): void;
+  /** Lets go; what is still under way is ended. */
+  release(): void;
+}
+
+/**
+ * Whether closing the connection ends the bill of this attempt. Answers that are not streamed are billed whole wherever
+ * the connection is closed (the public service's documentation, "Stream cancellation").
+ */
+export function abortStopsBilling({ provider }: Candidate, { request }: Call): boolean {
+  return provider.abort_stops_billing && request.stream === true;
+}
+
+/** What is shown of a credential: for an account of Google a token, which may have to be got first. */
+function shownFor(
+  { candidate: { endpoint } }: Outgoing,
+  credential: string | undefined,
+  { upstream, call }: AttemptContext,
+): string | undefined | Promise<string> {
+  const { google_cloud, token_url } = endpoint.quirks;
+  if (google_cloud !== true || credential === undefined) return credential;
+  return upstream.google.show(credential, token_url, call.accepted_ms);
+}
+
+/**
+ * Sends the request and takes hold of it. A client that leaves ends it at once where that stops the provider's bill; where
+ * it does not, the answer is read on for a bounded time, so that what is billed is known.
+ */
+export function start(outgoing: Outgoing, context: AttemptContext): Grip {
+  const { own, provider } = outgoing.candidate;
+  const credential = own === undefined ? provider.credential : own.secret();
+  const base_url = outgoing.dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url;
+  const url = base_url + outgoing.path;
+  const shown = shownFor(outgoing, credential, context);
+  return new Held(beginWith(shown, outgoing, url, context), outgoing, context);
+}
+
+/** At once, but where a token must be got, or a long payload is hashed for its signature, with others served in between. */
+function beginWith(
+  shown: string | undefined | Promise<string>,
+  outgoing: Outgoing,
+  url: string,
+  context: AttemptContext,
+): Exchange {
+  if (shown instanceof Promise) return deferExchange(shown, (token) => send(outgoing, url, token, context));
+  const { payload, dialect } = outgoing;
+  if (payload.length <= limits.joined_slice_bytes || typeof payload === 'string' || !dialect.signsPayload?.(shown)) {
+    return send(outgoing, url, shown, context);
+  }
+  return deferExchange(digestInTurns(payload), (sha256) =>
+    send({ ...outgoing, payload_sha256: sha256 }, url, shown, context),
+  );
+}
+
+function send(outgoing: Outgoing, url: string, credential: string | undefined, context: AttemptContext): Exchange {
+  const { method, payload } = outgoing;
+  if (context.call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+  const { upstream } = context;
+  const exchange = upstream.send({ method, url, payload, headers: headersFor(outgoing, url, credential, context) });
+  if (outgoing.candidate.endpoint.quirks.google_cloud === true) {
+    const forgetRefused = ({ status }: UpstreamResponse) => status === 401 && upstream.google.forget(credential);
+    // Whoever waits for the answer hears of a failure.
+    exchange.response.then(forgetRefused, () => undefined);
+  }
+  return exchange;
+}
+
+function endLate(exchange: Exchange): void {
+  exchange.abort(new UpstreamError('timeout', 'The answer took longer than the gateway allows'));
+}
+
+function endSilent(exchange: Exchange): void {
+  exchange.abort(new UpstreamError('timeout', 'The provider did not start to answer in time'));
+}
+
+function endDrained(exchange: Exchange): void {
+  exchange.abort(new ClientGone({ may_be_billed: true }));
+}
+
+/** A class and not closures: there is one for every attempt. */
+class Held implements Grip {
+  readonly exchange: Exchange;
+  readonly #total_ms_max: number;
+  readonly #began_ms = performance.now();
+  readonly #is_first_timed: boolean;
+  readonly #off: () => void;
+  /** One at a time: until something meaningful has come the shorter limit counts. */
+  #timer: NodeJS.Timeout;
+  #drain: NodeJS.Timeout | undefined = undefined;
+
+  constructor(exchange: Exchange, outgoing: Outgoing, { call, first_token_ms_max, total_ms_max }: AttemptContext) {
+    this.exchange = exchange;
+    this.#total_ms_max = total_ms_max;
+    this.#is_first_timed = first_token_ms_max < total_ms_max;
+    this.#timer = this.#is_first_timed
+      ? setTimeout(endSilent, first_token_ms_max, exchange)
+      : setTimeout(endLate, total_ms_max, exchange);
+    this.#off = call.cancellation.onCancel(() => {
+      if (abortStopsBilling(outgoing.candidate, call)) exchange.abort(new ClientGone({ may_be_billed: false }));
+      else if (call.cancellation.stopped) endDrained(exchange);
+      else {
+        this.#drain = setTimeout(endDrained, limits.drain_ms_max, exchange);
+        call.cancellation.onStop(() => endDrained(exchange));
+      }
+    });
+  }
+
+  started(): void {
+    if (!this.#is_first_timed) return;
+    clearTimeout(this.#timer);
+    const left_ms = this.#total_ms_max - (performance.now() - this.#began_ms);
+    this.#timer = setTimeout(endLate, Math.max(0, left_ms), this.exchange);
+  }
+
+  release(): void {
+    clearTimeout(this.#timer);
+    if (this.#drain !== undefined) clearTimeout(this.#drain);
+    this.#off();
+    if (!this.exchange.ended) this.exchange.abort(new ClientGone({ may_be_billed: false }));
+  }
+}
+
+/** Headers that name the gateway's own account, as the wires and providers spoken here call them. */
+const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
+  'authorization',
+  'x-api-key',
+  'api-key',
+  'x-goog-api-key',
+  'x-goog-user-project',
+  'xi-api-key',
+  'openai-organization',
+  'openai-project',
+]);
+
+/** The one header whose values add up: what the operator asks for, and what the client does. */
+const BETA = 'anthropic-beta';
+
+/** What goes with another's credential: nothing that lets the gateway's account pay. */
+function withoutAccount(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !ACCOUNT_HEADERS.has(name)));
+}
+
+function headersFor(
+  { candidate, dialect, method, payload, payload_sha256, accept, headers: own_headers }: Outgoing,
+  url: string,
+  credential: string | undefined,
+  { call, attempt }: AttemptContext,
+) {
+  const { provider, own } = candidate;
+  const told = own === undefined ? provider.headers : withoutAccount(provider.headers);
+  const headers: Record<string, string> = {
+    'content-type': 'application/json',
+    accept,
+    'accept-encoding': 'identity',
+    'user-agent': 'model-gateway',
+    'x-client-request-id': clientRequestId(call.generation_id, attempt),
+    ...told,
+    ...own_headers,
+  };
+  const betas = told[BETA];
+  if (betas !== undefined && own_headers[BETA] !== undefined) headers[BETA] = `${betas},${own_headers[BETA]}`;
+  if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
+  if (call.attribution.tracestate !== undefined) headers['tracestate'] = call.attribution.tracestate;
+  const signable = { method, url, headers, payload, payload_sha256 };
+  return {
+    ...headers,
+    ...dialect.authorize(credential, signable, call.accepted_ms, candidate.endpoint.quirks),
+  };
+}
+
+/** Waits for the headers; an answer that is a refusal is read and thrown. */
+export async function headersOf(dialect: WireManners, { exchange }: Grip): Promise<UpstreamResponse> {
+  const response = await exchange.response;
+  if (response.status < 300) return response;
+  const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
+  if (response.status < 400) {
+    throw new UpstreamError('invalid_response', 'The provider answered with a redirect, which is not followed', {
+      status: response.status,
+    });
+  }
+  // Of an error that is nested too deeply to be looked at its status is left.
+  const shown = structureBreach(text, answerLevels) === undefined ? text : '';
+  throw dialect.decodeError(response.status, response.headers, shown);
+}
+
+/** Where no more was asked for: a number of values that no ordinary answer has. */
+const ANSWER_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
+
+/** Reads a whole answer that must be JSON, within bounds that are looked at before it is parsed. */
+export async function readJson(
+  dialect: WireManners,
+  response: UpstreamResponse,
+  { room }: Pick<Call, 'room'>,
+  bounds = ANSWER_BOUNDS,
+): Promise<JsonValue> {
+  const parts = await readParts(response, { bytes_max: limits.upstream_body_bytes_max, cut: false, room });
+  let length = 0;
+  for (const part of parts) length += part.length;
+  if (length > limits.answer_turn_bytes_min) return readLongJson(dialect, response, { parts, length, room, bounds });
+  const text = (parts.length === 1 ? parts[0]! : Buffer.concat(parts)).toString('utf8');
+  if (room === undefined || text.length <= limits.counted_bytes_min) requireBounded(text, bounds);
+  else {
+    const structure = new JsonStructure(bounds);
+    structure.write(text);
+    requireUnbroken(structure.breach);
+    await room.take(structure.memory_bytes + wideBytes(text), limits.memory_answer_wait_ms_max);
+  }
+  try {
+    return parseJson(text);
+  } catch {
+    throw notJson(dialect, response, text.slice(0, limits.upstream_error_bytes_max));
+  }
+}
+
+interface LongBody {
+  parts: Buffer[];
+  length: number;
+  room: Call['room'];
+  bounds: StructureBounds;
+}
+
+/** The same for a long answer, with others served between its slices. Like a body of a request, it is never decoded as one text. */
+async function readLongJson(
+  dialect: WireManners,
+  response: UpstreamResponse,
+  { parts, length, room, bounds }: LongBody,
+): Promise<JsonValue> {
+  const structure = new JsonStructure(bounds);
+  let is_wide = false;
+  let counted = 0;
+  for (const part of parts) {
+    structure.write(part.toString('latin1'));
+    requireUnbroken(structure.breach);
+    is_wide ||= hasWideCharacter(part);
+    counted += part.length;
+    if (counted < limits.joined_slice_bytes) continue;
+    counted = 0;
+    await nextTurn();
+  }
+  await room?.take(
+    structure.memory_bytes + (is_wide ? length * limits.body_copies : 0),
+    limits.memory_answer_wait_ms_max,
+  );
+  // It is always wanted.
+  const bytes = (await inTurns(joined(parts)))!;
+  try {
+    return (await inTurns(readSlices(bytes, parseJson)))!;
+  } catch (error) {
+    if (!(error instanceof UnreadableJson || error instanceof SyntaxError)) throw error;
+    throw notJson(dialect, response, bytes.toString('utf8', 0, limits.upstream_error_bytes_max));
+  }
+}
+
+function notJson(dialect: WireManners, response: UpstreamResponse, text: string): UpstreamError {
+  const type = String(response.headers['content-type'] ?? 'no content type');
+  const { raw } = dialect.decodeError(502, response.headers, text);
+  const message = `The provider's answer is not JSON (${type.slice(0, 100)})`;
+  return new UpstreamError('invalid_response', message, { status: response.status, raw });
+}

@@ -1,0 +1,97 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { GatewayError } from '../../errors.ts';
+import type { Analyzer } from '../../guardrails/entities/analyzer.ts';
+import { type FilterSet, filterSetOf } from '../../guardrails/policy/filter-set.ts';
+import type { Finding } from '../../guardrails/finding.ts';
+import { createNumbering } from '../../guardrails/redaction.ts';
+import { type FoundText, type Refusal, type Subject, screen } from '../../guardrails/requests/screen.ts';
+import { filterStages } from '../../guardrails/policy/verdict.ts';
+import type { BoundGuardrail } from '../../schemas/guardrail.ts';
+import type { Stage } from '../../schemas/routing-metadata.ts';
+
+/** What a guardrail would do with what a client says. */
+export interface DryRun<T> {
+  /** What is done in the end: the strictest. */
+  verdict: 'passed' | 'flagged' | 'redacted' | 'blocked';
+  /** As it would go on. */
+  subject: T;
+  refusal: Refusal | undefined;
+  found: readonly FoundText[];
+  /** Those of `found` that would be others. */
+  changed: ReadonlyMap<FoundText, string>;
+  /** Of `found`: by filter. */
+  filters: FilterSet['filters'];
+  stages: Stage[];
+}
+
+export interface DryRunOptions {
+  analyzer: Analyzer;
+  timeout_ms: number;
+  /** Countries whose telephone numbers need no calling code to be found. */
+  phone_regions?: readonly string[] | undefined;
+}
+
+/**
+ * Holds texts against the filters of guardrails as if their client had sent them now: by the code that does it then. Nothing is
+ * counted or kept. Throws `GatewayError` 503 where names and addresses cannot be looked for in time.
+ */
+export async function dryRun<T>(
+  subject: Subject<T>,
+  guardrails: readonly BoundGuardrail[],
+  { analyzer, timeout_ms, phone_regions }: DryRunOptions,
+): Promise<DryRun<T>> {
+  const set = filterSetOf(guardrails, phone_regions);
+  if (set === undefined) {
+    return {
+      verdict: 'passed',
+      subject: subject((text) => text),
+      refusal: undefined,
+      found: [],
+      changed: new Map(),
+      filters: [],
+      stages: [],
+    };
+  }
+  const screened = await screen(subject, {
+    set,
+    guardrails,
+    numbering: createNumbering(),
+    pause: nextTurn,
+    analyze: (texts) => analyzeInTime(analyzer, texts, timeout_ms).catch(unavailable),
+  });
+  const { found, refusal } = screened;
+  const findings = found.flatMap((one) => one.findings);
+  const stages = filterStages(set, findings, refusal?.filter);
+  return { ...screened, verdict: verdictOf(findings, refusal, set), filters: set.filters, stages };
+}
+
+function verdictOf(findings: readonly Finding[], refusal: Refusal | undefined, { filters }: FilterSet) {
+  if (refusal !== undefined) return 'blocked';
+  if (findings.length === 0) return 'passed';
+  return findings.some(({ filter }) => filters[filter]?.action === 'redact') ? 'redacted' : 'flagged';
+}
+
+/** What a dry run is refused with where an analyzer fails. */
+export function unavailable(cause: unknown): never {
+  throw new GatewayError(503, 'The search for names and addresses took too long; try again soon', {
+    headers: { 'retry-after': '1' },
+    cause,
+  });
+}
+
+/** What an analyzer finds, within a time. Rejects where it is late. */
+export async function analyzeInTime(
+  analyzer: Analyzer,
+  texts: readonly string[],
+  timeout_ms: number,
+): ReturnType<Analyzer['analyze']> {
+  const signal = AbortSignal.timeout(timeout_ms);
+  const { promise, reject } = Promise.withResolvers<never>();
+  const late = () => reject(signal.reason as Error);
+  signal.addEventListener('abort', late, { once: true });
+  try {
+    return await Promise.race([analyzer.analyze(texts, signal), promise]);
+  } finally {
+    signal.removeEventListener('abort', late);
+  }
+}

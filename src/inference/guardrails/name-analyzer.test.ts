@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { LOCALES, marked, NOBODY, unmarked } from '../../../test/guardrails/people.ts';
+import type { Analyzer, Entity } from '../../guardrails/entities/analyzer.ts';
+import { limits } from '../../limits.ts';
+import { createNameAnalyzer } from './name-analyzer.ts';
+
+let analyzer: Analyzer;
+beforeAll(async () => {
+  analyzer = createNameAnalyzer();
+  await analyzer.analyze(['Ada Lovelace']);
+}, 30_000);
+afterAll(() => analyzer.stop());
+
+function drawer(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+type Slug = Entity['slug'];
+interface Count {
+  there: number;
+  found: number;
+  covered: number;
+  told: number;
+  right: number;
+}
+
+/** How many of the marked places are covered whole, and how many of those told touch a marked one. */
+async function counted(texts: readonly string[]): Promise<Record<Slug, Count> & { missed: string[] }> {
+  const plain = texts.map(unmarked);
+  const told = await analyzer.analyze(plain.map(({ text }) => text));
+  const none = (): Count => ({ there: 0, found: 0, covered: 0, told: 0, right: 0 });
+  const counts = { 'person-name': none(), address: none(), missed: [] as string[] };
+  for (const [at, { text, names, addresses }] of plain.entries()) {
+    for (const [slug, places] of [
+      ['person-name', names],
+      ['address', addresses],
+    ] as const) {
+      const count = counts[slug];
+      const entities = (told[at] ?? []).filter((entity) => entity.slug === slug);
+      count.told += entities.length;
+      count.right += entities.filter(({ start, end }) => places.some(([from, to]) => start < to && from < end)).length;
+      for (const [from, to] of places) {
+        count.there += 1;
+        if (entities.some(({ start, end }) => start <= from && end >= to)) count.covered += 1;
+        else counts.missed.push(`${slug}: ${text.slice(from, to)} in ${JSON.stringify(text)}`);
+      }
+    }
+  }
+  return counts;
+}
+
+test.each(Object.entries(LOCALES))('%s: names and addresses are found, whole', async (_, locale) => {
+  const counts = await counted(marked(locale, 10, drawer(7)));
+  const { 'person-name': names, address: addresses, missed } = counts;
+  expect(names.covered / names.there, missed.join('\n')).toBeGreaterThan(0.9);
+  expect(names.right / names.told).toBeGreaterThan(0.95);
+  if (addresses.there > 0) expect(addresses.covered / addresses.there, missed.join('\n')).toBe(1);
+  expect(addresses.right).toBe(addresses.told);
+});
+
+test('products, towns, classes and days are no people', async () => {
+  const told = await analyzer.analyze(NOBODY);
+  const wrong = told.flatMap((entities, at) => entities.map(({ start, end }) => NOBODY[at]?.slice(start, end)));
+  expect(wrong).toEqual([]);
+});
+
+test('a text without a capital, a digit or a word that introduces somebody is not sent to the thread', async () => {
+  const another = createNameAnalyzer();
+  expect(
+    await another.analyze(['const total = items.reduce((sum, item) => sum + item.price);', '', '{ a: b }']),
+  ).toEqual([[], [], []]);
+  // Stopping a thread that never started is nothing.
+  await another.stop();
+});
+
+test('one that nobody waits for is left, and the next is answered', async () => {
+  const leaving = new AbortController();
+  const long = Array.from({ length: 200 }, (_, at) => `${at} John Smith met Unbekannt Person${at} there.`);
+  const left = analyzer.analyze(long, leaving.signal);
+  leaving.abort(new Error('gone'));
+  await expect(left).rejects.toThrow('gone');
+  const [entities] = await analyzer.analyze(['Ask Maria Garcia.']);
+  expect(entities).toEqual([{ start: 4, end: 16, slug: 'person-name' }]);
+});
+
+test('more text than can be read in time is refused, not passed over', async () => {
+  await expect(analyzer.analyze([`John Smith ${'x'.repeat(limits.analyzed_chars_max)}`])).rejects.toThrow('too much');
+});
+
+test('a thread that ends fails those who wait, and starts anew for the next', async () => {
+  const another = createNameAnalyzer();
+  const waiting = another.analyze(['John Smith']);
+  await another.stop();
+  await expect(waiting).rejects.toThrow('its thread ended');
+  expect(await another.analyze(['John Smith'])).toEqual([[{ start: 0, end: 10, slug: 'person-name' }]]);
+  await another.stop();
+}, 30_000);
+
+test.each([
+  ['names in a row', 'John Smith '],
+  ['initials', 'J. K. '],
+  ['words written large', 'Abcdef Ghijkl '],
+  ['numbers', '12 34 '],
+  ['streets that never end', '12 Long Name of the '],
+  ['titles', 'Dr. Dr. '],
+  ['breaks', 'Regards,\n\n\n'],
+  ['German streets without a number', 'Am Langen '],
+  ['Chinese towns', '北京市朝阳区'],
+])(
+  '%s: so many of them are read without ado',
+  async (_, unit) => {
+    const [entities] = await analyzer.analyze([unit.repeat(200_000 / unit.length)]);
+    expect(Array.isArray(entities)).toBe(true);
+  },
+  20_000,
+);

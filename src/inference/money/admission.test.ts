@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import { GatewayError } from '../../errors.ts';
+import type { Ask, Hold } from '../../ledger/leases/hold.ts';
+import { createAdmission, type Measured, type Prepared, type SpendingRules } from './admission.ts';
+import type { Call } from '../call.ts';
+import type { SpendBound } from '../prepare/fit-request.ts';
+
+const rules: SpendingRules = {
+  budgets: 'strict',
+  hold: 'full',
+  unknown_outcome: 'hold',
+  default_output_tokens: 1_000,
+  min_output_tokens: 10,
+};
+const exposure = { lines: [{ fixed_pico: 1_000_000, output_pico: 1_000, kept_ppm: 1_000_000 }], output_tokens: 100 };
+const counted = { lines: [{ fixed_pico: 0, output_pico: 1_000, kept_ppm: 1_000_000 }], output_tokens: 100 };
+
+type Reserved = number | Promise<number> | GatewayError;
+
+/** Admits an attempt of 100 output tokens, by a ledger that grants these amounts one after the other, or throws. */
+function admission(grants: Reserved[], count: Measured['count'] = async () => undefined) {
+  const asks: Ask[] = [];
+  const bounds: (SpendBound | undefined)[] = [];
+  const reserve = (ask: Ask, hold: Hold = { id: 'g', lines: [], granted_nano: 0 }): Hold | Promise<Hold> => {
+    asks.push(ask);
+    const granted = grants.shift()!;
+    if (granted instanceof GatewayError) throw granted;
+    const give = (granted_nano: number) => Object.assign(hold, { granted_nano });
+    return granted instanceof Promise ? granted.then(give) : give(granted);
+  };
+  const { admit } = createAdmission({
+    recorder: { reserve, reserveNow: () => false, extend: async () => false },
+    rules,
+  });
+  const admitting = () =>
+    admit<Prepared>({
+      call: { generation_id: 'g', accepted_ms: 1, principal: { budgets: [{}] }, request: {} } as never as Call,
+      hold: { id: 'g', lines: [], granted_nano: 0 },
+      is_byok: false,
+      prepare(spend) {
+        bounds.push(spend);
+        return { output_tokens: spend?.paid_tokens ?? 100 } as Prepared;
+      },
+      measure: () => ({ exposure, floor: () => counted, least_tokens: 0, count }),
+    });
+  return { admitting, asks, bounds };
+}
+
+const refusal = () => new GatewayError(402, 'no', { metadata: { limit_remaining: 1 } });
+
+test('an attempt that all is there for is let in at once', () => {
+  const { admitting, asks } = admission([1_100]);
+  expect(admitting()).toMatchObject({
+    prepared: { output_tokens: 100 },
+    hold: { granted_nano: 1_100 },
+    grant: { exposure, output_tokens: 100, paid_tokens: 100, mode: 'strict' },
+  });
+  expect(asks).toMatchObject([{ full_nano: 1_100, least_nano: 1_010, mode: 'strict' }]);
+});
+
+test('one that waits for it is let in as it would have been at once', async () => {
+  const { admitting } = admission([Promise.resolve(1_100)]);
+  expect(await admitting()).toMatchObject({ grant: { output_tokens: 100, paid_tokens: 100 } });
+});
+
+test.each([1_050, Promise.resolve(1_050)])('less than was asked for lowers the output bound', async (granted) => {
+  const { admitting, bounds } = admission([granted]);
+  expect(await admitting()).toMatchObject({
+    prepared: { output_tokens: 50 },
+    grant: { output_tokens: 50, paid_tokens: 50 },
+  });
+  expect(bounds).toEqual([{ default_tokens: 1_000 }, { default_tokens: 1_000, paid_tokens: 50 }]);
+});
+
+test('a prompt that counts less than its bytes asks again, for less', async () => {
+  const { admitting, asks } = admission([1_050, 100], async () => counted);
+  expect(await admitting()).toMatchObject({ grant: { exposure: counted, output_tokens: 100, paid_tokens: 100 } });
+  expect(asks.map(({ full_nano }) => full_nano)).toEqual([1_100, 100]);
+});
+
+test('a refusal rejects, or is asked about once more where the prompt may count less', async () => {
+  await expect(admission([refusal()]).admitting()).rejects.toMatchObject({ status: 402 });
+  const { admitting } = admission([refusal(), 100], async () => counted);
+  expect(await admitting()).toMatchObject({ grant: { exposure: counted, output_tokens: 100 } });
+});

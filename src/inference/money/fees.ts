@@ -1,0 +1,114 @@
+import { GatewayError } from '../../errors.ts';
+import type { Recorder } from '../../ledger/recorder.ts';
+import type { SpendingRules } from './admission.ts';
+import { attemptNumber, sofarOf } from '../attempt/attempts.ts';
+import { ClientGone } from '../attempt/exchange.ts';
+import { openRecord } from './generation.ts';
+import type { FeeOutcome, Fees } from '../tools/server-tools.ts';
+import type { Session } from '../session.ts';
+
+/** What one piece of work is called on the bill, and what it may cost at most. */
+export interface Fee {
+  name: string;
+  cost_nano_max: number;
+}
+
+/** Where the journal says that no endpoint was asked. */
+const NO_ENDPOINT = 'gateway';
+
+const PICO_PER_NANO = 1000;
+
+/**
+ * Pays for work of a call that no model does, several pieces at once: sets aside what they may cost, makes that durable, runs
+ * them, and charges what they did cost. A crash meanwhile charges what they may cost. What costs nothing for sure leaves no trace
+ * but its counts. Rejects with the ledger's 402 or 503 before anything was run, or as `run` does, and then charges nothing but
+ * where its client has left: that charges what was set aside.
+ */
+export type Pay = <T>(
+  session: Session,
+  fees: readonly Fee[],
+  run: () => Promise<readonly FeeOutcome<T>[]>,
+) => Promise<readonly T[]>;
+
+export function createPay({
+  recorder,
+  rules,
+}: {
+  recorder: Pick<Recorder, 'reserve' | 'attempt' | 'keep'>;
+  rules: Pick<SpendingRules, 'budgets'>;
+}): Pay {
+  async function setAside(session: Session, most_nano: number): Promise<void> {
+    const { call, plan } = session;
+    const { budgets, budget_mode } = call.principal;
+    const candidate = plan.attempts[0];
+    if (candidate === undefined) throw new Error('a call without an endpoint has nothing to pay for');
+    if (budgets.length > 0) {
+      const mode = budget_mode ?? rules.budgets;
+      const { generation_id: id, accepted_ms: at, store_wait } = call;
+      const ask = { id, at, budgets, is_byok: false, mode, store_wait };
+      session.hold = await recorder.reserve({ ...ask, full_nano: most_nano, least_nano: most_nano }, session.hold);
+    }
+    // Kept in the session: what was paid for is settled though no attempt follows.
+    const record = session.record ?? openRecord(call, candidate, session);
+    await recorder.attempt({
+      id: call.generation_id,
+      attempt: attemptNumber(session),
+      endpoint: NO_ENDPOINT,
+      record: { ...record, ...sofarOf(session), is_byok: false },
+      hold: session.hold,
+      least: budgets.length > 0 ? undefined : { usage: {}, cost_nano: most_nano },
+    });
+    session.record = record;
+  }
+
+  function charge(
+    session: Session,
+    fees: readonly Fee[],
+    outcomes: readonly Omit<FeeOutcome<unknown>, 'value'>[],
+  ): void {
+    for (const [at, { cost_nano, counts }] of outcomes.entries()) {
+      const { name, cost_nano_max } = fees[at]!;
+      const charged_nano = Math.min(cost_nano, cost_nano_max);
+      if (charged_nano > 0) recorder.keep(session.hold, charged_nano, false);
+      const is_counted = counts !== undefined && Object.keys(counts).length > 0;
+      if (charged_nano === 0 && !is_counted) continue;
+      const line = { class: name, units: 1, unit_price_pico: charged_nano * PICO_PER_NANO };
+      session.fees.push({
+        name,
+        cost_nano: charged_nano,
+        charges: charged_nano === 0 ? [] : [line],
+        ...(is_counted ? { counts } : {}),
+      });
+    }
+  }
+
+  return async (session, fees, run) => {
+    const most_nano = fees.reduce((sum, { cost_nano_max }) => sum + cost_nano_max, 0);
+    if (most_nano > 0) await setAside(session, most_nano);
+    const outcomes = await run().catch((error: unknown) => {
+      // What was begun for a client that left may be billed.
+      if (error instanceof ClientGone) {
+        charge(
+          session,
+          fees,
+          fees.map(({ cost_nano_max }) => ({ cost_nano: cost_nano_max })),
+        );
+      }
+      throw error;
+    });
+    charge(session, fees, outcomes);
+    return outcomes.map(({ value }) => value);
+  };
+}
+
+/** The same for whoever brings work of its own to a call. */
+export function feesOf(session: Session, pay: Pay): Fees {
+  return {
+    async spend(fee, run) {
+      // A hedge that needs it is not made: what is set aside is the running attempt's.
+      if (session.is_sent) throw new GatewayError(503, 'The limit does not cover this fee while an attempt is running');
+      const [value] = await pay(session, [fee], async () => [await run()]);
+      return value!;
+    },
+  };
+}

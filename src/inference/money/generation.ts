@@ -1,0 +1,161 @@
+import type { EndpointPrices } from '../../catalog/model.ts';
+import { pricesFor } from '../../catalog/price-list.ts';
+import { type Charge, charge, type Work } from '../../ledger/prices/charge.ts';
+import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord } from '../../ledger/records.ts';
+import { limits } from '../../limits.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import { contentsOf } from '../../schemas/contents.ts';
+import type { ChatRequest, FinishReason, TokenClasses } from '../../schemas/inner.ts';
+import { inputTokens } from '../../schemas/usage.ts';
+import type { Call } from '../call.ts';
+import type { Account } from '../session.ts';
+
+/** The second that was told last, up to its fraction: of a moment's many calls one makes it. */
+let told_second = Number.NaN;
+let told_prefix = '';
+
+/** As `Date.prototype.toISOString`, which costs more than the rest of a record. */
+function isoStamp(at_ms: number): string {
+  const second = Math.floor(at_ms / 1000);
+  if (second !== told_second) {
+    told_prefix = new Date(second * 1000).toISOString().slice(0, -'000Z'.length);
+    told_second = second;
+  }
+  const ms = Math.floor(at_ms) - second * 1000;
+  return `${told_prefix}${ms < 10 ? '00' : ms < 100 ? '0' : ''}${ms}Z`;
+}
+
+/** The record of a call before anything is known of its outcome: what the journal keeps of an attempt. */
+export function openRecord(
+  call: Call,
+  candidate: Candidate,
+  { attempts, fees }: { attempts: AttemptRecord[]; fees: FeeRecord[] },
+): OpenRecord {
+  const { request, principal, attribution } = call;
+  const { media, sounds } = contentsOf(request);
+  const record: OpenRecord = {
+    id: call.generation_id,
+    request_id: call.request_id,
+    api_type: call.api_type,
+    created_at: isoStamp(call.accepted_ms),
+    key_hash: principal.key_hash ?? '',
+    workspace_id: principal.workspace_id,
+    organization_id: principal.organization_id,
+    user_id: principal.user_id,
+    model: candidate.model.id,
+    requested_model: request.model ?? null,
+    provider_name: candidate.provider.name,
+    endpoint_id: candidate.endpoint.id,
+    streamed: request.stream === true,
+    is_byok: candidate.own !== undefined,
+    external_user: request.user ?? null,
+    session_id: request.session_id ?? null,
+    http_referer: attribution.http_referer,
+    title: attribution.title,
+    categories: attribution.categories,
+    user_agent: attribution.user_agent,
+    num_media_prompt: media,
+    num_input_audio_prompt: sounds,
+    attempts,
+  };
+  if (fees.length > 0) record.fees = fees;
+  return record;
+}
+
+/** Prices of models that a provider ran on the side of a call, by its own name for them. */
+export type PricesOf = (provider: string, upstream_model: string) => EndpointPrices | undefined;
+
+/**
+ * What one attempt costs: its own classes at its endpoint's prices in the tier that served, and work of other models at
+ * theirs. `service_tier` is what the upstream told, else what it was sent.
+ */
+export function priceAttempt(
+  usage: TokenClasses | null,
+  request: ChatRequest,
+  { endpoint, provider }: Candidate,
+  pricesOf: PricesOf,
+  service_tier?: string | null,
+): Charge {
+  if (usage === null) return charge([]);
+  const prices = pricesFor(endpoint, { prompt_tokens: inputTokens(usage), service_tier });
+  const images = prices.image === undefined ? 0 : contentsOf(request).images;
+  const works: Work[] = [{ usage, prices, images }];
+  for (const { model, classes } of usage.extra ?? []) {
+    const asks = pricesOf(provider.slug, model);
+    const side = asks && pricesFor(asks, { prompt_tokens: inputTokens(classes), service_tier });
+    works.push({ usage: classes, prices: side ?? prices, model });
+  }
+  return charge(works);
+}
+
+/** A word of an upstream's, not longer than a record should hold. */
+export function boundedWord(word: string | null | undefined): string | null {
+  return word?.slice(0, limits.upstream_word_chars_max) ?? null;
+}
+
+/** The finished record. */
+export function closeRecord(
+  open: OpenRecord,
+  facts: {
+    meter: Account | undefined;
+    usage: TokenClasses | null;
+    cache_discount_nano: number | null;
+    attempts: AttemptRecord[];
+    fees: FeeRecord[];
+    /** How it ended, where no attempt says so. */
+    finish_reason: FinishReason | null;
+    outcome: GenerationRecord['outcome'];
+    latency: number | null;
+    generation_time: number | null;
+  },
+): GenerationRecord {
+  const { meter, usage, attempts, fees } = facts;
+  let cost_nano = 0;
+  let byok_cost_nano = 0;
+  for (const attempt of attempts) {
+    if (attempt.is_byok) byok_cost_nano += attempt.cost_nano;
+    else cost_nano += attempt.cost_nano;
+  }
+  for (const fee of fees) cost_nano += fee.cost_nano;
+  // Field by field: spread and added to, it would be several times as dear.
+  const closed: GenerationRecord = {
+    id: open.id,
+    request_id: open.request_id,
+    api_type: open.api_type,
+    created_at: open.created_at,
+    key_hash: open.key_hash,
+    workspace_id: open.workspace_id,
+    organization_id: open.organization_id,
+    user_id: open.user_id,
+    model: open.model,
+    requested_model: open.requested_model,
+    provider_name: open.provider_name,
+    endpoint_id: open.endpoint_id,
+    streamed: open.streamed,
+    is_byok: open.is_byok,
+    external_user: open.external_user,
+    session_id: open.session_id,
+    http_referer: open.http_referer,
+    title: open.title,
+    categories: open.categories,
+    user_agent: open.user_agent,
+    num_media_prompt: open.num_media_prompt,
+    num_input_audio_prompt: open.num_input_audio_prompt,
+    upstream_id: boundedWord(meter?.upstream_id),
+    outcome: facts.outcome,
+    cancelled: facts.outcome === 'cancelled',
+    finish_reason: facts.outcome === 'failed' ? 'error' : (facts.finish_reason ?? meter?.finish_reason ?? null),
+    native_finish_reason: boundedWord(meter?.native_finish_reason),
+    service_tier: boundedWord(meter?.service_tier),
+    latency: facts.latency,
+    generation_time: facts.generation_time,
+    usage,
+    cost_nano,
+    upstream_cost_nano: cost_nano + byok_cost_nano,
+    byok_cost_nano,
+    cache_discount_nano: facts.cache_discount_nano,
+    attempts,
+  };
+  if (fees.length > 0) closed.fees = fees;
+  return closed;
+}

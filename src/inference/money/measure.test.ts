@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest';
+import { dialects } from '../../providers/dialects.ts';
+import type { Provider } from '../../providers/provider.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import type { ChatRequest, Wire } from '../../schemas/inner.ts';
+import type { Measured } from './admission.ts';
+import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
+import { createMeasure } from './measure.ts';
+
+const measure = createMeasure({ count: async () => undefined, stop: async () => undefined });
+
+const MODELS = [
+  'gpt-5',
+  'claude-sonnet-4-5',
+  'gemini-2.5-pro',
+  'gemini-3-pro-preview',
+  'anthropic.claude-3-7-sonnet-20250219-v1:0',
+  'amazon.nova-2-lite-v1:0',
+  'command-a-reasoning-08-2025',
+];
+const REASONING = [undefined, { effort: 'high' }, { max_tokens: 2_000 }, { effort: 'none' }];
+
+function candidateOf(wire: Wire, upstream_model: string): Candidate {
+  const endpoint = { model: 'b/c', provider: 'a', upstream_model, pricing: {}, input_modalities: [], quirks: {} };
+  const model = { id: 'b/c', tokenizer: 'Other', output_modalities: ['text'] };
+  return { model, endpoint, provider: { slug: 'a', name: 'A', dialect: wire } as Provider } as unknown as Candidate;
+}
+
+describe.each([...dialects.keys()])('%s', (wire) => {
+  test.each(MODELS)(
+    '%s gets no higher bound than what is paid for, which is never below its least',
+    (upstream_model) => {
+      const dialect = dialects.get(wire)!;
+      for (const reasoning of REASONING) {
+        const request = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 5_000, reasoning } as ChatRequest;
+        const whole = prepareAttempt(request, candidateOf(wire, upstream_model), dialect, false) as PreparedAttempt;
+        const { least_tokens } = measure(whole, 5_000, 'strict') as Measured;
+        for (const wanted of [1, 10, 100, 1_500]) {
+          const paid_tokens = Math.max(wanted, least_tokens);
+          const spend = { default_tokens: 4_096, paid_tokens };
+          const lowered = prepareAttempt(
+            request,
+            candidateOf(wire, upstream_model),
+            dialect,
+            false,
+            spend,
+          ) as PreparedAttempt;
+          expect(lowered.output_tokens).toBeLessThanOrEqual(paid_tokens);
+        }
+      }
+    },
+  );
+});

@@ -1,0 +1,382 @@
+import { estimateTokens, TokenCount } from '../../ledger/prices/token-estimate.ts';
+import { limits } from '../../limits.ts';
+import { OpenChoices } from '../../schemas/by-choice.ts';
+import type {
+  ChatChunk,
+  ChatCompletion,
+  ChatRequest,
+  Choice,
+  Delta,
+  FinishReason,
+  Message,
+  ReasoningDetail,
+  TokenClasses,
+} from '../../schemas/inner.ts';
+import type { JsonValue } from '../../schemas/json.ts';
+import { jsonPieces } from '../../schemas/json-pieces.ts';
+import { outputTokens } from '../../schemas/usage.ts';
+
+/** Follows one attempt's answer: what it produced, how it ended, what the upstream says it used. */
+export interface Meter {
+  chunk(chunk: ChatChunk): void;
+  completion(completion: ChatCompletion): void;
+  /** Whether anything of the model's own has arrived. */
+  readonly produced: boolean;
+  /**
+   * It is no answer: nothing has arrived, and it ended in an error or not at all; or nobody said why it ended, and no token that
+   * came out was counted.
+   */
+  readonly is_void: boolean;
+  /** Of the first choice. */
+  readonly finish_reason: FinishReason | null;
+  /** The choices that have not ended. */
+  readonly open_choices: readonly number[];
+  readonly native_finish_reason: string | null;
+  readonly service_tier: string | null;
+  readonly upstream_id: string | null;
+  /** The upstream's own count so far, whole or in part. */
+  readonly reported: TokenClasses | undefined;
+  /**
+   * What to charge for: the upstream's own count, or ours, marked estimated, where that finds more and the answer went on after
+   * the upstream's; else our count when anything was produced; else null, which costs nothing. So does what `is_void`, but for
+   * tokens that are told to have come out where no end is told.
+   */
+  usage(request: ChatRequest): TokenClasses | null;
+  /** The tokens that came out so far: our count, or the upstream's where that is more. Each text is looked at once. */
+  outputTokens(): number;
+  /** What was used so far, for the journal and for what is set aside. */
+  progress(request: ChatRequest): TokenClasses;
+  /** The calls of tools in the answer; undefined: none, or cut in the middle. */
+  toolCalls(): ToolCallCount | undefined;
+}
+
+/** How many tools an answer called, and how many with arguments that are JSON. */
+export interface ToolCallCount {
+  count: number;
+  valid: number;
+}
+
+/** Whether a detail is more than the opening of one. */
+function saysSomething(detail: ReasoningDetail): boolean {
+  if (detail.id) return true;
+  switch (detail.type) {
+    case 'reasoning.text':
+      return Boolean(detail.text || detail.signature);
+    case 'reasoning.summary':
+      return detail.summary !== '';
+    case 'reasoning.encrypted':
+      return detail.data !== '';
+  }
+}
+
+/** Whether a delta holds anything of the model's own: the moment from which an answer can no longer be taken back. */
+export function isMeaningful(delta: Delta): boolean {
+  return (
+    (delta.content !== undefined && delta.content !== null && delta.content !== '') ||
+    (delta.tool_calls !== undefined && delta.tool_calls.length > 0) ||
+    (delta.reasoning !== undefined && delta.reasoning !== null && delta.reasoning !== '') ||
+    delta.reasoning_details?.some(saysSomething) === true ||
+    (delta.refusal !== undefined && delta.refusal !== null && delta.refusal !== '') ||
+    delta.images !== undefined ||
+    delta.audio !== undefined ||
+    (delta.annotations !== undefined && delta.annotations.length > 0)
+  );
+}
+
+/** Tokens of a prompt by our own count, or another's of texts: texts, tool definitions, and a flat figure for each other part. */
+export function estimatePrompt(request: ChatRequest, count: CountText = promptCount()): number {
+  const PART_TOKENS = 800;
+  const MESSAGE_TOKENS = 4;
+  let tokens = 3;
+  for (const message of request.messages) {
+    tokens += MESSAGE_TOKENS + messageTokens(message, PART_TOKENS, count);
+  }
+  if (request.tools?.length) tokens += toolTokens(request.tools, request.ext, count);
+  return tokens;
+}
+
+/** Counts a text that stands for so many characters. Absent: for its own. */
+type CountText = (text: string, chars?: number) => number;
+
+/** Of very long definitions the beginning stands for all: writing them takes long, and is done again for each attempt. */
+function toolTokens(tools: NonNullable<ChatRequest['tools']>, ext: ChatRequest['ext'], count: CountText): number {
+  const { is_long, tools_chars = 0 } = ext ?? {};
+  if (is_long !== true || tools_chars < limits.tools_sample_chars) return count(JSON.stringify(tools));
+  let text = '';
+  for (const piece of jsonPieces(tools as unknown as JsonValue)) {
+    text += piece.toString();
+    if (text.length >= limits.tools_sample_chars) break;
+  }
+  return count(text, tools_chars);
+}
+
+/** Counts the texts of one prompt: what comes after very many characters counts as these did. */
+function promptCount(): CountText {
+  let chars = 0;
+  let tokens = 0;
+  return (text, all_chars = text.length) => {
+    if (chars > limits.estimated_chars_max) return Math.ceil((all_chars * tokens) / chars);
+    const counted = estimateTokens(text);
+    chars += text.length;
+    tokens += counted;
+    return all_chars === text.length ? counted : Math.ceil((counted * all_chars) / text.length);
+  };
+}
+
+/**
+ * About the same, in a time that does not grow with the prompt's length: its characters count as those of the beginning of its
+ * longest text do.
+ */
+export function roughPrompt(request: ChatRequest): number {
+  let chars = 0;
+  let longest = '';
+  const beside = estimatePrompt(request, (text, all_chars = text.length) => {
+    chars += all_chars;
+    if (text.length > longest.length) longest = text;
+    return 0;
+  });
+  const sample = longest.slice(0, limits.prompt_sample_chars);
+  return sample === '' ? beside : beside + Math.ceil((estimateTokens(sample) * chars) / sample.length);
+}
+
+function messageTokens(message: Message, part_tokens: number, count: (text: string) => number): number {
+  let tokens = 0;
+  if (typeof message.content === 'string') tokens += count(message.content);
+  else {
+    for (const part of message.content ?? []) {
+      tokens += part.type === 'text' ? count(part.text) : part_tokens;
+    }
+  }
+  for (const call of message.tool_calls ?? []) {
+    tokens += count(call.function.name) + count(call.function.arguments);
+  }
+  return tokens;
+}
+
+const FIRST_CHOICE: readonly number[] = [0];
+const NO_CHOICES: readonly number[] = [];
+
+/** A class and not closures: objects with getters made anew for every call are costly in V8, each has a shape of its own. */
+class AnswerMeter implements Meter {
+  produced = false;
+  /** Of several choices, those that have not ended. Undefined: there is one. */
+  readonly #open: OpenChoices | undefined;
+  finish_reason: FinishReason | null = null;
+  native_finish_reason: string | null = null;
+  service_tier: string | null = null;
+  upstream_id: string | null = null;
+  /** Not counted yet: most answers tell their usage, and are never counted. */
+  #text = '';
+  #reasoning = '';
+  readonly #text_tokens = new TokenCount();
+  readonly #reasoning_tokens = new TokenCount();
+  #prompt_tokens: number | undefined = undefined;
+  #reported: TokenClasses | undefined = undefined;
+  /** The answer went on after that was told. */
+  #is_outrun = false;
+  /** Arguments of tools, by the choice and the index of the call. */
+  #arguments: Map<string | number, string> | undefined = undefined;
+
+  constructor(choices: number) {
+    this.#open = choices === 1 ? undefined : new OpenChoices(choices);
+  }
+
+  get open_choices(): readonly number[] {
+    if (this.#open !== undefined) return this.#open.open;
+    return this.finish_reason === null ? FIRST_CHOICE : NO_CHOICES;
+  }
+
+  chunk(chunk: ChatChunk): void {
+    this.#delta(chunk.delta, chunk.choice);
+    this.#open?.note(chunk);
+    if (chunk.choice === undefined || chunk.choice === 0) {
+      if (chunk.finish_reason) this.finish_reason = chunk.finish_reason;
+      if (chunk.native_finish_reason) this.native_finish_reason = chunk.native_finish_reason;
+    }
+    if (chunk.service_tier) this.service_tier = chunk.service_tier;
+    const response = chunk.ext?.response;
+    if (response?.requestId !== undefined) this.upstream_id = response.requestId;
+    if (response?.usage) this.#report(response.usage);
+  }
+
+  completion({ choices, service_tier, ext }: ChatCompletion): void {
+    for (const choice of choices) this.#choice(choice);
+    const [first] = choices;
+    this.finish_reason = first.finish_reason;
+    this.native_finish_reason = first.native_finish_reason;
+    this.service_tier = service_tier ?? null;
+    this.upstream_id = ext.requestId ?? null;
+    if (ext.usage) this.#report(ext.usage);
+  }
+
+  #choice({ index, message, finish_reason }: Choice): void {
+    const delta: Delta = {
+      content: joinText(message.content),
+      refusal: message.refusal ?? null,
+      reasoning: message.reasoning ?? null,
+    };
+    if (message.reasoning_details?.length) delta.reasoning_details = message.reasoning_details;
+    if (message.tool_calls?.length) {
+      delta.tool_calls = message.tool_calls.map((call, index) => ({ index, function: call.function }));
+    }
+    if (message.images) delta.images = message.images;
+    if (message.audio) delta.audio = message.audio;
+    if (message.annotations?.length) delta.annotations = message.annotations;
+    this.#delta(delta, index);
+    this.#open?.note({ choice: index, finish_reason });
+  }
+
+  get reported(): TokenClasses | undefined {
+    return this.#reported;
+  }
+
+  get is_void(): boolean {
+    if (this.produced) return false;
+    if (this.finish_reason === null || this.finish_reason === 'error') return true;
+    // Decoders make an end of one that was not told (Snowflake tells none).
+    return this.native_finish_reason === null && (this.#reported === undefined || outputTokens(this.#reported) === 0);
+  }
+
+  /** A count that has not grown with what came since is none of it, unless the answer has ended. */
+  #report(usage: TokenClasses): void {
+    const former = this.#reported;
+    this.#reported = believable({ ...former, ...usage });
+    if (this.#reported === undefined || former === undefined || this.open_choices.length === 0) this.#is_outrun = false;
+    else if (outputTokens(this.#reported) > outputTokens(former)) this.#is_outrun = false;
+  }
+
+  #delta(part: Delta, choice = 0): void {
+    if (!this.produced && isMeaningful(part)) this.produced = true;
+    if (part.content || part.refusal || part.reasoning || part.tool_calls?.length) this.#is_outrun = true;
+    if (part.content) this.#text += part.content;
+    if (part.refusal) this.#text += part.refusal;
+    if (part.reasoning) this.#reasoning += part.reasoning;
+    for (const call of part.tool_calls ?? []) {
+      this.#text += call.function.name ?? '';
+      this.#text += call.function.arguments ?? '';
+      this.#arguments ??= new Map();
+      const key = choice === 0 ? call.index : `${choice}/${call.index}`;
+      this.#arguments.set(key, (this.#arguments.get(key) ?? '') + (call.function.arguments ?? ''));
+    }
+    // What comes without end is counted as it comes, not all of it at the end.
+    if (this.#text.length + this.#reasoning.length > limits.uncounted_chars_max) this.#count();
+  }
+
+  /** Counts what has come since it was counted last. */
+  #count(): void {
+    if (this.#text !== '') this.#text_tokens.add(this.#text);
+    if (this.#reasoning !== '') this.#reasoning_tokens.add(this.#reasoning);
+    this.#text = '';
+    this.#reasoning = '';
+  }
+
+  #inputs(request: ChatRequest): TokenClasses {
+    const reported = this.#reported;
+    if (reported?.in_uncached !== undefined) return inputsOf(reported);
+    this.#prompt_tokens ??= estimatePrompt(request);
+    return { in_uncached: this.#prompt_tokens };
+  }
+
+  outputTokens(): number {
+    return outputTokens(this.#most(this.#reported ?? {}));
+  }
+
+  progress(request: ChatRequest): TokenClasses {
+    const reported = this.#reported;
+    const told = reported && isComplete(reported, this.produced) ? reported : this.#inputs(request);
+    return { out_text: 0, ...this.#most(told), estimated: true };
+  }
+
+  /** What was told, or our own count of what came out where that is more. */
+  #most(told: TokenClasses): TokenClasses {
+    this.#count();
+    const text = this.#text_tokens.total;
+    const reasoning = this.#reasoning_tokens.total;
+    const { out_text = 0, out_reasoning = 0 } = told;
+    // Thoughts that are told apart may never be shown; others are counted with the text, or not at all.
+    const is_apart = out_reasoning > 0;
+    if (is_apart ? text <= out_text && reasoning <= out_reasoning : text + reasoning <= out_text) return told;
+    const most_reasoning = Math.max(reasoning, out_reasoning);
+    return {
+      ...told,
+      out_text: is_apart ? Math.max(text, out_text) : text,
+      ...(most_reasoning === 0 ? {} : { out_reasoning: most_reasoning }),
+      estimated: true,
+    };
+  }
+
+  toolCalls(): ToolCallCount | undefined {
+    if (this.#arguments === undefined || this.finish_reason === 'length') return undefined;
+    let count = 0;
+    let valid = 0;
+    let chars = 0;
+    for (const text of this.#arguments.values()) {
+      chars += text.length;
+      // Of very long ones those before them stand for all.
+      if (chars > limits.judged_arguments_chars_max) break;
+      count += 1;
+      if (isJson(text)) valid += 1;
+    }
+    return count === 0 ? undefined : { count, valid };
+  }
+
+  usage(request: ChatRequest): TokenClasses | null {
+    const reported = this.#reported;
+    if (this.is_void && (this.native_finish_reason !== null || !reported || outputTokens(reported) === 0)) return null;
+    if (reported && isComplete(reported, this.produced)) return this.#is_outrun ? this.#most(reported) : reported;
+    if (!this.produced) return reported ?? null;
+    return this.progress(request);
+  }
+}
+
+/** A tool without parameters may be called with nothing at all. */
+function isJson(text: string): boolean {
+  if (text.trim() === '') return true;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Makes the meter of one attempt. `choices`: how many its answer has. */
+export function createMeter(choices = 1): Meter {
+  return new AnswerMeter(choices);
+}
+
+/** The usage itself; undefined where it has counts that no answer can have: they would spoil every sum they enter. */
+export function believable(usage: TokenClasses): TokenClasses | undefined {
+  let name: keyof TokenClasses;
+  for (name in usage) {
+    if (name !== 'counts' && name !== 'extra' && name !== 'estimated' && !isCount(usage[name])) return undefined;
+  }
+  const { counts, extra } = usage;
+  if (counts !== undefined && !Object.values(counts).every(isCount)) return undefined;
+  return extra === undefined || extra.every((other) => believable(other.classes)) ? usage : undefined;
+}
+
+function isCount(told: number | undefined): boolean {
+  return Number.isInteger(told) && told! >= 0 && told! <= limits.usage_count_max;
+}
+
+/** An upstream that told the input but not yet the output (the stream was cut) has not told its usage. */
+function isComplete(usage: TokenClasses, produced: boolean): boolean {
+  if (usage.in_uncached === undefined) return false;
+  const told = usage.out_text ?? usage.out_reasoning ?? usage.out_audio ?? usage.out_image;
+  return told !== undefined || !produced;
+}
+
+function inputsOf(usage: TokenClasses): TokenClasses {
+  const { in_uncached, in_cache_read, in_cache_write_5m, in_cache_write_1h, in_audio, in_image } = usage;
+  return Object.fromEntries(
+    Object.entries({ in_uncached, in_cache_read, in_cache_write_5m, in_cache_write_1h, in_audio, in_image }).filter(
+      ([, count]) => count !== undefined,
+    ),
+  );
+}
+
+function joinText(parts: Message['content']): string {
+  if (!Array.isArray(parts)) return parts ?? '';
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+}

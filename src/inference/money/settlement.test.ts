@@ -1,0 +1,123 @@
+import { expect, test } from 'vitest';
+import { generation } from '../../../test/generation-fixture.ts';
+import { budgetOf, recorders } from '../../../test/recorder-fixture.ts';
+import { describeStores } from '../../../test/store-variants.ts';
+import type { Recorder } from '../../ledger/recorder.ts';
+import type { FeeRecord } from '../../ledger/records.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import type { TokenClasses } from '../../schemas/inner.ts';
+import { ledgerStore } from '../../storage/ledger.ts';
+import { createMetrics } from '../../telemetry/metrics.ts';
+import type { Answered, Session } from '../session.ts';
+import { createSettlement } from './settlement.ts';
+
+const settlementOf = (recorder: Recorder) =>
+  createSettlement({
+    recorder,
+    clock: { now_ms: Date.now, monotonic_ms: () => performance.now() },
+    metrics: createMetrics(),
+    log: { warn() {} },
+    rules: {} as never,
+    traffic: { answered() {}, failed() {} },
+    usual: { note() {} },
+  });
+
+describeStores('the settlement of a call', ({ open }) => {
+  const { start } = recorders(open);
+
+  test.each(['note', 'settle'] as const)(
+    'a fault of ours in `%s` charges what was set aside, and leaves no hold',
+    async (step) => {
+      const database = await open();
+      const budget = await budgetOf(database, 1_000_000);
+      const recorder = await start(ledgerStore(database.queries, database.engine));
+      const asked = { id: 'g', budgets: [budget], is_byok: false, full_nano: 7_000, least_nano: 7_000 };
+      const hold = await recorder.reserve(asked);
+      const record = generation({ id: 'g', outcome: 'unknown', attempts: [], cost_nano: 0 });
+      await recorder.attempt({ id: 'g', attempt: 1, endpoint: 'e', record, hold });
+      const settlement = settlementOf(recorder);
+      const fault = () => {
+        throw new Error('a fault of ours');
+      };
+      const candidate = { endpoint: { id: 'e' }, model: {}, provider: { name: 'p', slug: 'p' } };
+      const session = { hold, record, call: {}, attempts: [], shown: [], sent_ms: 0, plan: { attempts: [] } };
+      if (step === 'note') {
+        Object.defineProperty(candidate, 'own', { get: fault });
+        const end = { status: null, failure: 'internal', is_unknown: true };
+        expect(() => settlement.note(session as never as Session, candidate as never, end)).toThrow('a fault of ours');
+      } else {
+        const answered = { meter: { usage: fault }, candidate, prepared: {}, attempt: {} };
+        const settling = settlement.settle(session as never as Session, 'completed', answered as never as Answered);
+        await expect(settling).rejects.toThrow('a fault of ours');
+      }
+      await recorder.flush();
+      expect(recorder.state()).toMatchObject({ held_nano: 0, unflushed: 0 });
+      const [stored] = await database.queries.selectFrom('ledger_generations').select(['outcome', 'cost']).execute();
+      expect(stored).toEqual({ outcome: 'unknown', cost: 7_000 });
+    },
+  );
+
+  /** What a client is told of one answer at such an endpoint, beside which this was paid for. */
+  async function told(pricing: object, facts: { own?: object; fees?: FeeRecord[]; usage: TokenClasses | null }) {
+    const { own, fees = [], usage } = facts;
+    const database = await open();
+    const recorder = await start(ledgerStore(database.queries, database.engine));
+    const settlement = settlementOf(recorder);
+    const endpoint = { id: 'e', model: 'm', tag: 'p', provider: 'p', pricing };
+    const candidate = { endpoint, model: { id: 'm' }, provider: { name: 'p', slug: 'p' }, own } as never as Candidate;
+    const hold = { id: 'g', lines: [], granted_nano: 0 };
+    const record = generation({ id: 'g', outcome: 'unknown', attempts: [], cost_nano: 0 });
+    const call = {
+      request: { messages: [] },
+      cancellation: { cancelled: false },
+      stages: [],
+      accepted_monotonic_ms: 0,
+    };
+    const plan = { strategy: 'direct', attempts: [candidate], candidates: [candidate] };
+    const passage = { enter: () => undefined, end() {}, leave() {}, withdraw() {} };
+    const lists = { attempts: [], parts: [], fees, shown: [], report: [] };
+    const session = {
+      call,
+      plan,
+      passage,
+      hold,
+      record,
+      ...lists,
+      step: 1,
+      sent_ms: 0,
+      waited_ms: 0,
+    } as never as Session;
+    const attempt = settlement.note(session, candidate, { status: 200, failure: null });
+    const meter = { usage: () => usage, finish_reason: 'stop', service_tier: null };
+    const answered = { meter, candidate, prepared: {}, attempt } as never as Answered;
+    return settlement.settle(session, 'completed', answered);
+  }
+
+  const own = { id: 'o', label: 'l' };
+  const fee = { name: 'search', cost_nano: 5_000, charges: [], counts: { web_search: 2 } };
+
+  test('what was paid for beside one answer is counted with it', async () => {
+    const usage = await told(
+      { prompt: 1_000, completion: 1_000 },
+      { usage: { in_uncached: 3, out_text: 2 }, fees: [fee] },
+    );
+    expect(usage).toMatchObject({ total_tokens: 5, server_tool_use: { web_search_requests: 2 }, cost: 5.005e-6 });
+  });
+
+  test('a cost that is not known is not told, but what is owed at an own account is: nothing', async () => {
+    const usage = { in_uncached: 3, out_text: 2 };
+    expect(Object.keys(await told({ prompt: 1_000 }, { usage }))).not.toContain('cost');
+    const theirs = await told({ prompt: 1_000 }, { usage, own });
+    expect(theirs).toMatchObject({ cost: 0, is_byok: true });
+    expect(theirs).not.toHaveProperty('cost_details');
+  });
+
+  test('an answer that nobody counted cost nothing but what was paid for beside it', async () => {
+    expect(await told({ prompt: 1_000, completion: 1_000 }, { usage: null })).toMatchObject({
+      total_tokens: 0,
+      cost: 0,
+    });
+    const with_fee = await told({ prompt: 1_000, completion: 1_000 }, { usage: null, fees: [fee] });
+    expect(with_fee).toMatchObject({ total_tokens: 0, cost: 5e-6, server_tool_use: { web_search_requests: 2 } });
+  });
+});

@@ -1,0 +1,257 @@
+import { createHmac, hash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../../limits.ts';
+import { type ServiceAnswer, ServiceFailed, type Services } from '../../providers/transport/services.ts';
+import type { Destination } from '../../schemas/destination.ts';
+import { parseServiceJson } from '../../schemas/json-structure.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { exportJson, type Span, spanJson } from '../../telemetry/otlp.ts';
+import type { Call, Clock } from '../call.ts';
+import { bareSpan, generationSpans } from './generation-spans.ts';
+import { type Broadcast, type EndedCall, isSampled } from './call-log.ts';
+
+export interface BroadcastOptions {
+  destinations: readonly Destination[];
+  services: Pick<Services, 'ask'>;
+  /** Of the gateway: told to destinations. */
+  version: string;
+  /** What the share of calls is drawn with: callers choose their session ids, and must not choose what is left out. */
+  secret: string;
+  clock: Clock;
+  /** A number from 0 to 1, below 1. */
+  chance(): number;
+  metrics: Pick<Metrics, 'broadcast'>;
+  log: { warn(facts: object, message: string): void };
+}
+
+/** The way to a destination: what waits for it, and who sends it. */
+interface Line {
+  destination: Destination;
+  add(spans: string): void;
+  /** A call goes without what could not be built of it. */
+  miss(err: unknown): void;
+  stop(): Promise<void>;
+}
+
+/** A call's spans as JSON, and why something of it is missing. */
+interface Spans {
+  json: string;
+  fault?: unknown;
+}
+
+/** Its ids, time and model at least, whatever a client or a provider wrote. */
+function spansOf(ended: EndedCall, content: boolean): Spans {
+  const written = (spans: readonly Span[]) => spans.map(spanJson).join(',');
+  try {
+    return { json: written(generationSpans(ended, { content })) };
+  } catch (fault) {
+    return { json: written([bareSpan(ended)]), fault };
+  }
+}
+
+/** How a batch fared. */
+type Sent = { outcome: 'sent' | 'refused'; reason?: string } | { outcome: 'again'; reason: string; after_ms: number };
+
+const SCOPE = 'model-gateway';
+const JSON_TYPE = 'application/json';
+
+/** What may go better later: OTLP specification, "Retryable Response Codes"; of a webhook any fault of its server. */
+function isRetryable({ type }: Destination, status: number): boolean {
+  if (type === 'otel-collector') return [429, 502, 503, 504].includes(status);
+  return status === 408 || status === 429 || status >= 500;
+}
+
+function retryAfterMs({ headers }: ServiceAnswer): number {
+  const seconds = Number(headers['retry-after']);
+  return Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1000, limits.broadcast_retry_ms_max) : 0;
+}
+
+/** What a collector did not take of a batch (OTLP specification, "Partial Success"). */
+function rejectedOf({ body }: ServiceAnswer): string | undefined {
+  try {
+    const { partialSuccess } = parseServiceJson(body.toString('utf8')) as {
+      partialSuccess?: { rejectedSpans?: unknown };
+    };
+    const count = Number(partialSuccess?.rejectedSpans ?? 0);
+    return count > 0 ? `it did not accept ${count} spans` : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Tells destinations of calls as spans in OTLP JSON: in the background, in batches, each destination by itself. One that does
+ * not answer costs what waits for it, and no call anything.
+ */
+export function createBroadcast(options: BroadcastOptions): Broadcast & { stop(): Promise<void> } {
+  const lines = options.destinations.map((destination) => createLine(destination, options));
+
+  function isFor({ workspaces, share_bp }: Destination, call: Call): boolean {
+    const { workspace_id, logging } = call.principal;
+    const is_named =
+      workspaces === undefined ||
+      workspaces.includes(workspace_id) ||
+      (logging !== undefined && workspaces.includes(logging.workspace_slug));
+    // One conversation is told whole or not at all.
+    return is_named && isSampled(call.request.session_id ?? call.generation_id, share_bp, options.secret);
+  }
+
+  return {
+    wants: (call) => lines.some(({ destination }) => isFor(destination, call)),
+    tell(ended) {
+      const made = new Map<boolean, Spans>();
+      for (const line of lines) {
+        if (!isFor(line.destination, ended.call)) continue;
+        const content = line.destination.include_content && ended.content !== undefined;
+        const spans = made.get(content) ?? spansOf(ended, content);
+        made.set(content, spans);
+        if (spans.fault !== undefined) line.miss(spans.fault);
+        line.add(spans.json);
+      }
+    },
+    async stop() {
+      await Promise.all(lines.map((line) => line.stop()));
+    },
+  };
+}
+
+function createLine(
+  destination: Destination,
+  { services, version, clock, chance, metrics, log }: BroadcastOptions,
+): Line {
+  const { name, url, secret } = destination;
+  /** Spans of one call each, oldest first. */
+  const queue: string[] = [];
+  let queue_chars = 0;
+  let sending: Promise<void> | undefined;
+  let told_ms = Number.NEGATIVE_INFINITY;
+  const stopping = new AbortController();
+  const resource = { 'service.name': SCOPE, 'service.version': version };
+
+  function warn(facts: object, message: string): void {
+    if (clock.monotonic_ms() - told_ms < limits.loss_notice_ms) return;
+    told_ms = clock.monotonic_ms();
+    log.warn({ destination: name, ...facts }, message);
+  }
+
+  /** What makes room for newer ones. */
+  function lose(count: number, reason: string): void {
+    metrics.broadcast(name, 'lost', count);
+    warn({ count, reason }, 'a broadcast destination misses calls');
+  }
+
+  function nextBatch(): string[] {
+    const batch: string[] = [];
+    let chars = 0;
+    for (const spans of queue) {
+      if (batch.length >= limits.broadcast_batch_entries_max) break;
+      chars += spans.length;
+      if (batch.length > 0 && chars > limits.broadcast_batch_chars_max) break;
+      batch.push(spans);
+    }
+    queue.splice(0, batch.length);
+    for (const spans of batch) queue_chars -= spans.length;
+    return batch;
+  }
+
+  function headersFor(body: string): Record<string, string> {
+    const made: Record<string, string> = {
+      'user-agent': `${SCOPE}/${version}`,
+      ...destination.headers,
+      'content-type': JSON_TYPE,
+    };
+    if (destination.type === 'webhook') made['x-gateway-idempotency-key'] = hash('sha256', body).slice(0, 32);
+    if (secret !== undefined) {
+      const at = Math.floor(clock.now_ms() / 1000);
+      made['x-gateway-signature'] = `t=${at},v1=${createHmac('sha256', secret).update(`${at},${body}`).digest('hex')}`;
+    }
+    return made;
+  }
+
+  async function send(body: string): Promise<Sent> {
+    try {
+      const answer = await services.ask({
+        url,
+        headers: headersFor(body),
+        body,
+        bytes_max: limits.broadcast_answer_bytes_max,
+        timeout_ms: limits.broadcast_timeout_ms,
+      });
+      const { status } = answer;
+      if (status >= 200 && status < 300) {
+        const reason = rejectedOf(answer);
+        return reason === undefined ? { outcome: 'sent' } : { outcome: 'refused', reason };
+      }
+      const reason = `it answered with ${status}`;
+      if (!isRetryable(destination, status)) return { outcome: 'refused', reason };
+      return { outcome: 'again', reason, after_ms: retryAfterMs(answer) };
+    } catch (error) {
+      if (!(error instanceof ServiceFailed)) throw error;
+      const { status, message: reason } = error;
+      if (status !== undefined && status >= 200 && status < 300) return { outcome: 'sent' };
+      if (status !== undefined && !isRetryable(destination, status)) return { outcome: 'refused', reason };
+      return { outcome: 'again', reason, after_ms: 0 };
+    }
+  }
+
+  async function deliver(batch: readonly string[]): Promise<void> {
+    const body = exportJson(resource, { name: SCOPE, version }, batch.join(','));
+    for (let tries = 1; ; tries += 1) {
+      const fared = await send(body);
+      if (fared.outcome !== 'again') {
+        metrics.broadcast(name, fared.outcome, batch.length);
+        if (fared.reason !== undefined) warn({ reason: fared.reason }, 'a broadcast destination refuses calls');
+        return;
+      }
+      if (tries >= limits.broadcast_tries_max || stopping.signal.aborted) return lose(batch.length, fared.reason);
+      const backed_off_ms = Math.min(limits.broadcast_retry_ms * 2 ** (tries - 1), limits.broadcast_retry_ms_max);
+      // Nodes that lost the same collector do not all come back at once.
+      const wait_ms = Math.max(fared.after_ms, backed_off_ms * (0.5 + chance() / 2));
+      await sleep(wait_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  }
+
+  async function sendAll(): Promise<void> {
+    const is_full = () =>
+      queue.length >= limits.broadcast_batch_entries_max || queue_chars >= limits.broadcast_batch_chars_max;
+    if (!is_full())
+      await sleep(limits.broadcast_gather_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+    while (queue.length > 0) {
+      const batch = nextBatch();
+      try {
+        await deliver(batch);
+      } catch (err) {
+        metrics.broadcast(name, 'lost', batch.length);
+        warn({ err }, 'a broadcast destination misses calls');
+      }
+    }
+  }
+
+  return {
+    destination,
+    miss(err) {
+      metrics.broadcast(name, 'incomplete', 1);
+      warn({ err }, 'a broadcast destination receives a call without its details, because they could not be built');
+    },
+    add(spans) {
+      queue.push(spans);
+      queue_chars += spans.length;
+      while (
+        queue.length > limits.broadcast_queue_entries_max ||
+        (queue.length > 1 && queue_chars > limits.broadcast_queue_chars_max)
+      ) {
+        queue_chars -= queue.shift()?.length ?? 0;
+        lose(1, 'too many wait for it');
+      }
+      sending ??= sendAll().finally(() => {
+        sending = undefined;
+      });
+    },
+    async stop() {
+      stopping.abort();
+      const late = sleep(limits.broadcast_stop_ms_max, 'late' as const, { ref: false });
+      if ((await Promise.race([sending, late])) === 'late')
+        lose(queue.length, 'it did not accept them before the shutdown');
+    },
+  };
+}

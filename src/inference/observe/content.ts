@@ -1,0 +1,234 @@
+import type { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import { ByChoice } from '../../schemas/by-choice.ts';
+import type { ChatChunk, ChatCompletion, ChatRequest, Choice, Message } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import type { LoggedContent, LoggedError, LoggedOutput } from '../../schemas/logged-content.ts';
+import { Copier, isObject, mediaText, REMAINDER } from './content-copy.ts';
+
+/** Fields of a request that are kept apart, or that say which model is asked: no model reads them. */
+const APART: ReadonlySet<string> = new Set(['messages', 'ext', 'model', 'models', 'route', 'provider', 'session_id']);
+
+/** What of it is a list; what is none has no entries. Upstreams and clients write null, or something else, for what they leave out. */
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const objectsOf = (value: unknown): Record<string, unknown>[] => listOf(value).filter(isObject);
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+/** All that a message says of its reasoning: a client may say one thing in text and another in details. */
+function reasoningOf({ reasoning, reasoning_details }: Message): string | null {
+  const told = textOf(reasoning);
+  const details = objectsOf(reasoning_details)
+    .map(({ type, text, summary }) => textOf(type === 'reasoning.text' ? text : summary))
+    .join('');
+  if (told === '' || details === '' || told === details) return told || details || null;
+  return `${told}\n${details}`;
+}
+
+/** A message with its role first, and its reasoning as text. */
+function messageOf(copier: Copier, message: Message): JsonObject & Message {
+  const { role, reasoning: _, reasoning_details: __, ...rest } = message;
+  const reasoning = reasoningOf(message);
+  const kept = copier.object({ role, ...rest, ...(reasoning === null ? {} : { reasoning }) });
+  return { ...kept, role } as JsonObject & Message;
+}
+
+/** All but the messages that may hold text: numbers and switches stand in the generation's record. */
+function fieldsOf(copier: Copier, request: ChatRequest, said: JsonObject | undefined): JsonObject {
+  const fields: Record<string, unknown> = {};
+  for (const name of Object.keys(request)) {
+    const value = request[name];
+    const may_say = typeof value === 'string' || (typeof value === 'object' && value !== null);
+    if (may_say && !APART.has(name)) fields[name] = value;
+  }
+  const { options } = request.provider ?? {};
+  if (isObject(options)) fields['provider'] = { options };
+  const rest = request.ext?.rest;
+  if (isObject(rest) && Object.keys(rest).length > 0) fields[REMAINDER] = rest;
+  return copier.fields({ ...fields, ...said });
+}
+
+function requestOf(copier: Copier, request: ChatRequest, said: JsonObject | undefined): LoggedContent['request'] {
+  const messages: (JsonObject & Message)[] = [];
+  // What was said last tells most of a request.
+  for (const message of [...request.messages].reverse()) {
+    if (copier.is_cut) break;
+    messages.push(messageOf(copier, message));
+  }
+  return { ...fieldsOf(copier, request, said), messages: messages.reverse() };
+}
+
+const paragraphs = (a: string | null, b: string | null) => (a === null ? b : b === null ? a : `${a}\n\n${b}`);
+
+/** What two choices of one answer say, as one: texts apart by a blank line. */
+function together(a: LoggedOutput, b: LoggedOutput): LoggedOutput {
+  const refusal = paragraphs(a.refusal ?? null, b.refusal ?? null);
+  const tool_calls = [...(a.tool_calls ?? []), ...(b.tool_calls ?? [])];
+  const media = [...(a.media ?? []), ...(b.media ?? [])];
+  return {
+    ...b,
+    ...a,
+    completion: paragraphs(a.completion, b.completion),
+    reasoning: paragraphs(a.reasoning, b.reasoning),
+    ...(refusal === null ? {} : { refusal }),
+    ...(tool_calls.length === 0 ? {} : { tool_calls }),
+    ...(media.length === 0 ? {} : { media }),
+  };
+}
+
+/** Gathers what an answer says, all its choices together, up to a length. */
+export class OutputText {
+  readonly #copier: Copier;
+  /** Of the choices after the first. */
+  readonly #others = new ByChoice(() => new OutputText(this.#copier));
+  #content = '';
+  #reasoning = '';
+  #refusal = '';
+  #has_content = false;
+  readonly #calls: { id: string; type: 'function'; function: { name: string; arguments: string } }[] = [];
+  readonly #media: string[] = [];
+  #finish_reason: string | null | undefined;
+  /** What the upstream said of its failure inside its answer. */
+  error: LoggedError | undefined;
+
+  constructor(copier = new Copier(limits.logged_output_chars_max)) {
+    this.#copier = copier;
+  }
+
+  isCut(): boolean {
+    return this.#copier.is_cut;
+  }
+
+  chunks(chunks: readonly ChatChunk[]): void {
+    for (const chunk of chunks) {
+      if (chunk.choice) {
+        this.#others.of(chunk.choice - 1).chunks([{ ...chunk, choice: 0 }]);
+        continue;
+      }
+      const { delta, finish_reason } = chunk;
+      if (finish_reason !== undefined) this.#finish_reason = finish_reason;
+      if (this.#copier.is_cut) continue;
+      if (delta.content != null) this.#say(delta.content);
+      this.#reasoning += this.#copier.text(textOf(delta.reasoning));
+      this.#refusal += this.#copier.text(textOf(delta.refusal));
+      for (const { index, id, function: called } of delta.tool_calls ?? []) {
+        const call = this.#callAt(index);
+        if (call === undefined) continue;
+        if (id != null) call.id = id;
+        call.function.name += this.#copier.text(textOf(called?.name));
+        call.function.arguments += this.#copier.text(textOf(called?.arguments));
+      }
+      this.#show(delta.images);
+      if (delta.audio?.transcript) this.#say(delta.audio.transcript);
+    }
+  }
+
+  whole({ choices: [first, ...others] }: ChatCompletion): void {
+    this.#choice(first);
+    for (const [at, choice] of others.entries()) this.#others.of(at).#choice(choice);
+  }
+
+  #choice({ message, finish_reason, error }: Choice): void {
+    const { content, refusal, tool_calls, images, audio } = message;
+    const parts = objectsOf(content).map(({ type, text }) => (type === 'text' ? textOf(text) : ''));
+    if (content != null) this.#say(typeof content === 'string' ? content : parts.join(''));
+    if (audio?.transcript) this.#say(audio.transcript);
+    this.#reasoning = this.#copier.text(reasoningOf(message) ?? '');
+    this.#refusal = this.#copier.text(textOf(refusal));
+    for (const { id, function: called } of objectsOf(tool_calls)) {
+      if (this.#copier.is_cut) break;
+      const { name, arguments: args } = isObject(called) ? called : {};
+      const copied = { name: this.#copier.text(textOf(name)), arguments: this.#copier.text(textOf(args)) };
+      this.#calls.push({ id: textOf(id), type: 'function', function: copied });
+    }
+    this.#show(images);
+    this.#finish_reason = finish_reason;
+    if (error != null) {
+      const status = Number.isInteger(error.code) ? error.code : 502;
+      this.error = {
+        message: this.#copier.text(textOf(error.message)),
+        status,
+        provider_name: null,
+        previous_errors: [],
+      };
+    }
+  }
+
+  /** Of an answer that is not chat, its text where it has one. */
+  task(answer: unknown): void {
+    const text = typeof answer === 'object' && answer !== null && 'text' in answer ? answer.text : undefined;
+    if (typeof text === 'string') this.#say(text);
+  }
+
+  result(): LoggedOutput {
+    const others = this.#others.all().map((other) => other.result());
+    return others.length === 0 ? this.#own() : [this.#own(), ...others].reduce(together);
+  }
+
+  #own(): LoggedOutput {
+    return {
+      completion: this.#has_content ? this.#content : null,
+      reasoning: this.#reasoning || null,
+      ...(this.#refusal === '' ? {} : { refusal: this.#refusal }),
+      ...(this.#calls.length === 0 ? {} : { tool_calls: this.#calls.filter((call) => call !== undefined) }),
+      ...(this.#media.length === 0 ? {} : { media: this.#media }),
+      ...(this.#finish_reason === undefined ? {} : { finish_reason: this.#finish_reason }),
+    };
+  }
+
+  #say(text: unknown): void {
+    this.#has_content = true;
+    this.#content += this.#copier.text(textOf(text));
+  }
+
+  #show(images: unknown): void {
+    for (const { image_url } of objectsOf(images)) {
+      const url = isObject(image_url) ? image_url['url'] : image_url;
+      this.#media.push(this.#copier.text(mediaText(textOf(url))));
+    }
+  }
+
+  #callAt(index: number) {
+    if (!Number.isInteger(index) || index < 0 || index >= this.#calls.length + limits.logged_call_gap_max)
+      return undefined;
+    this.#calls[index] ??= { id: '', type: 'function', function: { name: '', arguments: '' } };
+    return this.#calls[index];
+  }
+}
+
+/** What became of a call instead of an answer, or at the end of one. */
+function errorOf(copier: Copier, error: GatewayError): LoggedError {
+  const { message, status, metadata = {} } = error;
+  const { provider_name, raw, previous_errors } = metadata;
+  return {
+    message: copier.text(message),
+    status,
+    provider_name: typeof provider_name === 'string' ? provider_name : null,
+    ...(raw === undefined ? {} : { raw: copier.value(raw, 0) }),
+    previous_errors: Array.isArray(previous_errors)
+      ? (copier.list(previous_errors).filter((one) => typeof one === 'object' && one !== null) as JsonObject[])
+      : [],
+  };
+}
+
+/**
+ * What is kept of a call: its request without media and opaque state, and its answer. `said`: what a call that is not chat says
+ * beside its messages. Pure.
+ */
+export function contentOf(
+  request: ChatRequest,
+  output: OutputText,
+  error: GatewayError | undefined,
+  said?: JsonObject,
+): LoggedContent {
+  const copier = new Copier(limits.logged_input_chars_max);
+  const kept = requestOf(copier, request, said);
+  const failed = new Copier(limits.logged_error_chars_max);
+  const told = error === undefined ? (output.error ?? null) : errorOf(failed, error);
+  return {
+    request: kept,
+    ...(request.ext?.client.hasPrompt ? { is_prompt: true as const } : {}),
+    output: output.result(),
+    error: told,
+    ...(copier.is_cut || output.isCut() || failed.is_cut ? { truncated: true as const } : {}),
+  };
+}

@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import { endpoint, model, PROVIDERS } from '../../../test/routing-fixture.ts';
+import type { Hold } from '../../ledger/leases/hold.ts';
+import { LeaseBook } from '../../ledger/leases/lease-book.ts';
+import { limits } from '../../limits.ts';
+import type { OwnCredential } from '../../routing/own-credential.ts';
+import type { Candidate, Plan } from '../../routing/plan.ts';
+import type { Call } from '../call.ts';
+import { routingRecord } from './routing-record.ts';
+
+const MANY = model(
+  'a/many',
+  Array.from({ length: 30 }, (_, at) =>
+    endpoint('a/many', 'alpha', 1_000_000, { tag: `alpha/${at}`, id: `alpha/${at}|a/many` }),
+  ),
+);
+const OTHER = model('a/other', [endpoint('a/other', 'beta', 2_000_000)]);
+
+const candidate = (of: typeof MANY, at: number, over: Partial<Candidate> = {}): Candidate => ({
+  model: of,
+  endpoint: of.endpoints[at]!,
+  provider: PROVIDERS[of.endpoints[at]!.provider]!,
+  excluded: undefined,
+  ...over,
+});
+const planOf = (attempts: Candidate[], left_out: Candidate[] = []): Plan => ({
+  requested: 'a/many',
+  strategy: 'direct',
+  candidates: [...attempts, ...left_out],
+  attempts,
+  funnel: [],
+});
+const call = { api_type: 'completions', request: { messages: [], max_tokens: 100 }, stages: [] } as unknown as Call;
+const nothing: Hold = { id: 'g', lines: [], granted_nano: 0 };
+const USAGE = { in_uncached: 10, out_text: 5 };
+
+test('endpoints stand in order with weight, place and expected cost, by their tags where the model is the record’s', () => {
+  const attempts = [
+    candidate(MANY, 1, { weight: 0.123456, because: ['drawn'] }),
+    candidate(OTHER, 0, { own: { id: 'b' } as OwnCredential, tier: 'flex', because: [] }),
+  ];
+  expect(routingRecord({ call, plan: planOf(attempts), hold: nothing }, 'a/many', USAGE)).toEqual({
+    strategy: 'direct',
+    total: 2,
+    plan: [
+      { id: 'alpha/1', weight: 0.123, because: ['drawn'], expected_nano: 110_000 },
+      { id: 'beta|a/other', tier: 'flex', byok_id: 'b', expected_nano: 220_000 },
+    ],
+  });
+});
+
+test('who was left out stands by its step, also where that was at its attempt', () => {
+  const excluded = { step: 'Encode', reason: 'r' };
+  const attempts = [candidate(MANY, 0, { excluded }), candidate(MANY, 1)];
+  const left_out = [candidate(MANY, 2, { excluded: { step: 'Filter by Data Policy', reason: 'r' } })];
+  const { plan, excluded: told } = routingRecord(
+    { call, plan: planOf(attempts, left_out), hold: nothing },
+    'a/many',
+    null,
+  );
+  expect(plan.map(({ id }) => id)).toEqual(['alpha/1']);
+  expect(told).toEqual({ Encode: ['alpha/0'], 'Filter by Data Policy': ['alpha/2'] });
+});
+
+test('the lists are bounded, and so is the record', () => {
+  const place = { weight: 1 / 3, because: ['order', 'recent_outage'] as const };
+  const attempts = MANY.endpoints.slice(0, 16).map((_one, at) => candidate(MANY, at, place));
+  const excluded = { step: 'Filter by Allowed Providers', reason: 'r' };
+  const left_out = MANY.endpoints.slice(16).map((_one, at) => candidate(MANY, 16 + at, { excluded }));
+  const told = routingRecord({ call, plan: planOf(attempts, left_out), hold: nothing }, 'a/many', USAGE);
+  expect(told.total).toBe(30);
+  expect(told.plan).toHaveLength(limits.routing_recorded_max);
+  expect(Object.values(told.excluded ?? {}).flat()).toHaveLength(limits.routing_recorded_max);
+  expect(JSON.stringify(told).length).toBeLessThan(1_000);
+});
+
+test('what was set aside stands with the budgets that counted it', () => {
+  const budget = { id: 'i', label: 'l', limit_nano: 1, include_byok: false };
+  const lease = new LeaseBook(() => 0).of('i', '');
+  const line = { window_start: '', lease, amount: 7, share: 0 };
+  const hold: Hold = {
+    id: 'g',
+    granted_nano: 7,
+    lines: [
+      { ...line, granted: 7, budget: { ...budget, scope: 'key', reset_interval: 'never' } },
+      { ...line, granted: 0, budget: { ...budget, scope: 'workspace', reset_interval: 'daily' } },
+    ],
+  };
+  const told = routingRecord({ call, plan: planOf([candidate(MANY, 0)]), hold }, 'a/many', USAGE);
+  expect(told).toMatchObject({ hold_nano: 7, held_in: ['key never'] });
+});
+
+test('a call that is not chat has no answer of usual length', () => {
+  const vectors = { ...call, api_type: 'embeddings' as const };
+  const told = routingRecord({ call: vectors, plan: planOf([candidate(MANY, 0)]), hold: nothing }, 'a/many', USAGE);
+  expect(told.plan).toEqual([{ id: 'alpha/0' }]);
+});

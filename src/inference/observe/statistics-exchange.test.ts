@@ -1,0 +1,126 @@
+import { expect, test, vi } from 'vitest';
+import { describeStores } from '../../../test/store-variants.ts';
+import { limits } from '../../limits.ts';
+import { createEndpointStatistics } from '../../routing/endpoint-statistics.ts';
+import { endpointStatisticsStore } from '../../storage/endpoint-statistics.ts';
+import { createStatisticsExchange, type StatisticsStore } from './statistics-exchange.ts';
+
+const NOW = Date.now();
+
+function processOn(store: StatisticsStore, run: string) {
+  const statistics = createEndpointStatistics();
+  const warn = vi.fn();
+  const exchange = createStatisticsExchange({ statistics, store, run, now_ms: () => NOW, log: { warn } });
+  const answer = (count: number, result: 'success' | 'error' = 'success') => {
+    for (let n = 0; n < count; n += 1) {
+      statistics.observe('e', { result, is_streamed: true, latency_ms: 100 + n, tokens_per_second: 50 }, NOW);
+    }
+  };
+  return { statistics, exchange, warn, answer, figures: () => statistics.figures('e', NOW) };
+}
+
+describeStores('the exchange of statistics', ({ engine, open }) => {
+  const opened = async () => endpointStatisticsStore((await open()).queries, engine);
+
+  test('tells each process what the others counted, and a later one what they left', async () => {
+    const store = await opened();
+    const one = processOn(store, 'one');
+    const two = processOn(store, 'two');
+    one.answer(30);
+    two.answer(10, 'error');
+    await one.exchange.exchange();
+    await two.exchange.exchange();
+    await one.exchange.exchange();
+    expect(one.figures().uptime_last_5m).toBe(75);
+    expect(two.figures()).toEqual(one.figures());
+    one.answer(20);
+    await one.exchange.stop();
+    const later = processOn(store, 'later');
+    await later.exchange.exchange();
+    await two.exchange.exchange();
+    expect(later.figures().uptime_last_1d).toBeCloseTo((50 / 60) * 100);
+    expect(later.figures()).toEqual(two.figures());
+  });
+
+  test('writes more than a batch', async () => {
+    const store = await opened();
+    const one = processOn(store, 'one');
+    const count = limits.statistics_batch_rows + 50;
+    for (let n = 0; n < count; n += 1) one.statistics.observe(`e${n}`, { result: 'success' }, NOW);
+    await one.exchange.exchange();
+    const two = processOn(store, 'two');
+    await two.exchange.exchange();
+    expect([...two.statistics.known()]).toHaveLength(count);
+  });
+
+  test('goes on without a store, says so once, and writes what waited when it is back', async () => {
+    const store = await opened();
+    let is_down = true;
+    const flaky: StatisticsStore = {
+      ...store,
+      save: (...given) => (is_down ? Promise.reject(new Error('down')) : store.save(...given)),
+    };
+    const one = processOn(flaky, 'one');
+    one.answer(10);
+    await one.exchange.exchange();
+    await one.exchange.exchange();
+    expect(one.warn).toHaveBeenCalledTimes(1);
+    expect(one.figures().uptime_last_5m).toBe(100);
+    is_down = false;
+    one.answer(10, 'error');
+    await one.exchange.exchange();
+    const two = processOn(store, 'two');
+    await two.exchange.exchange();
+    expect(two.figures()).toEqual(one.figures());
+  });
+});
+
+test('what a store holds that no version wrote does no harm', async () => {
+  const stored = {
+    span: 1,
+    start: Math.floor(NOW / 60_000),
+    run: 'x',
+    rate_limited: 0,
+    tool_calls: 0,
+    tool_calls_valid: 0,
+  };
+  const store: StatisticsStore = {
+    save: async () => {},
+    now: async (at) => at,
+    sweep: async () => {},
+    findOthers: async () => [
+      { ...stored, endpoint_id: 'e', successes: 10, errors: 0, sketches: 'not JSON' },
+      { ...stored, endpoint_id: 'e', run: 'y', successes: 10, errors: 0, sketches: '{"latency":5,"other":"1.1"}' },
+    ],
+  };
+  const one = processOn(store, 'one');
+  await one.exchange.exchange();
+  expect(one.figures()).toMatchObject({ uptime_last_5m: 100, latency_last_30m: null });
+});
+
+test('what is new is found by the store’s clock, also after that was set back', async () => {
+  const since: number[] = [];
+  const times = [NOW, NOW - 3_600_000];
+  const store: StatisticsStore = {
+    save: async () => {},
+    now: async () => times.shift() ?? 0,
+    sweep: async () => {},
+    findOthers: async (_run, from) => {
+      since.push(from);
+      return [];
+    },
+  };
+  const one = processOn(store, 'one');
+  await one.exchange.exchange();
+  await one.exchange.exchange();
+  expect(since).toEqual([0, NOW - 3_600_000 - limits.statistics_overlap_ms]);
+});
+
+test('a store that hangs holds up no stop', async () => {
+  const never = () => new Promise<never>(() => {});
+  const one = processOn({ save: never, now: never, findOthers: never, sweep: never }, 'one');
+  one.answer(1);
+  void one.exchange.exchange();
+  await one.exchange.stop();
+  expect(one.warn).not.toHaveBeenCalled();
+});

@@ -1,0 +1,115 @@
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import { type TokenCounter, UpstreamError } from '../../providers/dialect.ts';
+import { templated } from '../../providers/tool-template/dialect.ts';
+import type { Upstream } from '../../providers/transport/upstream.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import type { ChatRequest, Wire } from '../../schemas/inner.ts';
+import type { JsonObject } from '../../schemas/json.ts';
+import { readable } from '../attempt/answer-bounds.ts';
+import { type PreparedAttempt, statesTools, writeBody } from '../attempt/attempt.ts';
+import type { Call } from '../call.ts';
+import type { ChatWork, ChatWorkOptions } from '../prepare/chat-work.ts';
+import type { LogDecoderFault } from '../attempt/decoder-faults.ts';
+import { headersOf, readJson, start } from '../attempt/exchange.ts';
+import { clientError } from '../attempt/failure.ts';
+import { NO_MEDIA } from '../prepare/media.ts';
+import { estimatePrompt } from '../money/meter.ts';
+import { type Steps, wireOf } from '../plan/steps.ts';
+import type { Tokenizer } from '../money/tokenizer.ts';
+
+/** The tokens of a prompt. */
+export interface CountedTokens {
+  input_tokens: number;
+  /** Counted here, not by the model's provider. */
+  is_estimate: boolean;
+  /** What the provider told beside it. */
+  rest: JsonObject;
+}
+
+export interface CountOptions extends Pick<ChatWorkOptions, 'dialect'> {
+  upstream: Upstream;
+  tokenizer: Tokenizer;
+  logDecoderFault: LogDecoderFault;
+}
+
+/**
+ * Counts the prompt of a call for the endpoint that it would go to first, by the same plan: its provider is asked where it
+ * counts for nothing, and does it in time; else it is counted here. The call counts against rate limits as a request; it is
+ * not charged, holds no money and leaves no generation. Throws `GatewayError`, `ClientGone` when the client left first.
+ */
+export function createTokenCount(
+  { dialect, upstream, tokenizer, logDecoderFault }: CountOptions,
+  { open }: Pick<Steps, 'open'>,
+  chat: ChatWork,
+): (call: Call) => Promise<CountedTokens> {
+  async function asked(call: Call, candidate: Candidate): Promise<CountedTokens | undefined> {
+    const counter = counterOf(wireOf(candidate));
+    if (counter === undefined || chat.needs(call.request, candidate).length > 0) return undefined;
+    const prepared = await preparedFor(call, candidate);
+    if (prepared === undefined) return undefined;
+    const { method, path, headers, body } = counter.request(prepared.encoded, candidate.endpoint);
+    const outgoing = { candidate, dialect: prepared.dialect, method, path, headers, accept: 'application/json' };
+    const limit_ms = limits.token_count_ms_max;
+    const context = { upstream, call, attempt: 1, first_token_ms_max: limit_ms, total_ms_max: limit_ms };
+    const held = start({ ...outgoing, payload: await writeBody(body) }, context);
+    try {
+      const told = await readJson(prepared.dialect, await headersOf(prepared.dialect, held), call);
+      const { input_tokens, ...rest } = readable(() => counter.read(told));
+      return { input_tokens, rest, is_estimate: false };
+    } catch (error) {
+      // What the provider finds wrong with the prompt it would find wrong with the call; else it is no matter of the client's.
+      if (!(error instanceof UpstreamError)) throw error;
+      logDecoderFault(error, candidate);
+      if (error.failure === 'invalid_request' && error.status === 400) {
+        const { provider, own } = candidate;
+        throw clientError([{ provider, own, error }]);
+      }
+      return undefined;
+    } finally {
+      held.release();
+    }
+  }
+
+  /** Undefined where the wire cannot carry the request: the call would go to the next endpoint. */
+  async function preparedFor(call: Call, candidate: Candidate): Promise<PreparedAttempt | undefined> {
+    try {
+      return await chat.prepare(call.request, candidate, { strip_state: false, spend: undefined, media: NO_MEDIA });
+    } catch (error) {
+      if (error instanceof GatewayError && error.status === 400) return undefined;
+      throw error;
+    }
+  }
+
+  function counterOf(wire: Wire): TokenCounter | undefined {
+    return dialect(wire)?.tokenCounter;
+  }
+
+  async function counted(given: ChatRequest, candidate: Candidate): Promise<CountedTokens> {
+    const request = statesTools(given, candidate) ? templated(given).request : given;
+    const texts: string[] = [];
+    const other_tokens = estimatePrompt(request, (text) => {
+      texts.push(text);
+      return 0;
+    });
+    const tokens = await tokenizer.count(texts.join('\n'), candidate);
+    const input_tokens = tokens === undefined ? estimatePrompt(request) : tokens + other_tokens;
+    return { input_tokens, is_estimate: true, rest: {} };
+  }
+
+  return async (given) => {
+    const { call, plan, passage } = await open(given, chat.wanted(given));
+    const candidate = plan.attempts[0]!;
+    try {
+      await passage.enter(candidate);
+    } catch (error) {
+      passage.withdraw();
+      throw error;
+    }
+    try {
+      return (await asked(call, candidate)) ?? (await counted(call.request, candidate));
+    } finally {
+      passage.end(0, candidate.model.id);
+    }
+  };
+}

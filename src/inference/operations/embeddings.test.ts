@@ -1,0 +1,127 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Endpoint, Model } from '../../catalog/model.ts';
+import type { EmbeddingInput, EmbeddingWire } from '../../providers/embeddings/dialect.ts';
+import type { Provider } from '../../providers/provider.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import type { TokenClasses } from '../../schemas/inner.ts';
+import type { Measured } from '../money/admission.ts';
+import { divide, embeddingsTask, estimateInputs, messagesOf, type PreparedEmbeddings } from './embeddings.ts';
+import { priceAttempt } from '../money/generation.ts';
+import { costOf } from '../money/worst-case.ts';
+
+/** In pico-USD a token; the image token dearer. */
+const pricing = { prompt: 1_000_000, completion: 0, image_token: 3_000_000, image: 5_000_000, request: 7_000_000 };
+
+function candidateOf(wire: EmbeddingWire, upstream_model: string): Candidate {
+  const endpoint = { id: 'e', model: 'a/b', provider: 'p', upstream_model, pricing, quirks: {}, input_modalities: [] };
+  const provider = { slug: 'p', name: 'P', dialect: 'openai-chat', embeddings_dialect: wire };
+  return {
+    model: { id: 'a/b', tokenizer: 'Other', output_modalities: ['embeddings'] } as unknown as Model,
+    endpoint: endpoint as unknown as Endpoint,
+    provider: provider as Provider,
+    excluded: undefined,
+  };
+}
+
+const noTokenizer = { count: async () => undefined, stop: async () => undefined };
+
+function attemptOf(inputs: EmbeddingInput[], wire: EmbeddingWire, model: string, media = new Map()) {
+  const asked = { model: 'a/b', messages: messagesOf(inputs) };
+  const candidate = candidateOf(wire, model);
+  const task = embeddingsTask({ inputs, encoding_format: 'float' }, asked, noTokenizer);
+  const prepared = task.prepare(candidate, media) as PreparedEmbeddings;
+  const costIn = (mode: 'strict' | 'soft') => costOf((task.measure(prepared, 0, mode) as Measured).exposure, 0);
+  const price = (usage: TokenClasses) => priceAttempt(usage, asked, candidate, () => undefined).cost_nano;
+  return { prepared, costIn, price };
+}
+
+const image: EmbeddingInput = [
+  { type: 'image_url', image_url: { url: `data:image/png;base64,${'QUJD'.repeat(50_000)}` } },
+];
+
+describe('what is set aside', () => {
+  test('pays for a token a byte of every input, whatever its script and its wire, and for what providers add', () => {
+    const wires: [EmbeddingWire, string][] = [
+      ['openai-embeddings', 'm'],
+      ['cohere-embeddings', 'embed-v4.0'],
+      ['gemini-embeddings', 'gemini-embedding-001'],
+      ['bedrock-embeddings', 'amazon.titan-embed-text-v2:0'],
+    ];
+    const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 });
+    fc.assert(
+      fc.property(
+        fc.array(text, { minLength: 1, maxLength: 8 }),
+        fc.constantFrom(...wires),
+        (inputs, [wire, model]) => {
+          const { costIn, price } = attemptOf(inputs, wire, model);
+          const tokens = inputs.reduce((sum, one) => sum + Buffer.byteLength(one) + 64, 0);
+          expect(costIn('strict')).toBeGreaterThanOrEqual(price({ in_uncached: tokens }));
+        },
+      ),
+    );
+  });
+
+  test('pays for tokens that come as numbers', () => {
+    const tokens = Array.from({ length: 500 }, (_, at) => at % 10);
+    const { costIn, price } = attemptOf([tokens], 'openai-embeddings', 'm');
+    expect(costIn('strict')).toBeGreaterThanOrEqual(price({ in_uncached: 500 }));
+  });
+
+  test.each([
+    ['cohere-embeddings', 'embed-v4.0'],
+    ['gemini-embeddings', 'gemini-embedding-2'],
+    ['bedrock-embeddings', 'amazon.titan-embed-image-v1'],
+    ['voyage-embeddings', 'voyage-multimodal-3'],
+  ] as [EmbeddingWire, string][])('%s: images by what they show, and not by their bytes', (wire, model) => {
+    const { costIn, price } = attemptOf([image], wire, model);
+    expect(costIn('strict')).toBeGreaterThanOrEqual(price({ in_uncached: 64, in_image: 16_384 }));
+    expect(costIn('strict')).toBeLessThan(price({ in_uncached: 2_000, in_image: 16_384 }));
+  });
+
+  test('so are images that were fetched', () => {
+    const url = 'https://example.com/a.png';
+    const media = new Map([[url, { mime_type: 'image/png', base64: 'QUJD'.repeat(50_000) }]]);
+    const linked: EmbeddingInput = [{ type: 'image_url', image_url: { url } }];
+    const { costIn, price } = attemptOf([linked], 'gemini-embeddings', 'gemini-embedding-2', media);
+    expect(costIn('strict')).toBeGreaterThanOrEqual(price({ in_image: 16_384 }));
+    expect(costIn('strict')).toBeLessThan(price({ in_uncached: 2_000, in_image: 16_384 }));
+  });
+
+  test('softly: what our own count says, and a quarter', () => {
+    const inputs = ['The quick brown fox jumps over the lazy dog'];
+    const { costIn, price } = attemptOf(inputs, 'openai-embeddings', 'm');
+    const { in_uncached = 0 } = estimateInputs(inputs);
+    expect(costIn('soft')).toBe(price({ in_uncached: Math.ceil(in_uncached * 1.25) }));
+    expect(costIn('soft')).toBeLessThan(costIn('strict'));
+  });
+
+  test('every request of an attempt is in it', () => {
+    const one = attemptOf(['Hello'], 'bedrock-embeddings', 'amazon.titan-embed-text-v2:0');
+    const ten = attemptOf(Array(10).fill('Hello'), 'bedrock-embeddings', 'amazon.titan-embed-text-v2:0');
+    expect(ten.prepared.batches).toHaveLength(10);
+    expect(ten.costIn('strict') - 7_000).toBe(10 * (one.costIn('strict') - 7_000));
+  });
+});
+
+describe('dividing', () => {
+  test('keeps order, loses nothing, and respects every bound that inputs allow', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.array(fc.nat(), { minLength: 1, maxLength: 30 }), { minLength: 1, maxLength: 60 }),
+        fc.integer({ min: 1, max: 10 }),
+        fc.integer({ min: 1, max: 60 }),
+        (inputs, inputs_max, tokens_max) => {
+          const batches = divide(inputs, { inputs_max, tokens_max });
+          expect(batches.flat()).toEqual(inputs);
+          for (const batch of batches) {
+            expect(batch.length).toBeGreaterThan(0);
+            expect(batch.length).toBeLessThanOrEqual(inputs_max);
+            const tokens = batch.reduce((sum, one) => sum + Math.ceil(one.length * 1.25), 0);
+            if (batch.length > 1) expect(tokens).toBeLessThanOrEqual(tokens_max);
+          }
+        },
+      ),
+    );
+  });
+});

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { limits } from '../../limits.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import { defaultBound } from './default-bound.ts';
+
+const ask = (chars: number, more: Partial<ChatRequest> = {}): ChatRequest => ({
+  messages: [{ role: 'user', content: 'x'.repeat(chars) }],
+  ...more,
+});
+const own = "the model's maximum";
+const context = "the rest of the model's context";
+
+test.each<[string, ChatRequest, number | undefined, number | undefined, number, string]>([
+  ['the bound of the model', ask(10), 128_000, 400_000, 128_000, own],
+  ['also where its context is not known', ask(10), 64_000, undefined, 64_000, own],
+  ['what the context leaves of a bound that fills it', ask(10_000), 131_072, 131_072, 119_792, context],
+  ['the stated default where no bound is known', ask(10_000), undefined, 131_072, 16_384, 'the default, because'],
+  ['what the context leaves of that', ask(10_000), undefined, 24_000, 12_720, context],
+  [
+    'half of the context beside what is not counted',
+    ask(10, { tools: [{ type: 'web' }] }),
+    90_000,
+    100_000,
+    50_000,
+    context,
+  ],
+  ['the smallest default where the prompt seems to fill the context', ask(130_000), 32_000, 131_072, 8_192, context],
+  ['what a small context leaves', ask(10), undefined, 4_096, 2_806, context],
+  ['half of a small context at least', ask(4_000), undefined, 4_096, 2_048, context],
+  ['a stated default where nothing is known', ask(10), undefined, undefined, 16_384, 'the default, because'],
+])('a request without an output bound gets %s', (_, request, max_completion_tokens, context_length, tokens, source) => {
+  const bound = defaultBound(request, { max_completion_tokens, context_length });
+  expect(bound).toEqual({ tokens, source: expect.stringContaining(source) });
+});
+
+test('no number that is missing ends an answer at the smallest default', () => {
+  expect(limits.output_tokens_unknown).toBeGreaterThan(limits.output_tokens_default);
+});

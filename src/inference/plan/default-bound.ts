@@ -1,0 +1,37 @@
+import type { Endpoint } from '../../catalog/model.ts';
+import { limits } from '../../limits.ts';
+import { contentsOf } from '../../schemas/contents.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+
+/** The output bound of a request that names none, and where it comes from, in the words of a report. */
+export interface DefaultBound {
+  tokens: number;
+  source: string;
+}
+
+/** Tokens of the context beside a prompt: each character may be one, and tools, schemas and media are not looked at. */
+function spareContext(request: ChatRequest, context_length: number): number {
+  const { chars, has_more } = contentsOf(request);
+  const spare = context_length - chars - limits.template_tokens_max - limits.template_tools_tokens_max;
+  const is_counted = !has_more && !request.tools?.length && request.response_format == null;
+  return is_counted ? spare : Math.min(spare, Math.floor(context_length / 2));
+}
+
+/**
+ * What the model itself makes at most, or a stated default where nobody says that: providers refuse a bound above it. Many servers
+ * refuse a bound that their context has no room for beside the prompt as well. Where a prompt seems to leave less than the smallest
+ * default, that is sent: characters are more than tokens.
+ */
+export function defaultBound(
+  request: ChatRequest,
+  { max_completion_tokens, context_length }: Pick<Endpoint, 'max_completion_tokens' | 'context_length'>,
+): DefaultBound {
+  const most =
+    max_completion_tokens === undefined
+      ? { tokens: limits.output_tokens_unknown, source: "the default, because the model's maximum is not known" }
+      : { tokens: max_completion_tokens, source: "the model's maximum" };
+  if (context_length === undefined) return most;
+  const least = Math.min(limits.output_tokens_default, Math.ceil(context_length / 2));
+  const room = Math.max(spareContext(request, context_length), least);
+  return most.tokens <= room ? most : { tokens: room, source: "the rest of the model's context" };
+}

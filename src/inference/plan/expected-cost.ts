@@ -1,0 +1,48 @@
+import { pricesFor } from '../../catalog/price-list.ts';
+import { charge } from '../../ledger/prices/charge.ts';
+import { limits } from '../../limits.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import { choicesOf } from '../../schemas/by-choice.ts';
+import type { TokenClasses } from '../../schemas/inner.ts';
+import { isPriced } from '../../schemas/prices.ts';
+import { inputTokens } from '../../schemas/usage.ts';
+import type { Call } from '../call.ts';
+import { estimatePrompt } from '../money/meter.ts';
+
+/** What a call is expected to take, wherever it goes. */
+export interface ExpectedTokens {
+  prompt: number;
+  completion: number;
+  /** How many answers that is of. */
+  choices: number;
+}
+
+/**
+ * What a call is expected to take: its prompt by our count, or the upstream's where that is known, and an answer as long as the usual one,
+ * not longer than the request allows. Undefined for what is not chat.
+ */
+export function expectedTokens(
+  { request, api_type }: Pick<Call, 'request' | 'api_type'>,
+  usage: TokenClasses | null = null,
+): ExpectedTokens | undefined {
+  if (api_type === 'embeddings' || api_type === 'stt') return undefined;
+  const { max_completion_tokens, max_tokens } = request;
+  const most = max_completion_tokens ?? max_tokens ?? limits.expected_completion_tokens;
+  return {
+    choices: choicesOf(request),
+    prompt: usage === null ? estimatePrompt(request) : inputTokens(usage),
+    completion: Math.min(most, limits.expected_completion_tokens) * choicesOf(request),
+  };
+}
+
+/** What it would then cost there, in nano-USD, with nothing cached; undefined where a price is not known. */
+export function expectedCost(
+  { endpoint, tier }: Candidate,
+  tokens: ExpectedTokens,
+  service_tier: string | null | undefined,
+): number | undefined {
+  const prices = pricesFor(endpoint, { prompt_tokens: tokens.prompt, service_tier: tier ?? service_tier });
+  if (!isPriced(prices)) return undefined;
+  const completion = Math.min(tokens.completion, (endpoint.max_completion_tokens ?? Infinity) * tokens.choices);
+  return charge([{ usage: { in_uncached: tokens.prompt, out_text: completion }, prices }]).cost_nano;
+}

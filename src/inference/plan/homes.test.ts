@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest';
+import { endpoint, model, PROVIDERS } from '../../../test/routing-fixture.ts';
+import { limits } from '../../limits.ts';
+import type { Candidate } from '../../routing/candidate.ts';
+import { createStickiness } from '../../routing/stickiness.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import type { Call } from '../call.ts';
+import { type CallHome, ConversationHome } from './homes.ts';
+
+const candidateAt = (provider: string, input_cache_read?: number): Candidate => {
+  const pricing = { prompt: 10, completion: 10, ...(input_cache_read === undefined ? {} : { input_cache_read }) };
+  const one = endpoint('a/x', provider, 10, { pricing });
+  return {
+    model: model('a/x', [one]),
+    endpoint: one,
+    provider: PROVIDERS[provider] as Candidate['provider'],
+    excluded: undefined,
+  };
+};
+const CHEAP = candidateAt('alpha', 1);
+
+/** Calls of one conversation, one after another, at times of a test's own making. */
+function conversation() {
+  const stickiness = createStickiness();
+  const clock = { at_ms: 0, now_ms: () => clock.at_ms, monotonic_ms: () => clock.at_ms };
+  const next = (more: Partial<ChatRequest> = {}, organization_id = 'o'): CallHome => {
+    const request = { messages: [{ role: 'user', content: 'x' }], ...more } as ChatRequest;
+    return new ConversationHome({ principal: { organization_id }, request } as unknown as Call, stickiness, clock);
+  };
+  return { clock, next };
+}
+
+test('begins where a prompt was found in a cache', () => {
+  const { next } = conversation();
+  next().keep(CHEAP, 0);
+  expect(next().isAt(CHEAP)).toBe(false);
+  next().keep(CHEAP, 5);
+  expect(next().isAt(CHEAP)).toBe(true);
+  expect(next().isAt(candidateAt('beta', 1))).toBe(false);
+});
+
+test('begins at once where the client names the conversation', () => {
+  const { next } = conversation();
+  next({ session_id: 's' }).keep(CHEAP, 0);
+  expect(next({ session_id: 's' }).isAt(CHEAP)).toBe(true);
+  expect(next({ session_id: 's' }, 'p').isAt(CHEAP)).toBe(false);
+});
+
+test.each<[string, Candidate]>([
+  ['costs as much as a prompt', candidateAt('alpha', 10)],
+  ['is not there', candidateAt('alpha')],
+])('begins nowhere where a cache %s', (_title, candidate) => {
+  const { next } = conversation();
+  next({ session_id: 's' }).keep(candidate, 5);
+  expect(next({ session_id: 's' }).isAt(candidate)).toBe(false);
+});
+
+test('goes on with every answer from there, found in a cache or not', () => {
+  const { clock, next } = conversation();
+  next().keep(CHEAP, 5);
+  clock.at_ms = limits.sticky_ms - 1;
+  const second = next();
+  expect(second.isAt(CHEAP)).toBe(true);
+  second.keep(CHEAP, 0);
+  clock.at_ms = limits.sticky_ms + 1;
+  expect(next().isAt(CHEAP)).toBe(true);
+  clock.at_ms = 3 * limits.sticky_ms;
+  expect(next().isAt(CHEAP)).toBe(false);
+});
+
+test('of a router is the model that it gave', () => {
+  const { next } = conversation();
+  const first = next({ session_id: 's' });
+  expect(first.ofRouter('gateway/auto')).toBeUndefined();
+  first.keep(CHEAP, 0);
+  expect(next({ session_id: 's' }).ofRouter('gateway/auto')).toBe('a/x');
+  expect(next({ session_id: 's' }).ofRouter('gateway/free')).toBeUndefined();
+  expect(next({ session_id: 't' }).ofRouter('gateway/auto')).toBeUndefined();
+});
+
+test('of a conversation that has said nothing is nowhere', () => {
+  const { next } = conversation();
+  const silent = { messages: [] };
+  next(silent).keep(CHEAP, 5);
+  expect(next(silent).isAt(CHEAP)).toBe(false);
+});

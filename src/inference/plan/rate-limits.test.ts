@@ -1,0 +1,213 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, expect, test } from 'vitest';
+import { createRateModel } from '../../../test/rate-store.ts';
+import { StoreWait } from '../../http/store-wait.ts';
+import { limits } from '../../limits.ts';
+import type { Candidate } from '../../routing/candidate.ts';
+import type { RateAmounts, RateAnswer, RateAsk, RateRules } from '../../schemas/rate-limit.ts';
+import type { Call } from '../call.ts';
+import { createRateLimits, type RateLimits } from './rate-limits.ts';
+
+const amounts = (requests_per_minute?: number, tokens_per_minute?: number): RateAmounts => ({
+  requests_per_minute,
+  tokens_per_minute,
+});
+const running: RateLimits[] = [];
+afterEach(async () => {
+  for (const rates of running.splice(0)) await rates.stop();
+});
+
+/** Rates over a store that a test may hold up. */
+function setUp(rules: Partial<RateRules>) {
+  const model = createRateModel();
+  const asked: RateAsk[] = [];
+  let way = async () => {};
+  const now_ms = 1_800_000_000_000 - (1_800_000_000_000 % 60_000) + 10_000;
+  const begun = performance.now();
+  const warnings: string[] = [];
+  let all: RateRules = {
+    ...{ per_key: amounts(), per_model: amounts(), per_key_and_model: amounts() },
+    ...{ keys: new Map(), models: new Map(), free_models: undefined, uncounted: 'refuse' as const, ...rules },
+  };
+  const rates = createRateLimits({
+    rules: () => all,
+    store: {
+      async ask(asks, at): Promise<RateAnswer[]> {
+        if (new Set(asks.map(({ id }) => id)).size < asks.length) throw new Error('a counter is named twice');
+        asked.push(...asks);
+        await way();
+        return model.ask(asks, at);
+      },
+      sweep: async () => {},
+    },
+    clock: { now_ms: () => now_ms + Math.floor(performance.now() - begun), monotonic_ms: () => performance.now() },
+    log: { warn: (_facts, message) => void warnings.push(message) },
+    metrics: { rateLimited: () => {} },
+  });
+  running.push(rates);
+  const call = ({ key_hash = 'one', store_wait, ...more }: { key_hash?: string; store_wait?: StoreWait } = {}) => {
+    const principal = { key_hash, organization_id: 'org', budgets: [] };
+    const request = { messages: [{ role: 'user', content: 'hello there' }], ...more };
+    return { principal, store_wait, request } as unknown as Call;
+  };
+  const open = async (more: object = {}) => rates.open(call(more), () => false);
+  const outcome = (more: object = {}) =>
+    open(more).then(
+      (passage) => passage,
+      (error: { status: number }) => error.status,
+    );
+  const hold = (next: () => Promise<void>) => {
+    way = next;
+  };
+  const change = (to: Partial<RateRules>) => {
+    all = { ...all, ...to };
+  };
+  return { asked, warnings, open, outcome, hold, change };
+}
+
+const at = (id: string) => ({ model: { id }, endpoint: { pricing: { prompt: 1 } } }) as unknown as Candidate;
+
+test('a warm node asks the store seldom, and never for what was just refused', async () => {
+  const { asked, outcome } = setUp({ per_key: amounts(5_000) });
+  for (let n = 0; n < 2_000; n += 1) expect(typeof (await outcome())).toBe('object');
+  expect(asked.length).toBeLessThan(60);
+  const found = await Promise.all(Array.from({ length: 5_000 }, () => outcome()));
+  expect(found.filter((one) => one === 429)).toHaveLength(2_000);
+  const before = asked.length;
+  for (let n = 0; n < 500; n += 1) expect(await outcome()).toBe(429);
+  expect(asked.length - before).toBeLessThan(10);
+});
+
+test('many who come at once are served by few questions, as far as there is enough', async () => {
+  const { asked, outcome, hold } = setUp({ per_key: amounts(100) });
+  hold(() => sleep(5));
+  const found = await Promise.all(Array.from({ length: 300 }, () => outcome()));
+  expect(found.filter((one) => one === 429)).toHaveLength(200);
+  expect(asked.length).toBeLessThan(10);
+});
+
+test('a store that hangs holds nobody up for long, and what it says later is good all the same', async () => {
+  const { asked, warnings, outcome, hold } = setUp({ per_key: amounts(10) });
+  const held = Promise.withResolvers<void>();
+  hold(() => held.promise);
+  const began = performance.now();
+  expect(await outcome()).toBe(503);
+  expect(await outcome()).toBe(503);
+  expect(performance.now() - began).toBeLessThan(2_000);
+  expect(asked).toHaveLength(1);
+  expect(warnings).toHaveLength(1);
+  held.resolve();
+  await sleep(5);
+  expect(typeof (await outcome())).toBe('object');
+  expect(asked).toHaveLength(1);
+});
+
+test('a call that has waited for the store as long as one may is refused, and the next one is counted', async () => {
+  const { asked, warnings, outcome, hold } = setUp({ per_key: amounts(10) });
+  const held = Promise.withResolvers<void>();
+  hold(() => held.promise);
+  expect(await outcome({ store_wait: new StoreWait(0, () => 0) })).toBe(503);
+  expect([asked.length, warnings.length]).toEqual([1, 0]);
+  const next = outcome({ store_wait: new StoreWait(60_000, () => 0) });
+  held.resolve();
+  expect(typeof (await next)).toBe('object');
+  expect(asked).toHaveLength(1);
+});
+
+test('a store that fails is asked again after a while', async () => {
+  const { outcome, hold } = setUp({ per_key: amounts(10) });
+  hold(() => Promise.reject(new Error('no')));
+  expect(await outcome()).toBe(503);
+  hold(async () => {});
+  expect(await outcome()).toBe(503);
+  await expect.poll(outcome, { timeout: 5_000, interval: 100 }).not.toBe(503);
+});
+
+test('where what cannot be counted is allowed, it is let through, and nothing of it is given back', async () => {
+  const { outcome, hold } = setUp({ per_key: amounts(1), uncounted: 'allow' });
+  hold(() => Promise.reject(new Error('no')));
+  for (let n = 0; n < 5; n += 1) {
+    const passage = await outcome();
+    if (typeof passage === 'number') throw new Error(`refused with ${passage}`);
+    passage.withdraw();
+  }
+});
+
+test('a call that is withdrawn does not count; one that was sent does, whatever became of it', async () => {
+  const { open, outcome } = setUp({ per_key: amounts(2) });
+  for (let n = 0; n < 5; n += 1) (await open()).withdraw();
+  (await open()).leave();
+  (await open()).end(0, undefined);
+  expect(await outcome()).toBe(429);
+});
+
+test('a call counts at a model once, however often it enters, and at each model that it enters', async () => {
+  const { open } = setUp({ per_model: amounts(2) });
+  for (const passage of [await open(), await open()]) {
+    await Promise.all([passage.enter(at('a')), passage.enter(at('a'))]);
+    await passage.enter(at('a'));
+  }
+  const third = await open();
+  await expect(third.enter(at('a'))).rejects.toMatchObject({ status: 429 });
+  await expect(third.enter(at('a'))).rejects.toMatchObject({ status: 429 });
+  await third.enter(at('b'));
+});
+
+test('a refusal by one limit takes nothing of another', async () => {
+  const { open, outcome } = setUp({ per_key: amounts(10, 100) });
+  const wide = await open({ max_tokens: 90 });
+  for (let n = 0; n < 20; n += 1) expect(await outcome({ max_tokens: 50 })).toBe(429);
+  wide.end(0, 'a');
+  for (let n = 0; n < 9; n += 1) (await open({ max_tokens: 50 })).end(0, 'a');
+  expect(await outcome()).toBe(429);
+});
+
+test('tokens beyond what was set aside count when they are known', async () => {
+  const { open, outcome } = setUp({ per_key: amounts(undefined, 1_000) });
+  (await open()).end(995, 'a');
+  expect(await outcome()).toBe(429);
+});
+
+test('of the tokens of a model that did not answer none count', async () => {
+  const { open } = setUp({ per_model: amounts(undefined, 100) });
+  const passage = await open({ max_tokens: 80 });
+  await passage.enter(at('a'));
+  await passage.enter(at('b'));
+  passage.end(90, 'b');
+  const next = await open({ max_tokens: 80 });
+  await next.enter(at('a'));
+  await expect(next.enter(at('b'))).rejects.toMatchObject({ status: 429 });
+});
+
+test('more counters than are kept: none that is asked for is forgotten, and each is asked for once at a time', {
+  timeout: 30_000,
+}, async () => {
+  const { outcome, hold } = setUp({ per_key: amounts(2) });
+  const keyed = (key_hash: string) => outcome({ key_hash });
+  expect(typeof (await keyed('first'))).toBe('object');
+  for (let n = 1; n < limits.rate_counters_max - 1; n += 1) await keyed(`other ${n}`);
+  const held = Promise.withResolvers<void>();
+  hold(() => held.promise);
+  // The oldest of all waits, when one more comes.
+  const found = [keyed('busy'), keyed('first'), keyed('one more'), keyed('first'), keyed('first')];
+  await sleep(5);
+  held.resolve();
+  const ends = await Promise.all(found);
+  expect(ends.map((end) => (typeof end === 'number' ? end : 200))).toEqual([200, 200, 200, 429, 429]);
+});
+
+test('rules that change hold for the next call, and what was used counts on', async () => {
+  const { outcome, change } = setUp({ per_key: amounts(2) });
+  const found = async (count: number) => {
+    const outcomes = [];
+    for (let n = 0; n < count; n += 1) outcomes.push((await outcome()) === 429);
+    return outcomes;
+  };
+  expect(await found(3)).toEqual([false, false, true]);
+  change({ per_key: amounts(4) });
+  // A refusal is believed for a moment.
+  await expect.poll(async () => (await found(1))[0], { timeout: 5_000 }).toBe(false);
+  expect(await found(2)).toEqual([false, true]);
+  change({ per_key: amounts() });
+  expect(await found(3)).toEqual([false, false, false]);
+});

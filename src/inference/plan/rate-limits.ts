@@ -1,0 +1,194 @@
+import { GatewayError } from '../../errors.ts';
+import { rateLimited } from '../../http/rate-limit.ts';
+import { StoreWaitExceeded } from '../../http/store-wait.ts';
+import { createRateBook } from '../../ledger/leases/rate-book.ts';
+import { type Moment, RateCounter } from '../../ledger/leases/rate-counter.ts';
+import { limits } from '../../limits.ts';
+import type { RateLimit, RateRules } from '../../schemas/rate-limit.ts';
+import type { Call, Clock } from '../call.ts';
+import { RateAsker, type RateEntry, type RateLog, type RateStore } from './rate-asker.ts';
+import { type AsksFree, CallPassage, type Passage, type Permit, type RateCounting } from './rate-passage.ts';
+
+/** Lets calls through: the one place where requests and tokens are counted against rates. */
+export interface RateLimits {
+  /** Counts the call against the limits of its key. Throws `GatewayError` 429, 503 where nobody can count. */
+  open(call: Call, asksFree: AsksFree): Passage | Promise<Passage>;
+  /** Gives back what this node has not used. */
+  stop(): Promise<void>;
+}
+
+const FREE_PASSAGE: Passage = { enter: () => undefined, end() {}, leave() {}, withdraw() {} };
+
+/** Lets everything through. */
+export const NO_RATE_LIMITS: RateLimits = { open: () => FREE_PASSAGE, stop: async () => {} };
+
+export interface RateLimitsOptions {
+  /** Asked anew, since they may change; the same object as long as they are the same. */
+  rules(): RateRules;
+  store: RateStore;
+  clock: Clock;
+  log: RateLog;
+  metrics: { rateLimited(limit: string): void };
+}
+
+function uncountable(message: string): GatewayError {
+  return new GatewayError(503, `${message}; try again later`, { headers: { 'retry-after': '1' } });
+}
+
+/** This node's counters. Each takes blocks of what all nodes share, gives back what lies idle, and is forgotten when it is over. */
+class NodeCounters implements RateCounting {
+  readonly #options: RateLimitsOptions;
+  readonly #asker: RateAsker;
+  readonly #entries = new Map<string, RateEntry>();
+  #read: { rules: RateRules; book: ReturnType<typeof createRateBook> };
+  #waiting = 0;
+
+  constructor(options: RateLimitsOptions) {
+    this.#options = options;
+    this.#asker = new RateAsker(options);
+    const rules = options.rules();
+    this.#read = { rules, book: createRateBook(rules) };
+  }
+
+  book() {
+    const rules = this.#options.rules();
+    if (rules !== this.#read.rules) this.#read = { rules, book: createRateBook(rules) };
+    return this.#read.book;
+  }
+
+  #entryOf(limit: RateLimit): RateEntry {
+    const known = this.#entries.get(limit.id);
+    if (known !== undefined) {
+      known.counter.limit = limit;
+      return known;
+    }
+    if (this.#entries.size >= limits.rate_counters_max) this.#forgetOne();
+    const entry = { counter: new RateCounter(limit), waiting: 0, asking: undefined };
+    this.#entries.set(limit.id, entry);
+    return entry;
+  }
+
+  /** What the one that was asked for longest ago still had is given to nobody: less is let through, never more. */
+  #forgetOne(): void {
+    for (const [id, { asking, waiting }] of this.#entries) {
+      // One that is in use would be asked for twice at once, as two that know nothing of each other.
+      if (asking !== undefined || waiting > 0) continue;
+      this.#entries.delete(id);
+      return;
+    }
+  }
+
+  #permit({ counter }: RateEntry, units: number): Permit {
+    const { start_ms } = counter;
+    return {
+      units,
+      giveBack: (unused) => counter.giveBack(unused, start_ms),
+      owe: (more) => counter.owe(more, this.#asker.now()),
+    };
+  }
+
+  take(limit: RateLimit, units: number): Permit | undefined {
+    const entry = this.#entryOf(limit);
+    const { counter } = entry;
+    if (!counter.take(units, this.#asker.now())) return undefined;
+    // So that the next ones need not wait.
+    if (entry.asking === undefined && counter.isLow()) void this.#asker.ask(entry, (now) => counter.ask(0, 0, now));
+    return this.#permit(entry, units);
+  }
+
+  async acquire(limit: RateLimit, units: number, store_wait: Call['store_wait']): Promise<Permit | undefined> {
+    const entry = this.#entryOf(limit);
+    this.#entries.delete(limit.id);
+    this.#entries.set(limit.id, entry);
+    const { counter } = entry;
+    if (this.#waiting >= limits.rate_waiting_max) throw uncountable('Too many requests wait to be counted');
+    this.#waiting += 1;
+    entry.waiting += units;
+    try {
+      for (let asked = 0; asked < limits.rate_asks_per_request_max; asked += 1) {
+        const now = this.#asker.now();
+        if (counter.take(units, now)) return this.#permit(entry, units);
+        if (counter.isRefused(units, now)) throw this.#refusal(counter, now);
+        if (!(await this.#isAnswered(entry, units, store_wait))) break;
+      }
+      if (this.#read.rules.uncounted === 'allow') return undefined;
+      throw uncountable('The gateway cannot count requests against their rate limits at the moment');
+    } finally {
+      this.#waiting -= 1;
+      entry.waiting -= units;
+    }
+  }
+
+  /** Whether the store has answered while the request could wait for it. */
+  async #isAnswered(entry: RateEntry, units: number, store_wait: Call['store_wait']): Promise<boolean> {
+    const answered = this.#asker.ask(entry, (at) => entry.counter.ask(units, entry.waiting, at));
+    if (store_wait === undefined) return answered;
+    try {
+      return await store_wait.within(answered);
+    } catch (error) {
+      if (error instanceof StoreWaitExceeded) return false;
+      throw error;
+    }
+  }
+
+  #refusal(counter: RateCounter, now: Moment, more = '', is_final = false): GatewayError {
+    const { told, amount } = counter.limit;
+    this.#options.metrics.rateLimited(/^[a-z-]+/.exec(told)?.[0] ?? 'other');
+    return rateLimited(`Rate limit exceeded: ${told}${more}`, { limit: amount, ...counter.window(now), is_final });
+  }
+
+  neverFits(limit: RateLimit, units: number): GatewayError {
+    const { counter } = this.#entryOf(limit);
+    return this.#refusal(counter, this.#asker.now(), `; the prompt of this request alone counts ${units}`, true);
+  }
+
+  /** Tells the store what is owed and gives back what is idle, or all; forgets counters that are over. */
+  async tell(all: boolean): Promise<void> {
+    const now = this.#asker.now();
+    const telling: Promise<boolean>[] = [];
+    for (const [id, entry] of this.#entries) {
+      const { counter } = entry;
+      if (entry.asking !== undefined) continue;
+      if (counter.hasLeftover(now, all)) telling.push(this.#asker.ask(entry, (at) => counter.leftover(at, all)));
+      else if (counter.isSpent(now) && entry.waiting === 0) this.#entries.delete(id);
+    }
+    await Promise.all(telling);
+  }
+
+  async answered(): Promise<void> {
+    await Promise.all([...this.#entries.values()].map(({ asking }) => asking));
+  }
+}
+
+export function createRateLimits(options: RateLimitsOptions): RateLimits {
+  const { store, clock, log } = options;
+  const counters = new NodeCounters(options);
+  let swept_ms = clock.now_ms();
+
+  async function sweep(): Promise<void> {
+    await counters.tell(false);
+    const now_ms = clock.now_ms();
+    if (now_ms - swept_ms < limits.rate_store_sweep_ms) return;
+    swept_ms = now_ms;
+    try {
+      await store.sweep(now_ms);
+    } catch (err) {
+      log.warn({ err }, 'old counters of rate limits could not be deleted');
+    }
+  }
+  const timer = setInterval(() => void sweep(), limits.rate_sweep_ms).unref();
+
+  return {
+    open(call, asksFree) {
+      const passage = new CallPassage(call, asksFree, counters);
+      const waits = passage.begin();
+      return waits === undefined ? passage : waits.then(() => passage);
+    },
+
+    async stop() {
+      clearInterval(timer);
+      await counters.answered();
+      await counters.tell(true);
+    },
+  };
+}

@@ -1,0 +1,179 @@
+import { describe, expect, test } from 'vitest';
+import { endpoint, model, PROVIDERS } from '../../../test/routing-fixture.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import { type Lookup, requestedModels } from './requested-models.ts';
+
+const made = (id: string, price = 1, extra = {}) => model(id, [endpoint(id, 'alpha', price)], extra);
+const MODELS = [
+  made('a/fast-2', 1, { created: 2, canonical_slug: 'a/fast-2-20260101' }),
+  made('a/fast-1', 1, { created: 1 }),
+  made('a/fast-1:free', 0),
+  made('b/gift', 0),
+  made('b/vectors', 1, { output_modalities: ['embeddings'] }),
+];
+
+function ask(request: Partial<ChatRequest>, over: Partial<Lookup> = {}) {
+  const byId = new Map(MODELS.flatMap((one) => [[one.canonical_slug, one] as const, [one.id, one] as const]));
+  const found = requestedModels(
+    { messages: [{ role: 'user', content: 'x' }], ...request },
+    {
+      catalog: { find: (id) => byId.get(id), models: () => MODELS, provider: (slug) => PROVIDERS[slug] },
+      default_model: undefined,
+      routers: { auto_models: ['a/fast-2', 'a/gone', 'a/fast-1'], free_models: 'all' },
+      draw: () => 0,
+      home: () => undefined,
+      ...over,
+    },
+  );
+  return { ...found, ids: found.models.map(({ id }) => id), wish: found.wishes?.get(found.models[0] as never) };
+}
+
+describe('names', () => {
+  test.each<[string, string[], string, object | undefined]>([
+    ['a/fast-1', ['a/fast-1'], 'direct', undefined],
+    ['a/fast-2-20260101', ['a/fast-2'], 'alias', undefined],
+    ['a/fast-1:free', ['a/fast-1:free'], 'direct', undefined],
+    ['a/fast-2:free', ['a/fast-2'], 'direct', { free: true }],
+    ['a/fast-1:free:exacto', ['a/fast-1:free'], 'direct', { sort: 'exacto' }],
+    ['~a/fast-latest', ['a/fast-2'], 'latest', undefined],
+    ['~a/fast-latest:nitro', ['a/fast-2'], 'latest', { sort: 'throughput', tiers: ['priority', 'fast'] }],
+    ['gateway/auto', ['a/fast-2', 'a/fast-1'], 'auto', undefined],
+    ['openrouter/auto', ['a/fast-2', 'a/fast-1'], 'auto', undefined],
+    ['gateway/free', ['a/fast-1:free', 'b/gift'], 'free', { free: true }],
+    ['gateway/auto:floor', ['a/fast-2', 'a/fast-1'], 'auto', { sort: 'price', tiers: ['flex'] }],
+    ['openrouter/free:exacto', ['a/fast-1:free', 'b/gift'], 'free', { sort: 'exacto', free: true }],
+  ])('%s', (name, ids, strategy, wish) => {
+    expect(ask({ model: name })).toMatchObject({ ids, strategy, requested: name });
+    expect(ask({ model: name }).wish).toEqual(wish);
+  });
+
+  test.each(['a/nobody', 'a/fast-1:unknown', '~a/slow-latest', 'gateway/other'])('%s is no model', (name) => {
+    expect(() => ask({ models: ['a/fast-1', name] })).toThrow(
+      expect.objectContaining({
+        status: 400,
+        metadata: { field: 'models[1]' },
+        message: expect.stringContaining(name),
+      }),
+    );
+  });
+
+  test('of a router that has nothing are passed over where there are others', () => {
+    const nothing = { routers: { auto_models: ['a/gone'], free_models: 'all' as const } };
+    expect(ask({ models: ['gateway/auto', 'a/fast-1'] }, nothing)).toMatchObject({
+      ids: ['a/fast-1'],
+      requested: 'gateway/auto',
+      names: [
+        { name: 'gateway/auto', models: [] },
+        { name: 'a/fast-1', models: [MODELS[1]] },
+      ],
+    });
+    for (const models of [['gateway/auto'], ['gateway/auto', 'openrouter/auto']]) {
+      expect(() => ask({ models }, nothing)).toThrow(
+        expect.objectContaining({
+          status: 404,
+          metadata: expect.objectContaining({ failed_routing_step: 'Initial Endpoints' }),
+        }),
+      );
+    }
+  });
+
+  test('that stand for the same model are no list of models', () => {
+    expect(ask({ model: 'a/fast-2-20260101', models: ['a/fast-2'] })).toMatchObject({
+      ids: ['a/fast-2'],
+      strategy: 'alias',
+    });
+    expect(ask({ model: 'a/fast-2-20260101', models: ['a/fast-1'] }).strategy).toBe('fallback');
+  });
+
+  test('of batches are a 404, of vectors a 400', () => {
+    expect(() => ask({ model: 'a/fast-1:batch' })).toThrow(expect.objectContaining({ status: 404 }));
+    expect(() => ask({ model: 'b/vectors' })).toThrow(expect.objectContaining({ status: 400 }));
+  });
+
+  test.each(['gateway/free'])('%s has to be set up', (name) => {
+    const routers = { auto_models: undefined, free_models: undefined };
+    expect(() => ask({ model: name }, { routers })).toThrow(expect.objectContaining({ status: 400 }));
+  });
+});
+
+describe('several names', () => {
+  test('are tried in order, each model once', () => {
+    const found = ask({ model: 'a/fast-1', models: ['gateway/auto', 'b/gift', 'a/fast-1'] });
+    expect(found).toMatchObject({ ids: ['a/fast-1', 'a/fast-2', 'b/gift'], strategy: 'fallback' });
+    expect(found.requested).toBe('a/fast-1');
+  });
+  test('that want a model for nothing first, and then at any price, name its priced endpoints second', () => {
+    const both = model('a/both', [endpoint('a/both', 'alpha', 0), endpoint('a/both', 'beta', 1)]);
+    const catalog = {
+      find: (id: string) => (id === both.id ? both : MODELS.find((one) => one.id === id)),
+      models: () => [both, ...MODELS],
+      provider: (slug: string) => PROVIDERS[slug],
+    };
+    const turns = (models: string[]) => {
+      const found = ask({ models }, { catalog });
+      return found.models.map((one) => [
+        one.id,
+        found.wishes?.get(one)?.free === true ? 'free' : one.endpoints.map(({ provider }) => provider).join(),
+      ]);
+    };
+    const rest = ['a/both', 'beta'];
+    expect(turns(['a/both:free', 'a/both'])).toEqual([['a/both', 'free'], rest]);
+    expect(turns(['a/both:free', 'a/both:free', 'a/both', 'a/both'])).toEqual([['a/both', 'free'], rest]);
+    expect(turns(['gateway/free', 'a/both'])).toEqual([
+      ['a/both', 'free'],
+      ['a/fast-1:free', 'free'],
+      ['b/gift', 'free'],
+      rest,
+    ]);
+    expect(turns(['a/fast-2:free', 'a/fast-2'])).toEqual([
+      ['a/fast-2', 'free'],
+      ['a/fast-2', 'alpha'],
+    ]);
+    expect(turns(['a/both', 'a/both:free'])).toEqual([['a/both', 'alpha,beta']]);
+    expect(turns(['b/gift:free', 'b/gift'])).toEqual([['b/gift', 'free']]);
+  });
+  test('keep what each of them asks for', () => {
+    const found = ask({ models: ['a/fast-1:floor', 'a/fast-2'] });
+    expect(found.models.map((one) => found.wishes?.get(one)?.sort)).toEqual(['price', undefined]);
+    expect(ask({ models: ['a/fast-1:floor', 'a/fast-1:nitro'] }).wish).toMatchObject({ sort: 'price' });
+  });
+});
+
+describe('a request without a model', () => {
+  test('gets the default, with whatever its name asks for', () => {
+    expect(ask({}, { default_model: 'a/fast-1:nitro' })).toMatchObject({ ids: ['a/fast-1'] });
+    expect(ask({ models: ['b/gift'] }, { default_model: 'a/fast-1' }).ids).toEqual(['b/gift']);
+  });
+  test('is answered by what is on where there is none, newest first', () => {
+    const routers = { auto_models: undefined, free_models: undefined };
+    expect(ask({}, { routers })).toMatchObject({ ids: expect.arrayContaining(['a/fast-1']), strategy: 'auto' });
+    expect(ask({}, { routers }).ids[0]).toBe('a/fast-2');
+  });
+  test('is a 400 where nothing is on', () => {
+    const routers = { auto_models: undefined, free_models: undefined };
+    const catalog = { find: () => undefined, models: () => [], provider: () => undefined };
+    expect(() => ask({}, { routers, catalog })).toThrow(expect.objectContaining({ status: 400 }));
+  });
+});
+
+describe(':thinking', () => {
+  test('turns reasoning on where the request does not speak of it', () => {
+    expect(ask({ model: 'a/fast-1:thinking' }).wish).toEqual({ sends: { reasoning: { enabled: true } } });
+    expect(ask({ model: 'a/fast-1:thinking', reasoning: { effort: 'low' } }).wish).toEqual({});
+    expect(ask({ model: 'a/fast-1:thinking', reasoning_effort: 'none' }).wish).toEqual({});
+  });
+});
+
+describe(':online', () => {
+  test('is the plugin web, unless the request speaks of it', () => {
+    expect(ask({ model: 'a/fast-1:online' }).request?.plugins).toEqual([{ id: 'web' }]);
+    expect(ask({ model: 'a/fast-1:online', plugins: [{ id: 'web', max_results: 3 }] }).request).toBeUndefined();
+    expect(ask({ model: 'a/fast-1:online', plugins: [{ id: 'web', enabled: false }] }).request).toBeUndefined();
+    expect(ask({ model: 'a/fast-1' }).request).toBeUndefined();
+  });
+});
+
+test('an output bound must be below the context of a model that is to answer', () => {
+  expect(() => ask({ model: 'a/fast-1', max_tokens: 1_000 })).toThrow(expect.objectContaining({ status: 400 }));
+  expect(ask({ model: 'a/fast-1', max_tokens: 999 }).ids).toEqual(['a/fast-1']);
+});

@@ -1,0 +1,365 @@
+import type { Model } from '../../catalog/model.ts';
+import { GatewayError } from '../../errors.ts';
+import { type RestrictedEndpoint, restricted, restrictionStages } from '../../guardrails/policy/restrictions.ts';
+import type { Recorder } from '../../ledger/recorder.ts';
+import type { Report, UpstreamError } from '../../providers/dialect.ts';
+import { keepsNothing } from '../../routing/candidate.ts';
+import type { Health } from '../../routing/health.ts';
+import type { OwnCredential } from '../../routing/own-credential.ts';
+import { type Candidate, NoEndpoint, type Plan, plan } from '../../routing/plan.ts';
+import type { Wire } from '../../schemas/inner.ts';
+import { type AttemptFacts, attemptFacts } from '../attempt/attempt-facts.ts';
+import type { Attempts, Ended } from '../attempt/attempts.ts';
+import type { Call, Clock } from '../call.ts';
+import { defaultSort, type RoutingRules } from './caller-defaults.ts';
+import { inClientsWords } from '../prepare/client-fields.ts';
+import { outcomeOf } from '../attempt/exchange.ts';
+import { clientError, earlierErrors, type FailedAttempt } from '../attempt/failure.ts';
+import type { CallHome } from './homes.ts';
+import { routingMetadata } from '../observe/metadata.ts';
+import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
+import type { Passage } from './rate-passage.ts';
+import type { ModelSource, Requested } from './requested-models.ts';
+import type { Session } from '../session.ts';
+import type { Settlement } from '../money/settlement.ts';
+import type { Traffic } from '../observe/traffic.ts';
+
+export interface StepsOptions {
+  /** Asked once a request, so that a reload takes effect at once. */
+  catalog(): ModelSource;
+  /** The same with the providers that are on for those alone who bring a credential. */
+  wholeCatalog(): ModelSource;
+  /** The credentials of the caller's workspace that are not disabled: at once for a workspace seen lately. */
+  ownCredentials(
+    caller: Call['principal'],
+    store_wait?: Call['store_wait'],
+  ): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
+  recorder: Recorder;
+  health: Health;
+  /** Told what calls show of the endpoints that they went to. */
+  traffic: Traffic;
+  clock: Clock;
+  /** A number from 0 to 1, below 1: routing has no chance of its own. */
+  chance(): number;
+  allow_unpriced: boolean;
+  /** Asked once a request, so that a reload takes effect at once. */
+  routing(): RoutingRules;
+  /** Counts requests and tokens against the operator's rate limits. Absent: there are none. */
+  rates?: RateLimits;
+}
+
+/** The wire of an endpoint: its own, where it speaks another than its provider. */
+export function wireOf({ endpoint, provider }: Pick<Candidate, 'endpoint' | 'provider'>): Wire {
+  return endpoint.dialect ?? provider.dialect;
+}
+
+const NOTHING_TOLD: readonly Report[] = [];
+
+/** What a call is for: which models, and at which of their endpoints. */
+export interface Wanted {
+  /** Throws the operation's own refusal of a model that there is not, or that is for something else. */
+  models(catalog: ModelSource): Requested;
+  /** Where its conversation is at home. Absent: nowhere. */
+  home?: CallHome | undefined;
+  /** Why an endpoint cannot serve this operation at all; undefined: it can. Absent: all can. */
+  refuses?: ((candidate: Candidate) => string | undefined) | undefined;
+  /** The call as it is planned, once its models are known, and which candidates suit it best. Absent: as it came. */
+  recall?(call: Call, known: { models: readonly Model[]; catalog: ModelSource }): Suited | Promise<Suited>;
+}
+
+/** A call, and where its conversation is at home. */
+export interface Suited {
+  call: Call;
+  /** What is changed of it, wherever it goes. */
+  told: readonly Report[];
+  prefers?: ((candidate: Candidate) => boolean) | undefined;
+}
+
+/** A call, and where it may go. */
+export interface Planned {
+  call: Call;
+  /** What can be called, at the prices that hold for the call. */
+  catalog: ModelSource;
+  plan: Plan;
+  requested: string;
+  /** What the names of its models stand for, and what they ask for beside these. */
+  names: Requested['names'];
+  wishes: Requested['wishes'];
+  /** What is changed of the request, wherever it goes. */
+  told: readonly Report[];
+  /** Where its conversation is at home, and is told of the answer. */
+  home: CallHome | undefined;
+}
+
+/** The steps that every call to a model takes, whatever it asks for: plan, then for each endpoint money, journal and send. */
+export interface Steps {
+  /** Where a call would go. Nothing comes of it. Throws, or rejects, as `open` does. */
+  planned(call: Call, wanted: Wanted): Planned | Promise<Planned>;
+  /** See `Inference.routingOf`. */
+  routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined>;
+  /** At once, where nothing has to be asked for. Throws, or rejects with, `GatewayError` where nothing can be tried. */
+  open(call: Call, wanted: Wanted): Session | Promise<Session>;
+  /**
+   * No endpoint answered: the call is settled. What comes back is to be thrown: the last failure as the client's `GatewayError`, or
+   * `ClientGone` when the client left.
+   */
+  giveUp(session: Session, ended: Ended): Promise<unknown>;
+  /** How the call was routed, for a client that asks. */
+  metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined;
+  /** The client's error for a failure that came after the endpoint had begun to answer. */
+  lateError(session: Session, candidate: Candidate, failure: UpstreamError): GatewayError;
+}
+
+/** A refusal of the next attempt, with the failures that made it necessary. */
+function withEarlier(error: GatewayError, failed: readonly FailedAttempt[]): GatewayError {
+  if (failed.length === 0) return error;
+  const { status, message, metadata, headers, cause } = error;
+  return new GatewayError(status, message, {
+    metadata: { ...metadata, previous_errors: earlierErrors(failed) },
+    ...(headers ? { headers } : {}),
+    cause,
+  });
+}
+
+type EndpointFacts = Pick<Candidate, 'model' | 'provider' | 'endpoint' | 'own'>;
+
+/** Why the guardrails of a caller leave an endpoint out; undefined where none of them leaves anything out. */
+export function restrictionOf({
+  guardrails,
+}: Call['principal']): ((candidate: EndpointFacts) => string | undefined) | undefined {
+  if (guardrails.length === 0) return undefined;
+  return (candidate) => {
+    const found = restricted(guardrails, restrictedFacts(candidate));
+    return found && `a guardrail excludes it (${found.reason})`;
+  };
+}
+
+function restrictedFacts(candidate: EndpointFacts): RestrictedEndpoint {
+  return {
+    canonical_slug: candidate.model.canonical_slug,
+    provider_slug: candidate.provider.slug,
+    keeps_nothing: keepsNothing(candidate),
+  };
+}
+
+function factsAt({ attempts }: Session, at: number): AttemptFacts | undefined {
+  const attempt = attempts[at];
+  return attempt && attemptFacts(attempt);
+}
+
+export function createSteps(
+  options: StepsOptions,
+  { settle }: Pick<Settlement, 'settle'>,
+  { blame }: Pick<Attempts, 'blame'>,
+): Steps {
+  const { clock, health, rates = NO_RATE_LIMITS, recorder } = options;
+
+  function planned(came: Call, wanted: Wanted): Planned | Promise<Planned> {
+    if (!recorder.admits()) {
+      throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again soon', {
+        headers: { 'retry-after': '1' },
+      });
+    }
+    const asked = options.ownCredentials(came.principal, came.store_wait);
+    return asked instanceof Promise
+      ? asked.then((own) => plannedWith(came, wanted, own))
+      : plannedWith(came, wanted, asked);
+  }
+
+  function plannedWith(came: Call, wanted: Wanted, own: readonly OwnCredential[]): Planned | Promise<Planned> {
+    const catalog = catalogFor(own);
+    const named = pickWith(came, wanted, catalog);
+    const call = named.request === undefined ? came : { ...came, request: named.request };
+    const found = { catalog, named, own };
+    const suited = wanted.recall?.(call, { models: named.models, catalog }) ?? { call, told: NOTHING_TOLD };
+    return suited instanceof Promise
+      ? suited.then((one) => planFor(one, wanted, found))
+      : planFor(suited, wanted, found);
+  }
+
+  function open(given: Call, wanted: Wanted): Session | Promise<Session> {
+    const routed = planned(given, wanted);
+    return routed instanceof Promise ? routed.then(admit) : admit(routed);
+  }
+
+  /** Last: what is refused for what it is does not count against a rate limit. */
+  function admit(routed: Planned): Session | Promise<Session> {
+    const passing = rates.open(routed.call, (model) => routed.wishes?.get(model)?.free === true);
+    return passing instanceof Promise
+      ? passing.then((passage) => sessionOf(routed, passage))
+      : sessionOf(routed, passing);
+  }
+
+  /** Written out: a session is made for every call, and a spread with so much beside it is slow. */
+  function sessionOf({ call, catalog, plan, requested, names, told, home }: Planned, passage: Passage): Session {
+    return {
+      call,
+      catalog,
+      plan,
+      requested,
+      names,
+      home,
+      told,
+      passage,
+      routing: undefined,
+      usage: null,
+      record: undefined,
+      hold: { id: call.generation_id, lines: [], granted_nano: 0 },
+      grant: undefined,
+      attempts: [],
+      parts: [],
+      fees: [],
+      step: 1,
+      shown: [],
+      failed: [],
+      report: [],
+      bodies: [],
+      service_tier: undefined,
+      is_sent: false,
+      sent_ms: 0,
+      waited_ms: 0,
+      granted_nano: undefined,
+      assumed_at: undefined,
+      presumed_output: 0,
+      is_hedge: false,
+      first_token_ms: undefined,
+      watch: undefined,
+      fitting: undefined,
+      tool_calls: undefined,
+      step_first_token_ms: undefined,
+    };
+  }
+
+  /** A provider that is on for those who bring a credential is there for them alone. */
+  function catalogFor(own: readonly OwnCredential[]): ModelSource {
+    const catalog = options.catalog();
+    return own.every(({ provider }) => catalog.provider(provider) !== undefined) ? catalog : options.wholeCatalog();
+  }
+
+  function planFor(
+    { call, told, prefers }: Suited,
+    { refuses, home }: Wanted,
+    { catalog, named, own }: { catalog: ModelSource; named: Requested; own: readonly OwnCredential[] },
+  ): Planned {
+    const { models, names, wishes, strategy, requested } = named;
+    try {
+      const found = plan(call.request, {
+        models,
+        wishes,
+        strategy,
+        default_sort: defaultSort(call.principal, options.routing()),
+        provider: (slug) => catalog.provider(slug),
+        health,
+        now_ms: clock.now_ms(),
+        draw: options.chance(),
+        allow_unpriced: options.allow_unpriced,
+        own,
+        caller: call.principal,
+        refuses,
+        endpointFor: call.endpointFor,
+        restricts: restrictionOf(call.principal),
+        prefers,
+        sticky: home && ((candidate) => home.isAt(candidate)),
+      });
+      const changes = call.changes === undefined ? told : [...call.changes, ...told];
+      return { call, catalog, plan: found, requested, names, wishes, told: changes, home };
+    } catch (error) {
+      throw shownTo(call, error, requested);
+    }
+  }
+
+  /** The models of a call; a router may find none. */
+  function pickWith(call: Call, wanted: Wanted, catalog: ModelSource): Requested {
+    try {
+      return wanted.models(catalog);
+    } catch (error) {
+      throw shownTo(call, error, call.request.model ?? call.request.models?.[0]);
+    }
+  }
+
+  /** A refusal of routing, with what led to it where the client wants to see that. */
+  function shownTo(call: Call, error: unknown, requested: string | undefined): unknown {
+    if (!(error instanceof NoEndpoint) || !call.wants_metadata) return error;
+    const { plan } = error;
+    const stages = error.status === 403 ? stagesOf(call, plan) : call.stages;
+    const nothing = { attempts: [], selected: undefined, report: [] };
+    const facts = { call: { ...call, stages }, plan, requested: requested ?? plan.requested, ...nothing };
+    return error.with({ gateway_metadata: routingMetadata(facts) });
+  }
+
+  /** What was done to a call before its guardrails left nothing of its plan, and that they did. */
+  function stagesOf({ principal, stages }: Call, { candidates }: Plan): Call['stages'] {
+    return [...stages, ...restrictionStages(principal.guardrails, candidates.map(restrictedFacts))];
+  }
+
+  function metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined {
+    if (!session.call.wants_metadata) return undefined;
+    const { shown, told, report } = session;
+    const attempts = shown.map((one, at) => ({ ...one, ...factsAt(session, at) }));
+    return routingMetadata({ ...session, attempts, selected, report: [...told, ...report] });
+  }
+
+  async function routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined> {
+    if (!call.wants_metadata) return undefined;
+    try {
+      const { plan, requested, call: suited } = await planned(call, wanted);
+      return routingMetadata({
+        call: suited,
+        plan,
+        requested,
+        attempts: [],
+        selected: undefined,
+        report: [],
+        is_refused: true,
+      });
+    } catch (error) {
+      return error instanceof GatewayError ? error.gateway_metadata : undefined;
+    }
+  }
+
+  async function giveUp(session: Session, { ended, error }: Ended): Promise<unknown> {
+    switch (ended) {
+      case 'unsent':
+        return withdrawn(session, error);
+      case 'failed':
+        return fail(session);
+      case 'gone':
+        await settle(session, outcomeOf(error, session.call), undefined);
+        return error;
+      case 'internal':
+        await settle(session, 'failed', undefined);
+        return error;
+    }
+  }
+
+  /** A call that ends before its next attempt was sent: no money for it, no journal, or no client any more. What earlier attempts may have cost is settled. */
+  async function withdrawn(session: Session, error: unknown): Promise<unknown> {
+    if (session.record === undefined) {
+      recorder.release(session.hold);
+      session.passage.withdraw();
+    } else await settle(session, outcomeOf(error, session.call), undefined);
+    if (error instanceof GatewayError && error.status === 429) return withEarlier(error, session.failed);
+    // Those alone that routing led to: not what stands against every call, nor a fault.
+    if (!(error instanceof GatewayError) || (error.status !== 402 && error.status !== 400)) return error;
+    const refusal = withEarlier(inClientsWords(error, session.call), session.failed);
+    const gateway_metadata = metadataOf(session, undefined);
+    return gateway_metadata === undefined ? refusal : refusal.with({ gateway_metadata });
+  }
+
+  async function fail(session: Session): Promise<GatewayError> {
+    await settle(session, 'failed', undefined);
+    const error = clientError(session.failed);
+    const gateway_metadata = metadataOf(session, undefined);
+    return gateway_metadata === undefined ? error : error.with({ gateway_metadata });
+  }
+
+  function lateError(session: Session, candidate: Candidate, failure: UpstreamError): GatewayError {
+    const known = session.failed.find(({ error }) => error === failure);
+    if (known !== undefined) return clientError([known]);
+    blame(session, candidate, failure);
+    session.failed.push({ provider: candidate.provider, own: candidate.own, error: failure });
+    return clientError(session.failed.slice(-1));
+  }
+
+  return { planned, routingOf, open, giveUp, metadataOf, lateError };
+}

@@ -1,0 +1,70 @@
+import type { Model } from '../../catalog/model.ts';
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+
+/** Where names of models are looked up, and what is known of those that are not there. */
+export interface KnownModels {
+  models(): readonly Model[];
+  /** How a model is turned on that is known and not served. Absent: nothing is known of such. */
+  unserved?(id: string): string | undefined;
+}
+
+/**
+ * How many letters must be put in, taken out or replaced to make one word the other; undefined where there are more than `most`. Only
+ * cells within that distance of the diagonal are looked at.
+ */
+function distance(one: string, other: string, most: number): number | undefined {
+  if (Math.abs(one.length - other.length) > most) return undefined;
+  let row = Array.from({ length: other.length + 1 }, (_, at) => (at <= most ? at : most + 1));
+  for (let i = 1; i <= one.length; i += 1) {
+    const next = new Array<number>(other.length + 1).fill(most + 1);
+    if (i <= most) next[0] = i;
+    let least = next[0]!;
+    for (let j = Math.max(1, i - most); j <= Math.min(other.length, i + most); j += 1) {
+      const replaced = row[j - 1]! + (one[i - 1] === other[j - 1] ? 0 : 1);
+      next[j] = Math.min(replaced, row[j]! + 1, next[j - 1]! + 1);
+      least = Math.min(least, next[j]!);
+    }
+    if (least > most) return undefined;
+    row = next;
+  }
+  const found = row[other.length]!;
+  return found > most ? undefined : found;
+}
+
+const slugOf = (id: string) => id.slice(id.indexOf('/') + 1);
+
+/** The id that a name probably means: the same slug of another author or of none, or few other letters. */
+function near(name: string, models: readonly Model[], allows: (model: Model) => boolean): string | undefined {
+  if (name.length > limits.near_name_chars_max) return undefined;
+  const wanted = name.toLowerCase();
+  const slug = slugOf(wanted);
+  const most = Math.min(limits.near_distance_max, Math.floor(wanted.length / 5));
+  let best: { id: string; distance: number } | undefined;
+  for (const model of models.slice(0, limits.near_models_max)) {
+    const id = model.id.toLowerCase();
+    const found = slugOf(id) === slug ? 0 : distance(wanted, id, best === undefined ? most : best.distance - 1);
+    if (found === undefined || (best !== undefined && found >= best.distance) || !allows(model)) continue;
+    best = { id: model.id, distance: found };
+    if (found === 0) break;
+  }
+  return best?.id;
+}
+
+/**
+ * The refusal of a name that is no model's: a 404 where it is known how to turn it on, else one of `status` that tells the model
+ * that was probably meant, among those that the caller may use.
+ */
+export function unknownModel(
+  name: string,
+  known: KnownModels,
+  { status, field, allows = () => true }: { status: 400 | 404; field?: string; allows?: (model: Model) => boolean },
+): GatewayError {
+  const metadata = field === undefined ? {} : { metadata: { field } };
+  // Suffixes such as `:free` are no part of an id.
+  const unserved = known.unserved?.(name) ?? known.unserved?.(name.replace(/(?::[a-z]+)+$/, ''));
+  if (unserved !== undefined) return new GatewayError(404, unserved, metadata);
+  const meant = near(name, known.models(), allows);
+  const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
+  return new GatewayError(status, `${name} is not a valid model ID${hint}`, metadata);
+}

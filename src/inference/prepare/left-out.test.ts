@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { messagesClient } from '../../api/messages/client.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import { leftOut } from './left-out.ts';
+
+const request: ChatRequest = {
+  messages: [],
+  ext: {
+    client: messagesClient,
+    wire: 'anthropic-messages',
+    rest: { container: 'c', thinking: { type: 'adaptive' }, to_come: 1 },
+    betas: ['files-api-2025-04-14'],
+  },
+};
+
+test('upstreams of another wire are told to lack what only the own one knows, but for what is said in other words as well', () => {
+  const fields = (wire: 'openai-chat' | 'anthropic-messages') => leftOut(request, wire).map(({ field }) => field);
+  expect(fields('openai-chat')).toEqual(['container', 'to_come', 'anthropic-beta']);
+  expect(fields('anthropic-messages')).toEqual([]);
+  expect(leftOut({ messages: [] }, 'openai-chat')).toEqual([]);
+});
+
+const native = {
+  type: 'native' as const,
+  wire: 'anthropic-messages' as const,
+  block: { type: 'bash_20250124', name: 'bash' },
+};
+const called = { type: 'function' as const, function: { name: 'f' } };
+const named = (name: string) => ({ type: 'function' as const, function: { name } });
+const servers = { ...request.ext!, rest: { mcp_servers: [{ type: 'url' }] } };
+
+test.each<[string, Partial<ChatRequest>, boolean]>([
+  ['any tool, of which it knows none', { tools: [native], tool_choice: 'required' }, true],
+  ['any tool, of servers that it does not know', { tool_choice: 'required', ext: servers }, true],
+  ['any tool, of which it knows one', { tools: [native, called], tool_choice: 'required' }, false],
+  ['a tool that it does not know', { tools: [native, called], tool_choice: named('bash') }, true],
+  ['a tool that it knows', { tools: [native, called], tool_choice: named('f') }, false],
+  ['no tool', { tools: [native], tool_choice: 'auto' }, false],
+])('an upstream of another wire that must call %s: refused or not', (_title, told, refused) => {
+  const ask = () => leftOut({ ...request, ...told }, 'openai-chat');
+  if (refused)
+    expect(ask).toThrow(expect.objectContaining({ status: 400, message: expect.stringContaining('tool_choice') }));
+  else expect(ask).not.toThrow();
+  expect(() => leftOut({ ...request, ...told }, 'anthropic-messages')).not.toThrow();
+});

@@ -1,0 +1,172 @@
+import { limits } from '../../limits.ts';
+import { countCodePoints } from '../../providers/shared/slot.ts';
+import { ByChoice, followed } from '../../schemas/by-choice.ts';
+import type { ChatChunk, UrlCitation } from '../../schemas/inner.ts';
+import type { Source } from './server-tools.ts';
+
+/** What a text names of its sources: offsets in UTF-16 units. */
+interface Mention {
+  source: Source;
+  start: number;
+  end: number;
+}
+
+/** Two addresses that differ in this alone lead to one page. */
+function keyOf(url: string): string {
+  const bare = url.replace(/#.*$/, '').replace(/[?&]utm_source=[^&]*$/, '');
+  const [, scheme = '', host = '', path = ''] = /^([a-z]+:\/\/)([^/?]*)(.*)$/i.exec(bare) ?? [];
+  return `${scheme.toLowerCase()}${host.toLowerCase()}${path.replace(/\/$/, '')}` || bare;
+}
+
+const ADDRESS = /https?:\/\/[^\s<>"'`\\|^{}]+/gi;
+
+/** An address without what is the sentence's: marks at its end, and a bracket that it did not open. */
+function trimmed(found: string): string {
+  let end = found.length;
+  let open = 0;
+  for (let at = 0; at < end; at += 1) {
+    const char = found[at];
+    if (char === '(') open += 1;
+    else if (char === ')' && open === 0) end = at;
+    else if (char === ')') open -= 1;
+    else if (char === '[' || char === ']') end = at;
+  }
+  while (end > 0 && /[.,;:!?*_~]/.test(found[end - 1]!)) end -= 1;
+  return found.slice(0, end);
+}
+
+/** Where a markdown link begins whose address stands at `at`; undefined: it is none. */
+function linkStart(text: string, at: number): number | undefined {
+  const before = text[at - 1] === '<' ? at - 1 : at;
+  if (text[before - 1] !== '(' || text[before - 2] !== ']') return undefined;
+  let depth = 1;
+  const least = Math.max(0, before - 3 - limits.citation_label_chars_max);
+  for (let i = before - 3; i >= least; i -= 1) {
+    if (text[i] === ']') depth += 1;
+    else if (text[i] === '[') depth -= 1;
+    if (depth === 0) return i;
+  }
+  return undefined;
+}
+
+const LINK_END = /^>?(?:\s+"[^"\n]{0,200}")?\)/;
+
+/** Every mention of a known source: a markdown link whole, or an address alone. */
+function mentionsIn(text: string, known: ReadonlyMap<string, Source>): Mention[] {
+  const found: Mention[] = [];
+  for (const { 0: told, index } of text.matchAll(ADDRESS)) {
+    const address = trimmed(told);
+    const source = known.get(keyOf(address));
+    if (source === undefined) continue;
+    const after = index + address.length;
+    const link = linkStart(text, index);
+    const tail = link === undefined ? undefined : LINK_END.exec(text.slice(after, after + 220));
+    found.push(
+      link === undefined || tail == null
+        ? { source, start: index, end: after }
+        : { source, start: link, end: after + tail[0].length },
+    );
+    if (found.length >= limits.citations_max) break;
+  }
+  return found;
+}
+
+function citationOf({ url, title, content }: Source, start_index: number, end_index: number): UrlCitation {
+  const told = content.slice(0, limits.citation_content_chars_max).toWellFormed();
+  return { type: 'url_citation', url_citation: { url, title, content: told, start_index, end_index } };
+}
+
+/** Follows one answer's text, and cites in it what its sources are: each block of text once it is whole. */
+export interface Citer {
+  /** The chunks, with citations behind the texts that they are of, and before the answer's end. */
+  add(chunks: readonly ChatChunk[]): ChatChunk[];
+}
+
+/**
+ * Makes the citer of one answer. `sources` may grow while the answer does. A markdown link or a bare address of a source is a
+ * citation, with its place in the joined text in code points; where the whole answer cites nothing, all sources are told at its
+ * end, without a place. What a provider cites by itself stays, in its place in the joined text. Each of several choices has its own.
+ */
+export function createCiter(sources: readonly Source[], choices = 1): Citer {
+  if (choices === 1) return createChoiceCiter(sources);
+  const citers = new ByChoice(() => createChoiceCiter(sources));
+  return { add: (chunks) => followed(chunks, (choice) => (of_choice) => citers.of(choice).add(of_choice)) };
+}
+
+function createChoiceCiter(sources: readonly Source[]): Citer {
+  const known = new Map<string, Source>();
+  /** Code points of all blocks before the one that grows, and how many of them were told before the step under way. */
+  let before = 0;
+  let block = '';
+  let block_n: number | undefined;
+  let cited = 0;
+  let has_cited = false;
+
+  function endBlock(): UrlCitation[] {
+    const text = block;
+    const start = before;
+    before += countCodePoints(text);
+    block = '';
+    block_n = undefined;
+    if (text === '' || sources.length === 0 || cited >= limits.citations_max) return [];
+    for (const source of sources.slice(known.size))
+      if (!known.has(keyOf(source.url))) known.set(keyOf(source.url), source);
+    const found = mentionsIn(text, known);
+    let [at, counted] = [0, start];
+    const made = found.map((one) => {
+      counted += countCodePoints(text.slice(at, one.start));
+      const start_index = counted;
+      counted += countCodePoints(text.slice(one.start, one.end));
+      at = one.end;
+      return citationOf(one.source, start_index, counted);
+    });
+    cited += made.length;
+    has_cited ||= made.length > 0;
+    return made;
+  }
+
+  function flush(out: ChatChunk[]): void {
+    const n = block_n;
+    const annotations = endBlock();
+    if (annotations.length > 0)
+      out.push({ delta: { annotations }, ...(n === undefined ? {} : { ext: { slot: { n } } }) });
+  }
+
+  function addOne(chunk: ChatChunk, out: ChatChunk[]): void {
+    const { delta, ext } = chunk;
+    const slot = ext?.slot;
+    if (delta.annotations?.some(({ type }) => type === 'url_citation')) has_cited = true;
+    if (delta.content) {
+      if (block !== '' && slot?.n !== block_n) flush(out);
+      block_n = slot?.n;
+      block += delta.content;
+    }
+    const closes = slot?.close !== undefined && slot.n === block_n && block !== '';
+    if (closes && delta.content) {
+      const { close: _, ...open } = slot;
+      out.push({ ...chunk, ext: { ...ext, slot: open } });
+      flush(out);
+      out.push({ delta: {}, ext: { slot: { n: slot.n, close: slot.close! } } });
+      return;
+    }
+    if (closes) flush(out);
+    if (chunk.finish_reason != null) {
+      flush(out);
+      if (!has_cited && sources.length > 0 && chunk.finish_reason !== 'error') {
+        const all = [...new Map(sources.map((source) => [keyOf(source.url), source])).values()];
+        const annotations = all.slice(0, limits.citations_max).map((source) => citationOf(source, 0, 0));
+        out.push({ delta: { annotations } });
+        has_cited = true;
+      }
+    }
+    out.push(chunk);
+  }
+
+  return {
+    add(chunks) {
+      const out: ChatChunk[] = [];
+      for (const chunk of chunks) addOne(chunk, out);
+      return out;
+    },
+  };
+}

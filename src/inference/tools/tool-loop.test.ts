@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest';
+import { messagesClient } from '../../api/messages/client.ts';
+import type { Candidate } from '../../routing/plan.ts';
+import { chunksOf } from '../../schemas/chunks.ts';
+import type { ChatRequest } from '../../schemas/inner.ts';
+import { declareTools } from './declared-tools.ts';
+import type { ServerTool } from './server-tools.ts';
+import type { Session } from '../session.ts';
+import { createToolLoop } from './tool-loop.ts';
+
+const tool: ServerTool = {
+  type: 'gateway:web_search',
+  declaration: { type: 'function', function: { name: 'web_search' } },
+  cost_nano_max: 0,
+  run: () => Promise.reject(new Error('not run here')),
+};
+const outcome = { content: 'Found', sources: [], cost_nano: 0, counts: {} };
+const candidate = {
+  provider: { slug: 'acme', dialect: 'anthropic-messages' },
+  endpoint: {},
+} as unknown as Candidate;
+
+/** The request of the second step of a call. */
+async function secondRequest(given: Partial<ChatRequest>): Promise<ChatRequest> {
+  const request: ChatRequest = { messages: [{ role: 'user', content: 'Hi' }], tools: [{ type: tool.type }], ...given };
+  const tools = declareTools(request, { of: (entry) => (entry.type === tool.type ? tool : undefined) });
+  tools.declare(request);
+  const loop = createToolLoop({
+    runTools: (_session, calls) => Promise.resolve(calls.map((one) => ({ ...one, args: {}, outcome }))),
+    clock: { now_ms: () => 0, monotonic_ms: () => 0 },
+    total_ms_max: 1_000,
+    settlement: { endStep() {} },
+    attempts: { credit() {} },
+  });
+  const call = { request, stages: [], sources: [], generation_id: 'gen-1' };
+  const session = { call, step: 1, parts: [], fees: [], attempts: [], fitting: { tools } } as unknown as Session;
+  const answer = loop.begin(session)!;
+  answer.turn.add(
+    chunksOf({
+      choices: [
+        {
+          index: 0,
+          message: {
+            role: 'assistant',
+            content: null,
+            reasoning_details: [{ type: 'reasoning.text', text: 'Hm', signature: 'sealed', index: 0 }],
+            tool_calls: [{ id: 'c', type: 'function', function: { name: 'web_search', arguments: '{}' } }],
+          },
+          finish_reason: 'tool_calls',
+          native_finish_reason: null,
+        },
+      ],
+      created: 0,
+      ext: { wire: 'anthropic-messages', rest: {} },
+    }),
+  );
+  const end = loop.pending(answer)!;
+  for await (const _ of loop.runs(session, answer, end, { candidate } as never));
+  return session.call.request;
+}
+
+test('the next step has the turn as it was made, bound to the account that made it, and what its calls found', async () => {
+  const { messages } = await secondRequest({});
+  expect(messages.slice(1)).toMatchObject([
+    {
+      role: 'assistant',
+      reasoning_details: [{ text: 'Hm', signature: 'sealed' }],
+      tool_calls: [{ id: 'c' }],
+      ext: { issuer: 'acme' },
+    },
+    { role: 'tool', tool_call_id: 'c', content: 'Found' },
+  ]);
+});
+
+test.each<[ChatRequest['tool_choice'], ChatRequest['tool_choice']]>([
+  [undefined, null],
+  ['auto', 'auto'],
+  ['required', null],
+  [{ type: 'gateway:web_search' }, null],
+  [{ type: 'function', function: { name: 'web_search' } }, null],
+  [
+    { type: 'function', function: { name: 'weather' } },
+    { type: 'function', function: { name: 'weather' } },
+  ],
+])('a choice of %j is %j in the next step', async (given, next) => {
+  expect((await secondRequest(given === undefined ? {} : { tool_choice: given })).tool_choice).toEqual(next);
+});
+
+test("a choice that does not hold any more is not told in the words of the client's own wire either", async () => {
+  const ext = {
+    wire: 'anthropic-messages',
+    client: messagesClient,
+    rest: { tool_choice: { type: 'any' }, top: 1 },
+  } as const;
+  expect((await secondRequest({ tool_choice: 'required', ext })).ext?.rest).toEqual({ top: 1 });
+});
+
+test('the last step has no tools to choose from', async () => {
+  expect(
+    (await secondRequest({ max_tool_calls: 1, stop_server_tools_when: [{ type: 'step_count_is', step_count: 1 }] }))
+      .tool_choice,
+  ).toBe('none');
+});

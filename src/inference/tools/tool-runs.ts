@@ -1,0 +1,150 @@
+import { GatewayError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
+import { answerLevels, structureBreach } from '../../schemas/json-structure.ts';
+import type { Call, Clock } from '../call.ts';
+import { ClientGone } from '../attempt/exchange.ts';
+import type { Pay } from '../money/fees.ts';
+import type { FeeOutcome, ServerTool, ToolOutcome } from './server-tools.ts';
+import type { Session } from '../session.ts';
+import { shortName } from './tool-rules.ts';
+import type { ServerCall } from './tool-turn.ts';
+
+/** What came of one call. */
+export interface ToolRun {
+  call: ServerCall['call'];
+  tool: ServerTool;
+  args: JsonObject;
+  outcome: ToolOutcome;
+}
+
+/** How often the tools of one call ran. */
+export interface Uses {
+  calls_max: number;
+  /** By type. */
+  readonly byTool: Map<string, number>;
+  requested: number;
+  executed: number;
+}
+
+/** A tool that was not run, or failed, in words for the model. */
+function failed(content: string, cost_nano = 0): ToolOutcome {
+  return { content, sources: [], cost_nano, counts: {}, has_failed: true };
+}
+
+/** The arguments of a call; undefined: they are no JSON object. */
+export function argumentsOf(text: string): JsonObject | undefined {
+  if (text.trim() === '') return {};
+  if (structureBreach(text, answerLevels) !== undefined) return undefined;
+  let value: JsonValue;
+  try {
+    value = parseJson(text);
+  } catch {
+    return undefined;
+  }
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+}
+
+/** Why a call is not run; undefined: it is, and counts. */
+function refusal({ tool }: ServerCall, args: JsonObject | undefined, uses: Uses): string | undefined {
+  uses.requested += 1;
+  const used = uses.byTool.get(tool.type) ?? 0;
+  if (args === undefined) return 'The arguments of this call are not a JSON object.';
+  if (tool.max_uses !== undefined && used >= tool.max_uses) {
+    return `This tool was already called ${tool.max_uses} times for this answer, which is the maximum. Continue without it.`;
+  }
+  if (uses.executed >= uses.calls_max) {
+    return `This answer has already called ${uses.calls_max} tools, which is the maximum. Continue without them.`;
+  }
+  uses.byTool.set(tool.type, used + 1);
+  uses.executed += 1;
+  return undefined;
+}
+
+/** Runs calls of the gateway's tools: several at a time, each for a bounded time, all paid for before they run. */
+export type RunTools = (session: Session, calls: readonly ServerCall[], uses: Uses) => Promise<ToolRun[]>;
+
+export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunTools {
+  async function runOne(call: Call, tool: ServerTool, args: JsonObject): Promise<ToolOutcome> {
+    const ending = new AbortController();
+    const { promise: ended, resolve: end } = Promise.withResolvers<ToolOutcome>();
+    // What was under way may be billed: it is charged what was set aside for it.
+    const stop = (content: string) => {
+      ending.abort();
+      end(failed(content, tool.cost_nano_max));
+    };
+    const late = setTimeout(stop, limits.server_tool_ms_max, 'The tool did not answer in time.');
+    const forget = call.cancellation.onCancel(() => stop('The client disconnected.'));
+    try {
+      return await Promise.race([ended, screened(call, tool, args, ending.signal)]);
+    } finally {
+      clearTimeout(late);
+      forget();
+    }
+  }
+
+  /** What comes from outside is held against the caller's filters like everything that the client sends. */
+  async function screened(call: Call, tool: ServerTool, args: JsonObject, signal: AbortSignal): Promise<ToolOutcome> {
+    const now_ms = clock.now_ms();
+    let outcome: ToolOutcome;
+    try {
+      outcome = await tool.run(args, { call, signal, now_ms });
+    } catch (error) {
+      return failed(error instanceof GatewayError ? error.message : 'The tool failed.');
+    }
+    const content = outcome.content.slice(0, limits.server_tool_result_chars_max).toWellFormed();
+    if (call.screening === undefined) return { ...outcome, content };
+    try {
+      // As a tool's result, so that what its strings say is looked at, however it is escaped.
+      const [clean] = await call.screening.messages([{ role: 'tool', tool_call_id: '', content }], {
+        is_spare: true,
+      });
+      return { ...outcome, content: clean?.content as string };
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      const { cost_nano, counts } = outcome;
+      return { ...failed('A guardrail blocked the result of the tool.', cost_nano), counts };
+    }
+  }
+
+  async function runAll(call: Call, runs: readonly { tool: ServerTool; args: JsonObject }[]) {
+    const outcomes: FeeOutcome<ToolOutcome>[] = [];
+    let next = 0;
+    const work = async () => {
+      for (let at = next++; at < runs.length; at = next++) {
+        const { tool, args } = runs[at]!;
+        const outcome = await runOne(call, tool, args);
+        outcomes[at] = { value: outcome, cost_nano: outcome.cost_nano, counts: outcome.counts };
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(runs.length, limits.server_tools_at_once_max) }, work));
+    return outcomes;
+  }
+
+  return async (session, calls, uses) => {
+    const { call } = session;
+    const made = calls.map((one) => {
+      const args = argumentsOf(one.call.function.arguments);
+      const refused = refusal(one, args, uses);
+      return { ...one, args: args ?? {}, outcome: refused === undefined ? undefined : failed(refused) };
+    });
+    const wanted = made.filter(({ outcome }) => outcome === undefined);
+    const fees = wanted.map(({ tool }) => ({ name: shortName(tool.type), cost_nano_max: tool.cost_nano_max }));
+    let outcomes: readonly ToolOutcome[];
+    try {
+      outcomes = wanted.length === 0 ? [] : await pay(session, fees, () => runAll(call, wanted));
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      outcomes = wanted.map(() => failed(`The tool was not run: ${error.message}`));
+      uses.executed -= wanted.length;
+      uses.calls_max = uses.executed;
+    }
+    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+    let at = 0;
+    return made.map(({ outcome, ...run }): ToolRun => {
+      if (outcome !== undefined) return { ...run, outcome };
+      at += 1;
+      return { ...run, outcome: outcomes[at - 1]! };
+    });
+  };
+}

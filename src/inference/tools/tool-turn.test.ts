@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'vitest';
+import { accumulate } from '../../schemas/accumulate.ts';
+import { chunksOf } from '../../schemas/chunks.ts';
+import type { ChatChunk, ChatCompletion, Message, ReasoningDetail } from '../../schemas/inner.ts';
+import { declareTools } from './declared-tools.ts';
+import type { ServerTool } from './server-tools.ts';
+import { ToolTurn } from './tool-turn.ts';
+
+const tool: ServerTool = {
+  type: 'gateway:web_search',
+  declaration: { type: 'function', function: { name: 'web_search' } },
+  cost_nano_max: 0,
+  run: () => Promise.reject(new Error('not run here')),
+};
+const ENTRY = { type: 'gateway:web_search' };
+
+function newTurn(): ToolTurn {
+  const request = { messages: [], tools: [ENTRY] };
+  const tools = declareTools(request, { of: (entry) => (entry.type === tool.type ? tool : undefined) });
+  tools.declare(request);
+  return new ToolTurn(tools);
+}
+
+function step(message: Omit<Message, 'role'>, finish_reason: 'stop' | 'tool_calls' | 'length'): ChatCompletion {
+  return {
+    choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason, native_finish_reason: 'end' }],
+    created: 1,
+    ext: { wire: 'anthropic-messages', rest: {} },
+  };
+}
+const call = (name: string, id = name) => ({ id, type: 'function' as const, function: { name, arguments: '{}' } });
+const signed = (text: string) => ({ type: 'reasoning.text' as const, text, signature: `of ${text}`, index: 0 });
+
+/** What a client is told of these steps. */
+function shown(steps: readonly ChatCompletion[], turn = newTurn()): ChatCompletion {
+  const chunks: ChatChunk[] = [];
+  for (const [at, one] of steps.entries()) {
+    chunks.push(...turn.add(chunksOf(one)));
+    if (at < steps.length - 1) turn.goOn();
+  }
+  chunks.push(...turn.finish(true));
+  return accumulate(chunks, 1);
+}
+
+const SEARCHING = step(
+  { content: 'Look.', reasoning_details: [signed('Hm')], tool_calls: [call('web_search')] },
+  'tool_calls',
+);
+
+test('calls of the gateway are not shown, texts stand apart, and ordinals go on', () => {
+  const last = step(
+    { content: 'Done.', reasoning_details: [signed('So')], tool_calls: [call('weather')] },
+    'tool_calls',
+  );
+  const { message, finish_reason } = shown([SEARCHING, last]).choices[0];
+  expect(message.content).toEqual([
+    { type: 'text', text: 'Look.' },
+    { type: 'text', text: '\n\nDone.' },
+  ]);
+  expect(message.tool_calls).toMatchObject([{ id: 'weather' }]);
+  expect(message.reasoning_details).toEqual([
+    { type: 'reasoning.text', text: 'Hm', index: 0 },
+    { type: 'reasoning.text', text: 'So', index: 1 },
+  ]);
+  expect(message.reasoning).toBe('Hm\n\nSo');
+  expect(finish_reason).toBe('tool_calls');
+});
+
+test('the reasoning that is streamed adds up to the whole', () => {
+  const turn = newTurn();
+  const chunks = turn.add(chunksOf(SEARCHING));
+  turn.goOn();
+  chunks.push(...turn.add(chunksOf(step({ reasoning_details: [signed('So')], content: 'x' }, 'stop'))));
+  expect(chunks.map(({ delta }) => delta.reasoning ?? '').join('')).toBe('Hm\n\nSo');
+});
+
+test('what is worth keeping has the state of its last step alone', () => {
+  const turn = newTurn();
+  const told = shown([SEARCHING, step({ content: 'Done.', reasoning_details: [signed('So')] }, 'stop')], turn);
+  expect(turn.withState(told).choices[0].message.reasoning_details).toEqual([
+    { type: 'reasoning.text', text: 'Hm', index: 0 },
+    { type: 'reasoning.text', text: 'So', signature: 'of So', index: 1 },
+  ]);
+});
+
+test('what only its maker can read leaves no gap in the ordinals', () => {
+  const thinking: ReasoningDetail[] = [
+    { type: 'reasoning.encrypted', data: 'x', index: 0 },
+    { type: 'reasoning.text', text: 'Hm', signature: 's', index: 1 },
+  ];
+  const search = step({ tool_calls: [call('web_search')], reasoning_details: thinking }, 'tool_calls');
+  const after = step({ content: 'x', reasoning_details: thinking }, 'stop');
+  expect(shown([search, after]).choices[0].message.reasoning_details).toEqual([
+    { type: 'reasoning.text', text: 'Hm', index: 0 },
+    { type: 'reasoning.text', text: 'Hm', index: 1 },
+  ]);
+});
+
+test('an answer in which no tool was called keeps all of its reasoning', () => {
+  const details: ReasoningDetail[] = [
+    { type: 'reasoning.text', text: 'Hm', signature: 's', index: 0 },
+    { type: 'reasoning.encrypted', data: 'x', index: 1 },
+  ];
+  const { message } = shown([step({ content: 'x', reasoning_details: details }, 'stop')]).choices[0];
+  expect(message.reasoning_details).toEqual(details);
+});
+
+describe('whether another step follows', () => {
+  const ends = (completion: ChatCompletion, prepare?: (turn: ToolTurn) => void) => {
+    const turn = newTurn();
+    prepare?.(turn);
+    turn.add(chunksOf(completion));
+    return turn.stepEnd().calls.length;
+  };
+  test('does where the gateway alone is called', () => expect(ends(SEARCHING)).toBe(1));
+  test('also where the provider says that it stopped', () =>
+    expect(ends(step({ tool_calls: [call('web_search')] }, 'stop'))).toBe(1));
+  test('not where the client is called as well', () =>
+    expect(ends(step({ tool_calls: [call('web_search'), call('weather')] }, 'tool_calls'))).toBe(0));
+  test('not where the call was cut', () => expect(ends(step({ tool_calls: [call('web_search')] }, 'length'))).toBe(0));
+  test('not where the end was asked for', () => expect(ends(SEARCHING, (turn) => turn.endIsNext(true))).toBe(0));
+  test('not where nothing is called', () => expect(ends(step({ content: 'x' }, 'stop'))).toBe(0));
+});
+
+test('an end by calls that nobody makes is told as a stop', () => {
+  const turn = newTurn();
+  turn.endIsNext(true);
+  expect(shown([SEARCHING], turn).choices[0].finish_reason).toBe('stop');
+});

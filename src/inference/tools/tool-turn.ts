@@ -1,0 +1,325 @@
+import { countCodePoints } from '../../providers/shared/slot.ts';
+import { createAccumulator } from '../../schemas/accumulate.ts';
+import { append } from '../../schemas/append.ts';
+import {
+  type Annotation,
+  CHAT_WIRE,
+  type ChatChunk,
+  type ChatCompletion,
+  type Delta,
+  type FinishReason,
+  type Message,
+  type ReasoningDetail,
+  type SlotEvent,
+  type ToolCall,
+  type UrlCitation,
+} from '../../schemas/inner.ts';
+import type { DeclaredTools } from './declared-tools.ts';
+import type { ServerTool } from './server-tools.ts';
+
+/** A call of one of the gateway's tools. */
+export interface ServerCall {
+  call: ToolCall;
+  tool: ServerTool;
+}
+
+/** What a turn of the model came to. */
+export interface StepEnd {
+  /** The turn as its model made it. */
+  message: Message & { role: 'assistant' };
+  finish_reason: FinishReason | null;
+  /** Calls for the gateway to run before the model goes on; empty: the answer is at its end. */
+  calls: readonly ServerCall[];
+}
+
+/** Between two texts, where the first does not end with its line. */
+const APART = '\n\n';
+
+/** A detail without what its maker alone can read; undefined: nothing is left of it. */
+function readable(detail: ReasoningDetail): ReasoningDetail | undefined {
+  if (detail.type === 'reasoning.encrypted') return undefined;
+  if (detail.type === 'reasoning.summary') return detail;
+  const { signature: _, ...told } = detail;
+  return told.text ? told : undefined;
+}
+
+/** What its maker alone can read of a detail; undefined: nothing. */
+function opaque(detail: ReasoningDetail): ReasoningDetail | undefined {
+  if (detail.type === 'reasoning.encrypted') return detail;
+  if (detail.type === 'reasoning.summary' || detail.signature == null) return undefined;
+  const { text: _, ...kept } = detail;
+  return kept;
+}
+
+/** The remainder of a block of reasoning or text names what upstreams keep, or refuse without what stood beside it. */
+function bare(slot: SlotEvent, n: number, kind: string | undefined): SlotEvent {
+  const { open, close, raw } = slot;
+  const is_kept = kind === 'call' || kind === 'native' || kind === 'image';
+  return {
+    n,
+    ...(open === undefined ? {} : { open: is_kept ? open : { kind: open.kind } }),
+    ...(raw === undefined ? {} : { raw }),
+    ...(close === undefined ? {} : { close: is_kept ? close : {} }),
+  };
+}
+
+/** One turn of the model while it is told. */
+class Step {
+  readonly accumulator = createAccumulator();
+  /** Calls by their ordinals: those of the gateway's tools, and for the client's the ordinal that it is told. */
+  readonly server = new Map<number, ServerTool>();
+  readonly client = new Map<number, number>();
+  /** Blocks that are not shown, and the kinds of those that are. */
+  readonly hidden = new Set<number>();
+  readonly kinds = new Map<number, string>();
+  /** What ends it: shown where the answer ends with it. */
+  held: ChatChunk[] = [];
+  finish_reason: FinishReason | null = null;
+  slots = 0;
+  /** The ordinals of its details, as they are shown. */
+  readonly details = new Map<number | ReasoningDetail['type'], number>();
+  /** What is opaque of them. */
+  readonly opaque: ReasoningDetail[] = [];
+  has_text = false;
+  has_reasoning = false;
+}
+
+/**
+ * One answer of several turns of the model: what the client is shown of it, as one turn. Calls of the gateway's tools stay out of
+ * it, and what is opaque of the reasoning: it is of use only beside those calls. Ordinals go on from turn to turn.
+ */
+export class ToolTurn {
+  readonly #tools: DeclaredTools;
+  #step = new Step();
+  #slots = 0;
+  #calls = 0;
+  #details = 0;
+  #is_first = true;
+  /** The end of what was shown as text, and whether reasoning was shown. */
+  #tail = '';
+  #has_reasoned = false;
+  #has_told = false;
+  /** The model was asked for an end without tools. */
+  #is_last = false;
+  /** Code points of text that were shown, and how many before the text of the step under way. */
+  #points = 0;
+  #before = 0;
+
+  constructor(tools: DeclaredTools) {
+    this.#tools = tools;
+  }
+
+  /** Whether the client has been shown text. */
+  get has_text(): boolean {
+    return this.#has_told;
+  }
+
+  /** What the client is shown of these chunks. */
+  add(chunks: readonly ChatChunk[]): ChatChunk[] {
+    const out: ChatChunk[] = [];
+    for (const chunk of chunks) {
+      this.#step.accumulator.add(chunk);
+      if (chunk.finish_reason != null) this.#end(chunk, out);
+      else if (this.#step.finish_reason !== null) this.#step.held.push(chunk);
+      else {
+        const shown = this.#shown(chunk);
+        if (shown !== undefined) out.push(shown);
+      }
+    }
+    return out;
+  }
+
+  /** The last word of a turn waits until it is known whether another follows. */
+  #end(chunk: ChatChunk, out: ChatChunk[]): void {
+    const { finish_reason, native_finish_reason, error, ext, delta, ...beside } = chunk;
+    const shown = this.#shown({ ...beside, delta, ...(ext?.slot === undefined ? {} : { ext: { slot: ext.slot } }) });
+    if (shown !== undefined && (Object.keys(shown.delta).length > 0 || shown.ext !== undefined)) out.push(shown);
+    this.#step.finish_reason = finish_reason ?? null;
+    this.#step.held.push({
+      delta: {},
+      finish_reason: finish_reason ?? null,
+      ...(native_finish_reason === undefined ? {} : { native_finish_reason }),
+      ...(error === undefined ? {} : { error }),
+      ...(ext?.response === undefined ? {} : { ext: { response: ext.response } }),
+    });
+  }
+
+  #shown(chunk: ChatChunk): ChatChunk | undefined {
+    const step = this.#step;
+    const { delta, ext, ...beside } = chunk;
+    const { reasoning, reasoning_details, tool_calls, content, annotations, ...rest } = delta;
+    const shown: Delta = { ...rest };
+    if (content) {
+      shown.content = this.#apart(content);
+      if (!step.has_text) this.#before = this.#points + shown.content.length - content.length;
+      this.#points += countCodePoints(shown.content);
+      step.has_text = true;
+      this.#has_told = true;
+      this.#tail = content.slice(-1);
+    } else if (content !== undefined) shown.content = content;
+    if (annotations !== undefined) shown.annotations = annotations.map((one) => this.#placed(one));
+    this.#reason(reasoning, reasoning_details, shown);
+    const calls = (tool_calls ?? []).flatMap((call) => this.#call(call));
+    if (calls.length > 0) shown.tool_calls = calls;
+    const slot = ext?.slot;
+    if (slot === undefined) {
+      // A piece of a call that is not shown.
+      if (tool_calls?.length && calls.length === 0 && Object.keys(shown).length === 0) return undefined;
+      return { ...beside, delta: shown, ...(ext === undefined ? {} : { ext }) };
+    }
+    step.slots = Math.max(step.slots, slot.n + 1);
+    if (slot.open !== undefined) step.kinds.set(slot.n, slot.open.kind);
+    if (tool_calls?.length && calls.length === 0) step.hidden.add(slot.n);
+    if (step.hidden.has(slot.n)) return undefined;
+    return {
+      ...beside,
+      delta: shown,
+      ext: { ...ext, slot: bare(slot, this.#slots + slot.n, step.kinds.get(slot.n)) },
+    };
+  }
+
+  #apart(content: string): string {
+    const is_first = !this.#step.has_text;
+    return is_first && this.#has_told && this.#tail !== '\n' ? APART + content : content;
+  }
+
+  /** A citation of the provider's own, in its place in the joined text. */
+  #placed(annotation: Annotation): Annotation {
+    if (annotation.type !== 'url_citation') return annotation;
+    const { url_citation } = annotation as UrlCitation;
+    const { start_index, end_index } = url_citation;
+    if (end_index === 0 || this.#before === 0) return annotation;
+    const moved = { start_index: start_index + this.#before, end_index: end_index + this.#before };
+    return { type: 'url_citation', url_citation: { ...url_citation, ...moved } };
+  }
+
+  #reason(text: Delta['reasoning'], details: Delta['reasoning_details'], shown: Delta): void {
+    const step = this.#step;
+    if (details !== undefined) {
+      const told = details.flatMap((detail) => readable(detail) ?? []);
+      append(
+        step.opaque,
+        details.flatMap((detail) => opaque(detail) ?? []),
+      );
+      if (told.length > 0) shown.reasoning_details = told.map((detail) => ({ ...detail, index: this.#detail(detail) }));
+    }
+    if (text == null) return;
+    const is_apart = text !== '' && !step.has_reasoning && this.#has_reasoned;
+    shown.reasoning = is_apart ? APART + text : text;
+    step.has_reasoning ||= text !== '';
+    this.#has_reasoned ||= text !== '';
+  }
+
+  /** Shown without gaps, whatever was left out. */
+  #detail({ index, type }: ReasoningDetail): number {
+    const { details } = this.#step;
+    let shown = details.get(index ?? type);
+    if (shown === undefined) {
+      shown = this.#details;
+      this.#details += 1;
+      details.set(index ?? type, shown);
+    }
+    return shown;
+  }
+
+  #call(call: NonNullable<Delta['tool_calls']>[number]): NonNullable<Delta['tool_calls']> {
+    const step = this.#step;
+    const name = call.function.name;
+    if (!step.server.has(call.index) && !step.client.has(call.index)) {
+      const tool = name === undefined ? undefined : this.#tools.byName.get(name);
+      if (tool !== undefined) step.server.set(call.index, tool);
+      else step.client.set(call.index, this.#calls + step.client.size);
+    }
+    const index = step.client.get(call.index);
+    return index === undefined ? [] : [{ ...call, index }];
+  }
+
+  /** What the turn came to, once all of it was told. */
+  stepEnd(): StepEnd {
+    const step = this.#step;
+    const { message } = this.completion().choices[0];
+    const is_over = this.#is_last || step.client.size > 0 || step.server.size === 0;
+    const is_whole = step.finish_reason === 'tool_calls' || step.finish_reason === 'stop';
+    const calls = is_over || !is_whole ? [] : this.#serverCalls(message);
+    return { message, finish_reason: step.finish_reason, calls };
+  }
+
+  #serverCalls({ tool_calls = [] }: Message): ServerCall[] {
+    return tool_calls.flatMap((call) => {
+      const tool = this.#tools.byName.get(call.function.name);
+      return tool === undefined ? [] : [{ call, tool }];
+    });
+  }
+
+  /** The turn as its model made it, so far. */
+  completion(): ChatCompletion {
+    return this.#step.accumulator.result(0);
+  }
+
+  /** Another turn follows. */
+  goOn(): void {
+    const step = this.#step;
+    this.#slots += step.slots;
+    this.#calls += step.client.size;
+    this.#is_first = false;
+    this.#step = new Step();
+  }
+
+  /** Whether the next turn is to be the answer's end, without tools. */
+  endIsNext(is_next: boolean): void {
+    this.#is_last = is_next;
+  }
+
+  /** It is a turn like any other then. */
+  #opaque(): ChatChunk[] {
+    const details = this.#step.opaque.map((detail) => ({ ...detail, index: this.#detail(detail) }));
+    return details.length === 0 ? [] : [{ delta: { reasoning_details: details } }];
+  }
+
+  /** The ordinal of a block of the gateway's own, between two turns. */
+  takeSlot(): number {
+    this.#slots += 1;
+    return this.#slots - 1;
+  }
+
+  /** The turn as the client was shown it, with what is opaque of its last step: what is worth keeping of it. */
+  withState(shown: ChatCompletion): ChatCompletion {
+    const [choice] = shown.choices;
+    const { ext, reasoning_details = [], ...message } = choice.message;
+    const made = this.completion().choices[0].message.reasoning_details ?? [];
+    const own = new Map(made.map((one) => [this.#step.details.get(one.index ?? one.type), one]));
+    const details = reasoning_details.map((detail) => {
+      const stated = detail.index === undefined ? undefined : own.get(detail.index);
+      return stated?.type === detail.type ? { ...stated, index: detail.index! } : detail;
+    });
+    // The gateway's own blocks are for the client to look at.
+    const { natives: _, order, ...bare } = ext ?? { wire: CHAT_WIRE, rest: {} };
+    const kept = order?.filter(({ kind }) => kind !== 'native');
+    return {
+      ...shown,
+      choices: [
+        {
+          ...choice,
+          message: {
+            ...message,
+            ...(details.length === 0 ? {} : { reasoning_details: details }),
+            ...(kept === undefined ? {} : { ext: { ...bare, order: kept } }),
+          },
+        },
+      ],
+    };
+  }
+
+  /**
+   * What was held back of the end, where the answer ends with this turn. Calls of ours that nobody ran are none. With `takes_late`,
+   * what is opaque of an answer in which no tool was called comes before it, behind all blocks.
+   */
+  finish(takes_late: boolean): ChatChunk[] {
+    const step = this.#step;
+    const { held } = step;
+    step.held = [];
+    if (step.server.size === 0) return this.#is_first && takes_late ? [...this.#opaque(), ...held] : held;
+    if (step.client.size > 0) return held;
+    return held.map((chunk) => (chunk.finish_reason === 'tool_calls' ? { ...chunk, finish_reason: 'stop' } : chunk));
+  }
+}
