@@ -9,8 +9,8 @@ import { Leases } from '../src/ledger/leases/leases.ts';
 import type { Budget } from '../src/schemas/budget.ts';
 import { generation } from './generation-fixture.ts';
 import { startGateway } from './harness.ts';
-import { attempt, recorders } from './recorder-fixture.ts';
-import { describeStores } from './store-variants.ts';
+import { attempt, recorders } from './ledger/recorder-fixture.ts';
+import { describeStores } from './ledger/store-variants.ts';
 
 const broken: AssertedRule[] = [];
 let unwatch: () => void;

@@ -5,8 +5,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../src/schemas/json.ts';
 import { startGateway, type TestGateway } from './harness.ts';
-import { describeStores } from './store-variants.ts';
-import { type Exchange, responseHead, type Step, startWireServer, type WireServer } from './wire-server.ts';
+import { describeStores } from './ledger/store-variants.ts';
+import { type Exchange, responseHead, type Step, startWireServer, type WireServer } from './wires/wire-server.ts';
 
 const UNSET = ['$', '{NOT_SET_ANYWHERE}'].join('');
 const GATEWAYS_OWN = 'sk-of-the-gateway-0123456789';

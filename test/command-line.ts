@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { startGateway } from './harness.ts';
-import type { StoreVariant } from './store-variants.ts';
+import type { StoreVariant } from './ledger/store-variants.ts';
 import { inTier } from './tier.ts';
 
 const MAIN = join(import.meta.dirname, '..', 'src', 'main.ts');

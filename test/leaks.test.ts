@@ -25,7 +25,7 @@ import { checkChatStream } from './grammar/chat.ts';
 import { checkMessagesStream } from './grammar/messages.ts';
 import { checkResponsesStream } from './grammar/responses.ts';
 import { bytesOf, decoded, type Told } from './leak-streams.ts';
-import { contextOf, encoded, generation_id, streamed } from './responses-encoder.ts';
+import { contextOf, encoded, generation_id, streamed } from './wires/responses-encoder.ts';
 import { inTier } from './tier.ts';
 
 const wires: readonly Wire[] = [...dialects.keys()];

@@ -9,7 +9,7 @@ import { sandboxModels, sandboxSpeechModels, sandboxVectorModels } from '../src/
 import { openDatabase } from '../src/storage/database.ts';
 import { gatewayWithCommands } from './command-line.ts';
 import { startSearchEngine } from './search-engine.ts';
-import { describeStores } from './store-variants.ts';
+import { describeStores } from './ledger/store-variants.ts';
 
 const LIMIT_USD = 0.002;
 const AT_ONCE = 8;

@@ -8,7 +8,7 @@ import { checkChatStream } from './grammar/chat.ts';
 import { checkResponsesStream } from './grammar/responses.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { array, isComplete, type NamedRecording, object, recordingsOf, whySkipped } from './readings/recordings.ts';
-import { responseHead, startWireServer, type WireServer } from './wire-server.ts';
+import { responseHead, startWireServer, type WireServer } from './wires/wire-server.ts';
 
 const all = recordingsOf('reference-gateway');
 const why = whySkipped(all, 'reference-gateway');

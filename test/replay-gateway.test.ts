@@ -17,7 +17,7 @@ import { type ClientReading, leaksOf, readAnswer, readStream } from './readings/
 import { type ChatReading, chatBytes, FINISH, readChat } from './readings/openai-chat.ts';
 import { array, type NamedRecording, object, recordingsOf, whySkipped } from './readings/recordings.ts';
 import { inTier } from './tier.ts';
-import { responseHead, type Step, slices, startWireServer, type WireServer } from './wire-server.ts';
+import { responseHead, type Step, slices, startWireServer, type WireServer } from './wires/wire-server.ts';
 
 /**
  * How streams are split. Each two-part cut costs a request of some milliseconds and each part of a feed a turn of the

@@ -6,8 +6,8 @@ import Anthropic from '@anthropic-ai/sdk';
 import type OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from './harness.ts';
-import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
-import { checkedFetch, openaiOf, refuseWarnings } from './sdk-gateway.ts';
+import { type ScriptedModel, startScriptedModel } from './wires/scripted-model.ts';
+import { checkedFetch, openaiOf, refuseWarnings } from './sdks/sdk-gateway.ts';
 import { type SearchStandIn, startSearchEngine } from './search-engine.ts';
 
 const PAGES = [{ url: 'https://a.example/one', title: 'One', text: 'Write to:\n123-45-6789\nor "444-55-6666"' }];

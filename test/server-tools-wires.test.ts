@@ -3,7 +3,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../src/schemas/json.ts';
-import { checkedFetch, modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdk-gateway.ts';
+import { checkedFetch, modelOf, refuseWarnings, type SdkGateway, startSdkGateway, wires } from './sdks/sdk-gateway.ts';
 import { type SearchStandIn, startSearchEngine } from './search-engine.ts';
 
 const PAGES = [

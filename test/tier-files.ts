@@ -15,7 +15,7 @@ const MAKERS = new Set([
   'test/tier.ts',
   'test/tier-files.ts',
   'test/readings/recordings.ts',
-  'test/recorded-upstream.ts',
+  'test/wires/recorded-upstream.ts',
 ]);
 
 /** What a tier runs, as patterns of files. A long file that the command line names runs in any. */

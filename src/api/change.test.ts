@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { managementServer } from '../../test/management-server.ts';
-import { describeStores } from '../../test/store-variants.ts';
+import { managementServer } from '../../test/http/management-server.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import type { Actor } from '../storage/audit.ts';
 import type { Work } from './change.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { gatewayWithCommands } from '../../test/command-line.ts';
-import { describeStores } from '../../test/store-variants.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { openDatabase } from '../storage/database.ts';
 
 describeStores('model-gateway keys', ({ freshUrl }) => {

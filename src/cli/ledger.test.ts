@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { gatewayWithCommands, runProgram } from '../../test/command-line.ts';
-import { spendingNode } from '../../test/spending.ts';
-import { describeStores } from '../../test/store-variants.ts';
+import { spendingNode } from '../../test/ledger/spending.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { limits } from '../limits.ts';
 import { openDatabase } from '../storage/database.ts';
 

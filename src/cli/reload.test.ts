@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startGateway, type TestGateway } from '../../test/harness.ts';
-import { responseHead, startWireServer } from '../../test/wire-server.ts';
+import { responseHead, startWireServer } from '../../test/wires/wire-server.ts';
 import { type FoundFile, findConfigFile, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { createLog } from '../telemetry/log.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { gatewayWithCommands, runProgram } from '../../test/command-line.ts';
-import { describeStores } from '../../test/store-variants.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { openDatabase } from '../storage/database.ts';
 
 describeStores('model-gateway users', ({ freshUrl }) => {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { startGateway, type TestGateway } from '../../test/harness.ts';
-import { responseHead, startWireServer, type WireServer } from '../../test/wire-server.ts';
+import { responseHead, startWireServer, type WireServer } from '../../test/wires/wire-server.ts';
 import { limits } from '../limits.ts';
 import { createServer } from './server.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
-import { budgetOf, recorders } from '../../test/recorder-fixture.ts';
-import { describeStores } from '../../test/store-variants.ts';
+import { budgetOf, recorders } from '../../test/ledger/recorder-fixture.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import type { FoundAttempt, Lookup, LostAttempt } from './lookup.ts';

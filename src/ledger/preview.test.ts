@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
-import { budgetOf, down, recorders } from '../../test/recorder-fixture.ts';
-import { describeStores } from '../../test/store-variants.ts';
+import { budgetOf, down, recorders } from '../../test/ledger/recorder-fixture.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { limits } from '../limits.ts';
 import type { Budget } from '../schemas/budget.ts';
 import { ledgerStore } from '../storage/ledger.ts';

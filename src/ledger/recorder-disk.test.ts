@@ -1,8 +1,8 @@
 import { dirname, join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import { generation, noHold } from '../../test/generation-fixture.ts';
-import { attempt, budgetOf, down, files, recorders, stored } from '../../test/recorder-fixture.ts';
-import { describeStores } from '../../test/store-variants.ts';
+import { attempt, budgetOf, down, files, recorders, stored } from '../../test/ledger/recorder-fixture.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { limits } from '../limits.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import { type Disk, nodeDisk } from './journal/disk.ts';

@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { generation, noHold } from '../../test/generation-fixture.ts';
-import { attempt, down, files, recorders, stored } from '../../test/recorder-fixture.ts';
-import { describeStores } from '../../test/store-variants.ts';
+import { attempt, down, files, recorders, stored } from '../../test/ledger/recorder-fixture.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { limits } from '../limits.ts';
 import { generationStore } from '../storage/generations.ts';
 import { ledgerStore } from '../storage/ledger.ts';

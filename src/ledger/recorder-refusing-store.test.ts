@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { generation, noHold } from '../../test/generation-fixture.ts';
-import { attempt, down, faulty, recorders, stored } from '../../test/recorder-fixture.ts';
-import { describeStores } from '../../test/store-variants.ts';
+import { attempt, down, faulty, recorders, stored } from '../../test/ledger/recorder-fixture.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { limits } from '../limits.ts';
 import { ledgerStore } from '../storage/ledger.ts';
 import type { SettleBatch } from './settle.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { model } from '../../test/routing-fixture.ts';
+import { model } from '../../test/routing/routing-fixture.ts';
 import { familyOf, latestModels } from './families.ts';
 
 test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ONE, PROVIDERS, TWO } from '../../test/routing-fixture.ts';
+import { ONE, PROVIDERS, TWO } from '../../test/routing/routing-fixture.ts';
 import type { Model } from '../catalog/model.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { ProviderPreferences } from '../schemas/inner.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { endpoint, type Known, model, planned, refused, tagsOf } from '../../test/routing-fixture.ts';
+import { endpoint, type Known, model, planned, refused, tagsOf } from '../../test/routing/routing-fixture.ts';
 import { inTier } from '../../test/tier.ts';
 import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import { type Candidate, healthId, NoEndpoint, type Plan, type PlanContext, tagOf } from './plan.ts';

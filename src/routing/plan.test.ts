@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { endpoint, model, ONE, PROVIDERS, planned, TWO } from '../../test/routing-fixture.ts';
+import { endpoint, model, ONE, PROVIDERS, planned, TWO } from '../../test/routing/routing-fixture.ts';
 import type { Model } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { endpoint, model } from '../../test/routing-fixture.ts';
+import { endpoint, model } from '../../test/routing/routing-fixture.ts';
 import { limits } from '../limits.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import { matchesPattern } from '../schemas/model-pattern.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { endpoint, model, planned, refused, tagsOf } from '../../test/routing-fixture.ts';
+import { endpoint, model, planned, refused, tagsOf } from '../../test/routing/routing-fixture.ts';
 import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import { rules } from './rules.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { endpoint, model, planned, speed, tagsOf } from '../../test/routing-fixture.ts';
+import { endpoint, model, planned, speed, tagsOf } from '../../test/routing/routing-fixture.ts';
 import type { ProviderPreferences } from '../schemas/inner.ts';
 import { healthId } from './candidate.ts';
 import { FLEX_TIERS, PRIORITY_TIERS, type Wish } from './wish.ts';

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
-import { registerNode } from '../../test/registered-node.ts';
+import { registerNode } from '../../test/ledger/registered-node.ts';
 import { toSettle } from '../ledger/settle.ts';
 import { backUp } from './backup.ts';
 import { DATABASE_FILE, type Database, openDatabase } from './database.ts';

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { describeStores } from '../../test/store-variants.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { BulkStatement, transact } from './bulk.ts';
 
 describeStores('a transaction of bulk statements', ({ open }) => {

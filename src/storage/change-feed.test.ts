@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test, vi } from 'vitest';
-import { describeStores } from '../../test/store-variants.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { limits } from '../limits.ts';
 import type { Announcement, ChangeFeed } from './change-feed.ts';
 import { type Database, openDatabase } from './database.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeStores } from '../../test/store-variants.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { endpointProbeStore } from './endpoint-probes.ts';
 
 const EVERY = 60_000;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeStores } from '../../test/store-variants.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { limits } from '../limits.ts';
 import { endpointStatisticsStore, type StatisticsRow } from './endpoint-statistics.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeStores } from '../../test/store-variants.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { createSecret, type StoredKey } from '../accounts/key.ts';
 import { type Database, isReferenceViolation, isUniqueViolation } from './database.ts';
 import { keyStore } from './keys.ts';

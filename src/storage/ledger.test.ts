@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { generation } from '../../test/generation-fixture.ts';
-import { budgetOf } from '../../test/recorder-fixture.ts';
-import { registerNode } from '../../test/registered-node.ts';
-import { describeStores } from '../../test/store-variants.ts';
+import { budgetOf } from '../../test/ledger/recorder-fixture.ts';
+import { registerNode } from '../../test/ledger/registered-node.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { type Settle, toSettle } from '../ledger/settle.ts';
 import { limits } from '../limits.ts';
 import type { Database } from './database.ts';

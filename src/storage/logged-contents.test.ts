@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeStores } from '../../test/store-variants.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import type { Database } from './database.ts';
 import { type LoggedContentRow, loggedContentStore } from './logged-contents.ts';
 import { organizationStore } from './organizations.ts';

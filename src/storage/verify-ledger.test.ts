@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { spendingNode } from '../../test/spending.ts';
-import { describeStores } from '../../test/store-variants.ts';
+import { spendingNode } from '../../test/ledger/spending.ts';
+import { describeStores } from '../../test/ledger/store-variants.ts';
 import { createSecret } from '../accounts/key.ts';
 import { limits } from '../limits.ts';
 import { creditStore } from './credits.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ChatChunk, Delta, Ext, SlotEvent } from '../../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { array, object } from '../readings/recordings.ts';
-import { streamed } from '../responses-encoder.ts';
+import { streamed } from '../wires/responses-encoder.ts';
 import { checkResponsesStream } from './responses.ts';
 
 const chunk = (n: number, delta: Delta, event: Omit<SlotEvent, 'n'> = {}): ChatChunk => ({

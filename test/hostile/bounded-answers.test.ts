@@ -5,8 +5,8 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.ts';
-import { type FailoverSite, startFailoverSite, wire } from '../failover-site.ts';
-import { responseHead, type Step } from '../wire-server.ts';
+import { type FailoverSite, startFailoverSite, wire } from '../routing/failover-site.ts';
+import { responseHead, type Step } from '../wires/wire-server.ts';
 
 let site: FailoverSite;
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { limits } from '../../src/limits.ts';
 import { parseServiceJson } from '../../src/schemas/json-structure.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { silentSound } from '../process/silent-site.ts';
-import { responseHead, startWireServer, type WireServer } from '../wire-server.ts';
+import { responseHead, startWireServer, type WireServer } from '../wires/wire-server.ts';
 
 const DEEP = 10_000;
 /** A model for each test: an endpoint that failed gets no calls for a while. */

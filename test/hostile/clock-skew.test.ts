@@ -1,7 +1,7 @@
 /** A node whose machine's clock is wrong: keys expire and limits start anew by the store's clock. */
 import { afterEach, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
-import { describeStores } from '../store-variants.ts';
+import { describeStores } from '../ledger/store-variants.ts';
 
 const TWO_HOURS_MS = 7_200_000;
 

@@ -6,8 +6,8 @@ import { limits } from '../../src/limits.ts';
 import { ledgerStore } from '../../src/storage/ledger.ts';
 import { boundedDisk, mountVolume, unmountable } from '../bounded-disk.ts';
 import { generation, noHold } from '../generation-fixture.ts';
-import { attempt, down, files, recorders, stored } from '../recorder-fixture.ts';
-import { describeStores } from '../store-variants.ts';
+import { attempt, down, files, recorders, stored } from '../ledger/recorder-fixture.ts';
+import { describeStores } from '../ledger/store-variants.ts';
 
 const MB = 1024 * 1024;
 /** A call's records are as large as this. */

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { limits } from '../../src/limits.ts';
-import { describeStores } from '../store-variants.ts';
+import { describeStores } from '../ledger/store-variants.ts';
 import { keyFamily } from './key-family.ts';
 
 const cleanups: (() => Promise<void>)[] = [];

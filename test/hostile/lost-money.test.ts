@@ -8,9 +8,9 @@ import { keyStore } from '../../src/storage/keys.ts';
 import { ledgerStore } from '../../src/storage/ledger.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
 import { generation } from '../generation-fixture.ts';
-import { managementServer } from '../management-server.ts';
-import { budgetOf, recorders } from '../recorder-fixture.ts';
-import { describeStores } from '../store-variants.ts';
+import { managementServer } from '../http/management-server.ts';
+import { budgetOf, recorders } from '../ledger/recorder-fixture.ts';
+import { describeStores } from '../ledger/store-variants.ts';
 
 const ZEROS = 3_000;
 const NOW = '2026-11-21T10:00:00.000Z';

@@ -5,7 +5,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { openDatabase } from '../../src/storage/database.ts';
 import { identityStore } from '../../src/storage/identities.ts';
-import { describeStores } from '../store-variants.ts';
+import { describeStores } from '../ledger/store-variants.ts';
 import { keyFamily } from './key-family.ts';
 
 const cleanups: (() => Promise<void>)[] = [];

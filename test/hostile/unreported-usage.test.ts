@@ -1,7 +1,7 @@
 /** A provider that keeps no output bound and reports no usage: no strict limit is charged more by our estimate than was set aside. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type FailoverSite, startFailoverSite, wire } from '../failover-site.ts';
-import { responseHead, type Step } from '../wire-server.ts';
+import { type FailoverSite, startFailoverSite, wire } from '../routing/failover-site.ts';
+import { responseHead, type Step } from '../wires/wire-server.ts';
 
 let site: FailoverSite;
 beforeAll(async () => {

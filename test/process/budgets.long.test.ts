@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
-import { describeStores } from '../store-variants.ts';
+import { describeStores } from '../ledger/store-variants.ts';
 import { chat, until } from './gateway-process.ts';
 import { CLIENTS, type MoneySite, moneySite, type Recorded, TOKEN_NANO, UNIT_NANO } from './money-site.ts';
 

@@ -1,6 +1,6 @@
 /** Nodes that start together on one new database. */
 import { expect, test } from 'vitest';
-import { describeStores } from '../store-variants.ts';
+import { describeStores } from '../ledger/store-variants.ts';
 import { freshDir, serve, stop } from './gateway-process.ts';
 
 const KEY = /sk-gw-v1-[0-9a-f]{64}/g;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/storage/database.ts';
 import { checkChatStream } from '../grammar/chat.ts';
-import { describeStores } from '../store-variants.ts';
+import { describeStores } from '../ledger/store-variants.ts';
 import { chat, freePort, freshDir, type GatewayProcess, makeKey, serve, stop, until } from './gateway-process.ts';
 
 const ROUNDS = 20;

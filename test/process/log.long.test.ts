@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.ts';
-import { describeStores } from '../store-variants.ts';
+import { describeStores } from '../ledger/store-variants.ts';
 import { chat, freshDir, makeKey, serve, stop, until } from './gateway-process.ts';
 
 const PROMPT = 'the-words-of-the-prompt';

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
-import type { StoreVariant } from '../store-variants.ts';
+import type { StoreVariant } from '../ledger/store-variants.ts';
 import {
   childrenOf,
   freePort,

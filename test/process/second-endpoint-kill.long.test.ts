@@ -4,9 +4,9 @@ import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import { limits } from '../../src/limits.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
-import { wire } from '../failover-site.ts';
-import { describeStores } from '../store-variants.ts';
-import { type Step, startWireServer } from '../wire-server.ts';
+import { wire } from '../routing/failover-site.ts';
+import { describeStores } from '../ledger/store-variants.ts';
+import { type Step, startWireServer } from '../wires/wire-server.ts';
 import { freePort, freshDir, serve, stop, until } from './gateway-process.ts';
 
 /** Nothing goes in, and each of at most a hundred tokens costs a thousandth of a USD at one endpoint, two at the other. */

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { responseHead, type Step, startWireServer, type WireServer } from '../wire-server.ts';
+import { responseHead, type Step, startWireServer, type WireServer } from '../wires/wire-server.ts';
 import { freePort, freshDir, type StartOptions } from './gateway-process.ts';
 
 /** USD for a token of the prompt, and one of the answer. */

@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { openDatabase } from '../../src/storage/database.ts';
-import { describeStores } from '../store-variants.ts';
+import { describeStores } from '../ledger/store-variants.ts';
 import { chat, type GatewayProcess, serve, stop } from './gateway-process.ts';
 import { moneyConfiguration } from './money-site.ts';
 

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { describeStores } from '../store-variants.ts';
-import { responseHead, startWireServer } from '../wire-server.ts';
+import { describeStores } from '../ledger/store-variants.ts';
+import { responseHead, startWireServer } from '../wires/wire-server.ts';
 import {
   chat,
   childrenOf,

@@ -76,7 +76,7 @@ export function readStream(body: string): ClientReading {
   return reading;
 }
 
-/** The gateway's own detail says nothing of the answer; test/sealed-turns.test.ts reads it. */
+/** The gateway's own detail says nothing of the answer; test/wires/sealed-turns.test.ts reads it. */
 function isOfProvider({ id }: JsonObject): boolean {
   return !(typeof id === 'string' && id.startsWith('seal_'));
 }

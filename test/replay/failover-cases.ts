@@ -1,6 +1,6 @@
 /** Attempts that fail, break off, are late or lose their client: one case each, for every client API, whole and streamed. */
 import type { JsonObject } from '../../src/schemas/json.ts';
-import { type Exchange, responseHead, type Step } from '../wire-server.ts';
+import { type Exchange, responseHead, type Step } from '../wires/wire-server.ts';
 import type { ClientApi } from './clients.ts';
 import { type GroupRun, quiet, type ReplayExchange, type ReplayGroup, type Seen } from './run-group.ts';
 import { answer, end, event, failure, isStreamed, requestOf, streamHead, type Turn, text } from './scripted-turns.ts';

@@ -7,8 +7,8 @@ import { askedOf } from '../readings/embeddings.ts';
 import { chatBytes } from '../readings/openai-chat.ts';
 import { responsesBytes } from '../readings/openai-responses.ts';
 import { recordingsOf } from '../readings/recordings.ts';
-import { type RecordedAnswer, recordedAnswers } from '../recorded-upstream.ts';
-import { responseHead, type Step, slices } from '../wire-server.ts';
+import { type RecordedAnswer, recordedAnswers } from '../wires/recorded-upstream.ts';
+import { responseHead, type Step, slices } from '../wires/wire-server.ts';
 import { apiOf, clientApis, paths, plainRequest, recordedRequest } from './clients.ts';
 import type { GroupRun, ReplayExchange, ReplayGroup } from './run-group.ts';
 

@@ -3,7 +3,7 @@ import { dialects } from '../../src/providers/dialects.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { recordingsOf } from '../readings/recordings.ts';
-import { responseHead } from '../wire-server.ts';
+import { responseHead } from '../wires/wire-server.ts';
 import { apiOf, paths, recordedRequest } from './clients.ts';
 import { answerSteps, fileOf, PRICING } from './recorded-answers.ts';
 import type { GroupRun, ReplayGroup } from './run-group.ts';

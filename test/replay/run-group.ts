@@ -8,7 +8,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
-import { type Exchange, type Step, startWireServer } from '../wire-server.ts';
+import { type Exchange, type Step, startWireServer } from '../wires/wire-server.ts';
 import { restartChance, ScriptedClock } from './scripted-machine.ts';
 
 export interface ReplayExchange {

@@ -1,6 +1,6 @@
 /** Answers of the chat wire, written for one case, and requests for them by each client API. */
 import type { JsonObject } from '../../src/schemas/json.ts';
-import { type Exchange, responseHead, type Step } from '../wire-server.ts';
+import { type Exchange, responseHead, type Step } from '../wires/wire-server.ts';
 import { type ClientApi, paths } from './clients.ts';
 import type { GroupRun, ReplayExchange } from './run-group.ts';
 

@@ -1,7 +1,7 @@
 /** The gateway's own tools, filters of answers, repair of JSON and money that runs out, in every combination. */
 import type { JsonObject } from '../../src/schemas/json.ts';
 import type { TestGateway } from '../harness.ts';
-import { type Exchange, responseHead, type Step } from '../wire-server.ts';
+import { type Exchange, responseHead, type Step } from '../wires/wire-server.ts';
 import type { ClientApi } from './clients.ts';
 import type { GroupRun, ReplayExchange, ReplayGroup } from './run-group.ts';
 import { answer, requestOf, type Turn } from './scripted-turns.ts';

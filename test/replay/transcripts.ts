@@ -4,7 +4,7 @@ import { dialects } from '../../src/providers/dialects.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { converseMessage } from '../readings/bedrock-converse.ts';
-import { responseHead } from '../wire-server.ts';
+import { responseHead } from '../wires/wire-server.ts';
 import { paths, plainRequest } from './clients.ts';
 import { answerSteps, fileOf, PRICING } from './recorded-answers.ts';
 import type { GroupRun, ReplayExchange, ReplayGroup } from './run-group.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
-import { managementServer } from '../../../test/management-server.ts';
-import { registerNode } from '../../../test/registered-node.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { managementServer } from '../../../test/http/management-server.ts';
+import { registerNode } from '../../../test/ledger/registered-node.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { toSettle } from '../../ledger/settle.ts';
 import { activityStore } from '../../storage/activity.ts';
 import { creditStore } from '../../storage/credits.ts';

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
-import { startOidcIssuer } from '../../../test/oidc-issuer.ts';
+import { startOidcIssuer } from '../../../test/http/oidc-issuer.ts';
 
 const SITE = 'http://gateway.example';
 // RFC 7636, appendix B.

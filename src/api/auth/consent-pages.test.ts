@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { authPagesServer, ENVIRONMENT_KEY } from '../../../test/auth-pages-server.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { authPagesServer, ENVIRONMENT_KEY } from '../../../test/http/auth-pages-server.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { hashCode } from '../../accounts/authorization-code.ts';
 import type { Queries } from '../../storage/database.ts';
 import { identityStore } from '../../storage/identities.ts';

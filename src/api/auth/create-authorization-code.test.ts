@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { managementServer } from '../../../test/management-server.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { managementServer } from '../../../test/http/management-server.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { hashCode } from '../../accounts/authorization-code.ts';
 import { limits } from '../../limits.ts';
 import { authorizationCodeStore } from '../../storage/authorization-codes.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { managementServer } from '../../../test/management-server.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { managementServer } from '../../../test/http/management-server.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { createSecret, hashSecret } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
-import { authPagesServer } from '../../../test/auth-pages-server.ts';
-import { type IssuerFaults, startOidcIssuer } from '../../../test/oidc-issuer.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { authPagesServer } from '../../../test/http/auth-pages-server.ts';
+import { type IssuerFaults, startOidcIssuer } from '../../../test/http/oidc-issuer.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { limits } from '../../limits.ts';
 import { removeMember } from '../organization/remove-member.ts';
 import type { AuthPagesDependencies } from './auth-pages.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { authPagesServer, ENVIRONMENT_KEY } from '../../../test/auth-pages-server.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { authPagesServer, ENVIRONMENT_KEY } from '../../../test/http/auth-pages-server.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { hashToken } from '../../accounts/session.ts';
 import { limits } from '../../limits.ts';
 

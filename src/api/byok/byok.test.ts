@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { heldTransaction } from '../../../test/held-transaction.ts';
-import { managementServer } from '../../../test/management-server.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { heldTransaction } from '../../../test/ledger/held-transaction.ts';
+import { managementServer } from '../../../test/http/management-server.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { placeOf } from '../../accounts/byok.ts';
 import { createVault } from '../../accounts/vault.ts';
 import { buildCatalog } from '../../catalog/catalog.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startCatalogServer } from '../../../test/catalog-server.ts';
+import { startCatalogServer } from '../../../test/http/catalog-server.ts';
 import type { Server } from '../../http/server.ts';
 import { countModels } from './count-models.ts';
 import { listModels } from './list-models.ts';

@@ -1,6 +1,6 @@
 import { Errors } from 'typebox/value';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { KNOWN_SECRET, startCatalogServer } from '../../../test/catalog-server.ts';
+import { KNOWN_SECRET, startCatalogServer } from '../../../test/http/catalog-server.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { describeModel } from '../../catalog/describe.ts';
 import type { Server } from '../../http/server.ts';

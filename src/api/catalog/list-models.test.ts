@@ -1,6 +1,6 @@
 import { Errors } from 'typebox/value';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startCatalogServer } from '../../../test/catalog-server.ts';
+import { startCatalogServer } from '../../../test/http/catalog-server.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Server } from '../../http/server.ts';
 import { PublicModel } from '../../schemas/model.ts';

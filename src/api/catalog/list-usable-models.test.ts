@@ -1,7 +1,7 @@
 import { Errors } from 'typebox/value';
 import { expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { PublicModel } from '../../schemas/model.ts';
 
 const yaml = `

@@ -1,6 +1,6 @@
 import { XmlDocument } from 'libxml2-wasm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startCatalogServer } from '../../../test/catalog-server.ts';
+import { startCatalogServer } from '../../../test/http/catalog-server.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Model } from '../../catalog/model.ts';
 import type { Server } from '../../http/server.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { KNOWN_SECRET, startCatalogServer } from '../../../test/catalog-server.ts';
+import { KNOWN_SECRET, startCatalogServer } from '../../../test/http/catalog-server.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Server } from '../../http/server.ts';
 import { listEmbeddingModels } from '../embeddings/list-embedding-models.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { chatClient } from '../../../test/chat-client.ts';
+import { chatClient } from '../../../test/wires/chat-client.ts';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
 
 let gateway: TestGateway;

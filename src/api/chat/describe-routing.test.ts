@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { generation, noHold } from '../../../test/generation-fixture.ts';
-import { attempt, down, recorders } from '../../../test/recorder-fixture.ts';
+import { attempt, down, recorders } from '../../../test/ledger/recorder-fixture.ts';
 import type { RoutingRecord } from '../../ledger/records.ts';
 import { openDatabase } from '../../storage/database.ts';
 import { generationStore } from '../../storage/generations.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkChatStream } from '../../../test/grammar/chat.ts';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
 import { array, object } from '../../../test/readings/recordings.ts';
-import { responseHead, startWireServer, type WireServer } from '../../../test/wire-server.ts';
+import { responseHead, startWireServer, type WireServer } from '../../../test/wires/wire-server.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
 const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startCatalogServer } from '../../../test/catalog-server.ts';
+import { startCatalogServer } from '../../../test/http/catalog-server.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Server } from '../../http/server.ts';
 import type { PublicModel } from '../../schemas/model.ts';

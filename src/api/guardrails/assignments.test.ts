@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { guardrailsServer } from '../../../test/guardrails-server.ts';
-import { heldTransaction } from '../../../test/held-transaction.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { guardrailsServer } from '../../../test/filters/guardrails-server.ts';
+import { heldTransaction } from '../../../test/ledger/held-transaction.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { auditStore } from '../../storage/audit.ts';
 import { assignmentStore, guardrailStore } from '../../storage/guardrails.ts';
 

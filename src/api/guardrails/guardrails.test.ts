@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { guardrailsServer } from '../../../test/guardrails-server.ts';
-import { heldTransaction } from '../../../test/held-transaction.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { guardrailsServer } from '../../../test/filters/guardrails-server.ts';
+import { heldTransaction } from '../../../test/ledger/held-transaction.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';

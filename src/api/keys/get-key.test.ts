@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { managementServer } from '../../../test/management-server.ts';
-import { spendingNode } from '../../../test/spending.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { managementServer } from '../../../test/http/management-server.ts';
+import { spendingNode } from '../../../test/ledger/spending.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { createKey } from './create-key.ts';
 import { getKey } from './get-key.ts';

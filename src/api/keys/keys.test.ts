@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { managementServer } from '../../../test/management-server.ts';
-import { spendingNode } from '../../../test/spending.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { managementServer } from '../../../test/http/management-server.ts';
+import { spendingNode } from '../../../test/ledger/spending.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { createRateLimit } from '../../http/rate-limit.ts';
 import { auditStore } from '../../storage/audit.ts';
 import type { Announcement } from '../../storage/change-feed.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { checkMessagesStream } from '../../../test/grammar/messages.ts';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
 import { object } from '../../../test/readings/recordings.ts';
-import { responseHead, type Step, startWireServer, type WireServer } from '../../../test/wire-server.ts';
+import { responseHead, type Step, startWireServer, type WireServer } from '../../../test/wires/wire-server.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
 /** Long enough that a busy machine tells a failure before it. */

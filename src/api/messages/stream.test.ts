@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { checkMessagesStream } from '../../../test/grammar/messages.ts';
-import { envelope, SERVED, STATE, streamText, wholeMessage, wholeText } from '../../../test/messages-reading.ts';
+import { envelope, SERVED, STATE, streamText, wholeMessage, wholeText } from '../../../test/wires/messages-reading.ts';
 import { GatewayError } from '../../errors.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Delta, ReasoningDetail, ResponseExt, SlotEvent, Wire } from '../../schemas/inner.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { managementServer } from '../../../test/management-server.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { managementServer } from '../../../test/http/management-server.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { hashCode } from '../../accounts/authorization-code.ts';
 import { ISSUER_CREDENTIAL } from '../../accounts/session.ts';
 import { auditStore } from '../../storage/audit.ts';

@@ -1,7 +1,7 @@
 /** What an upstream of this very wire streams comes out as it went in: kinds of items that no recording has. */
 import { expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
-import { contextOf, generation_id, streamed, whole } from '../../../test/responses-encoder.ts';
+import { contextOf, generation_id, streamed, whole } from '../../../test/wires/responses-encoder.ts';
 import { openaiResponses } from '../../providers/openai-responses/index.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { startGateway } from '../../../test/harness.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { createVault } from '../../accounts/vault.ts';
 import type { Principal } from '../../http/principal.ts';
 import { limits } from '../../limits.ts';

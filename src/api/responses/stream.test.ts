@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
 import { array, object } from '../../../test/readings/recordings.ts';
-import { contextOf, encoded, envelope, generation_id, streamed, whole } from '../../../test/responses-encoder.ts';
+import { contextOf, encoded, envelope, generation_id, streamed, whole } from '../../../test/wires/responses-encoder.ts';
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { accumulate } from '../../schemas/accumulate.ts';

@@ -1,7 +1,7 @@
 import { Value } from 'typebox/value';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
-import { startWireServer, type WireServer } from '../../../test/wire-server.ts';
+import { startWireServer, type WireServer } from '../../../test/wires/wire-server.ts';
 import { limits } from '../../limits.ts';
 import { RouteExplanation } from '../../schemas/route-explanation.ts';
 

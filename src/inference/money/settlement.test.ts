@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
-import { budgetOf, recorders } from '../../../test/recorder-fixture.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { budgetOf, recorders } from '../../../test/ledger/recorder-fixture.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import type { FeeRecord } from '../../ledger/records.ts';
 import type { Candidate } from '../../routing/plan.ts';

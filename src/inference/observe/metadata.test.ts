@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endpoint, model, PROVIDERS } from '../../../test/routing-fixture.ts';
+import { endpoint, model, PROVIDERS } from '../../../test/routing/routing-fixture.ts';
 import type { Candidate, Plan } from '../../routing/plan.ts';
 import type { Call } from '../call.ts';
 import { type RoutingFacts, routingMetadata } from './metadata.ts';

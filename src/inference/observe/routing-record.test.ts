@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endpoint, model, PROVIDERS } from '../../../test/routing-fixture.ts';
+import { endpoint, model, PROVIDERS } from '../../../test/routing/routing-fixture.ts';
 import type { Hold } from '../../ledger/leases/hold.ts';
 import { LeaseBook } from '../../ledger/leases/lease-book.ts';
 import { limits } from '../../limits.ts';

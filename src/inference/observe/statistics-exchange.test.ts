@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { describeStores } from '../../../test/store-variants.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { limits } from '../../limits.ts';
 import { createEndpointStatistics } from '../../routing/endpoint-statistics.ts';
 import { endpointStatisticsStore } from '../../storage/endpoint-statistics.ts';

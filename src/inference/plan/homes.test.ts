@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endpoint, model, PROVIDERS } from '../../../test/routing-fixture.ts';
+import { endpoint, model, PROVIDERS } from '../../../test/routing/routing-fixture.ts';
 import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/candidate.ts';
 import { createStickiness } from '../../routing/stickiness.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
-import { createRateModel } from '../../../test/rate-store.ts';
+import { createRateModel } from '../../../test/ledger/rate-store.ts';
 import { StoreWait } from '../../http/store-wait.ts';
 import { limits } from '../../limits.ts';
 import type { Candidate } from '../../routing/candidate.ts';

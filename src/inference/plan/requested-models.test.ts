@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { endpoint, model, PROVIDERS } from '../../../test/routing-fixture.ts';
+import { endpoint, model, PROVIDERS } from '../../../test/routing/routing-fixture.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { type Lookup, requestedModels } from './requested-models.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
-import { attempt } from '../../../test/recorder-fixture.ts';
+import { attempt } from '../../../test/ledger/recorder-fixture.ts';
 import { limits } from '../../limits.ts';
 import { nodeDisk, type OpenFile } from './disk.ts';
 import { Journal } from './journal.ts';

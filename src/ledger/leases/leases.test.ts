@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
-import { budgetOf, recorders } from '../../../test/recorder-fixture.ts';
-import { describeStores } from '../../../test/store-variants.ts';
+import { budgetOf, recorders } from '../../../test/ledger/recorder-fixture.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import type { Budget } from '../../schemas/budget.ts';
 import type { Database } from '../../storage/database.ts';
 import { ledgerStore } from '../../storage/ledger.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRateModel } from '../../../test/rate-store.ts';
+import { createRateModel } from '../../../test/ledger/rate-store.ts';
 import { Random } from '../../../test/simulation/random.ts';
 import { DAY_MS } from '../../schemas/budget.ts';
 import { MINUTE_MS, type RateAnswer, type RateAsk, type RateLimit } from '../../schemas/rate-limit.ts';

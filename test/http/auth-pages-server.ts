@@ -1,0 +1,88 @@
+import { createSecret } from '../../src/accounts/key.ts';
+import { type AuthPagesDependencies, authPages } from '../../src/api/auth/auth-pages.ts';
+import { createAuthenticate } from '../../src/api/authenticate.ts';
+import { createChange } from '../../src/api/change.ts';
+import { trustedProxies } from '../../src/http/trusted-proxies.ts';
+import { createServices } from '../../src/providers/transport/services.ts';
+import type { Database } from '../../src/storage/database.ts';
+import { keyStore } from '../../src/storage/keys.ts';
+import { managementServer } from './management-server.ts';
+import { pageBrowser } from './page-browser.ts';
+
+/** Nothing is left open by it that would hold a test's process. */
+const issuerServices = createServices();
+
+export const ENVIRONMENT_KEY = 'environment-management-key-0123456789';
+
+/** The pages over a store with a fresh home, on a clock that a test moves, with real keys. */
+export async function authPagesServer(
+  database: Database,
+  at: string,
+  options: Partial<Pick<AuthPagesDependencies, 'public_origin' | 'issuer' | 'secret' | 'management_key'>> = {},
+) {
+  const made = await managementServer(database, at);
+  let moment = Date.parse(at);
+  const clock = { now_ms: () => moment, monotonic_ms: () => moment };
+  const keys = keyStore(database.queries);
+  const management_key = options.management_key ?? ENVIRONMENT_KEY;
+  const { home, changes } = made;
+  const change = createChange({ database, changes, now: clock.now_ms });
+  await authPages(made.server, {
+    queries: database.queries,
+    change,
+    authenticate: createAuthenticate({
+      findByHash: keys.findByHash,
+      findAncestors: keys.findAncestors,
+      findOwner: async () => home.owner_user_id,
+      findBudgets: async () => [],
+      findGuardrails: async () => [],
+      findWorkspace: async () => undefined,
+      management_key,
+      home,
+      clock,
+      memory: { clock: { ...clock, is_sure: true }, changes, serve_without_store_ms: 0 },
+      isRevokedHere: () => false,
+    }),
+    secret: options.secret ?? 'secret-of-the-gateway-0123456789abcdef',
+    management_key,
+    proxies: trustedProxies([]),
+    public_origin: options.public_origin,
+    issuer: options.issuer,
+    askIssuer: issuerServices.ask,
+    organization_id: home.organization_id,
+    clock,
+  });
+  /** Stores a key of the home's owner, and tells its secret. */
+  const storeKey = async (kind: { is_management?: boolean; creator_user_id?: string | null } = {}) => {
+    const { secret, hash, label } = createSecret();
+    await keys.insert({
+      hash,
+      label,
+      organization_id: home.organization_id,
+      workspace_id: home.default_workspace_id,
+      creator_user_id: home.owner_user_id,
+      name: 'stored',
+      is_management: true,
+      disabled: false,
+      limit_nano: null,
+      limit_reset: null,
+      include_byok_in_limit: false,
+      expires_at: null,
+      created_at: at,
+      updated_at: null,
+      ...kind,
+    });
+    return { secret, hash };
+  };
+  const browser = () => pageBrowser(made.server, options.public_origin);
+  const audit = () =>
+    database.queries
+      .selectFrom('audit_events')
+      .select(['action', 'resource_type', 'resource_id', 'actor', 'actor_key_hash', 'actor_user_id', 'state_after'])
+      .orderBy('seq')
+      .execute();
+  const pass = (ms: number) => {
+    moment += ms;
+  };
+  return { ...made, change, database, browser, storeKey, audit, pass };
+}

@@ -1,0 +1,190 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import openapi from '../../openapi.json' with { type: 'json' };
+import { createSecret } from '../../src/accounts/key.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { keyStore } from '../../src/storage/keys.ts';
+import { workspaceStore } from '../../src/storage/workspaces.ts';
+import { startGateway } from '../harness.ts';
+import { describeStores } from '../ledger/store-variants.ts';
+
+const AT = '2026-11-21T10:00:00.000Z';
+const V1 = '/api/v1';
+
+type Json = Record<string, unknown>;
+
+/** Another organization in the store of a running gateway, with a management key and an ordinary one. */
+async function makeStranger(store: Parameters<typeof openDatabase>[0]) {
+  const database = await openDatabase(store);
+  try {
+    const { queries } = database;
+    const [organization_id, user_id] = [randomUUID(), randomUUID()];
+    await queries
+      .insertInto('organizations')
+      .values({ id: organization_id, name: 'Strangers', created_at: AT })
+      .execute();
+    await queries.insertInto('users').values({ id: user_id, name: 'Stranger', created_at: AT }).execute();
+    const member = { id: randomUUID(), organization_id, user_id, role: 'admin', created_at: AT, seq: 1_000 };
+    await queries.insertInto('organization_members').values(member).execute();
+    const names = { organization_id, name: 'Default', slug: 'default', created_by: user_id, created_at: AT };
+    const { id: workspace_id } = await workspaceStore(queries).insert(names);
+    await queries.updateTable('workspaces').set({ is_default: true }).where('id', '=', workspace_id).execute();
+    const secretOf = async (is_management: boolean) => {
+      const { secret, hash, label } = createSecret();
+      await keyStore(queries).insert({
+        hash,
+        label,
+        organization_id,
+        workspace_id,
+        creator_user_id: user_id,
+        name: 'k',
+        is_management,
+        disabled: false,
+        limit_nano: null,
+        limit_reset: null,
+        include_byok_in_limit: false,
+        expires_at: null,
+        created_at: AT,
+        updated_at: null,
+      });
+      return secret;
+    };
+    return { management: await secretOf(true), ordinary: await secretOf(false) };
+  } finally {
+    await database.close();
+  }
+}
+
+describeStores('another organization', ({ freshUrl }) => {
+  test('sees nothing under any id of ours, in any operation, and changes nothing', async () => {
+    const database_url = await freshUrl();
+    const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
+    const gateway = await startGateway({ environment });
+    try {
+      const stranger = await makeStranger({ data_dir: gateway.data_dir, database_url });
+      const ask = async (secret: string, method: string, path: string, body?: unknown) => {
+        const headers = { authorization: `Bearer ${secret}` };
+        const answer = await gateway.call(method, path, body, headers);
+        return { status: answer.status, body: (await answer.json()) as { data: Json } & Json };
+      };
+      const ours = async (method: string, path: string, body?: unknown) => {
+        const { status, body: answer } = await ask(gateway.management_key, method, path, body);
+        expect([path, status < 300]).toEqual([path, true]);
+        return answer.data;
+      };
+
+      // What we have.
+      const members = (await ours('GET', '/organization/members')) as unknown as Json[];
+      const user_id = members[0]?.['id'];
+      const workspace = await ours('POST', '/workspaces', { name: 'Research', slug: 'research' });
+      await ours('PUT', '/workspaces/research/budgets/daily', { limit_usd: 5 });
+      const key = await ours('POST', '/keys', { name: 'k', workspace_id: workspace['id'] });
+      const guardrail = await ours('POST', '/guardrails', { name: 'g', workspace_id: workspace['id'] });
+      const assigned = { key_hashes: [key['hash']] };
+      await ours('POST', `/guardrails/${guardrail['id']}/assignments/keys`, assigned);
+      const credential = await ours('POST', '/byok', { provider: 'sandbox', key: 'sk-0123456789abcdef' });
+      const asked = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
+      const completion = await ask(gateway.key, 'POST', '/chat/completions', asked);
+      const state = async () =>
+        Promise.all(
+          [
+            '/workspaces',
+            '/workspaces/research/members',
+            '/workspaces/research/budgets',
+            '/keys',
+            '/guardrails',
+            '/byok',
+          ]
+            .concat('/guardrails/assignments/keys', '/guardrails/assignments/members', '/audit')
+            .map((path) => ours('GET', path)),
+        );
+      const before = await state();
+
+      // Every operation whose path or query names a record, asked by the stranger for ours.
+      const ids: Record<string, Record<string, unknown>> = {
+        workspaces: { id: workspace['id'], interval: 'daily' },
+        keys: { hash: key['hash'] },
+        guardrails: { id: guardrail['id'] },
+        byok: { id: credential['id'] },
+      };
+      const bodies: Record<string, Json> = {
+        'patch keys': { disabled: true },
+        'patch workspaces': { name: 'Taken' },
+        'patch guardrails': { name: 'Taken' },
+        'patch byok': { disabled: true },
+        'put workspaces': { limit_usd: 1 },
+        'post workspaces': { user_ids: [user_id] },
+        'post guardrails': {},
+      };
+      const walked: string[] = [];
+      for (const [path, methods] of Object.entries(openapi.paths)) {
+        const family = path.replace(`${V1}/`, '').split('/')[0] ?? '';
+        if (!path.includes('{') || family === 'models') continue;
+        const url = path.replace(V1, '').replaceAll(/\{(\w+)\}/g, (_, name) => String(ids[family]?.[name]));
+        for (const [method, operation] of Object.entries(methods)) {
+          const assignees = url.includes('/members') ? { member_user_ids: [user_id] } : assigned;
+          const body = url.includes('/assignments/') ? assignees : bodies[`${method} ${family}`];
+          const answer = await ask(
+            stranger.management,
+            method.toUpperCase(),
+            url,
+            method === 'get' || method === 'delete' ? undefined : body,
+          );
+          const { operationId } = operation as { operationId: string };
+          expect([operationId, answer.status]).toEqual([operationId, 404]);
+          walked.push(operationId);
+        }
+      }
+      expect(walked.length).toBeGreaterThanOrEqual(25);
+      const queries = [
+        `/keys?workspace_id=${workspace['id']}`,
+        `/guardrails?workspace_id=${workspace['id']}`,
+        `/byok?workspace_id=${workspace['id']}`,
+      ];
+      for (const url of queries) expect([url, (await ask(stranger.management, 'GET', url)).status]).toEqual([url, 404]);
+      const generation = `/generation?id=${String(completion.body['id'])}`;
+      expect((await ask(stranger.ordinary, 'GET', generation)).status).toBe(404);
+      expect((await ask(gateway.key, 'GET', generation)).status).toBe(200);
+
+      // Ids of ours inside bodies of theirs, and their own lists.
+      const wrong: [string, Json, number][] = [
+        ['/keys', { name: 'k', workspace_id: workspace['id'] }, 400],
+        ['/keys', { name: 'k', creator_user_id: user_id }, 400],
+        ['/guardrails', { name: 'g', workspace_id: workspace['id'] }, 400],
+        ['/byok', { provider: 'sandbox', key: 'k', workspace_id: workspace['id'] }, 400],
+        ['/byok', { provider: 'sandbox', key: 'k', allowed_api_key_hashes: [key['hash']] }, 400],
+        ['/workspaces', { name: 'w', slug: 'w', io_logging_api_key_ids: [key['id']] }, 400],
+        ['/workspaces/default/members/add', { user_ids: [user_id] }, 404],
+      ];
+      for (const [url, body, status] of wrong) {
+        expect([url, body, (await ask(stranger.management, 'POST', url, body)).status]).toEqual([url, body, status]);
+      }
+      for (const list of [
+        '/guardrails',
+        '/byok',
+        '/guardrails/assignments/keys',
+        '/guardrails/assignments/members',
+        '/audit',
+      ]) {
+        expect([list, (await ask(stranger.management, 'GET', list)).body]).toEqual([
+          list,
+          { data: [], total_count: 0 },
+        ]);
+      }
+      expect((await ask(stranger.management, 'GET', '/workspaces')).body).toMatchObject({ total_count: 1 });
+      expect((await ask(stranger.management, 'GET', '/organization/members')).body).toMatchObject({ total_count: 1 });
+      expect((await ask(stranger.management, 'GET', '/credits')).body.data).toEqual({
+        total_credits: 0,
+        total_usage: 0,
+      });
+      const activity = await ask(stranger.management, 'GET', `/activity?date=${new Date().toISOString().slice(0, 10)}`);
+      expect(activity.body).toEqual({ data: [] });
+      const keys = (await ask(stranger.management, 'GET', '/keys')).body as unknown as { data: Json[] };
+      expect(keys.data.map(({ name }) => name)).toEqual(['k']);
+
+      expect(await state()).toEqual(before);
+    } finally {
+      await gateway.stop();
+    }
+  }, 60_000);
+});

@@ -1,0 +1,60 @@
+import type { Server } from '../../src/http/server.ts';
+
+/** What a browser shows of an answer. */
+export interface Shown {
+  status: number;
+  body: string;
+  headers: Record<string, unknown>;
+  /** Where it is sent to; undefined when nowhere. */
+  location: string | undefined;
+  /** The hidden fields of the page's forms. */
+  hidden: Record<string, string>;
+}
+
+/** Someone who asks for pages, keeps cookies, and says of each form where it comes from, as browsers do. */
+export function pageBrowser(server: Server, origin = 'http://gateway.example') {
+  const cookies = new Map<string, string>();
+  const ask = async (
+    method: 'GET' | 'POST' | 'OPTIONS',
+    url: string,
+    form?: Record<string, string> | string,
+    headers: Record<string, string> = {},
+  ): Promise<Shown> => {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const answer = await server.inject({
+      method,
+      url,
+      headers: {
+        host: new URL(origin).host,
+        ...(cookie === '' ? {} : { cookie }),
+        ...(form === undefined ? {} : { origin, 'content-type': 'application/x-www-form-urlencoded' }),
+        ...headers,
+      },
+      ...(form === undefined ? {} : { payload: typeof form === 'string' ? form : `${new URLSearchParams(form)}` }),
+    });
+    for (const line of [answer.headers['set-cookie'] ?? []].flat()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (/Max-Age=0\b/.test(line)) cookies.delete(name);
+      else cookies.set(name, value);
+    }
+    const hidden = [...answer.body.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)];
+    return {
+      status: answer.statusCode,
+      body: answer.body,
+      headers: answer.headers,
+      location: answer.headers.location,
+      hidden: Object.fromEntries(hidden.map(([, name = '', value = '']) => [unescaped(name), unescaped(value)])),
+    };
+  };
+  return {
+    cookies,
+    get: (url: string, headers?: Record<string, string>) => ask('GET', url, undefined, headers),
+    post: (url: string, form: Record<string, string> | string, headers?: Record<string, string>) =>
+      ask('POST', url, form, headers),
+  };
+}
+
+function unescaped(text: string): string {
+  const named: Record<string, string> = { lt: '<', gt: '>', quot: '"', '#39': "'", amp: '&' };
+  return text.replace(/&(lt|gt|quot|#39|amp);/g, (_, name: string) => named[name] ?? '');
+}

@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { RateAsker, type RateEntry } from '../../src/inference/plan/rate-asker.ts';
+import { RateCounter } from '../../src/ledger/leases/rate-counter.ts';
+import type { RateLimit } from '../../src/schemas/rate-limit.ts';
+import { type Database, openDatabase } from '../../src/storage/database.ts';
+import { rateWindowStore } from '../../src/storage/rate-windows.ts';
+import { Random } from '../simulation/random.ts';
+import { describeStores } from './store-variants.ts';
+
+const AMOUNT = 12;
+/** Short, so that a test sees many windows begin and end. */
+const SPAN_MS = 500;
+const limit = { id: 'a', unit: 'requests', span_ms: SPAN_MS, amount: AMOUNT, told: '' } as unknown as RateLimit;
+
+/** A node on its own connection: lets through what it may, and tells when that was. */
+function nodeOn({ queries, engine }: Database) {
+  const clock = { now_ms: () => Date.now(), monotonic_ms: () => performance.now() };
+  const asker = new RateAsker({ store: rateWindowStore(queries, engine), clock, log: { warn() {} } });
+  const entry: RateEntry = { counter: new RateCounter(limit), waiting: 0, asking: undefined };
+  const { counter } = entry;
+  return async (): Promise<number | undefined> => {
+    for (let asked = 0; asked < 20; asked += 1) {
+      const now = asker.now();
+      if (counter.take(1, now)) return now.wall_ms;
+      if (counter.isRefused(1, now)) return undefined;
+      await asker.ask(entry, (at) => counter.ask(1, 1, at));
+    }
+    return undefined;
+  };
+}
+
+describeStores('many nodes at a store', ({ engine, open, freshUrl }) => {
+  test('let in no window of its time more through than there is', { timeout: 180_000 }, async () => {
+    // On this machine its time is ours.
+    const url = await freshUrl();
+    const database_urls = url === undefined ? [] : [url, url, url];
+    const opened = await Promise.all(database_urls.map((database_url) => openDatabase({ database_url })));
+    const embedded = opened.length === 0 ? await open() : undefined;
+    const databases = embedded === undefined ? opened : [embedded, embedded, embedded];
+    try {
+      const through = new Map<number, number>();
+      const until_ms = Date.now() + 4_000;
+      await Promise.all(
+        databases.map(async (database, index) => {
+          const letThrough = nodeOn(database);
+          const random = new Random(index + (engine === 'sqlite' ? 1 : 9));
+          while (Date.now() < until_ms) {
+            const at_ms = await letThrough();
+            if (at_ms === undefined) await sleep(random.whole(1, 10));
+            else {
+              const window = Math.floor(at_ms / SPAN_MS);
+              through.set(window, (through.get(window) ?? 0) + 1);
+            }
+            if (random.chance(0.3)) await sleep(random.whole(0, 4));
+          }
+        }),
+      );
+      expect([...through.values()].filter((count) => count > AMOUNT)).toEqual([]);
+      expect(through.size).toBeGreaterThan(4);
+      expect(Math.max(...through.values())).toBeGreaterThan(AMOUNT / 2);
+    } finally {
+      for (const database of opened) await database.close();
+    }
+  });
+});

@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from 'pg';
+import { afterEach, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from '../harness.ts';
+import { describeStores } from './store-variants.ts';
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp();
+});
+
+/** Two gateways on one store: on PostgreSQL each with its own data directory, else on one. */
+async function pair(database_url: string | undefined): Promise<[TestGateway, TestGateway]> {
+  const environment: Record<string, string> = database_url === undefined ? {} : { DATABASE_URL: database_url };
+  const one = await startGateway({ environment });
+  cleanups.push(() => one.stop());
+  const other = await startGateway({
+    environment,
+    ...(database_url === undefined ? { data_dir: one.data_dir } : {}),
+  });
+  cleanups.push(() => other.stop());
+  return [one, other];
+}
+
+async function makeKey(gateway: TestGateway, body: object = {}): Promise<{ key: string; hash: string }> {
+  const authorization = `Bearer ${gateway.management_key}`;
+  const made = await gateway.call('POST', '/keys', { name: 'k', ...body }, { authorization });
+  const { key, data } = (await made.json()) as { key: string; data: { hash: string } };
+  return { key, hash: data.hash };
+}
+
+const manage = (gateway: TestGateway, method: string, path: string, body?: unknown) =>
+  gateway.call(method, path, body, { authorization: `Bearer ${gateway.management_key}` });
+
+/** What a node says to a key; its credit is asked by `GET /key`, which passes the same door as inference. */
+const statusOf = async (gateway: TestGateway, key: string) =>
+  (await gateway.call('GET', '/key', undefined, { authorization: `Bearer ${key}` })).status;
+
+describeStores('a revoked key', ({ engine, freshUrl }) => {
+  test('is taken by no node once the answer is there, however warm the memory of the other', async () => {
+    const [one, other] = await pair(await freshUrl());
+    for (let round = 0; round < 20; round += 1) {
+      const { key, hash } = await makeKey(one);
+      for (const gateway of [one, other]) expect(await statusOf(gateway, key)).toBe(200);
+      if (round % 2 === 0) expect((await manage(one, 'PATCH', `/keys/${hash}`, { disabled: true })).status).toBe(200);
+      else expect((await manage(one, 'DELETE', `/keys/${hash}`)).status).toBe(200);
+      const after = await Promise.all([other, one, other].map((gateway) => statusOf(gateway, key)));
+      expect([round, ...after]).toEqual([round, 401, 401, 401]);
+    }
+  }, 60_000);
+
+  test('is taken by no node under load either', async () => {
+    const [one, other] = await pair(await freshUrl());
+    const { key, hash } = await makeKey(one);
+    let revoked = false;
+    let stop = false;
+    const late: number[] = [];
+    const load = Array.from({ length: 20 }, async () => {
+      while (!stop) {
+        const was_revoked = revoked;
+        const status = await statusOf(other, key);
+        if (was_revoked && status !== 401) late.push(status);
+      }
+    });
+    await sleep(300);
+    expect((await manage(one, 'PATCH', `/keys/${hash}`, { disabled: true })).status).toBe(200);
+    revoked = true;
+    await sleep(300);
+    stop = true;
+    await Promise.all(load);
+    expect(late).toEqual([]);
+    expect((await manage(one, 'PATCH', `/keys/${hash}`, { disabled: false })).status).toBe(200);
+    expect(await statusOf(other, key)).toBe(200);
+  }, 60_000);
+
+  test('that expires is refused at that moment, from memory too', async () => {
+    const [one] = await pair(await freshUrl());
+    const { key } = await makeKey(one, { expires_at: new Date(Date.now() + 1_500).toISOString() });
+    expect(await statusOf(one, key)).toBe(200);
+    await sleep(1_700);
+    expect(await statusOf(one, key)).toBe(401);
+  }, 60_000);
+
+  if (engine === 'postgres') {
+    test('is not taken by a node whose connection for notifications is cut, before it is back', async () => {
+      const url = (await freshUrl()) ?? '';
+      const [one, other] = await pair(url);
+      const { key, hash } = await makeKey(one);
+      expect(await statusOf(other, key)).toBe(200);
+      const client = new Client({ connectionString: url });
+      await client.connect();
+      cleanups.push(() => client.end());
+      await client.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'model-gateway changes'",
+      );
+      expect((await manage(one, 'PATCH', `/keys/${hash}`, { disabled: true })).status).toBe(200);
+      expect(await statusOf(other, key)).toBe(401);
+      await sleep(1_500);
+      // The feed is back: another one is heard again.
+      const next = await makeKey(one);
+      expect(await statusOf(other, next.key)).toBe(200);
+      expect((await manage(one, 'DELETE', `/keys/${next.hash}`)).status).toBe(200);
+      expect(await statusOf(other, next.key)).toBe(401);
+    }, 60_000);
+  }
+});

@@ -1,0 +1,815 @@
+/**
+ * What a spend limit does to a request, through a running gateway and a scripted upstream: what is set aside, lowered,
+ * refused, cut and charged.
+ */
+import { readFileSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyContextConfig } from 'fastify';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { METERED, type Metered } from '../../src/http/metered.ts';
+import { createServer } from '../../src/http/server.ts';
+import { limits } from '../../src/limits.ts';
+import type { JsonObject } from '../../src/schemas/json.ts';
+import { startGateway, type TestGateway } from '../harness.ts';
+import { type Exchange, httpChunk, responseHead, type Step, startWireServer, type WireServer } from '../wires/wire-server.ts';
+
+type Script = (exchange: Exchange, nth: number) => Step[];
+
+/** A thousandth of a USD for each token that comes out; what goes in costs nothing but where a model's name says so. */
+const OUTPUT = { prompt: 0, completion: 1000 };
+const timeouts = {
+  shutdown_ms_max: 2_000,
+  upstream_headers_ms_max: 400,
+  upstream_first_token_ms_max: 3_000,
+  upstream_idle_ms_max: 1_500,
+};
+
+/** Whatever earlier tests did to an endpoint's health. */
+const both = { model: 'wire/both', provider: { order: ['chat', 'messages'] } };
+
+let wire: WireServer;
+let script: Script;
+let strict: TestGateway;
+let sliced: TestGateway;
+
+async function start(ledger: object, more: object = {}): Promise<TestGateway> {
+  const endpoint = (provider: string, pricing: object = OUTPUT) => ({
+    provider,
+    upstream_model: 'scripted',
+    pricing,
+    max_completion_tokens: 20_000,
+  });
+  const model = (...endpoints: object[]) => ({ context_length: 100_000, endpoints });
+  const gpt = { tokenizer: 'GPT', context_length: 100_000 };
+  const file = {
+    bundled_catalog: false,
+    timeouts,
+    logging: { level: 'warn' },
+    providers: {
+      chat: { name: 'Chat', dialect: 'openai-chat', base_url: wire.url },
+      messages: { name: 'Messages', dialect: 'anthropic-messages', base_url: wire.url },
+      bills: { name: 'Bills', dialect: 'openai-chat', base_url: wire.url, abort_stops_billing: false },
+      thinks: { name: 'Thinks', dialect: 'gemini-generate-content', base_url: wire.url, abort_stops_billing: false },
+      closed: { name: 'Closed', dialect: 'openai-chat', base_url: 'http://127.0.0.1:9' },
+    },
+    models: {
+      'wire/chat': model(endpoint('chat')),
+      'wire/messages': model(endpoint('messages')),
+      'wire/bills': model(endpoint('bills')),
+      'wire/thinks': model(endpoint('thinks')),
+      'wire/both': model(endpoint('chat'), endpoint('messages', { prompt: 0, completion: 1001 })),
+      'wire/closed-first': model(endpoint('closed'), endpoint('messages', { prompt: 0, completion: 1001 })),
+      'wire/priced-prompt': model(endpoint('chat', { prompt: 1000, completion: 1000 })),
+      'wire/gpt': { ...gpt, endpoints: [endpoint('chat', { prompt: 1000, completion: 0 })] },
+      'wire/vectors': { output_modalities: ['embeddings'], endpoints: [endpoint('chat', { prompt: 1000 })] },
+      'wire/speech': {
+        input_modalities: ['audio'],
+        output_modalities: ['transcription'],
+        endpoints: [endpoint('chat', { audio_second: 1 })],
+      },
+      'wire/free': model(endpoint('chat', { prompt: 0, completion: 0 })),
+    },
+    ledger: { journal_sync: 'os', ...ledger },
+    ...more,
+  };
+  return startGateway({ yaml: JSON.stringify(file) });
+}
+
+beforeAll(async () => {
+  wire = await startWireServer((exchange, nth) => script(exchange, nth));
+  strict = await start({ default_output_tokens: 500 });
+  sliced = await start({ budgets: 'soft', hold: 'sliced', unknown_outcome: 'metered' });
+});
+afterAll(async () => {
+  await Promise.all([strict.stop(), sliced.stop()]);
+  await wire.stop();
+});
+beforeEach(() => {
+  wire.exchanges.length = 0;
+  script = () => answer(7);
+});
+
+// ---------------------------------------------------------------- what the upstream says
+
+/** One token each, by our count too. */
+const STORY = [' one', ' river', ' house', ' stone'];
+const word = (nth: number) => STORY[nth % STORY.length];
+const usageOf = (tokens: number) => ({ prompt_tokens: 10, completion_tokens: tokens, total_tokens: 10 + tokens });
+const chunk = (delta: object, finish_reason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const words = (count: number) => Array.from({ length: count }, (_, nth) => chunk({ content: word(nth) })).join('');
+const usageChunk = (tokens: number) =>
+  `data: ${JSON.stringify({ id: 'up-1', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [], usage: usageOf(tokens) })}\n\ndata: [DONE]\n\n`;
+/** The same usage before the end. */
+const told = (tokens: number) => usageChunk(tokens).replace('data: [DONE]\n\n', '');
+const sse = responseHead(200, 'text/event-stream');
+const chunked = responseHead(200, 'text/event-stream', {
+  connection: 'keep-alive',
+  'transfer-encoding': 'chunked',
+});
+const json = responseHead(200, 'application/json');
+
+/** A whole answer of the chat wire that tells so many tokens. */
+function answer(tokens: number): Step[] {
+  const choices = [{ index: 0, message: { role: 'assistant', content: 'Yes.' }, finish_reason: 'stop' }];
+  const body = {
+    id: 'up-1',
+    object: 'chat.completion',
+    created: 1,
+    model: 'scripted',
+    choices,
+    usage: usageOf(tokens),
+  };
+  return [json, JSON.stringify(body), 'END'];
+}
+
+function message(tokens: number): Step[] {
+  const usage = { input_tokens: 10, output_tokens: tokens };
+  const content = [{ type: 'text', text: 'Yes.' }];
+  const body = {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'scripted',
+    content,
+    stop_reason: 'end_turn',
+    stop_sequence: null,
+    usage,
+  };
+  return [json, JSON.stringify(body), 'END'];
+}
+
+const stream = (tokens: number): Step[] => [sse, words(tokens), chunk({}, 'stop'), usageChunk(tokens), 'END'];
+
+// ---------------------------------------------------------------- what a client does
+
+/** A key with a limit of so many thousandths of a USD: as many tokens. */
+async function keyOf(gateway: TestGateway, tokens: number, more: object = {}): Promise<string> {
+  const response = await fetch(`${gateway.base_url}/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.management_key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'limited', limit: tokens / 1000, ...more }),
+  });
+  expect(response.status).toBe(201);
+  return ((await response.json()) as { key: string }).key;
+}
+
+interface Answered {
+  status: number;
+  headers: Headers;
+  text: string;
+  body: JsonObject & {
+    error?: { message: string; metadata: JsonObject };
+    usage?: JsonObject;
+    gateway_metadata?: JsonObject;
+  };
+}
+
+async function ask(gateway: TestGateway, key: string, body: object): Promise<Answered> {
+  const response = await fetch(`${gateway.base_url}/chat/completions`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      'x-gateway-experimental-metadata': 'enabled',
+    },
+    body: JSON.stringify({ messages: [{ role: 'user', content: 'Hello there' }], ...body }),
+  });
+  const text = await response.text();
+  const parsed = text.startsWith('{') ? JSON.parse(text) : {};
+  return { status: response.status, headers: response.headers, text, body: parsed };
+}
+
+interface Chunk {
+  choices: { delta: { content?: string }; finish_reason: string | null }[];
+  usage?: { completion_tokens: number; cost: number };
+  gateway_metadata?: JsonObject;
+  error?: JsonObject;
+}
+
+function chunksOf({ text }: Answered): Chunk[] {
+  return text
+    .split('\n\n')
+    .filter((block) => block.startsWith('data: {'))
+    .map((block) => JSON.parse(block.slice(6)) as Chunk);
+}
+
+async function usedBy(gateway: TestGateway, key: string): Promise<number> {
+  const response = await fetch(`${gateway.base_url}/key`, { headers: { authorization: `Bearer ${key}` } });
+  const { data } = (await response.json()) as { data: { usage: number } };
+  return Math.round(data.usage * 1e6) / 1000;
+}
+
+async function generationOf(gateway: TestGateway, key: string, answered: Answered): Promise<JsonObject> {
+  const id = answered.headers.get('x-generation-id');
+  const response = await fetch(`${gateway.base_url}/generation?id=${id}`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  return ((await response.json()) as { data: JsonObject }).data;
+}
+
+const sent = (nth = 0) => JSON.parse(wire.exchanges[nth]!.body) as JsonObject & { max_tokens?: number };
+const adjusted = (metadata: JsonObject | undefined) =>
+  (metadata?.['adjusted_parameters'] ?? []) as { kind: string; field: string; reason: string }[];
+
+// ---------------------------------------------------------------- the rules
+
+describe('every operation that runs models', () => {
+  /** A request of each that an empty budget does not pay for. */
+  const samples: Record<string, object> = {
+    '/api/v1/chat/completions': { model: 'wire/chat', messages: [{ role: 'user', content: 'Hello there' }] },
+    '/api/v1/completions': { model: 'wire/chat', prompt: ['Hello', 'there'] },
+    '/api/v1/messages': { model: 'wire/chat', max_tokens: 9, messages: [{ role: 'user', content: 'Hello there' }] },
+    '/api/v1/responses': { model: 'wire/chat', input: 'Hello there' },
+    '/api/v1/embeddings': { model: 'wire/vectors', input: 'Hello there' },
+    '/api/v1/audio/transcriptions': {
+      model: 'wire/speech',
+      input_audio: { data: readFileSync(join(import.meta.dirname, '../audio/speech.wav'), 'base64'), format: 'wav' },
+    },
+  };
+
+  test('refuses a caller whose budget is empty, before anything is sent', async () => {
+    const document = (await (await fetch(`${strict.base_url}/openapi.json`)).json()) as {
+      paths: Record<string, Record<string, { tags?: string[]; responses: JsonObject }>>;
+    };
+    const paths = Object.entries(document.paths).filter(([, { post }]) => post?.responses['402'] !== undefined);
+    expect(paths.map(([path]) => path).sort()).toEqual(Object.keys(samples).sort());
+    const key = await keyOf(strict, 0);
+    for (const [path, body] of Object.entries(samples)) {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      const asked = await fetch(strict.url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+      expect([path, asked.status]).toEqual([path, 402]);
+    }
+    expect(wire.exchanges).toHaveLength(0);
+  });
+
+  test('names what meters it, or the service does not start', () => {
+    const server = createServer({
+      authenticate: () => Promise.reject(new Error()),
+      logger: false,
+      body_bytes_max: 1_000,
+    });
+    const plant = (config: FastifyContextConfig, tags: string[]) =>
+      server.route({ method: 'POST', url: `/planted-${tags}`, config, schema: { tags }, handler: () => 'free' });
+    for (const tag of ['Chat', 'Messages', 'Responses', 'Embeddings', 'Audio']) {
+      expect(() => plant({ access: 'any' }, [tag])).toThrow('runs models without metering them');
+      expect(() => plant({ metered: {} as Metered }, [tag])).toThrow('runs models without metering them');
+    }
+    expect(() => plant({ metered: { [METERED]: true } }, ['Chat'])).not.toThrow();
+    expect(() => plant({ access: 'any' }, ['Accounting'])).not.toThrow();
+  });
+});
+
+describe('before the send', () => {
+  test('a request that its limit does not pay for is refused with 402, and nothing is sent', async () => {
+    const key = await keyOf(strict, 10);
+    const refused = await ask(strict, key, { model: 'wire/chat', max_tokens: 100 });
+    expect(refused.status).toBe(402);
+    expect(refused.body.error!.message).toMatch(/limit.*\$0\.01/);
+    expect(refused.body.gateway_metadata).toMatchObject({ attempt: 0 });
+    expect(wire.exchanges).toHaveLength(0);
+    expect(await generationOf(strict, key, refused)).toBeUndefined();
+    expect(await usedBy(strict, key)).toBe(0);
+  });
+
+  test('where an endpoint asks more than is left, one that asks less serves', async () => {
+    const key = await keyOf(strict, 10);
+    const models = ['wire/chat', 'wire/free'];
+    const { status, body } = await ask(strict, key, { models, max_tokens: 100 });
+    expect([status, body.model]).toEqual([200, 'wire/free']);
+    expect(wire.exchanges).toHaveLength(1);
+  });
+
+  test('after a failure, what is left not paying for the next attempt is told with it', async () => {
+    script = () => [responseHead(503, 'application/json'), '{"error":{"message":"down"}}', 'END'];
+    const key = await keyOf(strict, 10);
+    const refused = await ask(strict, key, { models: ['wire/free', 'wire/chat'], max_tokens: 100 });
+    expect(refused.status).toBe(402);
+    expect(refused.body.error!.metadata).toMatchObject({ previous_errors: [{}] });
+  });
+
+  test.each([
+    ['wire/chat', {}, answer(7)],
+    ['wire/messages', {}, message(7)],
+  ] as const)(
+    '%s is sent the output bound that the limit pays for, and the client is told',
+    async (model, more, told) => {
+      script = () => [...told];
+      const key = await keyOf(strict, 60);
+      const { status, body } = await ask(strict, key, { model, max_tokens: 100, ...more });
+      expect(status).toBe(200);
+      expect(sent().max_tokens).toBe(60);
+      const reason = 'the spend limit pays for 60 output tokens';
+      expect(adjusted(body.gateway_metadata)).toContainEqual({ kind: 'clamped', field: 'max_tokens', reason });
+      expect(await usedBy(strict, key)).toBe(7);
+      await ask(strict, key, { model, max_tokens: 100 });
+      expect(sent(1).max_tokens).toBe(53);
+    },
+  );
+
+  test('thinking stays below a lowered output bound', async () => {
+    script = () => message(7);
+    const key = await keyOf(strict, 3_000);
+    const reasoning = { max_tokens: 8_000 };
+    const { status } = await ask(strict, key, { model: 'wire/messages', max_tokens: 10_000, reasoning });
+    expect(status).toBe(200);
+    expect(sent()).toMatchObject({ max_tokens: 3_000, thinking: { type: 'enabled', budget_tokens: 2_400 } });
+  });
+
+  test('a thinking budget that the client wrote itself is paid for or refused, never passed', async () => {
+    const key = await keyOf(strict, 3_000);
+    const thinking = { type: 'enabled', budget_tokens: 8_000 };
+    const provider = { options: { messages: { thinking } } };
+    expect((await ask(strict, key, { model: 'wire/messages', max_tokens: 10_000, provider })).status).toBe(402);
+    script = () => message(7);
+    provider.options.messages.thinking.budget_tokens = 2_000;
+    expect((await ask(strict, key, { model: 'wire/messages', max_tokens: 10_000, provider })).status).toBe(200);
+    expect(sent()).toMatchObject({ max_tokens: 3_000, thinking: { budget_tokens: 2_000 } });
+  });
+
+  test('what multiplies a price is not sent for a client', async () => {
+    script = () => message(7);
+    const key = await keyOf(strict, 3_000);
+    const provider = { options: { messages: { inference_geo: 'us', speed: 'fast', top_k: 3 } } };
+    const { body } = await ask(strict, key, { model: 'wire/messages', max_tokens: 100, provider });
+    expect(sent()).not.toHaveProperty('inference_geo');
+    expect(sent()).not.toHaveProperty('speed');
+    expect(sent()).toHaveProperty('top_k', 3);
+    expect(adjusted(body.gateway_metadata).map(({ field }) => field)).toEqual([
+      'provider.options.messages.inference_geo',
+      'provider.options.messages.speed',
+    ]);
+  });
+
+  test('an output bound is not lowered below the least', async () => {
+    const key = await keyOf(strict, 15);
+    expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 100 })).status).toBe(402);
+    expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 15 })).status).toBe(200);
+    expect(wire.exchanges).toHaveLength(1);
+  });
+
+  test('a limited caller that names no output bound gets the default; an unlimited one none', async () => {
+    const key = await keyOf(strict, 5_000);
+    const { body } = await ask(strict, key, { model: 'wire/chat' });
+    expect(sent().max_tokens).toBe(500);
+    expect(adjusted(body.gateway_metadata)).toMatchObject([{ kind: 'changed', field: 'max_tokens' }]);
+    const free = await ask(strict, strict.key, { model: 'wire/chat' });
+    expect(sent(1)).not.toHaveProperty('max_tokens');
+    expect(adjusted(free.body.gateway_metadata)).toEqual([]);
+  });
+
+  test('without a default a limited caller gets the model’s own bound, as far as a quarter of what is left pays for it', async () => {
+    const more = { budget_mode: 'strict' };
+    const rich = await keyOf(sliced, 1_000_000, more);
+    const whole = await ask(sliced, rich, { model: 'wire/chat' });
+    expect(sent().max_tokens).toBe(20_000);
+    const [first] = adjusted(whole.body.gateway_metadata);
+    expect(first).toMatchObject({
+      kind: 'changed',
+      field: 'max_tokens',
+      reason: expect.stringMatching(/^20000, the model's maximum:/),
+    });
+
+    const poor = await keyOf(sliced, 10_000, more);
+    const less = await ask(sliced, poor, { model: 'wire/chat' });
+    expect(sent(1).max_tokens).toBe(2_500);
+    expect(adjusted(less.body.gateway_metadata)[0]?.reason).toMatch(/^2500, the tokens that 25 % of the rest/);
+    // A bound that the client names may take all of it.
+    await ask(sliced, poor, { model: 'wire/chat', max_tokens: 15_000 });
+    expect(sent(2).max_tokens).toBe(9_993);
+
+    // Slices are paid for as they are used: the bound is the model's own.
+    const soft = await keyOf(sliced, 10_000);
+    script = () => stream(3);
+    await ask(sliced, soft, { model: 'wire/chat', stream: true });
+    expect(sent(3).max_tokens).toBe(20_000);
+  });
+
+  test('calls without a bound run beside each other on one limit, and what they cost never passes it', async () => {
+    const key = await keyOf(sliced, 10_000, { budget_mode: 'strict' });
+    script = ({ body }) => answer((JSON.parse(body) as { max_tokens: number }).max_tokens);
+    const answers = await Promise.all(Array.from({ length: 12 }, () => ask(sliced, key, { model: 'wire/chat' })));
+    expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(4);
+    expect(answers.every(({ status }) => status === 200 || status === 402)).toBe(true);
+    expect(await usedBy(sliced, key)).toBeLessThanOrEqual(10_000);
+  });
+
+  test('the prompt is paid for, too: each byte as a token where no tokenizer is known', async () => {
+    const key = await keyOf(strict, 2_000);
+    const long = {
+      model: 'wire/priced-prompt',
+      max_tokens: 16,
+      messages: [{ role: 'user', content: 'a '.repeat(1_000) }],
+    };
+    expect((await ask(strict, key, long)).status).toBe(402);
+    const short = { ...long, messages: [{ role: 'user', content: 'a '.repeat(100) }] };
+    expect((await ask(strict, key, short)).status).toBe(200);
+  });
+
+  test('in soft mode, which a key may have for itself, our own count of the prompt is set aside', async () => {
+    const [key, soft] = [await keyOf(strict, 1_500), await keyOf(strict, 1_500, { budget_mode: 'soft' })];
+    const request = {
+      model: 'wire/priced-prompt',
+      max_tokens: 16,
+      messages: [{ role: 'user', content: 'a '.repeat(1_000) }],
+    };
+    expect((await ask(strict, key, request)).status).toBe(402);
+    expect((await ask(strict, soft, request)).status).toBe(200);
+  });
+
+  test('a prompt that its bytes would refuse is counted with the tokenizer of the model, where that is known', async () => {
+    const key = await keyOf(strict, 2_000);
+    const long = { max_tokens: 16, messages: [{ role: 'user', content: 'considerable '.repeat(1_000) }] };
+    expect((await ask(strict, key, { ...long, model: 'wire/priced-prompt' })).status).toBe(402);
+    // The first count may take longer than a request waits for it: the tokenizer is loaded then.
+    const counted = async () => expect((await ask(strict, key, { ...long, model: 'wire/gpt' })).status).toBe(200);
+    await vi.waitFor(counted, { timeout: 60_000, interval: 200 });
+  });
+
+  test('what costs nothing is served when nothing is left', async () => {
+    script = () => answer(50);
+    const key = await keyOf(strict, 50);
+    expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 50 })).status).toBe(200);
+    expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 50 })).status).toBe(402);
+    expect((await ask(strict, key, { model: 'wire/free', max_tokens: 50 })).status).toBe(200);
+  });
+});
+
+test('of many requests at once exactly as many are served as the limit pays for', async () => {
+  script = () => [{ wait: 5 }, ...answer(20)];
+  const key = await keyOf(strict, 1_000);
+  const all = await Promise.all(
+    Array.from({ length: 120 }, () => ask(strict, key, { model: 'wire/chat', max_tokens: 20 })),
+  );
+  const count = (status: number) => all.filter((answered) => answered.status === status).length;
+  expect([count(200), count(402)]).toEqual([50, 70]);
+  expect(wire.exchanges).toHaveLength(50);
+  expect(await usedBy(strict, key)).toBe(1_000);
+});
+
+test.each([false, true])(
+  'prompts of one request that its limit pays for one by one wait for one another',
+  async (stream) => {
+    const key = await keyOf(strict, 80);
+    script = () => [
+      { wait: 30 },
+      ...(stream ? [sse, words(7), chunk({}, 'stop'), usageChunk(7), 'END' as const] : answer(7)),
+    ];
+    const response = await fetch(`${strict.base_url}/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'wire/chat', prompt: ['a', 'b', 'c', 'd'], max_tokens: 50, stream }),
+    });
+    expect([response.status, await response.text()]).toEqual([200, expect.not.stringContaining('"error"')]);
+    expect(await usedBy(strict, key)).toBe(28);
+  },
+);
+
+test('what was done to a prompt that waited for another is told once', async () => {
+  const manage = (path: string, body: object) =>
+    strict.call('POST', path, body, { authorization: `Bearer ${strict.management_key}` }).then((made) => made.json());
+  const filters = [{ pattern: 'river', action: 'redact' }];
+  const { data: guardrail } = (await manage('/guardrails', { name: 'No rivers', content_filters: filters })) as {
+    data: { id: string };
+  };
+  const made = (await manage('/keys', { name: 'limited', limit: 0.08 })) as { key: string; data: { hash: string } };
+  await manage(`/guardrails/${guardrail.id}/assignments/keys`, { key_hashes: [made.data.hash] });
+  script = () => [{ wait: 30 }, ...answer(7)];
+  const response = await strict.call(
+    'POST',
+    '/completions',
+    { model: 'wire/chat', prompt: ['a river', 'b river', 'c river'], max_tokens: 50 },
+    { authorization: `Bearer ${made.key}`, 'x-gateway-experimental-metadata': 'enabled' },
+  );
+  const { generations } = (await response.json()) as {
+    generations: { gateway_metadata: { pipeline: { name: string }[] } }[];
+  };
+  expect(generations.map((one) => one.gateway_metadata.pipeline.length)).toEqual([1, 1, 1]);
+});
+
+describe('between attempts', () => {
+  test.each([400, 401, 429, 500, 503, 529])('an attempt that ended with status %i has cost nothing', async (status) => {
+    script = (_, nth) => (nth === 0 ? [responseHead(status, 'application/json'), '{}', 'END'] : message(7));
+    const key = await keyOf(strict, 100);
+    await ask(strict, key, { ...both, max_tokens: 50 });
+    expect(await usedBy(strict, key)).toBe(status === 400 ? 0 : 7.007);
+  });
+
+  test('a refused connection has cost nothing', async () => {
+    script = () => message(7);
+    const key = await keyOf(strict, 100);
+    const answered = await ask(strict, key, { model: 'wire/closed-first', max_tokens: 50 });
+    expect(answered.status).toBe(200);
+    expect(await usedBy(strict, key)).toBe(7.007);
+  });
+
+  test.each([
+    ['broke off after the send', ['RESET']],
+    ['did not answer in time', [{ wait: 2_000 }]],
+  ] as [string, Step[]][])('an attempt that %s keeps all that was set aside, beside the next one', async (_, steps) => {
+    script = (_exchange, nth) => (nth === 0 ? steps : message(7));
+    const key = await keyOf(strict, 200);
+    const answered = await ask(strict, key, { ...both, max_tokens: 50 });
+    expect(answered.status).toBe(200);
+    expect(answered.body.usage).toMatchObject({ completion_tokens: 7, cost: 0.007007 });
+    expect(await usedBy(strict, key)).toBe(57.007);
+    const record = await generationOf(strict, key, answered);
+    expect(record).toMatchObject({ total_cost: 0.057007, estimated: true });
+    expect(record['provider_responses']).toHaveLength(2);
+  });
+
+  test('a next attempt that cannot be paid beside the last one is not made', async () => {
+    script = () => ['RESET'];
+    const key = await keyOf(strict, 60);
+    const refused = await ask(strict, key, { ...both, max_tokens: 50 });
+    expect(refused.status).toBe(402);
+    expect(refused.body.error!.metadata).toMatchObject({
+      previous_errors: [{ provider: 'Chat', reason: 'unavailable' }],
+    });
+    expect(refused.body.gateway_metadata).toMatchObject({ attempt: 1 });
+    expect(wire.exchanges).toHaveLength(1);
+    expect(await usedBy(strict, key)).toBe(50);
+    expect(await generationOf(strict, key, refused)).toMatchObject({ total_cost: 0.05 });
+  });
+
+  test('in soft mode an unknown outcome may be charged by what was seen of it', async () => {
+    script = () => ['RESET'];
+    const key = await keyOf(sliced, 2_000);
+    await ask(sliced, key, { model: 'wire/priced-prompt', max_tokens: 500 });
+    const used = await usedBy(sliced, key);
+    expect(used).toBeGreaterThan(0);
+    expect(used).toBeLessThan(20);
+  });
+});
+
+describe('while an answer flows', () => {
+  test('an upstream that does not keep to its output bound is cut, and the client sees a clean end', async () => {
+    script = () => [sse, words(2_000), { wait: 5_000 }, 'END'];
+    const key = await keyOf(strict, 5_000);
+    const answered = await ask(strict, key, { model: 'wire/chat', max_tokens: 100, stream: true });
+    const chunks = chunksOf(answered);
+    expect(chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => finish_reason ?? []))).toEqual([
+      'length',
+    ]);
+    expect(chunks.some(({ error }) => error !== undefined)).toBe(false);
+    expect(answered.text.trimEnd().endsWith('data: [DONE]')).toBe(true);
+    const last = chunks.at(-1)!;
+    expect(last.usage!.completion_tokens).toBeGreaterThan(100);
+    const reason = 'the provider exceeded the output bound of 100 tokens';
+    expect(adjusted(last.gateway_metadata)).toContainEqual({ kind: 'clamped', field: 'max_tokens', reason });
+    await wire.exchanges[0]!.closed;
+    expect(await usedBy(strict, key)).toBeCloseTo(last.usage!.cost * 1000, 6);
+    expect(strict.log_lines.some((line) => line.includes('an answer was cut'))).toBe(true);
+  });
+
+  test('where closing does not end the bill, an answer that was cut is read to its end and charged as told', async () => {
+    script = () => [sse, words(2_000), { wait: 50 }, chunk({}, 'stop'), usageChunk(2_500), 'END'];
+    const key = await keyOf(strict, 5_000);
+    await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(await usedBy(strict, key)).toBe(2_500);
+  });
+
+  test.each([
+    ['breaks off', ['RESET']],
+    ['falls silent', [{ wait: 2_000 }]],
+    ['goes on with what is no answer', ['data: {no\n\n', { wait: 2_000 }]],
+  ] as [string, Step[]][])(
+    'where closing does not end the bill, a stream that %s keeps all that was set aside',
+    async (_, steps) => {
+      script = () => [sse, words(10), { wait: 20 }, ...steps];
+      const key = await keyOf(strict, 5_000);
+      const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+      expect(chunksOf(answered).at(-1)!.usage!.cost).toBe(0.1);
+      expect(await usedBy(strict, key)).toBe(100);
+      expect(await generationOf(strict, key, answered)).toMatchObject({ total_cost: 0.1, estimated: true });
+    },
+  );
+
+  test.each([
+    ['told', told(12), 12],
+    ['counted', '', 10],
+  ])('where the upstream itself ends it unfinished, what was %s is charged', async (_, usage, tokens) => {
+    script = () => [chunked, httpChunk(words(10) + usage), { wait: 20 }, httpChunk('')];
+    const key = await keyOf(strict, 5_000);
+    const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(chunksOf(answered).find(({ error }) => error !== undefined)?.error).toMatchObject({ code: 502 });
+    expect(chunksOf(answered).at(-1)!.usage!.completion_tokens).toBe(tokens);
+    expect(await usedBy(strict, key)).toBe(tokens);
+    const record = await generationOf(strict, key, answered);
+    expect(record).toMatchObject({ total_cost: tokens / 1000, estimated: tokens === 10 });
+
+    script = () => [chunked, httpChunk(chunk({ role: 'assistant' })), httpChunk('')];
+    const empty = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(empty.status).toBe(502);
+    expect(await usedBy(strict, key)).toBe(tokens);
+  });
+
+  test.each(['wire/bills', 'wire/chat'])(
+    'a count told before the last words is no bound of what is charged: %s',
+    async (model) => {
+      script = () => [chunked, httpChunk(told(1) + words(10)), { wait: 20 }, httpChunk('')];
+      const key = await keyOf(strict, 5_000);
+      const answered = await ask(strict, key, { model, max_tokens: 100, stream: true });
+      expect(chunksOf(answered).at(-1)!.usage!.completion_tokens).toBe(10);
+      expect(await usedBy(strict, key)).toBe(10);
+    },
+  );
+
+  test('what an endpoint tells that it made is charged, though it ended with nothing to show and another answered', async () => {
+    const empty = [chunked, httpChunk(told(40)), httpChunk('')];
+    const texts = [
+      { type: 'message_start', message: { id: 'msg_1', type: 'message', role: 'assistant', content: [], usage: {} } },
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: 'Yes.' } },
+      { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { input_tokens: 10, output_tokens: 7 } },
+      { type: 'message_stop' },
+    ];
+    const other = [
+      sse,
+      ...texts.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`),
+      'END' as const,
+    ];
+    script = (_, nth) => (nth === 0 ? empty : other);
+    const key = await keyOf(strict, 5_000);
+    const answered = await ask(strict, key, { ...both, max_tokens: 100, stream: true });
+    expect(chunksOf(answered).at(-1)!.usage).toMatchObject({ completion_tokens: 7, cost: 0.007007 });
+    expect(await usedBy(strict, key)).toBe(47.007);
+
+    script = () => [
+      chunked,
+      httpChunk(`${told(40)}data: {"error":{"message":"Broken","code":500}}\n\n`),
+      httpChunk(''),
+    ];
+    await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(await usedBy(strict, key)).toBe(47.007);
+  });
+
+  test.each([
+    [0, 0],
+    [40, 40],
+  ])('a whole answer that holds nothing and tells of %i tokens costs them', async (tokens, cost) => {
+    const usageMetadata = { promptTokenCount: 10, thoughtsTokenCount: tokens, totalTokenCount: 10 + tokens };
+    script = () => [json, JSON.stringify({ candidates: [{ content: { role: 'model' } }], usageMetadata }), 'END'];
+    const key = await keyOf(strict, 5_000);
+    expect((await ask(strict, key, { model: 'wire/thinks', max_tokens: 100 })).status).toBe(502);
+    expect(await usedBy(strict, key)).toBe(cost);
+  });
+
+  test('so does one whose end is that of its connection alone', async () => {
+    script = () => [sse, words(10), { wait: 20 }, 'END'];
+    const key = await keyOf(strict, 5_000);
+    const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(chunksOf(answered).at(-1)!.usage!.cost).toBe(0.1);
+    expect(await usedBy(strict, key)).toBe(100);
+  });
+
+  test('so does one that there is no memory for', async () => {
+    const small = await start({}, { limits: { memory_bytes: limits.memory_bytes_setting_min } });
+    const event = ['data: "', { repeat: 'x'.repeat(65_536), times: 64 }, { wait: 2_000 }];
+    script = () => [sse, words(10), { wait: 20 }, ...event] as Step[];
+    const key = await keyOf(small, 5_000);
+    const answered = await ask(small, key, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(chunksOf(answered).at(-1)!.usage!.cost).toBe(0.1);
+    expect(await usedBy(small, key)).toBe(100);
+    await small.stop();
+  });
+
+  test('where closing ends the bill, or no limit counts it, a stream that breaks off is charged by our count', async () => {
+    script = () => [sse, words(10), { wait: 20 }, 'RESET'];
+    const limited = await keyOf(strict, 5_000);
+    await ask(strict, limited, { model: 'wire/chat', max_tokens: 100, stream: true });
+    expect(await usedBy(strict, limited)).toBe(10);
+    const unlimited = await keyOf(strict, 0, { limit: null });
+    await ask(strict, unlimited, { model: 'wire/bills', max_tokens: 100, stream: true });
+    expect(await usedBy(strict, unlimited)).toBe(10);
+  });
+
+  test('an answer that tells more than its bound is charged whole, and told of', async () => {
+    script = () => answer(300);
+    const key = await keyOf(strict, 5_000);
+    const { body } = await ask(strict, key, { model: 'wire/chat', max_tokens: 100 });
+    expect(adjusted(body.gateway_metadata)).toMatchObject([{ kind: 'changed', field: 'max_tokens' }]);
+    expect(await usedBy(strict, key)).toBe(300);
+    const metrics = await (await fetch(`${strict.url}/metrics`)).text();
+    expect(metrics).toMatch(/gateway_overruns_total\{provider="chat"\} [1-9]/);
+  });
+
+  test('an unlimited caller’s answer is not cut', async () => {
+    script = () => stream(2_000);
+    const chunks = chunksOf(await ask(strict, strict.key, { model: 'wire/chat', max_tokens: 100, stream: true }));
+    expect(chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => finish_reason ?? []))).toEqual([
+      'stop',
+    ]);
+  });
+
+  test('a sliced hold grows with the answer', async () => {
+    script = () => stream(3_000);
+    const key = await keyOf(sliced, 4_000);
+    const chunks = chunksOf(await ask(sliced, key, { model: 'wire/chat', max_tokens: 10_000, stream: true }));
+    expect(sent().max_tokens).toBe(10_000);
+    expect(chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => finish_reason ?? []))).toEqual([
+      'stop',
+    ]);
+    expect(await usedBy(sliced, key)).toBe(3_000);
+  });
+
+  test('a sliced hold that cannot grow ends the answer cleanly, within the limit', async () => {
+    script = () => [sse, ...Array.from({ length: 400 }, () => [words(10), { wait: 1 }]).flat(), { wait: 5_000 }];
+    const key = await keyOf(sliced, 2_000);
+    const answered = await ask(sliced, key, { model: 'wire/chat', max_tokens: 10_000, stream: true });
+    const chunks = chunksOf(answered);
+    expect(chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => finish_reason ?? []))).toEqual([
+      'length',
+    ]);
+    const reason = 'the spend limit pays for no more of the answer';
+    expect(adjusted(chunks.at(-1)!.gateway_metadata)).toContainEqual({ kind: 'clamped', field: 'max_tokens', reason });
+    const used = await usedBy(sliced, key);
+    expect(used).toBeGreaterThan(1_000);
+    // One more read than was paid for.
+    expect(used).toBeLessThanOrEqual(2_100);
+  });
+});
+
+describe('when the client leaves', () => {
+  const leaveAfter = async (model: string, body: object, ms: number) => {
+    const key = await keyOf(strict, 5_000);
+    const leave = new AbortController();
+    const asked = fetch(`${strict.base_url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, max_tokens: 100, messages: [{ role: 'user', content: 'Hello there' }], ...body }),
+      signal: leave.signal,
+    })
+      .then((response) => response.text())
+      .catch(() => undefined);
+    const exchange = await wire.exchange(0);
+    await sleep(ms);
+    leave.abort();
+    await asked;
+    await exchange.closed;
+    await expect.poll(() => usedBy(strict, key)).toBeGreaterThanOrEqual(0);
+    return key;
+  };
+
+  test('an answer that is not streamed is waited for and charged, also where closing would end a stream’s bill', async () => {
+    script = () => [{ wait: 200 }, ...answer(42)];
+    const key = await leaveAfter('wire/chat', {}, 30);
+    await expect.poll(() => usedBy(strict, key)).toBe(42);
+  });
+
+  test('before anything was sent, what was set aside is free again', async () => {
+    const key = await keyOf(strict, 70_000);
+    // Words that no vocabulary has take long to count.
+    let state = 7;
+    const letter = () => {
+      state = (state * 48_271) % 0x7fffffff;
+      return String.fromCharCode(97 + (state % 26));
+    };
+    const content = Array.from({ length: 14_000 }, () => `${Array.from({ length: 8 }, letter).join('')} `).join('');
+    const request = { model: 'wire/gpt', max_tokens: 16, messages: [{ role: 'user', content }] };
+    // The client leaves while its prompt is being counted.
+    await new Promise<void>((resolve) => {
+      const body = JSON.stringify(request);
+      const headers = {
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+      };
+      const asked = httpRequest(`${strict.base_url}/chat/completions`, { method: 'POST', headers, agent: false });
+      asked.on('error', () => undefined);
+      asked.on('close', resolve);
+      asked.end(body, () => setTimeout(() => asked.destroy(), 20));
+    });
+    await expect.poll(async () => (await ask(strict, key, request)).status, { timeout: 20_000 }).toBe(200);
+    expect(wire.exchanges).toHaveLength(1);
+  });
+
+  test('a stream is closed and charged by our count where that ends the bill', async () => {
+    script = () => [sse, words(10), { wait: 3_000 }, words(30), 'END'];
+    const key = await leaveAfter('wire/chat', { stream: true }, 100);
+    await expect.poll(() => usedBy(strict, key)).toBeGreaterThan(0);
+    expect(await usedBy(strict, key)).toBeLessThanOrEqual(30);
+  });
+
+  test('a stream is read on and charged as told where it does not', async () => {
+    script = () => [sse, words(10), { wait: 300 }, words(30), chunk({}, 'stop'), usageChunk(77), 'END'];
+    const key = await leaveAfter('wire/bills', { stream: true }, 100);
+    await expect.poll(() => usedBy(strict, key)).toBe(77);
+  });
+
+  test('what is read on without a client is bounded, and then charged by our count', { timeout: 20_000 }, async () => {
+    const part = chunk({ content: ' river'.repeat(200) });
+    script = () => [sse, words(10), { wait: 200 }, { repeat: part, times: 20_000 }, 'END'];
+    const key = await leaveAfter('wire/bills', { stream: true, max_tokens: 10_000 }, 100);
+    expect(wire.exchanges[0]!.written).toBeLessThan(20_000 * part.length);
+    await expect.poll(() => usedBy(strict, key)).toBeGreaterThan(limits.drain_bytes_max / part.length);
+  });
+
+  test('what may go on beyond that bound keeps all that was set aside', { timeout: 20_000 }, async () => {
+    const part = `: ${'-'.repeat(20_000)}\n\n`;
+    script = () => [sse, words(10), { wait: 200 }, { repeat: part, times: 2_000 }, 'END'];
+    const key = await leaveAfter('wire/bills', { stream: true, max_tokens: 4_000 }, 100);
+    await expect.poll(() => usedBy(strict, key)).toBe(4_000);
+  });
+});

@@ -1,0 +1,369 @@
+/** A stream that does not begin in time is asked of a second endpoint as well: who answers, what becomes of the other, and what both cost. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { limits } from '../../src/limits.ts';
+import { withLimits } from '../changed-limits.ts';
+import { type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
+import type { Exchange, Step } from '../wires/wire-server.ts';
+
+withLimits({ performance_fresh_ms: 200 });
+
+let site: FailoverSite;
+let thrifty: FailoverSite;
+let soft: FailoverSite;
+
+/** So many calls that it is known of each when it is late. */
+async function warm(one: FailoverSite): Promise<void> {
+  for (const name of ['a', 'b', 'c', 'd']) {
+    one.scripts[name] = answers(name);
+    for (let calls = 0; calls < limits.percentile_calls_min; calls += 1) {
+      expect((await one.stream({ provider: { only: [name] } })).text).toBe(`From ${name}`);
+    }
+  }
+  await sleep(limits.performance_fresh_ms);
+}
+
+// 409 says nothing of an endpoint: it is not left alone for a while.
+const answers = (name: string) => (): Step[] => [wire.head, wire.text('From', ` ${name}`), wire.end(2), 'END'];
+const answersAfter = (name: string, wait: number) => (): Step[] => [{ wait }, ...answers(name)()];
+/** Answers as told once the other one was asked as well, and a little later. */
+const once =
+  (one: FailoverSite, other: string, ...then: Step[]) =>
+  (): Step[] => [{ until: asked(one, other, one.sent(other).length + 1) }, { wait: 20 }, ...then];
+const asked = (one: FailoverSite, name: string, count: number) =>
+  vi.waitFor(() => expect(one.sent(name).length).toBeGreaterThanOrEqual(count), { timeout: 20_000, interval: 5 });
+const silent = () => [{ wait: 10_000 }];
+const wanted = { provider: { hedge: true } };
+const attemptsOf = (seen: { last: { gateway_metadata?: { attempts: object[] } } }) =>
+  seen.last.gateway_metadata!.attempts;
+
+beforeAll(async () => {
+  const providers = { d: { abort_stops_billing: false } };
+  // One in each two calls, so that tests do not run out of hedges.
+  site = await startFailoverSite({ routing: { hedge_share: 1 }, providers });
+  thrifty = await startFailoverSite({ routing: { hedge: true } });
+  soft = await startFailoverSite({
+    routing: { hedge_share: 1 },
+    ledger: { budgets: 'soft', hold: 'sliced', unknown_outcome: 'metered' },
+  });
+  await Promise.all([warm(site), warm(thrifty), warm(soft)]);
+});
+afterAll(() => Promise.all([site.stop(), thrifty.stop(), soft.stop()]));
+beforeEach(() => {
+  for (const name of ['a', 'b', 'c', 'd']) site.scripts[name] = answers(name);
+});
+afterEach(() => Promise.all([site.expectSound(), soft.expectSound()]));
+
+test('where the first endpoint is late the second is asked as well, and answers; the first is given up and costs nothing', async () => {
+  site.scripts['a'] = silent;
+  const seen = await site.stream(wanted);
+  expect([seen.text, seen.finishes, seen.is_done]).toEqual(['From b', ['stop'], true]);
+  expect(attemptsOf(seen)).toMatchObject([
+    { provider: 'A', status: 0, failure: 'hedge_lost', cost: 0, hedges: false },
+    { provider: 'B', status: 200, failure: null, hedges: true, tokens_completion: 2 },
+  ]);
+  const given_up = site.exchanges('a').at(-1)!;
+  await given_up.closed;
+  expect(given_up.closed_at! - given_up.received_at).toBeLessThan(5_000);
+  expect(seen.last.usage!.cost).toBeCloseTo((10 * 2 + 2 * 2000) / 1e6, 12);
+  const generation = await site.generation(seen.id);
+  expect(generation.total_cost).toBe(seen.last.usage!.cost);
+  expect(generation).toMatchObject({
+    outcome: 'completed',
+    provider_name: 'B',
+    provider_responses: [
+      { failure: 'hedge_lost', cost: 0 },
+      { failure: null, hedges: true },
+    ],
+  });
+});
+
+test('tokens that an endpoint told before it was given up are paid for beside the answer', async () => {
+  const told = { prompt_tokens: 10, completion_tokens: 40, total_tokens: 50 };
+  site.scripts['a'] = () => [wire.head, wire.event([], { usage: told }), { wait: 10_000 }];
+  const seen = await site.stream(wanted);
+  expect(seen.text).toBe('From b');
+  expect(attemptsOf(seen)).toMatchObject([
+    { provider: 'A', failure: 'hedge_lost', cost: (10 * 1 + 40 * 1000) / 1e6 },
+    { provider: 'B', failure: null, hedges: true },
+  ]);
+  const generation = await site.generation(seen.id);
+  expect(generation.total_cost).toBeCloseTo((10 * 1 + 40 * 1000 + 10 * 2 + 2 * 2000) / 1e6, 12);
+});
+
+test('where the first endpoint begins before the second it answers, and the second is given up', async () => {
+  site.scripts['a'] = once(site, 'b', ...answers('a')());
+  site.scripts['b'] = silent;
+  const asked = site.sent('b').length;
+  const seen = await site.stream(wanted);
+  expect([seen.text, seen.finishes]).toEqual(['From a', ['stop']]);
+  expect(attemptsOf(seen)).toMatchObject([
+    { provider: 'A', status: 200, failure: null, hedges: false },
+    { provider: 'B', failure: 'hedge_lost', cost: 0, hedges: true },
+  ]);
+  expect(site.sent('b')).toHaveLength(asked + 1);
+  await site.exchanges('b').at(-1)!.closed;
+  expect(seen.last.usage!.cost).toBeCloseTo((10 * 1 + 2 * 1000) / 1e6, 12);
+});
+
+test('the forced call of a model without native tools takes its time: no other endpoint is asked meanwhile, and heartbeats do not end the search for one', async () => {
+  const quirks = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, { no_native_tools: true }]));
+  const texts = await startFailoverSite({ routing: { hedge_share: 1 }, quirks });
+  try {
+    await warm(texts);
+    const says = (text: string) => (): Step[] => [
+      wire.head,
+      wire.text('I think.'),
+      { wait: 300 },
+      wire.text(text),
+      wire.end(9),
+      'END',
+    ];
+    const call = '<tool_call>{"name": "look", "arguments": {}}</tool_call>';
+    const forced = { ...wanted, tools: [{ type: 'function', function: { name: 'look' } }], tool_choice: 'required' };
+    const asked = texts.sent('b').length;
+    texts.scripts['a'] = says(call);
+    expect((await texts.stream(forced)).finishes).toEqual(['tool_calls']);
+    expect(texts.sent('b')).toHaveLength(asked);
+    texts.scripts['a'] = says('No.');
+    texts.scripts['b'] = says(call);
+    const seen = await texts.stream(forced);
+    expect([seen.text, seen.finishes, seen.last.gateway_metadata!.attempt]).toEqual(['I think.', ['tool_calls'], 2]);
+    for (const name of ['b', 'c', 'd']) texts.scripts[name] = says('No.');
+    const failed = await texts.stream(forced);
+    expect([failed.status, failed.text, failed.chunks.flatMap(({ error }) => error?.code ?? [])]).toEqual([
+      200,
+      '',
+      [502],
+    ]);
+    await texts.expectSound();
+  } finally {
+    await texts.stop();
+  }
+});
+
+test('what an attempt is called upstream tells the two apart', async () => {
+  site.scripts['a'] = silent;
+  const seen = await site.stream(wanted);
+  const nameOf = (provider: string) => site.exchanges(provider).at(-1)!.headers['x-client-request-id'];
+  expect([nameOf('a'), nameOf('b')]).toEqual([`${seen.id}.1`, `${seen.id}.2`]);
+});
+
+test('both are held for in full while both are under way', async () => {
+  site.scripts['a'] = silent;
+  const looked = Promise.withResolvers<void>();
+  site.scripts['b'] = () => [{ until: looked.promise }, ...answers('b')()];
+  const asked = site.sent('b').length;
+  const heldUsd = async () => {
+    const text = await (await fetch(`${site.gateway.url}/metrics`)).text();
+    return Number(/^gateway_ledger_held_usd(?:{.*})? (.+)$/m.exec(text)?.[1]);
+  };
+  const answered = site.stream(wanted);
+  await vi.waitFor(() => expect(site.sent('b').length).toBe(asked + 1));
+  // A hundred tokens of each, and what their prompts may be.
+  expect(await heldUsd()).toBeGreaterThan(0.1 + 0.2);
+  expect(await heldUsd()).toBeLessThan(0.1 + 0.2 + 0.01);
+  looked.resolve();
+  expect((await answered).text).toBe('From b');
+});
+
+test.each<[string, () => Step[], () => Step[], (string | null)[]]>([
+  ['the first fails', () => once(site, 'b', ...wire.fail(409))(), answersAfter('b', 200), ['conflict', null]],
+  [
+    'the second fails',
+    () => once(site, 'b', { wait: 150 }, ...answers('a')())(),
+    () => wire.fail(409),
+    [null, 'conflict'],
+  ],
+])('where %s the other one answers', async (_what, a, b, failures) => {
+  Object.assign(site.scripts, { a, b });
+  const seen = await site.stream(wanted);
+  expect(seen.finishes).toEqual(['stop']);
+  expect(seen.last.gateway_metadata!.attempts.map(({ failure }) => failure)).toEqual(failures);
+  expect(seen.last.gateway_metadata!.attempts.map(({ hedges }) => hedges)).toEqual([false, true]);
+});
+
+test('where both fail the next endpoint is tried, and none twice', async () => {
+  site.scripts['a'] = once(site, 'b', { wait: 100 }, ...wire.fail(409));
+  site.scripts['b'] = () => [{ wait: 20 }, ...wire.fail(409)];
+  const asked = ['a', 'b', 'c'].map((name) => site.sent(name).length);
+  const seen = await site.stream(wanted);
+  expect(seen.text).toBe('From c');
+  expect(attemptsOf(seen)).toMatchObject([
+    { provider: 'A', failure: 'conflict' },
+    { provider: 'B', failure: 'conflict', hedges: true },
+    { provider: 'C', failure: null, hedges: false },
+  ]);
+  expect(['a', 'b', 'c'].map((name) => site.sent(name).length)).toEqual(asked.map((count) => count + 1));
+});
+
+test('a refusal of the request ends both', async () => {
+  site.scripts['a'] = once(site, 'b', ...wire.fail(400));
+  site.scripts['b'] = silent;
+  const asked = site.sent('b').length;
+  const response = await site.ask({ stream: true, ...wanted });
+  const text = await response.text();
+  expect(text).toContain('"code":400');
+  expect(site.sent('b')).toHaveLength(asked + 1);
+  await site.exchanges('b').at(-1)!.closed;
+});
+
+test('a client that leaves ends both, and pays for neither', async () => {
+  site.scripts['a'] = silent;
+  site.scripts['b'] = silent;
+  const asked = site.sent('b').length;
+  const left = new AbortController();
+  const response = await site.ask({ stream: true, ...wanted }, { signal: left.signal });
+  await vi.waitFor(() => expect(site.sent('b').length).toBe(asked + 1));
+  left.abort();
+  await Promise.all([site.exchanges('a').at(-1)!.closed, site.exchanges('b').at(-1)!.closed]);
+  await site.expectSound();
+  expect(await site.generation(response.headers.get('x-generation-id')!)).toMatchObject({
+    outcome: 'cancelled',
+    total_cost: 0,
+    provider_responses: [{ failure: 'client_gone' }, { failure: 'client_gone', hedges: true }],
+  });
+});
+
+test('budgets that are kept softly are held for as well, in slices or not', async () => {
+  soft.scripts['a'] = silent;
+  soft.scripts['b'] = answers('b');
+  const seen = await soft.stream(wanted);
+  expect([seen.text, attemptsOf(seen).length]).toEqual(['From b', 2]);
+  soft.scripts['a'] = once(soft, 'b', ...answers('a')());
+  soft.scripts['b'] = silent;
+  expect((await soft.stream(wanted)).text).toBe('From a');
+});
+
+test('callers without limits are hedged, too', async () => {
+  site.scripts['a'] = silent;
+  const seen = await site.stream(wanted, { key: await site.key() });
+  expect(seen.text).toBe('From b');
+});
+
+let words = 0;
+/**
+ * A call of `site` whose first endpoint is silent until `until`, which the call's own exchanges are handed, and then fails: that
+ * tells nothing of how late is late. Several may be under way at once.
+ */
+async function callWithLate(
+  first: string,
+  body: object,
+  until: (exchangeAt: (provider: string) => Exchange | undefined) => Promise<unknown>,
+  options: { key?: string } = {},
+): Promise<void> {
+  const word = `${first} is late, call ${++words} ends`;
+  const exchangeAt = (provider: string) => site.exchanges(provider).find((exchange) => exchange.body.includes(word));
+  const ending = Promise.withResolvers<void>();
+  late.set(word, ending.promise);
+  for (const name of ['a', 'b', 'c', 'd']) {
+    site.scripts[name] = ({ body }) => {
+      const [word] = new RegExp(`${name} is late, call \\d+ ends`).exec(body) ?? [];
+      if (word !== undefined) return [{ until: late.get(word)! }, ...wire.fail(409)];
+      // Only a call that is streamed is answered by the events of a stream.
+      return body.includes('"stream":true') ? answers(name)() : wire.fail(409);
+    };
+  }
+  const messages = [{ role: 'user', content: word }];
+  const response = site.ask({ stream: true, messages, ...body }, options).then((one) => one.text());
+  try {
+    await until(exchangeAt);
+  } finally {
+    ending.resolve();
+    await response;
+  }
+}
+const late = new Map<string, Promise<void>>();
+
+/** Resolves when another endpoint is asked beside the first, which is waited for until then. */
+const isAskedBeside = (body: object, options?: { key?: string }) =>
+  callWithLate(
+    'a',
+    body,
+    (exchangeAt) => vi.waitFor(() => expect(exchangeAt('b')).toBeDefined(), { timeout: 20_000, interval: 5 }),
+    options,
+  );
+
+/** When an endpoint is late at the latest: what is published of it is at least what it is measured by. */
+async function lateAfterMs(one: FailoverSite, provider: string): Promise<number> {
+  const headers = { authorization: `Bearer ${one.gateway.key}` };
+  const response = await fetch(`${one.gateway.base_url}/models/wire/model/endpoints`, { headers });
+  const { data } = (await response.json()) as {
+    data: { endpoints: { tag: string; latency_last_30m: { p99: number } }[] };
+  };
+  const endpoint = data.endpoints.find(({ tag }) => tag === provider);
+  return Math.max(limits.hedge_ms_min, 1.1 * endpoint!.latency_last_30m.p99);
+}
+
+/** An endpoint has been late for as long as it takes to ask another one, which a call that begins later and is hedged shows. */
+async function haveBeenLate(one: FailoverSite, provider: string): Promise<void> {
+  await sleep(await lateAfterMs(one, provider));
+  await isAskedBeside(wanted);
+}
+
+/** Whether the second endpoint is asked while the first is late. */
+async function isSecondAsked(body: object, [first, second]: [string, string], options?: { key?: string }) {
+  let is_asked = false;
+  await callWithLate(
+    first,
+    body,
+    async (exchangeAt) => {
+      await vi.waitFor(() => expect(exchangeAt(first)).toBeDefined(), { timeout: 20_000, interval: 5 });
+      await haveBeenLate(site, first);
+      is_asked = exchangeAt(second) !== undefined;
+    },
+    options,
+  );
+  return is_asked;
+}
+
+test('an endpoint that is late and fails is not waited for', async () => {
+  await isAskedBeside(wanted);
+});
+
+test('nobody else is asked beside where the limit does not pay for both', async () => {
+  await isAskedBeside(wanted, { key: await site.key(0.4) });
+  expect(await isSecondAsked(wanted, ['a', 'b'], { key: await site.key(0.25) })).toBe(false);
+});
+
+describe('nobody else is asked beside where', () => {
+  const cases: [string, object, [string, string]?][] = [
+    ['nobody wants it', {}],
+    ['the client does not want it', { provider: { hedge: false } }],
+    ['fallbacks are not allowed', { provider: { hedge: true, allow_fallbacks: false, order: ['a', 'b'] } }],
+    ['closing does not end the bill of the other', { provider: { hedge: true, order: ['a', 'd'] } }, ['a', 'd']],
+    ['closing does not end the bill of the first', { provider: { hedge: true, order: ['d', 'a'] } }, ['d', 'a']],
+    ['it is not streamed: both would be billed whole', { stream: false, ...wanted }],
+  ];
+  let asked_beside: boolean[];
+  beforeAll(async () => {
+    asked_beside = await Promise.all(
+      cases.map(([, body, names]) => {
+        const { provider, ...rest } = body as { provider?: { order?: string[] } };
+        const only = provider?.order ? { only: provider.order } : {};
+        return isSecondAsked({ ...rest, provider: { ...provider, ...only } }, names ?? ['a', 'b']);
+      }),
+    );
+  });
+
+  test.each(cases.map(([title], at) => [title, at] as const))('%s', (_title, at) => {
+    expect(asked_beside[at]).toBe(false);
+  });
+});
+
+test('of many late calls no more than a share is asked of others', async () => {
+  for (const name of ['b', 'c', 'd']) thrifty.scripts[name] = answers(name);
+  const failing = Promise.withResolvers<void>();
+  thrifty.scripts['a'] = () => [{ until: failing.promise }, ...wire.fail(409)];
+  const before = thrifty.sent('b').length;
+  const sent = thrifty.sent('a').length;
+  const answered = Promise.all(Array.from({ length: 20 }, () => thrifty.stream({})));
+  await asked(thrifty, 'a', sent + 20);
+  await haveBeenLate(thrifty, 'a');
+  const hedged = thrifty.sent('b').length - before;
+  failing.resolve();
+  expect((await answered).every(({ text }) => text === 'From b')).toBe(true);
+  expect(hedged).toBeGreaterThanOrEqual(1);
+  expect(hedged).toBeLessThanOrEqual(3);
+  await thrifty.expectSound();
+});

@@ -1,0 +1,79 @@
+/** Routing under outages, latency shifts and rate limits, in virtual time: a short form of `npm run bench -- --only routing`. */
+import { expect, test } from 'vitest';
+import { GATEWAY } from '../../bench/routing/gateway.ts';
+import { SCENARIOS, type Scenario } from '../../bench/routing/scenarios.ts';
+import { askOracles, figuresOf, type RunOptions, runStrategy } from '../../bench/routing/simulate.ts';
+
+function scenario(name: string): Scenario {
+  const found = SCENARIOS.find((one) => one.name === name);
+  if (found === undefined) throw new Error(`there is no ${name}`);
+  return found;
+}
+
+const TWO_HOURS = { seed: 1, minutes: 120, per_second: 3, first_token_ms_max: 30_000 };
+const SHORT = { ...TWO_HOURS, minutes: 12 };
+const DYING: Scenario = {
+  ...scenario('dying streams'),
+  incidents: [{ provider: 'thrift', is: 'dies', share: 0.3, from_min: 2, to_min: 10 }],
+};
+
+function strategy(name: string) {
+  const found = GATEWAY.find((one) => one.name === name);
+  if (found === undefined) throw new Error(`there is no ${name}`);
+  return found;
+}
+
+async function figures(name: string, scenario: Scenario, options: RunOptions) {
+  const oracles = await askOracles(scenario, options);
+  return figuresOf([{ run: await runStrategy(strategy(name), scenario, options), oracles }]);
+}
+
+test('while a provider is up what can be answered is, and sorted by price for little more than at the cheapest healthy one', async () => {
+  const { requests, up, success, cost_ratio } = await figures(
+    'gateway, sort: price',
+    scenario('two bad hours'),
+    TWO_HOURS,
+  );
+  expect(requests).toBeGreaterThan(20_000);
+  expect(up).toBeGreaterThan(0.99 * requests);
+  expect(success).toBeGreaterThanOrEqual(0.999);
+  expect(cost_ratio).toBeLessThanOrEqual(1.05);
+}, 180_000);
+
+test('streams that break off are continued where that is wanted', async () => {
+  expect((await figures('gateway, sort: price', DYING, SHORT)).success).toBeLessThan(1);
+  expect((await figures('gateway, sort: price, continued', DYING, SHORT)).success).toBe(1);
+}, 60_000);
+
+test('an endpoint that falls silent holds up those alone that were there first, however long they may wait', async () => {
+  const hanging: Scenario = {
+    ...DYING,
+    incidents: [{ provider: 'thrift', is: 'hangs', from_min: 4, to_min: 9 }],
+  };
+  const options = { ...SHORT, first_token_ms_max: 300_000 };
+  const { served } = await runStrategy(strategy('gateway, sort: price'), hanging, options);
+  const held_up = served.filter(({ lost_ms }) => lost_ms > 60_000);
+  // In the first ten seconds of it, and one for each trial afterwards.
+  expect(held_up.length).toBeGreaterThan(0);
+  expect(held_up.length).toBeLessThan(3 * 20);
+  expect(served.every(({ ok }) => ok)).toBe(true);
+}, 60_000);
+
+test('calls that are silent for long do not take an endpoint from others that it answers', async () => {
+  const slow: Scenario = {
+    ...DYING,
+    incidents: [{ provider: 'thrift', is: 'hangs', share: 0.02, from_min: 2, to_min: 10 }],
+  };
+  const options = { ...SHORT, first_token_ms_max: 900_000 };
+  const { served } = await runStrategy(strategy('gateway, sort: price'), slow, options);
+  const at_once = served.filter(({ attempts }) => attempts === 1);
+  expect(at_once.length / served.length).toBeGreaterThan(0.95);
+  expect(at_once.every(({ by }) => by === 'thrift')).toBe(true);
+}, 60_000);
+
+test('the same seed gives the same run, another another', async () => {
+  const run = (seed: number) => runStrategy(strategy('gateway'), DYING, { ...SHORT, seed, minutes: 5 });
+  const first = await run(1);
+  expect(await run(1)).toEqual(first);
+  expect(await run(2)).not.toEqual(first);
+}, 60_000);

@@ -1,0 +1,524 @@
+/**
+ * The loop of a coding agent over three wires and through three client APIs: a long prompt that is to be cached, thirty tools, all
+ * called at once, thoughts whose signatures must come back, results with an error and a picture, a stream that is left in its
+ * middle, and the work that goes on after it. The sandbox refuses what the real services refuse, signatures included.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import Anthropic from '@anthropic-ai/sdk';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { gemini_model_prefix } from '../../src/sandbox/gemini-generate-content.ts';
+import { startSandbox } from '../../src/sandbox/server.ts';
+import type { Wire } from '../../src/schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
+import { startGateway, type TestGateway } from '../harness.ts';
+import { array, object } from '../readings/recordings.ts';
+import { type RecordingProxy, startRecordingProxy } from '../recording-proxy.ts';
+
+let sandbox: Awaited<ReturnType<typeof startSandbox>>;
+let proxy: RecordingProxy;
+let gateway: TestGateway;
+
+const WIRES = {
+  anthropic: { dialect: 'anthropic-messages', path: '/v1', prefix: '' },
+  responses: { dialect: 'openai-responses', path: '/v1', prefix: '' },
+  gemini: { dialect: 'gemini-generate-content', path: '/v1beta', prefix: gemini_model_prefix },
+} as const satisfies Record<string, { dialect: Wire; path: string; prefix: string }>;
+type WireName = keyof typeof WIRES;
+const SLOW = '-slowly';
+
+beforeAll(async () => {
+  sandbox = await startSandbox();
+  proxy = await startRecordingProxy(sandbox.url);
+  const wires = Object.entries(WIRES);
+  const providers = Object.fromEntries(
+    wires.map(([name, { dialect, path }]) => [
+      name,
+      { dialect, base_url: proxy.url + path, abort_stops_billing: true, quirks: { cache_control: true } },
+    ]),
+  );
+  const models = Object.fromEntries(
+    wires.flatMap(([provider, { prefix }]) =>
+      Object.entries({ '': 'tools', [SLOW]: 'tools;chunk_delay_ms=10' }).map(([end, upstream_model]) => [
+        `agent/${provider}${end}`,
+        {
+          input_modalities: ['text', 'image', 'file'],
+          context_length: 200_000,
+          endpoints: [
+            {
+              provider,
+              upstream_model: prefix + upstream_model,
+              max_completion_tokens: 32_000,
+              pricing: { prompt: 1, completion: 4, input_cache_read: 0.1, input_cache_write: 1.25 },
+            },
+          ],
+        },
+      ]),
+    ),
+  );
+  gateway = await startGateway({
+    yaml: JSON.stringify({ bundled_catalog: false, logging: { level: 'warn' }, providers, models }),
+  });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await proxy.stop();
+  await sandbox.stop();
+});
+
+const TOOL_COUNT = 30;
+const SYSTEM = `You are a coding agent. ${'Rule: read before you write, and say what you did. '.repeat(600)}`;
+const FILES = Array.from(
+  { length: 20 },
+  (_, n) => `// file ${n}.ts\n${`export const value_${n} = ${n};\n`.repeat(120)}`,
+);
+const SCHEMA = { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] };
+const TOOLS = Array.from({ length: TOOL_COUNT }, (_, n) => ({ name: `tool_${n}`, description: `Does the work ${n}.` }));
+const PICTURE = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const FAILED = 1;
+const SHOWN = 2;
+const LONG = 'Write a long answer: '.repeat(60);
+const EFFORT = 'high';
+const OUTPUT_TOKENS = 8_000;
+
+/** What a turn's answer calls, in order. */
+interface Call {
+  id: string;
+  name: string;
+}
+const saidOf = (at: number) => (at === FAILED ? 'File not found' : `Result ${at}`);
+
+/** An agent in one client API: it holds the conversation in that API's own form. */
+interface Agent {
+  /** Says something, takes the whole answer into the conversation, and tells what it calls. */
+  ask(text: string): Promise<Call[]>;
+  /** Answers all calls: one failed, one with a picture. */
+  answer(calls: readonly Call[]): Promise<Call[]>;
+  /** The model that is asked from now on. */
+  use(model: string): void;
+  /** Says something and leaves in the middle of the answer; the generation's id. Nothing of it stays in the conversation. */
+  leave(text: string): Promise<string>;
+  /** The last text. */
+  text(): string;
+}
+type MakeAgent = (model: string) => Agent;
+
+const CACHED = { type: 'ephemeral' } as const;
+
+/** Reads a stream up to its third piece, then leaves. */
+async function readAndLeave(path: string, body: object): Promise<string> {
+  const leaving = new AbortController();
+  const response = await fetch(gateway.base_url + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    signal: leaving.signal,
+  });
+  expect(response.status).toBe(200);
+  let text = '';
+  const decoder = new TextDecoder();
+  try {
+    for await (const piece of response.body!) {
+      text += decoder.decode(piece as Uint8Array, { stream: true });
+      if ((text.match(/long/g) ?? []).length > 3) leaving.abort();
+    }
+  } catch (error) {
+    expect((error as Error).name).toBe('AbortError');
+  }
+  expect(text).not.toContain('message_stop');
+  expect(text).not.toContain('[DONE]');
+  return response.headers.get('x-generation-id')!;
+}
+
+const chatAgent: MakeAgent = (first_model) => {
+  let model = first_model;
+  const client = new OpenAI({ apiKey: gateway.key, baseURL: gateway.base_url, maxRetries: 0 });
+  const cached = (text: string) => [{ type: 'text', text, cache_control: CACHED }];
+  const messages: object[] = [
+    { role: 'system', content: cached(SYSTEM) },
+    { role: 'user', content: cached(FILES.join('\n')) },
+  ];
+  const body = () => ({
+    model,
+    messages,
+    tools: TOOLS.map((tool) => ({ type: 'function', function: { ...tool, parameters: SCHEMA } })),
+    reasoning: { effort: EFFORT },
+    max_tokens: OUTPUT_TOKENS,
+  });
+  let said = '';
+  async function next(): Promise<Call[]> {
+    const stream = await client.chat.completions.create({
+      ...(body() as unknown as OpenAI.ChatCompletionCreateParamsStreaming),
+      stream: true,
+    });
+    const details = new Map<number, JsonObject>();
+    const calls: { id: string; type: 'function'; function: { name: string; arguments: string } }[] = [];
+    said = '';
+    for await (const { choices } of stream) {
+      const delta = choices[0]?.delta as
+        | (OpenAI.ChatCompletionChunk.Choice.Delta & { reasoning_details?: JsonObject[] })
+        | undefined;
+      said += delta?.content ?? '';
+      for (const detail of delta?.reasoning_details ?? []) {
+        const index = Number(detail['index']);
+        const former = details.get(index);
+        const text = `${former?.['text'] ?? ''}${detail['text'] ?? ''}`;
+        details.set(index, { ...former, ...detail, ...(text === '' ? {} : { text }) });
+      }
+      for (const { index, id, function: called } of delta?.tool_calls ?? []) {
+        calls[index] ??= { id: id!, type: 'function', function: { name: called!.name!, arguments: '' } };
+        calls[index].function.arguments += called?.arguments ?? '';
+      }
+    }
+    messages.push({
+      role: 'assistant',
+      content: said,
+      reasoning_details: [...details.values()],
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    });
+    return calls.map((call) => ({ id: call.id, name: call.function.name }));
+  }
+  return {
+    ask(text) {
+      messages.push({ role: 'user', content: text });
+      return next();
+    },
+    answer(calls) {
+      const picture = { type: 'image_url', image_url: { url: `data:image/png;base64,${PICTURE}` } };
+      messages.push(
+        ...calls.map(({ id }, at) => ({
+          role: 'tool',
+          tool_call_id: id,
+          content: at === SHOWN ? [{ type: 'text', text: saidOf(at) }, picture] : saidOf(at),
+        })),
+      );
+      return next();
+    },
+    leave: (text) =>
+      readAndLeave('/chat/completions', {
+        ...body(),
+        model: model + SLOW,
+        messages: [...messages, { role: 'user', content: text }],
+        tool_choice: 'none',
+        stream: true,
+      }),
+    use(name) {
+      model = name;
+    },
+    text: () => said,
+  };
+};
+
+const responsesAgent: MakeAgent = (first_model) => {
+  let model = first_model;
+  const client = new OpenAI({ apiKey: gateway.key, baseURL: gateway.base_url, maxRetries: 0 });
+  const cached = (text: string) => [{ type: 'input_text', text, prompt_cache_breakpoint: { mode: 'explicit' } }];
+  const input: object[] = [
+    { role: 'system', content: cached(SYSTEM) },
+    { role: 'user', content: cached(FILES.join('\n')) },
+  ];
+  const body = () => ({
+    model,
+    input,
+    tools: TOOLS.map((tool) => ({ type: 'function', ...tool, parameters: SCHEMA, strict: false })),
+    reasoning: { effort: EFFORT },
+    include: ['reasoning.encrypted_content'],
+    max_output_tokens: OUTPUT_TOKENS,
+    store: false,
+  });
+  let said = '';
+  async function next(): Promise<Call[]> {
+    const stream = client.responses.stream(body() as unknown as Parameters<typeof client.responses.stream>[0]);
+    const response = await stream.finalResponse();
+    said = response.output_text;
+    input.push(...response.output);
+    return response.output.flatMap((item) =>
+      item.type === 'function_call' ? [{ id: item.call_id, name: item.name }] : [],
+    );
+  }
+  return {
+    ask(text) {
+      input.push({ role: 'user', content: text });
+      return next();
+    },
+    answer(calls) {
+      const picture = { type: 'input_image', image_url: `data:image/png;base64,${PICTURE}`, detail: 'auto' };
+      input.push(
+        ...calls.map(({ id }, at) => ({
+          type: 'function_call_output',
+          call_id: id,
+          output: at === SHOWN ? [{ type: 'input_text', text: saidOf(at) }, picture] : saidOf(at),
+        })),
+      );
+      return next();
+    },
+    leave: (text) =>
+      readAndLeave('/responses', {
+        ...body(),
+        model: model + SLOW,
+        input: [...input, { role: 'user', content: text }],
+        tool_choice: 'none',
+        stream: true,
+      }),
+    use(name) {
+      model = name;
+    },
+    text: () => said,
+  };
+};
+
+const messagesAgent: MakeAgent = (first_model) => {
+  let model = first_model;
+  const client = new Anthropic({ apiKey: gateway.key, baseURL: gateway.base_url.replace(/\/v1$/, ''), maxRetries: 0 });
+  const messages: { role: 'user' | 'assistant'; content: string | object[] }[] = [];
+  const first = { type: 'text', text: FILES.join('\n'), cache_control: CACHED };
+  const body = () => ({
+    model,
+    system: [{ type: 'text', text: SYSTEM, cache_control: CACHED }],
+    messages,
+    tools: TOOLS.map((tool) => ({ ...tool, input_schema: SCHEMA })),
+    thinking: { type: 'enabled', budget_tokens: 4_000 },
+    max_tokens: OUTPUT_TOKENS,
+  });
+  let said = '';
+  async function next(): Promise<Call[]> {
+    const message = await client.messages
+      .stream(body() as unknown as Parameters<typeof client.messages.stream>[0])
+      .finalMessage();
+    said = message.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+    messages.push({ role: 'assistant', content: message.content });
+    return message.content.flatMap((block) => (block.type === 'tool_use' ? [{ id: block.id, name: block.name }] : []));
+  }
+  const userOf = (text: string) => ({
+    role: 'user' as const,
+    content: messages.length === 0 ? [first, { type: 'text', text }] : text,
+  });
+  return {
+    ask(text) {
+      messages.push(userOf(text));
+      return next();
+    },
+    answer(calls) {
+      const picture = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PICTURE } };
+      messages.push({
+        role: 'user',
+        content: calls.map(({ id }, at) => ({
+          type: 'tool_result',
+          tool_use_id: id,
+          content: at === SHOWN ? [{ type: 'text', text: saidOf(at) }, picture] : saidOf(at),
+          ...(at === FAILED ? { is_error: true } : {}),
+        })),
+      });
+      return next();
+    },
+    leave: (text) =>
+      readAndLeave('/messages', {
+        ...body(),
+        model: model + SLOW,
+        messages: [...messages, userOf(text)],
+        tool_choice: { type: 'none' },
+        stream: true,
+      }),
+    use(name) {
+      model = name;
+    },
+    text: () => said,
+  };
+};
+
+const agents = { chat: chatAgent, Responses: responsesAgent, Messages: messagesAgent } as const;
+
+/** What an upstream was told, by its own wire's words. */
+interface Told {
+  /** The conversation, turn by turn or item by item. */
+  turns: JsonObject[];
+  tools: string[];
+  /** Opaque reasoning state, in order. */
+  state: string[];
+  /** How often the prompt is marked to be cached. */
+  cached: number;
+  results: string[];
+  errors: number;
+  pictures: number;
+}
+
+const count = (value: JsonValue | undefined, what: RegExp) => (JSON.stringify(value ?? null).match(what) ?? []).length;
+
+const tellers: Record<WireName, (body: JsonObject) => Told> = {
+  anthropic(body) {
+    const turns = array(body['messages']).map(object);
+    const blocks = turns.flatMap(({ content }) => (typeof content === 'string' ? [] : array(content).map(object)));
+    const results = blocks.filter(({ type }) => type === 'tool_result');
+    return {
+      turns,
+      tools: array(body['tools']).map((tool) => String(object(tool)['name'])),
+      state: blocks.filter(({ type }) => type === 'thinking').map(({ signature }) => String(signature)),
+      cached: count(body, /"cache_control"/g),
+      results: results.map((block) => JSON.stringify(block)),
+      errors: results.filter(({ is_error }) => is_error === true).length,
+      pictures: count(results, /"type":"image"/g),
+    };
+  },
+  responses(body) {
+    const turns = array(body['input']).map(object);
+    const results = turns.filter(({ type }) => type === 'function_call_output');
+    return {
+      turns,
+      tools: array(body['tools']).map((tool) => String(object(tool)['name'])),
+      state: turns.filter(({ type }) => type === 'reasoning').map(({ encrypted_content: told }) => String(told)),
+      cached: count(body, /"prompt_cache_breakpoint"/g),
+      results: results.map((item) => JSON.stringify(item)),
+      errors: 0,
+      pictures: count(results, /"type":"input_image"/g),
+    };
+  },
+  gemini(body) {
+    const turns = array(body['contents']).map(object);
+    const parts = turns.flatMap(({ parts: told }) => array(told).map(object));
+    const results = parts.filter(({ functionResponse }) => functionResponse !== undefined);
+    const declared = array(body['tools']).flatMap((tool) => array(object(tool)['functionDeclarations']));
+    return {
+      turns,
+      tools: declared.map((tool) => String(object(tool)['name'])),
+      state: parts.flatMap(({ thoughtSignature: told }) => (told === undefined ? [] : [String(told)])),
+      cached: 0,
+      results: results.map((part) => JSON.stringify(part)),
+      errors: count(results, /"response":\{"error"/g),
+      pictures: count(turns, /"mimeType":"image\/png"/g),
+    };
+  },
+};
+
+const BYPASS = Buffer.from('skip_thought_signature_validator').toString('base64');
+
+async function usedUsd(): Promise<number> {
+  const { data } = (await (await gateway.call('GET', '/key')).json()) as { data: { usage: number } };
+  return data.usage;
+}
+
+async function heldUsd(): Promise<number> {
+  const text = await (await fetch(`${gateway.url}/metrics`)).text();
+  return Number(/^gateway_ledger_held_usd(?:{.*})? (.+)$/m.exec(text)?.[1]);
+}
+
+async function generation(id: string): Promise<JsonObject> {
+  for (let nth = 0; nth < 100; nth += 1) {
+    const response = await gateway.call('GET', `/generation?id=${id}`);
+    if (response.status === 200) return ((await response.json()) as { data: JsonObject }).data;
+    await sleep(50);
+  }
+  throw new Error(`no record of ${id}`);
+}
+
+describe.each(Object.keys(agents) as (keyof typeof agents)[])('an agent that speaks the %s API', (api) => {
+  test.each(Object.keys(WIRES) as WireName[])('works over the %s wire', async (wire) => {
+    const start = proxy.passed.length;
+    const tell = () => proxy.passed.slice(start).map(({ body }) => tellers[wire](body));
+    const agent = agents[api](`agent/${wire}`);
+
+    const calls = await agent.ask('Look at the files.');
+    expect(calls.map(({ name }) => name)).toEqual(TOOLS.map(({ name }) => name));
+    expect(new Set(calls.map(({ id }) => id)).size).toBe(TOOL_COUNT);
+    expect(await agent.answer(calls)).toEqual([]);
+    expect(agent.text()).toContain(`${saidOf(0)}; ${saidOf(FAILED)}; ${saidOf(SHOWN)}`);
+
+    const before = await usedUsd();
+    const left = await generation(await agent.leave(LONG));
+    expect(left).toMatchObject({ cancelled: true, streamed: true });
+    expect(Number(left['tokens_completion'])).toBeGreaterThan(0);
+    expect(Number(left['tokens_completion'])).toBeLessThan(300);
+    expect(await heldUsd()).toBe(0);
+    expect(await usedUsd()).toBeCloseTo(before + Number(left['total_cost']), 9);
+
+    const more = await agent.ask('Go on with the rest.');
+    expect(more).toHaveLength(TOOL_COUNT);
+    const known = new Set(calls.map(({ id }) => id));
+    expect(more.filter(({ id }) => known.has(id))).toEqual([]);
+    expect(await agent.answer(more)).toEqual([]);
+    expect(agent.text()).toContain(saidOf(TOOL_COUNT - 1));
+
+    // Nothing was refused, nothing asked twice.
+    const passed = proxy.passed.slice(start);
+    expect(passed.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    expect(passed.map((one) => one.left)).toEqual([false, false, true, false, false]);
+    const [first, second, third, fourth, fifth] = tell() as [Told, Told, Told, Told, Told];
+    for (const told of [first, second, fourth, fifth]) expect(told.tools).toEqual(TOOLS.map(({ name }) => name));
+    // All that went before is told in the same words: prompts stay cached.
+    for (const [earlier, later] of [
+      [first, second],
+      [second, third],
+      [second, fourth],
+      [fourth, fifth],
+    ] as const) {
+      expect(later.turns.slice(0, earlier.turns.length)).toEqual(earlier.turns);
+    }
+    expect(second.results).toHaveLength(TOOL_COUNT);
+    for (const [at, result] of fifth.results.slice(TOOL_COUNT).entries()) expect(result).toContain(saidOf(at));
+    expect(second.pictures).toBe(1);
+    if (api === 'Messages' && wire !== 'responses') expect(second.errors).toBe(1);
+    if (wire !== 'gemini') expect(first.cached).toBe(2);
+    // Each turn's state is there, its own, from the first time on.
+    expect(first.state).toEqual([]);
+    expect(second.state.length).toBeGreaterThan(0);
+    expect(fourth.state.slice(0, second.state.length)).toEqual(second.state);
+    expect(fifth.state.length).toBeGreaterThan(second.state.length);
+    for (const state of fifth.state) {
+      expect(state).not.toMatch(/^gw1\./);
+      expect(state).not.toBe(BYPASS);
+    }
+  });
+
+  test("goes on over another wire at every step, and takes no state along that is not that wire's", async () => {
+    const start = proxy.passed.length;
+    const agent = agents[api]('agent/anthropic');
+    const calls = await agent.ask('Look at the files.');
+    agent.use('agent/gemini');
+    expect(await agent.answer(calls)).toEqual([]);
+    agent.use('agent/responses');
+    const more = await agent.ask('Go on.');
+    expect(more).toHaveLength(TOOL_COUNT);
+    agent.use('agent/anthropic');
+    expect(await agent.answer(more)).toEqual([]);
+    agent.use('agent/gemini');
+    const last = await agent.ask('And the rest.');
+    agent.use('agent/responses');
+    expect(await agent.answer(last)).toEqual([]);
+    expect(agent.text()).toContain(saidOf(TOOL_COUNT - 1));
+
+    // The sandbox refuses what was signed elsewhere: then it would have been asked twice.
+    const passed = proxy.passed.slice(start);
+    expect(passed.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
+    const wires: WireName[] = ['anthropic', 'gemini', 'responses', 'anthropic', 'gemini', 'responses'];
+    const told = passed.map(({ body }, nth) => tellers[wires[nth]!](body));
+    for (const { tools } of told) expect(tools).toEqual(TOOLS.map(({ name }) => name));
+    // Each wire has again what it made itself, as it made it.
+    expect(told.map(({ state }) => state.length)).toEqual([0, 1, 0, 1, 0, 1]);
+    expect(told[1]!.state).toEqual([BYPASS]);
+    expect(told[5]!.state[0]).toMatch(/^gAAAA/);
+    expect(JSON.stringify(passed[3]!.body)).not.toContain('redacted_thinking');
+    expect(told[5]!.results).toHaveLength(3 * TOOL_COUNT);
+    expect(JSON.stringify(passed.map(({ body }) => body))).not.toContain('gw1.');
+  });
+});
+
+test('a turn goes on in the chat API with what the Messages API showed of it', async () => {
+  const start = proxy.passed.length;
+  const ask = async (path: string, body: object) => {
+    const response = await gateway.call('POST', path, { model: 'agent/responses', max_tokens: OUTPUT_TOKENS, ...body });
+    expect(response.status).toBe(200);
+    return (await response.json()) as JsonObject;
+  };
+  const question = { role: 'user', content: 'Say something.' };
+  const thinking = { type: 'enabled', budget_tokens: 4_000, display: 'summarized' };
+  const { content } = await ask('/messages', { messages: [question], thinking });
+  const [thought, text] = array(content).map(object) as [JsonObject, JsonObject];
+  expect(thought['signature']).toMatch(/^gw1\./);
+  const reasoning_details = [
+    { type: 'reasoning.text', text: thought['thinking'], signature: thought['signature'], format: null },
+    { type: 'reasoning.encrypted', data: 'gw1.of.another', format: 'anthropic-claude-v1' },
+  ];
+  const turn = { role: 'assistant', content: text['text'], reasoning_details };
+  await ask('/chat/completions', { messages: [question, turn, question] });
+  const [, next] = proxy.passed.slice(start).map(({ body }) => tellers.responses(body));
+  expect(next?.state).toEqual([expect.stringMatching(/^gAAAA/)]);
+});

@@ -1,0 +1,142 @@
+/** A gateway for tests that use official SDKs as its clients: every model of the sandbox at every wire. */
+import OpenAI from 'openai';
+import { afterEach, beforeEach, expect, type MockInstance, vi } from 'vitest';
+import { dialects } from '../../src/providers/dialects.ts';
+import { sandboxModels, sandboxProviders, sandboxVectorModels } from '../../src/sandbox/catalog.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import type { Wire } from '../../src/schemas/inner.ts';
+import { checkStreamOf } from '../grammar/check-stream.ts';
+import { startGateway, type TestGateway } from '../harness.ts';
+import { inTier } from '../tier.ts';
+
+export const wires: readonly Wire[] = [...dialects.keys()];
+
+/** The wires that each official client is tried over. What a wire says to any client is held by its own tests: two are enough to try a client. */
+export const clientWires: readonly Wire[] = inTier(['openai-chat', 'anthropic-messages'], wires);
+
+/** What a wire cannot say, whoever asks. */
+export const wireFacts = {
+  /** A wish that tools be called one by one: these wires have no place for it. */
+  calls_in_parallel_always: new Set<Wire>(['gemini-generate-content', 'bedrock-converse', 'cohere-chat']),
+  /** How many of the tokens were of reasoning: these wires do not tell. */
+  reasoning_uncounted: new Set<Wire>(['bedrock-converse', 'cohere-chat']),
+  /** The sandbox's model of this wire thinks also where nobody asks for it: eight tokens for `Good morning, world.` */
+  thinks_unasked: new Set<Wire>(['gemini-generate-content']),
+  /** Where an answer ends early: this wire has no stop sequences, and what a model does not know is passed over. */
+  stops_nowhere: new Set<Wire>(['openai-responses']),
+};
+
+export interface SdkGateway {
+  gateway: TestGateway;
+  sandbox: Sandbox;
+  stop(): Promise<void>;
+}
+
+/** The name of a sandbox model (`echo`, or with faults `story;tokens=900`) at the upstream that speaks a wire. */
+export function modelOf(wire: Wire, slug: string): string {
+  return `${wire}/${slug.replaceAll(/[;=]/g, '-')}`;
+}
+
+/** Starts a gateway in front of a sandbox of its own. `faulty` are models with faults that tests need besides, `settings` go on top. */
+export async function startSdkGateway(faulty: readonly string[] = [], settings: object = {}): Promise<SdkGateway> {
+  const sandbox = await startSandbox();
+  const providers = sandboxProviders(sandbox.url);
+  const file = {
+    bundled_catalog: false,
+    providers,
+    models: { ...sandboxModels, ...sandboxVectorModels, ...modelsAt(providers, faulty) },
+    ledger: { journal_sync: 'os' },
+    ...settings,
+  };
+  const gateway = await startGateway({ yaml: JSON.stringify(file) });
+  return {
+    gateway,
+    sandbox,
+    async stop() {
+      await gateway.stop();
+      await sandbox.stop();
+    },
+  };
+}
+
+function modelsAt(providers: ReturnType<typeof sandboxProviders>, faulty: readonly string[]): Record<string, object> {
+  const models: Record<string, object> = {};
+  for (const wire of wires) {
+    const [provider] = Object.entries(providers).find(([, { dialect }]) => dialect === wire)!;
+    for (const [id, row] of Object.entries(sandboxModels)) {
+      const endpoint = row.endpoints.find((one) => one.provider === provider);
+      const slug = id.slice('sandbox/'.length).replace(/^(gemini|responses|bedrock|cohere)-/, '');
+      if (endpoint === undefined || slug === 'fallback' || slug === 'break-off') continue;
+      models[modelOf(wire, slug)] = { ...row, endpoints: [endpoint] };
+      for (const name of faulty) {
+        const [plain, ...settings] = name.split(';');
+        const upstream_model = [endpoint.upstream_model, ...settings].join(';');
+        if (plain === slug) models[modelOf(wire, name)] = { ...row, endpoints: [{ ...endpoint, upstream_model }] };
+      }
+    }
+  }
+  return models;
+}
+
+/** What broke a grammar since the last test. */
+const broken: string[] = [];
+const END = 'data: [DONE]\n\n';
+
+/** For an SDK's `fetch`: holds each stream that ends to the grammar of its API. `refuseWarnings` fails the test that broke one. */
+export const checkedFetch: typeof fetch = async (input, init) => {
+  const response = await fetch(input, init);
+  const is_stream = response.headers.get('content-type')?.startsWith('text/event-stream');
+  if (!is_stream || response.body === null) return response;
+  const path = new URL(String(input)).pathname.replace(/^(\/api)?\/v1/, '');
+  const decoder = new TextDecoder();
+  let text = '';
+  let is_checked = false;
+  const check = () => {
+    is_checked = true;
+    try {
+      checkStreamOf(path, init?.body, text);
+    } catch (error) {
+      broken.push(String(error));
+    }
+  };
+  const reading = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform(bytes, control) {
+      text += decoder.decode(bytes, { stream: true });
+      // Some SDKs read no further than this.
+      if (text.endsWith(END)) check();
+      control.enqueue(bytes);
+    },
+    flush() {
+      if (!is_checked) check();
+    },
+  });
+  return new Response(response.body.pipeThrough(reading), response);
+};
+
+/** Fails each test of the file in which an SDK warns, on the console or as a warning of the process, or a stream breaks its grammar. */
+export function refuseWarnings(): void {
+  const spies: MockInstance[] = [];
+  const warned: string[] = [];
+  const note = (...told: unknown[]) => void warned.push(told.map(String).join(' '));
+  beforeEach(() => {
+    warned.length = 0;
+    broken.length = 0;
+    spies.push(
+      vi.spyOn(console, 'warn').mockImplementation(note),
+      vi.spyOn(console, 'error').mockImplementation(note),
+      vi.spyOn(process, 'emitWarning').mockImplementation((warning) => note(warning)),
+    );
+  });
+  afterEach(() => {
+    for (const spy of spies.splice(0)) spy.mockRestore();
+    expect([...warned, ...broken]).toEqual([]);
+  });
+}
+
+/** OpenAI's SDK as a client of a gateway. It tries nothing again, and its streams are held to their grammar. */
+export function openaiOf(
+  { base_url, key }: TestGateway,
+  options: ConstructorParameters<typeof OpenAI>[0] = {},
+): OpenAI {
+  return new OpenAI({ baseURL: base_url, apiKey: key, maxRetries: 0, fetch: checkedFetch, ...options });
+}

@@ -1,0 +1,371 @@
+/**
+ * Any answer that a decoder may make, to clients of each API: what a stream adds up to is what the whole answer says, wherever
+ * it is cut and however its blocks run into each other; what comes back through the door is what was made; and nothing of
+ * what is inside gets out.
+ */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
+import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/door.ts';
+import { encodeMessage } from '../../src/api/messages/encode.ts';
+import { createMessagesStream } from '../../src/api/messages/stream.ts';
+import { declaredTools } from '../../src/api/responses/declared-tools.ts';
+import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/door.ts';
+import { encodeResponse, type ResponseContext } from '../../src/api/responses/encode.ts';
+import { createResponseObject } from '../../src/api/responses/response-object.ts';
+import { createResponseStream } from '../../src/api/responses/stream.ts';
+import type { WholeAnswer } from '../../src/inference/answer.ts';
+import { NO_USAGE } from '../../src/inference/money/settlement.ts';
+import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
+import { isOpaque } from '../../src/inference/reasoning/turn-state.ts';
+import type { Served, StreamEnd } from '../../src/inference/stream-answer.ts';
+import { accumulate } from '../../src/schemas/accumulate.ts';
+import type { ChatChunk, Message, ReasoningDetail, Slot, TokenClasses, Wire } from '../../src/schemas/inner.ts';
+import type { JsonObject } from '../../src/schemas/json.ts';
+import { checkChatStream } from '../grammar/chat.ts';
+import { checkMessagesStream } from '../grammar/messages.ts';
+import { checkResponsesStream } from '../grammar/responses.ts';
+import { readAnswer, readStream } from '../readings/client.ts';
+import { array, object } from '../readings/recordings.ts';
+import { inTier } from '../tier.ts';
+
+const GENERATION = `gen-1700000000-${'a'.repeat(20)}`;
+const envelope = createEnvelopes('secret')('org');
+const served = { model: 'maker/model', provider: 'p' } as unknown as Served;
+const classes: TokenClasses = { in_uncached: 3, out_text: 5 };
+const end = { usage: NO_USAGE, classes, metadata: undefined } as unknown as StreamEnd;
+/** Stands where no client may ever see it. */
+const INSIDE = 'this is inside';
+
+// ---------------------------------------------------------------- any turn
+
+interface Block {
+  kind: Slot['kind'];
+  chunks: ChatChunk[];
+}
+
+const WIRES: readonly Wire[] = [
+  'anthropic-messages',
+  'openai-responses',
+  'gemini-generate-content',
+  'bedrock-converse',
+];
+const piece = fc.constantFrom('', 'A', ' b', '\n\n', '👋', '"', '</think>', 'é\\');
+const pieces = fc.array(piece, { maxLength: 4 });
+const FORMATS = ['anthropic-claude-v1', 'google-gemini-v1', 'openai-responses-v1', 'xai-responses-v1', 'unknown'];
+const told = (text: string, kind: Slot['kind']): ChatChunk => {
+  if (kind === 'refusal') return { delta: { refusal: text } };
+  return { delta: { content: text } };
+};
+
+const text = fc
+  .record({ kind: fc.constantFrom<Slot['kind'][]>('text', 'text', 'refusal'), pieces })
+  .map(({ kind, pieces }): Block => ({ kind, chunks: pieces.map((one) => told(one, kind)) }));
+/** A detail: its pieces, then what is opaque of it. `index` is given when the turn is put together. */
+const detail = fc.record({
+  type: fc.constantFrom('text', 'summary', 'encrypted'),
+  format: fc.constantFrom(...FORMATS),
+  pieces,
+  opaque: fc.option(fc.constantFrom('c2lnbmF0dXJl', 'gw1.notours'), { nil: undefined }),
+});
+const reasoning = fc.array(detail, { minLength: 1, maxLength: 3 }).map(
+  (details): Block => ({
+    kind: 'reasoning',
+    chunks: details.flatMap(({ type, format, pieces, opaque }, index): ChatChunk[] => {
+      const of = (one: object): ChatChunk => ({
+        delta: { reasoning_details: [{ ...one, format, index } as ReasoningDetail] },
+      });
+      if (type === 'encrypted') return [of({ type: 'reasoning.encrypted', data: opaque ?? 'ZGF0YQ==', id: null })];
+      if (type === 'summary') return pieces.map((summary) => of({ type: 'reasoning.summary', summary }));
+      const signed =
+        opaque === undefined || format.endsWith('responses-v1')
+          ? []
+          : [of({ type: 'reasoning.text', signature: opaque })];
+      return [...pieces.map((one) => of({ type: 'reasoning.text', text: one })), ...signed];
+    }),
+  }),
+);
+const call = fc
+  .record({
+    name: fc.constantFrom('f', 'g-h'),
+    cuts: fc.array(fc.nat(12), { maxLength: 3 }),
+    value: fc.constantFrom({}, { a: '👋"' }, { b: [1, 2] }),
+  })
+  .map(({ name, cuts, value }): Block => {
+    const json = JSON.stringify(value);
+    const places = [0, ...cuts.filter((cut) => cut < json.length).sort((a, b) => a - b), json.length];
+    const fragments = places.slice(1).map((to, at) => json.slice(places[at], to));
+    return {
+      kind: 'call',
+      chunks: [
+        { delta: { tool_calls: [{ index: 0, id: '', type: 'function', function: { name, arguments: '' } }] } },
+        ...fragments.map(
+          (part): ChatChunk => ({ delta: { tool_calls: [{ index: 0, function: { arguments: part } }] } }),
+        ),
+      ],
+    };
+  });
+const native = fc.constant<Block>({ kind: 'native', chunks: [{ delta: {} }] });
+const block = fc.oneof(
+  { weight: 4, arbitrary: text },
+  { weight: 3, arbitrary: reasoning },
+  { weight: 3, arbitrary: call },
+  { weight: 1, arbitrary: native },
+);
+
+/** The kinds of a wire's own blocks that its clients are sent. */
+const NATIVES: Partial<Record<Wire, JsonObject>> = {
+  'anthropic-messages': { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'q' } },
+  'openai-responses': {
+    type: 'web_search_call',
+    id: 'ws_1',
+    status: 'completed',
+    action: { type: 'search', query: 'q' },
+  },
+};
+
+const FOREIGN = { wire: 'cohere-chat' as const, rest: { secret: INSIDE } };
+
+/** The blocks' chunks with slots, calls and details numbered, run into each other by `picks`; opened in order. */
+function turn(wire: Wire, blocks: readonly Block[], picks: readonly number[]): ChatChunk[] {
+  let calls = 0;
+  let details = 0;
+  const queues = blocks.map(({ kind, chunks }, n): ChatChunk[] => {
+    const first_detail = details;
+    if (kind === 'reasoning') details += 3;
+    const at = calls;
+    if (kind === 'call') calls += 1;
+    const block = { ...(NATIVES[wire] ?? { type: 'other' }), id: `native_${n}` };
+    const open = {
+      kind,
+      ext: FOREIGN,
+      ...(kind === 'native' ? { native: { type: 'native' as const, wire, block } } : {}),
+    };
+    const numbered = chunks.map(({ delta }): ChatChunk => {
+      const { reasoning_details, tool_calls } = delta;
+      if (reasoning_details !== undefined) {
+        const moved = reasoning_details.map((one) => ({ ...one, index: first_detail + (one.index ?? 0) }));
+        return { delta: { reasoning_details: moved } };
+      }
+      if (tool_calls === undefined) return { delta };
+      return {
+        delta: {
+          tool_calls: tool_calls.map((one) => ({ ...one, index: at, ...(one.id === '' ? { id: `call_${at}` } : {}) })),
+        },
+      };
+    });
+    const all = numbered.length === 0 ? [{ delta: {} }] : numbered;
+    const last = { delta: {}, ext: { slot: { n, close: kind === 'native' ? { native: open.native! } : {} } } };
+    return [
+      ...all.map((chunk, i): ChatChunk => ({ ...chunk, ext: { slot: { n, ...(i === 0 ? { open } : {}) } } })),
+      last,
+    ];
+  });
+  const out: ChatChunk[] = [];
+  let opened = 0;
+  for (let step = 0; queues.some((queue) => queue.length > 0); step += 1) {
+    const growing = queues.flatMap((queue, n) => (n <= opened && queue.length > 0 ? [n] : []));
+    const n = growing[(picks[step % Math.max(picks.length, 1)] ?? 0) % growing.length]!;
+    out.push(queues[n]!.shift()!);
+    if (n === opened) opened += 1;
+  }
+  return out;
+}
+
+const answers = (picks: fc.Arbitrary<number[]>) =>
+  fc
+    .record({
+      wire: fc.constantFrom(...WIRES),
+      // A turn has one refusal at most.
+      blocks: fc
+        .array(block, { maxLength: 6 })
+        .map((all) =>
+          all.filter(({ kind }, n) => kind !== 'refusal' || all.findIndex((one) => one.kind === kind) === n),
+        ),
+      picks,
+      cuts: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 5 }),
+    })
+    .map(({ wire, blocks, picks, cuts }) => {
+      // What a client API's own wire tells beside its answer is shown to that API's clients.
+      const response = { wire, rest: wire in NATIVES ? {} : { id: INSIDE, model: INSIDE, container: INSIDE } };
+      const has_call = blocks.some(({ kind }) => kind === 'call');
+      const chunks: ChatChunk[] = [
+        { delta: { role: 'assistant' }, ext: { response } },
+        ...turn(wire, blocks, picks),
+        {
+          delta: {},
+          finish_reason: has_call ? 'tool_calls' : 'stop',
+          native_finish_reason: has_call ? 'tool_use' : 'end_turn',
+        },
+        { delta: {}, ext: { response: { usage: classes } } },
+      ];
+      return { wire, chunks, cuts };
+    });
+
+/** Blocks one after the other: what a client of chat is told in the order in which it comes. */
+const inOrder = answers(fc.constant<number[]>([0]));
+/** Blocks that run into each other as well. */
+const anything = answers(fc.oneof(fc.constant<number[]>([0]), fc.array(fc.nat(5), { minLength: 1, maxLength: 12 })));
+
+/** In groups as they may come from a socket. */
+function grouped(chunks: readonly ChatChunk[], cuts: readonly number[]): ChatChunk[][] {
+  const groups: ChatChunk[][] = [];
+  for (let at = 0, nth = 0; at < chunks.length; nth += 1) {
+    const size = cuts[nth % cuts.length]!;
+    groups.push(chunks.slice(at, at + size));
+    at += size;
+  }
+  return groups;
+}
+
+// ---------------------------------------------------------------- what clients are told
+
+const whole = (chunks: readonly ChatChunk[]) =>
+  ({
+    completion: accumulate(chunks, 1),
+    served,
+    classes,
+    usage: NO_USAGE,
+    metadata: undefined,
+  }) as unknown as WholeAnswer;
+
+const chatShown = { id: GENERATION, created: 1, model: 'a/b', text_form: false, hide_reasoning: false };
+const messagesShown = { id: GENERATION, envelope, reasoning: 'shown' } as const;
+function responseShown(): ResponseContext {
+  return {
+    generation_id: GENERATION,
+    response: createResponseObject({ id: GENERATION, created_at: 1, model: 'a/b' }, {}),
+    tools: declaredTools([]),
+    envelope,
+    hide_reasoning: false,
+    wants_summary: false,
+    shows_logprobs: false,
+    now: () => 2,
+  };
+}
+
+function streamed(
+  encoder: { open(to: Served): string; chunks(group: ChatChunk[]): string; end(told: StreamEnd): string },
+  groups: readonly ChatChunk[][],
+): string {
+  return encoder.open(served) + groups.map((group) => encoder.chunks(group)).join('') + encoder.end(end);
+}
+
+const saysSomething = ({ text, summary, signature, data }: JsonObject) => Boolean(text || summary || signature || data);
+
+/** A stream has no blank lines between details, and none that say nothing. */
+const apart = (details: readonly JsonObject[]) => ({
+  reasoning: '',
+  details: details.filter(saysSomething).map((one) => (one['text'] === '' ? { ...one, text: undefined } : one)),
+});
+
+/** Envelopes by what is in them. */
+function opened(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value), (_name, member: unknown) => {
+    if (typeof member !== 'string' || !member.startsWith('gw1.')) return member;
+    return envelope
+      .unwrap(member)!
+      .map((one) => (one.type === 'reasoning.text' && !one.text ? { ...one, text: '' } : one));
+  });
+}
+
+const RUNS = { numRuns: inTier(100, 400) };
+
+test('a chat stream adds up to the whole completion', () => {
+  fc.assert(
+    fc.property(inOrder, ({ chunks, cuts }) => {
+      const text = streamed(createStreamEncoder(chatShown), grouped(chunks, cuts));
+      checkChatStream(text);
+      const answer = encodeCompletion(whole(chunks), chatShown);
+      const { usage: _, ...read } = readStream(text);
+      const { usage: __, ...told } = readAnswer(JSON.parse(answer) as JsonObject);
+      expect({ ...read, ...apart(read.details) }).toEqual({ ...told, ...apart(told.details) });
+      expect(text + answer).not.toContain(INSIDE);
+    }),
+    RUNS,
+  );
+});
+
+test('a stream of the Messages API adds up to the whole message', () => {
+  fc.assert(
+    fc.property(anything, ({ chunks, cuts }) => {
+      const text = streamed(createMessagesStream(messagesShown), grouped(chunks, cuts));
+      const answer = encodeMessage(whole(chunks), messagesShown);
+      expect(opened(checkMessagesStream(text).message)).toEqual(opened(JSON.parse(answer)));
+      expect(text + answer).not.toContain(INSIDE);
+    }),
+    RUNS,
+  );
+});
+
+test('a stream of the Responses API adds up to the whole response', () => {
+  fc.assert(
+    fc.property(anything, ({ chunks, cuts }) => {
+      const text = streamed(createResponseStream(responseShown()), grouped(chunks, cuts));
+      const answer = encodeResponse(whole(chunks), responseShown());
+      const last = [...text.matchAll(/^data: (\{.*)$/gm)].at(-1)![1]!;
+      checkResponsesStream(text);
+      expect(opened((JSON.parse(last) as JsonObject)['response'])).toEqual(opened(JSON.parse(answer)));
+      expect(text + answer).not.toContain(INSIDE);
+    }),
+    RUNS,
+  );
+});
+
+// ---------------------------------------------------------------- and what comes back
+
+const textOf = ({ content }: Message) =>
+  typeof content === 'string'
+    ? content
+    : (content ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
+
+/** What of a turn must come back whatever client was between: text, calls, and what only its maker can read. */
+function kept(message: Message) {
+  return {
+    text: textOf(message),
+    calls: (message.tool_calls ?? []).map(({ id, function: { name, arguments: json } }) => [
+      id,
+      name,
+      JSON.parse(json),
+    ]),
+    opaque: (message.reasoning_details ?? []).filter(isOpaque).map((one) => [
+      one.type,
+      // Items of the Responses API do not say whose they are.
+      one.format?.endsWith('responses-v1') ? 'responses-v1' : one.format,
+      one.type === 'reasoning.encrypted' ? one.data : one.type === 'reasoning.text' ? one.signature : '',
+    ]),
+  };
+}
+
+const withoutRefusals = anything.filter(({ chunks }) => chunks.every(({ delta }) => delta.refusal === undefined));
+
+test('a turn comes back through a client of the Messages API', () => {
+  fc.assert(
+    fc.property(withoutRefusals, ({ chunks }) => {
+      const { message } = whole(chunks).completion.choices[0];
+      const answer = JSON.parse(encodeMessage(whole(chunks), messagesShown)) as JsonObject;
+      const messages = [
+        { role: 'user', content: 'Q' },
+        { role: 'assistant', content: answer['content'] },
+      ];
+      const body = { model: 'a/b', max_tokens: 1, messages } as unknown as MessagesRequestBody;
+      const back = messagesRequest(body, { envelope, betas: [] }).messages[1] ?? { role: 'assistant' };
+      expect(kept(back)).toEqual(kept(message));
+    }),
+    RUNS,
+  );
+});
+
+test('a turn comes back through a client of the Responses API', () => {
+  fc.assert(
+    fc.property(withoutRefusals, ({ chunks }) => {
+      const { message } = whole(chunks).completion.choices[0];
+      const answer = JSON.parse(encodeResponse(whole(chunks), responseShown())) as JsonObject;
+      const input = [{ role: 'user', content: 'Q' }, ...array(answer['output']).map(object)];
+      const request = responsesRequest({ model: 'a/b', input } as unknown as ResponsesRequestBody, { envelope });
+      const back = request.messages[1] ?? { role: 'assistant' };
+      expect(kept(back)).toEqual(kept(message));
+    }),
+    RUNS,
+  );
+});

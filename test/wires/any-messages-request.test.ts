@@ -1,0 +1,556 @@
+/** Any request of the Messages API, through the door: to upstreams of its own wire as it was written, to the others as they take it. */
+import fc from 'fast-check';
+import { Compile } from 'typebox/compile';
+import { describe, expect, test } from 'vitest';
+import { messagesRequest } from '../../src/api/messages/door.ts';
+import { GatewayError } from '../../src/errors.ts';
+import { anthropicMessages } from '../../src/providers/anthropic-messages/index.ts';
+import { anthropicModelQuirks } from '../../src/providers/anthropic-messages/model-quirks.ts';
+import { dialects } from '../../src/providers/dialects.ts';
+import { hashUser } from '../../src/providers/shared/user-hash.ts';
+import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
+import { MessagesBody } from '../../src/schemas/messages.ts';
+import { array, object } from '../readings/recordings.ts';
+import { inTier } from '../tier.ts';
+
+const check = Compile(MessagesBody);
+const ENDPOINT = {
+  model: 'anthropic/claude',
+  provider: 'anthropic',
+  upstream_model: 'claude-opus-4-5',
+  max_completion_tokens: 1000,
+  context_length: undefined,
+  input_modalities: ['text', 'image', 'file'],
+};
+const NO_ENVELOPE = { wrap: () => undefined, unwrap: () => undefined };
+const OPTIONS = { media: new Map(), strip_state: false };
+
+function ask(body: JsonObject, betas: string[] = []) {
+  return messagesRequest(body as never, { envelope: NO_ENVELOPE, betas });
+}
+
+/** What reaches an upstream of this wire. */
+function send(body: JsonObject, { name = 'claude-opus-4-5', betas = [] as string[], strip_state = false } = {}) {
+  const whole = { model: 'm', max_tokens: 900, messages: [{ role: 'user', content: 'Hello' }], ...body };
+  const endpoint = { ...ENDPOINT, upstream_model: name, quirks: anthropicModelQuirks(name) };
+  const encoded = anthropicMessages.encodeRequest(ask(whole, betas), endpoint, { ...OPTIONS, strip_state });
+  const told = encoded.report.map(({ kind, field }) => `${kind} ${field}`);
+  return { ...encoded, told, whole };
+}
+
+const hello = { role: 'user', content: 'Hello' };
+const tool = { name: 'f', input_schema: { type: 'object' } };
+const use = { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }] };
+const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'x' }] };
+const marked = (text: string) => ({ type: 'text', text, cache_control: { type: 'ephemeral' } });
+const thinking = { type: 'enabled', budget_tokens: 2000 };
+
+describe('what the wire itself refuses, or another client is spared, passes as it is', () => {
+  test.each<[string, JsonObject]>([
+    ['more cache breakpoints than there may be', { messages: [{ role: 'user', content: [...'abcdef'].map(marked) }] }],
+    [
+      'an hour of cache after five minutes',
+      {
+        messages: [
+          { role: 'user', content: [marked('a'), { ...marked('b'), cache_control: { type: 'ephemeral', ttl: '1h' } }] },
+        ],
+      },
+    ],
+    [
+      'a hint of a kind that is still to come',
+      {
+        messages: [
+          { role: 'user', content: [{ ...marked('a'), cache_control: { type: 'ephemeral', scope: 'global' } }] },
+        ],
+      },
+    ],
+    ['a forced tool beside thinking', { thinking, tools: [tool], tool_choice: { type: 'any' } }],
+    ['a choice without tools', { tool_choice: { type: 'auto' } }],
+    ['sampling beside thinking', { thinking, temperature: 0.3, top_p: 0.5, top_k: 3 }],
+    ['a temperature above the highest', { temperature: 1.5 }],
+    ['two ways of sampling', { temperature: 0.3, top_p: 0.5 }],
+    [
+      'a beginning of the answer, with a blank at its end',
+      { messages: [hello, { role: 'assistant', content: 'Well ' }] },
+    ],
+    ['a beginning beside thinking', { thinking, messages: [hello, { role: 'assistant', content: 'Well' }] }],
+    [
+      'unsigned thinking',
+      {
+        messages: [
+          hello,
+          {
+            role: 'assistant',
+            content: [
+              { type: 'thinking', thinking: 'hm', signature: '' },
+              { type: 'text', text: 'a' },
+            ],
+          },
+        ],
+      },
+    ],
+    ['a loop of tools without its thinking', { thinking, tools: [tool], messages: [hello, use, result] }],
+    ['calls without tools', { messages: [hello, use, result] }],
+    ['a call without its result', { tools: [tool], messages: [hello, use, hello] }],
+    ['a result without its call', { messages: [result] }],
+    ['an assistant first', { messages: [{ role: 'assistant', content: 'Hi' }, hello] }],
+    [
+      'two turns of one role',
+      { messages: [hello, hello, { role: 'assistant', content: 'a' }, { role: 'assistant', content: 'b' }] },
+    ],
+    [
+      'a system message in the midst',
+      { messages: [hello, { role: 'system', content: 'Be brief.', clear_at: 'never' }] },
+    ],
+    ['a system message first', { messages: [{ role: 'system', content: 'Be brief.' }, hello] }],
+    ['blank texts', { messages: [{ role: 'user', content: [{ type: 'text', text: ' ' }] }] }],
+    ['stop sequences of white space', { stop_sequences: ['\n', 'END'] }],
+    [
+      'a schema that strict tools do not take',
+      {
+        tools: [
+          {
+            name: 'f',
+            strict: true,
+            input_schema: { type: 'object', properties: { a: { type: 'string', minLength: 3 } } },
+          },
+        ],
+      },
+    ],
+    [
+      'a name of a tool that is too long, also where it was called',
+      {
+        tools: [{ ...tool, name: 'f'.repeat(100) }],
+        messages: [
+          hello,
+          { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f'.repeat(100), input: {} }] },
+          result,
+        ],
+      },
+    ],
+    [
+      'turns that say nothing',
+      { messages: [{ role: 'user', content: [] }, { role: 'assistant', content: [] }, hello] },
+    ],
+    ['an effort above the model’s', { output_config: { effort: 'max', task_budget: { type: 'tokens', total: 5000 } } }],
+    ['a form by the older name', { output_format: { type: 'json_schema', schema: { type: 'object' } } }],
+    [
+      'thinking that is none of ours to know',
+      { thinking: { type: 'adaptive', display: 'updates', block_binding: { type: 'x' } } },
+    ],
+    ['what is not known', { container: 'c', context_management: { edits: [{ type: 'x' }] }, to_come: { a: [1] } }],
+    [
+      'servers and their tools',
+      {
+        mcp_servers: [{ type: 'url', name: 'm', url: 'https://m.example', authorization_token: 't' }],
+        tools: [
+          { type: 'mcp_toolset', mcp_server_name: 'm' },
+          { type: 'bash_20250124', name: 'bash' },
+        ],
+      },
+    ],
+    [
+      'a found thing',
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              {
+                type: 'search_result',
+                source: 's',
+                title: 't',
+                content: [{ type: 'text', text: 'a' }],
+                citations: { enabled: true },
+              },
+            ],
+          },
+        ],
+      },
+    ],
+  ])('%s', (_title, body) => {
+    for (const name of ['claude-3-5-haiku', 'claude-opus-4-5', 'claude-opus-5-5', 'glm-5']) {
+      const { body: sent, told, whole } = send(body, { name });
+      expect(sent).toEqual({ ...whole, model: name });
+      expect(told).toEqual([]);
+    }
+  });
+});
+
+describe('what the gateway changes all the same, and says', () => {
+  test.each<[string, JsonObject, JsonObject, string[]]>([
+    ['whom it is for', { metadata: { user_id: 'u' } }, { metadata: { user_id: hashUser('u') } }, []],
+    ['a bound above the endpoint’s', { max_tokens: 5000 }, { max_tokens: 1000 }, ['clamped max_tokens']],
+    ['no bound', { max_tokens: null }, { max_tokens: 1000 }, []],
+    ['fast answers, at another price', { speed: 'fast' }, { speed: undefined }, ['dropped speed']],
+    [
+      'where it goes',
+      { api_base: 'https://a.example', n: 3, anthropic_version: 'x' },
+      { api_base: undefined, n: undefined, anthropic_version: undefined },
+      ['dropped api_base', 'dropped n', 'dropped anthropic_version'],
+    ],
+    ['a word that objects know', { constructor: 1, toString: 'x' }, {}, []],
+    ['who pays', { billing_policy: { type: 'x' } }, { billing_policy: undefined }, ['dropped billing_policy']],
+    ['other models', { fallbacks: [{ model: 'c/d' }] }, { fallbacks: undefined }, []],
+    [
+      'results that do not come first',
+      { messages: [hello, use, { role: 'user', content: [{ type: 'text', text: 'a' }, ...result.content] }] },
+      { messages: [hello, use, { role: 'user', content: [...result.content, { type: 'text', text: 'a' }] }] },
+      [],
+    ],
+    [
+      'an id that the wire does not take',
+      {
+        messages: [
+          hello,
+          { role: 'assistant', content: [{ type: 'tool_use', id: 'a:b', name: 'f', input: {} }] },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a:b' }] },
+        ],
+      },
+      {
+        messages: [
+          hello,
+          {
+            role: 'assistant',
+            content: [{ type: 'tool_use', id: expect.stringMatching(/^\w+$/), name: 'f', input: {} }],
+          },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: expect.stringMatching(/^\w+$/) }] },
+        ],
+      } as never,
+      ['changed messages[1].tool_calls[0].id'],
+    ],
+  ])('%s', (_title, body, otherwise, reported) => {
+    const { body: sent, told, whole } = send(body);
+    expect(sent).toEqual({ ...whole, model: 'claude-opus-4-5', ...otherwise });
+    expect(told).toEqual(reported);
+  });
+
+  test('a budget that no longer fits the bound that is the endpoint’s', () => {
+    const endpoint = { ...ENDPOINT, max_completion_tokens: 4000, quirks: {} };
+    const request = ask({ messages: [hello], max_tokens: 9000, thinking: { type: 'enabled', budget_tokens: 8000 } });
+    const sent = (betas: string[]) =>
+      anthropicMessages.encodeRequest({ ...request, ext: { ...request.ext!, betas } }, endpoint, OPTIONS).body[
+        'thinking'
+      ];
+    expect(sent([])).toEqual({ type: 'enabled', budget_tokens: 3999 });
+    expect(sent(['interleaved-thinking-2025-05-14'])).toEqual({ type: 'enabled', budget_tokens: 8000 });
+  });
+
+  test('after a refusal of its state a request goes without, and does not think where it must not then', () => {
+    const turn = { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 'S' }, ...use.content] };
+    const { body, told } = send({ thinking, tools: [tool], messages: [hello, turn, result] }, { strip_state: true });
+    expect(body['messages']).toEqual([hello, use, result]);
+    expect(body).not.toHaveProperty('thinking');
+    expect(told).toEqual(['dropped messages[1].reasoning_details[0]', 'changed thinking']);
+  });
+
+  test('also where there was no state: the turn is another model’s, which did not think', () => {
+    const asked = { thinking, tools: [tool], messages: [hello, use, result] };
+    expect(send(asked).body['thinking']).toEqual(thinking);
+    const { body, told } = send(asked, { strip_state: true });
+    expect(body).not.toHaveProperty('thinking');
+    expect(told).toEqual(['changed thinking']);
+  });
+
+  test('a turn that held nothing but thinking that was not to be believed is left out; one that was empty stays', () => {
+    const turn = { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 'gw1.x' }] };
+    const empty = { role: 'assistant', content: [] };
+    const body = { model: 'm', max_tokens: 900, messages: [hello, turn, hello, empty, hello] };
+    const envelope = { ...NO_ENVELOPE, unwrap: (text: string) => (text.startsWith('gw1.') ? [] : undefined) };
+    const request = messagesRequest(body as never, { envelope, betas: [] });
+    const encoded = anthropicMessages.encodeRequest(request, { ...ENDPOINT, quirks: {} }, OPTIONS);
+    expect(encoded.body['messages']).toEqual([hello, hello, empty, hello]);
+  });
+
+  test('nor where the turn’s thinking was not to be believed, and left out at the door', () => {
+    const turn = {
+      role: 'assistant',
+      content: [{ type: 'thinking', thinking: 'hm', signature: 'gw1.x' }, ...use.content],
+    };
+    const body = { model: 'm', max_tokens: 900, thinking, tools: [tool], messages: [hello, turn, result] };
+    const envelope = { ...NO_ENVELOPE, unwrap: (text: string) => (text.startsWith('gw1.') ? [] : undefined) };
+    const request = messagesRequest(body as never, { envelope, betas: [] });
+    const encoded = anthropicMessages.encodeRequest(request, { ...ENDPOINT, quirks: {} }, OPTIONS);
+    expect(encoded.body['messages']).toEqual([hello, use, result]);
+    expect(encoded.body).not.toHaveProperty('thinking');
+  });
+
+  test('what routing found an endpoint not to take is not brought back', () => {
+    const request = ask({
+      messages: [hello],
+      thinking: { type: 'adaptive' },
+      output_config: { effort: 'low', format: { type: 'json_schema', schema: {} }, task_budget: { total: 1 } },
+      tools: [tool],
+      tool_choice: { type: 'auto' },
+    });
+    const { reasoning: _r, verbosity: _v, response_format: _f, tools: _t, tool_choice: _c, ...fitted } = request;
+    const { body } = anthropicMessages.encodeRequest(fitted, { ...ENDPOINT, quirks: {} }, OPTIONS);
+    expect(body).toEqual({
+      model: 'claude-opus-4-5',
+      max_tokens: 1000,
+      messages: [hello],
+      output_config: { task_budget: { total: 1 } },
+    });
+  });
+
+  test('the model’s variant has it think where the client says nothing', () => {
+    const request = { ...ask({ messages: [hello], max_tokens: 900 }), reasoning: { enabled: true } };
+    const quirks = anthropicModelQuirks('claude-opus-4-6');
+    expect(anthropicMessages.encodeRequest(request, { ...ENDPOINT, quirks }, OPTIONS).body['thinking']).toEqual({
+      type: 'adaptive',
+    });
+  });
+});
+
+test('the decoder is told of the ids that the conversation has', () => {
+  expect(send({ messages: [hello, use, result] }).state.call_ids).toEqual(['toolu_1']);
+});
+
+describe('features in trial', () => {
+  const header = (betas: string[], quirks: object = {}) => {
+    const { headers, report } = anthropicMessages.encodeRequest(
+      ask({ messages: [hello] }, betas),
+      { ...ENDPOINT, quirks },
+      OPTIONS,
+    );
+    return { sent: headers['anthropic-beta'], dropped: report.map(({ field, reason }) => `${field}: ${reason}`) };
+  };
+
+  test('go upstream where they concern this answer alone, whatever their date', () => {
+    const betas = [
+      'interleaved-thinking-2025-05-14',
+      'files-api-2025-04-14',
+      'skills-2027-01-01',
+      'claude-code-20250219',
+    ];
+    expect(header(betas)).toEqual({ sent: betas.join(','), dropped: [] });
+    expect(header([])).toEqual({ sent: undefined, dropped: [] });
+  });
+
+  test.each([
+    'fast-mode-2026-02-01',
+    'server-side-fallback-2026-07-01',
+    'message-batches-2024-09-24',
+    'context-1m-2025-08-07',
+    'files-api',
+    'to-come-2026-01-01',
+    'a\r\nx-api-key: b',
+  ])('%j does not', (beta) =>
+    expect(header([beta])).toEqual({ sent: undefined, dropped: [`anthropic-beta: ${beta} is not let through`] }),
+  );
+
+  test('the operator may let more through', () => {
+    const betas = ['to-come-2026-01-01', 'whole-name'];
+    expect(header(betas, { betas: ['to-come', 'whole-name'] })).toEqual({ sent: betas.join(','), dropped: [] });
+  });
+});
+
+// ---- Any request.
+
+type Members = Record<string, fc.Arbitrary<unknown>>;
+const some = (members: Members, required: string[] = []) => fc.record(members, { requiredKeys: required });
+const text = fc.constantFrom(' ', 'x', 'Hi\n', '👋', '{"a":1}');
+const hint = some({ type: fc.constant('ephemeral'), ttl: fc.constantFrom('5m', '1h'), scope: text }, ['type']);
+const of = (type: string, members: Members = {}, required = Object.keys(members)) =>
+  some({ type: fc.constant(type), ...members, cache_control: hint }, ['type', ...required]);
+const said = of('text', { text });
+const source = fc.oneof(
+  some({ type: fc.constant('url'), url: fc.constant('https://a.example/x') }, ['type', 'url']),
+  some({ type: fc.constant('file'), file_id: text }, ['type', 'file_id']),
+);
+const image = of(
+  'image',
+  {
+    source: fc.oneof(source, fc.constant({ type: 'base64', media_type: 'image/png', data: 'AAAA' })),
+    transformations: fc.constant({ a: 1 }),
+  },
+  ['source'],
+);
+const document = of(
+  'document',
+  {
+    source: fc.oneof(
+      source,
+      fc.constant({ type: 'base64', media_type: 'application/pdf', data: 'AAAA' }),
+      text.map((data) => ({ type: 'text', media_type: 'text/plain', data })),
+      fc.constant({ type: 'content', content: 'x' }),
+    ),
+    title: text,
+    context: text,
+    citations: fc.constant({ enabled: true }),
+  },
+  ['source'],
+);
+const found = of('search_result', {
+  source: text,
+  title: text,
+  content: fc.array(said, { minLength: 1, maxLength: 2 }),
+});
+const own = fc.constantFrom(
+  { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: 'q' } },
+  {
+    type: 'web_search_tool_result',
+    tool_use_id: 's1',
+    content: [{ type: 'web_search_result', url: 'https://a.example' }],
+  },
+  { type: 'container_upload', file_id: 'f' },
+  { type: 'compaction', content: 'c' },
+);
+const id = fc.constantFrom('toolu_1', 'toolu_2', 'call_3');
+const given = fc.oneof(
+  of(
+    'tool_result',
+    {
+      tool_use_id: id,
+      content: fc.oneof(text, fc.array(fc.oneof(said, image, document), { minLength: 1, maxLength: 2 })),
+      is_error: fc.boolean(),
+    },
+    ['tool_use_id'],
+  ),
+);
+const thought = fc.oneof(
+  some({ type: fc.constant('thinking'), thinking: text, signature: fc.constantFrom('S', 'T') }, [
+    'type',
+    'thinking',
+    'signature',
+  ]),
+  some({ type: fc.constant('redacted_thinking'), data: text }, ['type', 'data']),
+);
+const call = of(
+  'tool_use',
+  {
+    id,
+    name: fc.constantFrom('f', 'g'),
+    input: fc.constantFrom({}, { a: [1, 'x'] }),
+    caller: fc.constant({ type: 'direct' }),
+  },
+  ['id', 'name', 'input'],
+);
+const blocks = (...kinds: fc.Arbitrary<unknown>[]) => fc.array(fc.oneof(...kinds), { minLength: 1, maxLength: 5 });
+const message = fc.oneof(
+  fc.record({
+    role: fc.constant('user'),
+    content: fc.oneof(
+      text,
+      fc
+        .tuple(fc.array(given, { maxLength: 2 }), blocks(said, image, document, found, own))
+        .map(([first, then]) => [...first, ...then]),
+    ),
+  }),
+  fc.record({
+    role: fc.constant('assistant'),
+    // Ids are used once in a turn.
+    content: fc.oneof(text, blocks(said, thought, call, own).map(withoutTwins)),
+  }),
+);
+
+function withoutTwins(list: unknown[]): unknown[] {
+  const seen = new Set<unknown>();
+  return list.filter((one) => {
+    const { type, id: name } = one as { type: string; id?: string };
+    if (type !== 'tool_use') return true;
+    return seen.has(name) ? false : seen.add(name);
+  });
+}
+
+const body = some(
+  {
+    messages: fc.array(message, { minLength: 1, maxLength: 5 }),
+    system: fc.oneof(text, fc.array(said, { minLength: 1, maxLength: 2 })),
+    max_tokens: fc.constantFrom(1, 900),
+    tools: fc.array(
+      fc.oneof(
+        some(
+          {
+            name: fc.constantFrom('f', 'g'),
+            description: text,
+            input_schema: fc.constant({ type: 'object' }),
+            strict: fc.boolean(),
+            cache_control: hint,
+            defer_loading: fc.boolean(),
+          },
+          ['name', 'input_schema'],
+        ),
+        fc.constantFrom(
+          { type: 'bash_20250124', name: 'bash' },
+          { type: 'web_search_20250305', name: 'web_search', max_uses: 2 },
+        ),
+      ),
+      { minLength: 1, maxLength: 3 },
+    ),
+    tool_choice: fc.constantFrom(
+      { type: 'auto' },
+      { type: 'any', disable_parallel_tool_use: true },
+      { type: 'none' },
+      { type: 'tool', name: 'f' },
+    ),
+    thinking: fc.constantFrom(
+      { type: 'enabled', budget_tokens: 1024 },
+      { type: 'adaptive', display: 'omitted' },
+      { type: 'disabled' },
+      { type: 'between_tools' },
+    ),
+    output_config: some({
+      effort: fc.constantFrom('low', 'max'),
+      format: fc.constant({ type: 'json_schema', schema: { type: 'object' } }),
+    }),
+    temperature: fc.constantFrom(0, 1),
+    top_p: fc.constantFrom(0.5, 1),
+    top_k: fc.constantFrom(1, 40),
+    stop_sequences: fc.array(text, { minLength: 1, maxLength: 5 }),
+    service_tier: fc.constantFrom('auto', 'standard_only'),
+    cache_control: hint,
+    context_management: fc.constant({ edits: [{ type: 'clear_tool_uses_20250919' }] }),
+    stream: fc.boolean(),
+  },
+  ['messages', 'max_tokens'],
+);
+
+/** What of a body is said in another way, and means the same. */
+function normal(value: JsonObject): JsonObject {
+  const told = JSON.parse(JSON.stringify(value)) as JsonObject;
+  if (Object.keys(object(told['output_config'])).length === 0) delete told['output_config'];
+  told['messages'] = array(told['messages']).map((turn) => {
+    const { content, ...others } = object(turn);
+    return { ...others, content: typeof content === 'string' ? [{ type: 'text', text: content }] : content! };
+  });
+  return told;
+}
+
+test('to an upstream of its wire it goes as it was written', () => {
+  fc.assert(
+    fc.property(body, (any) => {
+      expect([...check.Errors(any)]).toEqual([]);
+      const before = JSON.stringify(any);
+      const { body: sent, told } = send(any as JsonObject);
+      expect(JSON.stringify(any)).toBe(before);
+      expect(told).toEqual([]);
+      expect(normal(sent)).toEqual({ ...normal(any as JsonObject), model: 'claude-opus-4-5' });
+    }),
+    { numRuns: inTier(100, 1_000) },
+  );
+});
+
+test.each([...dialects.values()].map((dialect) => [dialect.wire, dialect] as const))(
+  'to %s it goes without a word of this wire’s own, or is refused with its field',
+  (_wire, dialect) => {
+    fc.assert(
+      fc.property(body, fc.boolean(), (any, strip_state) => {
+        const request = ask({ model: 'm', ...(any as JsonObject) });
+        let sent: JsonValue;
+        try {
+          sent = dialect.encodeRequest(request, { ...ENDPOINT, quirks: {} }, { media: new Map(), strip_state }).body;
+        } catch (error) {
+          expect(error).toBeInstanceOf(GatewayError);
+          expect((error as GatewayError).status).toBe(400);
+          return;
+        }
+        if (dialect.wire === 'anthropic-messages') return;
+        expect(JSON.stringify(sent)).not.toMatch(
+          /"(?:tool_use_id|server_tool_use|clear_tool_uses_20250919|redacted_thinking|native|ext)"/,
+        );
+      }),
+      { numRuns: inTier(75, 300) },
+    );
+  },
+);

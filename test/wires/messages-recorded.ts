@@ -1,0 +1,51 @@
+/** What recorded answers of Anthropic's wire are to be for clients of the Messages API. */
+import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
+import { accumulatedBySdk } from './messages-reading.ts';
+import type { Allowed } from '../readings/differences.ts';
+import { object } from '../readings/recordings.ts';
+
+export const isNull = (_: JsonValue | undefined, after: JsonValue | undefined) => after === null;
+
+/** What of an Anthropic answer is another one for our clients; all else is a fault. */
+export const CHANGED_FOR_CLIENTS: readonly Allowed[] = [
+  { place: /^\.id changed$/, reason: 'a message is known by the id of its generation' },
+  { place: /^\.model changed$/, reason: 'the model has its public name' },
+  { place: /^\.provider added$/, reason: 'who answered' },
+  { place: /^\.usage\.(cost|cost_details|is_byok) added$/, reason: 'what it cost' },
+  { place: /^\.(stop_details|container) added$/, reason: 'fields of today are told to be null', holds: isNull },
+  { place: /^\.usage\.\w+ added$/, reason: 'counts that were not told are null', holds: isNull },
+  {
+    place: /^\.usage\.cache_creation added$/,
+    reason: 'what a cache was written, where only the sum was told, is of five minutes',
+    holds: (_, after) => object(after)['ephemeral_1h_input_tokens'] === 0,
+  },
+  {
+    place: /^\.usage\.cache_creation\.ephemeral_5m_input_tokens changed$/,
+    reason: 'the split is told at the beginning alone; what came later is of five minutes',
+    holds: (before, after) => Number(after) > Number(before),
+  },
+  {
+    place: /^\.usage\.server_tool_use\.web_fetch_requests added$/,
+    reason: 'a tool of the provider that is not named was not used',
+    holds: (_, after) => after === 0,
+  },
+];
+
+/** What the first answer of a recorded stream adds up to, blocks by the official client, counts by what its events told last. */
+export async function recordedMessage(bytes: Uint8Array): Promise<JsonObject> {
+  const events = new TextDecoder()
+    .decode(bytes)
+    .split(/\r?\n/)
+    .filter((line) => line.startsWith('data:'))
+    .map((line) => object(JSON.parse(line.slice('data:'.length)) as JsonValue));
+  const idOf = (event: JsonObject) => object(event['message'])['id'];
+  const next = events.findIndex((event) => event['type'] === 'message_start' && idOf(event) !== idOf(events[0]!));
+  const answer = next === -1 ? events : events.slice(0, next);
+  // A beginning that a proxy repeats says nothing new.
+  const told = answer.filter((event, i) => event['type'] !== 'message_start' || i === 0);
+  const { parsed_output: _, ...message } = await accumulatedBySdk(told, 'beta');
+  const counted = told.map((event) => object(event['usage'] ?? object(event['message'])['usage']));
+  const usage = Object.fromEntries(counted.flatMap((one) => Object.entries(one).filter(([, value]) => value !== null)));
+  const started = object(object(told[0]!['message'])['usage']);
+  return { ...message, model: object(told[0]!['message'])['model'], usage: { ...started, ...usage } };
+}

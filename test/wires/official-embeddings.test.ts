@@ -1,0 +1,65 @@
+/**
+ * Requests for embeddings held against the schemas that a provider's own client writes and reads with, where a package has them:
+ * Cohere's. OpenAI's types are checked by the compiler in `src/providers/embeddings/request.test.ts`; of Gemini and Voyage there are
+ * recorded requests (`recorded-embeddings.test.ts`); Bedrock's client takes any bytes; Vertex, Jina and Mistral have no package
+ * here, and are checked by the sandbox alone.
+ */
+import { createRequire } from 'node:module';
+import { expect, test } from 'vitest';
+import type { DialectEndpoint } from '../../src/providers/dialect.ts';
+import { cohereEmbeddings } from '../../src/providers/embeddings/cohere.ts';
+import type { EmbeddingInput, EmbeddingRequest } from '../../src/providers/embeddings/dialect.ts';
+import { vectorWires } from '../../src/sandbox/embeddings.ts';
+import type { JsonValue } from '../../src/schemas/json.ts';
+
+interface Schema {
+  parse(value: JsonValue, options: { unrecognizedObjectKeys: 'fail' }): { errors?: unknown[] };
+}
+const file = new URL('../../node_modules/cohere-ai/serialization/index.js', import.meta.url).pathname;
+const { V2EmbedRequest } = createRequire(import.meta.url)(file) as { V2EmbedRequest: Schema };
+const faultsOf = (value: JsonValue) => V2EmbedRequest.parse(value, { unrecognizedObjectKeys: 'fail' }).errors ?? [];
+
+const image: EmbeddingInput = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,QUJD' } }];
+const asked: [string, string, Partial<EmbeddingRequest>][] = [
+  ['texts', 'embed-v4.0', {}],
+  ['a text for a query', 'embed-v4.0', { inputs: ['one'], input_type: 'query' }],
+  ['shorter vectors', 'embed-v4.0', { dimensions: 256 }],
+  ['base64, which is made here', 'embed-v4.0', { encoding_format: 'base64' }],
+  ['an image', 'embed-v4.0', { inputs: [image] }],
+  [
+    'a text with an image, beside a text',
+    'embed-v4.0',
+    { inputs: [[{ type: 'text', text: 'x' }, ...image], 'y'] as EmbeddingInput[] },
+  ],
+  ['an image for the third version', 'embed-english-v3.0', { inputs: [image] }],
+  ['a user', 'embed-v4.0', { user: 'u' }],
+];
+
+test('the schema can fail', () => {
+  const body = { model: 'm', input_type: 'search_query', texts: ['x'] };
+  expect(faultsOf(body)).toEqual([]);
+  expect(faultsOf({ ...body, user: 'u' })).not.toEqual([]);
+  expect(faultsOf({ ...body, input_type: 'query' })).not.toEqual([]);
+  expect(faultsOf({ ...body, output_dimension: '256' })).not.toEqual([]);
+});
+
+test.each(asked)('Cohere takes %s', (_, upstream_model, request) => {
+  const endpoint: DialectEndpoint = {
+    model: 'cohere/embed',
+    provider: 'cohere',
+    upstream_model,
+    max_completion_tokens: undefined,
+    context_length: undefined,
+    input_modalities: ['text', 'image'],
+    quirks: {},
+  };
+  const { body } = cohereEmbeddings.encodeRequest(
+    { inputs: ['one', 'two'], encoding_format: 'float', ...request },
+    endpoint,
+    new Map(),
+  );
+  expect(faultsOf(body)).toEqual([]);
+  // The sandbox is as strict as the provider: what one takes the other takes.
+  const sandbox = vectorWires.find(({ path }) => path.test('/v2/embed'));
+  expect(() => sandbox?.check(body, {})).not.toThrow();
+});

@@ -1,0 +1,296 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { sandboxModels, sandboxProviders } from '../../src/sandbox/catalog.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { openDatabase } from '../../src/storage/database.ts';
+import { startGateway, type TestGateway } from '../harness.ts';
+
+/** Conversations of clients that know chat alone, with an upstream that checks the signatures of its thoughts. */
+
+let sandbox: Sandbox;
+let gateway: TestGateway;
+let home: string;
+
+const only = { provider: { only: ['sandbox-anthropic'] } };
+const tools = [
+  {
+    type: 'function' as const,
+    function: {
+      name: 'get_weather',
+      parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+    },
+  },
+];
+
+type Chat = OpenAI.ChatCompletionMessageParam;
+
+const question: Chat = { role: 'user', content: 'What is the weather in Paris?' };
+
+const ask = (messages: Chat[], more: object = {}) => ({
+  model: 'sandbox/tools',
+  messages,
+  tools,
+  reasoning_effort: 'high' as const,
+  max_completion_tokens: 4_000,
+  ...only,
+  ...more,
+});
+
+function yamlOf(more: object = {}): string {
+  const file = { bundled_catalog: false, providers: sandboxProviders(sandbox.url), models: sandboxModels, ...more };
+  return JSON.stringify(file);
+}
+
+const clientOf = ({ url, key }: TestGateway) => new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
+
+/** What a client makes of an answer that knows nothing beside text and calls. */
+function bare({ content, tool_calls }: OpenAI.ChatCompletionMessage): Chat {
+  return { role: 'assistant', content, ...(tool_calls ? { tool_calls } : {}) };
+}
+
+function results({ tool_calls }: OpenAI.ChatCompletionMessage): Chat[] {
+  return (tool_calls ?? []).map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'Rain' }));
+}
+
+interface Block {
+  type: string;
+  signature?: string;
+}
+
+/** The bodies that the attempts of a request sent upstream, the message of the assistant in each, and how it was routed. */
+async function bodiesOf(where: TestGateway, body: object) {
+  const response = await where.call(
+    'POST',
+    '/chat/completions',
+    { ...body, stream: true, debug: { echo_upstream_body: true } },
+    { 'x-gateway-experimental-metadata': 'enabled' },
+  );
+  const text = await response.text();
+  expect(response.status, text).toBe(200);
+  const events = text
+    .split('\n\n')
+    .filter((event) => event.startsWith('data: {'))
+    .map((event) => JSON.parse(event.slice(6)) as Record<string, never>);
+  const sent = events.flatMap(({ debug }) =>
+    debug ? [(debug as { echo_upstream_body: never }).echo_upstream_body] : [],
+  );
+  const turns = sent.map(({ messages = [] as never }) =>
+    (messages as { role: string; content: Block[] }[])
+      .filter(({ role }) => role === 'assistant')
+      .map(({ content }) => content),
+  );
+  const metadata = events.at(-1)!['gateway_metadata'] as unknown as {
+    attempts: object[];
+    adjusted_parameters: { kind: string; field: string; reason: string }[];
+  };
+  const answer = events
+    .map(({ choices }) => (choices as never as { delta?: { content?: string } }[])[0]?.delta?.content ?? '')
+    .join('');
+  return { sent, turns, metadata, answer };
+}
+
+const kinds = (content: Block[] | undefined) => content?.map(({ type }) => type);
+
+beforeAll(async () => {
+  sandbox = await startSandbox();
+});
+afterAll(() => sandbox.stop());
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'reasoning-'));
+  gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
+  return async () => {
+    await gateway.stop();
+    rmSync(home, { recursive: true, force: true });
+  };
+});
+
+async function firstTurn(where = gateway, more: object = {}): Promise<OpenAI.ChatCompletionMessage> {
+  const answer = await clientOf(where).chat.completions.create(ask([question], more));
+  return answer.choices[0]!.message;
+}
+
+describe('a client that drops reasoning details', () => {
+  test.each(['whole', 'streamed'])('has its thinking back inside a loop of tools: %s', async (way) => {
+    const openai = clientOf(gateway);
+    const first =
+      way === 'whole'
+        ? await firstTurn()
+        : (await openai.chat.completions.stream(ask([question])).finalChatCompletion()).choices[0]!.message;
+    const messages = [question, bare(first), ...results(first)];
+    const { turns, metadata, answer } = await bodiesOf(gateway, ask(messages));
+    expect(answer).toBe('The tools answered: Rain');
+    expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
+    expect(turns[0]![0]![0]!.signature).toMatch(/^sandbox/);
+    expect(metadata.attempts).toHaveLength(1);
+    expect(metadata.adjusted_parameters).toEqual([
+      { kind: 'changed', field: 'messages[1].reasoning_details', reason: expect.stringMatching(/^restored/) },
+    ]);
+  });
+
+  test('has it back where reasoning was not even shown', async () => {
+    const first = await firstTurn(gateway, {
+      reasoning: { effort: 'high', exclude: true },
+      reasoning_effort: undefined,
+    });
+    expect(JSON.stringify(first)).not.toMatch(/reasoning_details|The user says/);
+    const { turns } = await bodiesOf(gateway, ask([question, bare(first), ...results(first)]));
+    expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
+  });
+
+  test('has it back from a gateway that was started again', async () => {
+    const first = await firstTurn();
+    await gateway.stop();
+    gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
+    const { turns } = await bodiesOf(gateway, ask([question, bare(first), ...results(first)]));
+    expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
+  });
+
+  test('goes without it, and is told so, where nothing is kept', async () => {
+    await gateway.stop();
+    gateway = await startGateway({ yaml: yamlOf({ reasoning_state: { keep: 'off' } }), data_dir: join(home, 'data') });
+    const first = await firstTurn();
+    const { turns, sent, metadata, answer } = await bodiesOf(gateway, ask([question, bare(first), ...results(first)]));
+    expect(answer).toBe('The tools answered: Rain');
+    expect(turns.map((one) => one.map(kinds))).toEqual([[['tool_use']]]);
+    expect(sent[0]!['thinking']).toBeUndefined();
+    expect(metadata.adjusted_parameters).toContainEqual(expect.objectContaining({ field: 'reasoning' }));
+  });
+
+  test('has no other workspace take it up, though it knows the ids', async () => {
+    const first = await firstTurn();
+    const made = await gateway.call(
+      'POST',
+      '/workspaces',
+      { name: 'Other', slug: 'other' },
+      {
+        authorization: `Bearer ${gateway.management_key}`,
+      },
+    );
+    const { data: workspace } = (await made.json()) as { data: { id: string } };
+    const other = await gateway.call(
+      'POST',
+      '/keys',
+      { name: 'other', workspace_id: workspace.id },
+      {
+        authorization: `Bearer ${gateway.management_key}`,
+      },
+    );
+    const { key } = (await other.json()) as { key: string };
+    const call: TestGateway['call'] = (method, path, body, headers) =>
+      gateway.call(method, path, body, { ...headers, authorization: `Bearer ${key}` });
+    const { turns } = await bodiesOf({ ...gateway, call }, ask([question, bare(first), ...results(first)]));
+    expect(turns.map((one) => one.map(kinds))).toEqual([[['tool_use']]]);
+  });
+
+  test('that says there are no details is taken at its word', async () => {
+    const first = await firstTurn();
+    const told: Chat = Object.assign(bare(first), { reasoning_details: [] });
+    const { turns } = await bodiesOf(gateway, ask([question, told, ...results(first)]));
+    expect(turns.map((one) => one.map(kinds))).toEqual([[['tool_use']]]);
+  });
+});
+
+test.each([{ zdr: true }, { data_collection: 'deny' }])('nothing is kept of a request with %o', async (preference) => {
+  const preferences = { provider: { ...only.provider, ...preference } };
+  const first = await firstTurn(gateway, preferences);
+  expect(first).toHaveProperty('reasoning_details');
+  const { turns } = await bodiesOf(gateway, ask([question, bare(first), ...results(first)]));
+  expect(turns.map((one) => one.map(kinds))).toEqual([[['tool_use']]]);
+  await gateway.stop();
+  const database = await openDatabase({ data_dir: join(home, 'data') });
+  expect(await database.queries.selectFrom('reasoning_states').selectAll().execute()).toEqual([]);
+  await database.close();
+  gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
+});
+
+test('what is kept is readable to nobody who has the store alone', async () => {
+  const first = await firstTurn();
+  await gateway.stop();
+  const database = await openDatabase({ data_dir: join(home, 'data') });
+  const rows = await database.queries.selectFrom('reasoning_states').selectAll().execute();
+  await database.close();
+  expect(rows).toHaveLength(1);
+  expect(rows[0]!.sealed).toMatch(/^v1\.[0-9a-f]{8}\./);
+  expect(JSON.stringify(rows)).not.toContain(first.tool_calls![0]!.id);
+  gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
+});
+
+describe('a client that sends its details back', () => {
+  test('needs nothing restored, and its turn goes as it came', async () => {
+    const first = await firstTurn();
+    const { turns, metadata } = await bodiesOf(gateway, ask([question, first as Chat, ...results(first)]));
+    expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
+    expect(metadata.adjusted_parameters).toEqual([]);
+  });
+
+  test('with another signature is refused once, and served without', async () => {
+    await gateway.stop();
+    gateway = await startGateway({ yaml: yamlOf({ reasoning_state: { keep: 'off' } }), data_dir: join(home, 'data') });
+    const first = await firstTurn();
+    const { reasoning_details } = first as unknown as { reasoning_details: object[] };
+    const forged = reasoning_details.map((detail) => ({ ...detail, signature: 'forged' }));
+    const told = { ...first, reasoning_details: forged } as unknown as Chat;
+    const { turns, metadata, answer } = await bodiesOf(gateway, ask([question, told, ...results(first)]));
+    expect(answer).toBe('The tools answered: Rain');
+    expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']], [['tool_use']]]);
+    expect(metadata.attempts).toMatchObject([{ status: 400 }, { status: 200 }]);
+    expect(metadata.adjusted_parameters).toContainEqual({
+      kind: 'dropped',
+      field: 'messages[1].reasoning_details[0]',
+      reason: 'the upstream refused the reasoning state of former turns',
+    });
+  });
+
+  test.each(['forged', 'from elsewhere'])(
+    'cannot have a seal believed that is %s, and it goes nowhere',
+    async (what) => {
+      const first = await firstTurn();
+      const { reasoning_details } = first as unknown as { reasoning_details: object[] };
+      const data = what === 'forged' ? 'gw1.AAAA.AAAA' : `gw1.${'A'.repeat(40)}.${'B'.repeat(43)}`;
+      const seal = { type: 'reasoning.encrypted', id: 'seal_gen-1', format: 'unknown', data };
+      const told = { ...first, reasoning_details: [...reasoning_details, seal] } as unknown as Chat;
+      const { turns, sent, metadata } = await bodiesOf(gateway, ask([question, told, ...results(first)]));
+      expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
+      expect(JSON.stringify(sent)).not.toContain('gw1.');
+      expect(metadata.attempts).toHaveLength(1);
+    },
+  );
+});
+
+test('a conversation stays with the account that made its opaque state, and goes elsewhere without it', async () => {
+  const base_url = `${sandbox.url}/v1`;
+  const endpoint = (provider: string, prompt: number) => ({
+    provider,
+    upstream_model: 'tools',
+    pricing: { prompt, completion: 1 },
+  });
+  await gateway.stop();
+  gateway = await startGateway({
+    yaml: JSON.stringify({
+      bundled_catalog: false,
+      providers: {
+        cheap: { name: 'Cheap', dialect: 'openai-responses', base_url },
+        dear: { name: 'Dear', dialect: 'openai-responses', base_url },
+      },
+      models: { 'two/accounts': { context_length: 200_000, endpoints: [endpoint('cheap', 1), endpoint('dear', 9)] } },
+    }),
+    data_dir: join(home, 'data'),
+  });
+  const asked = (messages: Chat[], provider: object) => ({ ...ask(messages), model: 'two/accounts', provider });
+  const answer = await clientOf(gateway).chat.completions.create(asked([question], { only: ['dear'] }));
+  const first = answer.choices[0]!.message;
+  expect(JSON.stringify(first)).toContain('reasoning.encrypted');
+  const messages = [question, first as Chat, ...results(first)];
+  const stays = await bodiesOf(gateway, asked(messages, {}));
+  expect(stays.metadata.attempts).toMatchObject([{ provider: 'Dear', status: 200 }]);
+  expect(JSON.stringify(stays.sent)).toContain('"encrypted_content":"');
+  const leaves = await bodiesOf(gateway, asked(messages, { only: ['cheap'] }));
+  expect(leaves.metadata.attempts).toMatchObject([{ provider: 'Cheap', status: 200 }]);
+  expect(JSON.stringify(leaves.sent)).not.toContain('"encrypted_content":"');
+  expect(leaves.metadata.adjusted_parameters).toContainEqual(
+    expect.objectContaining({ kind: 'dropped', reason: expect.stringMatching(/another account/) }),
+  );
+});

@@ -1,0 +1,221 @@
+/**
+ * Every recorded answer of every wire, told to a client of the Responses API: its stream keeps to the grammar wherever it was cut,
+ * and says what the whole answer says. Answers of the very wire come back as they were.
+ */
+
+import { isDeepStrictEqual } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AttemptState } from '../../src/providers/dialect.ts';
+import { dialects } from '../../src/providers/dialects.ts';
+import { createFramer } from '../../src/providers/transport/frames.ts';
+import { accumulate } from '../../src/schemas/accumulate.ts';
+import type { ChatChunk, Wire } from '../../src/schemas/inner.ts';
+import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
+import { checkResponse, checkResponsesStream } from '../grammar/responses.ts';
+import { responsesEvents } from '../readings/openai-responses.ts';
+import { isComplete, whySkipped } from '../readings/recordings.ts';
+import {
+  type RecordedAnswer,
+  type RecordedGateway,
+  recordedAnswers,
+  startRecordedGateway,
+} from './recorded-upstream.ts';
+import { encoded, generation_id, streamed, whole } from './responses-encoder.ts';
+
+/** Whole numbers from 0 up to a bound, the same for one seed. */
+function chance(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
+    return Math.floor((state / 0x8000_0000) * below);
+  };
+}
+
+/** The chunks of a recorded stream whose bytes came in parts of any length. */
+function chunksOf(wire: Wire, bytes: Uint8Array, below: (bound: number) => number): ChatChunk[][] {
+  const dialect = dialects.get(wire)!;
+  const state: AttemptState = { generation_id };
+  const framer = createFramer(dialect.frames);
+  const decoder = dialect.createStreamDecoder(state);
+  const groups: ChatChunk[][] = [];
+  for (let from = 0; from < bytes.length; ) {
+    const to = Math.min(bytes.length, from + 1 + below(4_000));
+    const frames = framer.push(bytes.subarray(from, to));
+    groups.push(frames.flatMap((frame) => decoder.push(frame)));
+    from = to;
+  }
+  groups.push([...framer.end().flatMap((frame) => decoder.push(frame)), ...decoder.end()]);
+  return groups;
+}
+
+for (const wire of dialects.keys()) {
+  const answers = recordedAnswers(wire);
+  describe.skipIf(answers.length === 0)(`streams over ${wire}${whySkipped(answers, wire)}`, () => {
+    const streams = answers.filter(({ kind }) => kind === 'stream');
+
+    test.each(streams)('$name', ({ bytes, name }: RecordedAnswer) => {
+      const groups = chunksOf(wire, bytes, chance(name.length));
+      const text = streamed(groups);
+      const { response } = checkResponsesStream(text);
+      expect(streamed(chunksOf(wire, bytes, chance(name.length + 1)))).toBe(text);
+      expect(response).toEqual(whole(groups.flat()));
+    });
+  });
+
+  describe.skipIf(answers.length === 0)(`whole answers over ${wire}${whySkipped(answers, wire)}`, () => {
+    const wholes = answers.filter(({ kind }) => kind === 'whole');
+
+    test.each(wholes)('$name', ({ bytes }) => {
+      const body = JSON.parse(Buffer.from(bytes).toString()) as JsonObject;
+      const completion = accumulate(dialects.get(wire)!.decodeResponse(body, { generation_id }), 0);
+      checkResponse(encoded(completion));
+    });
+  });
+}
+
+// ---- Answers of the very wire, through a running gateway.
+
+/**
+ * Where an answer that passes through the gateway differs from the recorded one, and why; each must occur. A field is of the
+ * response, or of the event whose name stands before it.
+ */
+const DIFFERENCES: readonly (readonly [RegExp, string])[] = [
+  [
+    /^(?:id|created_at|completed_at|model)$/,
+    'the answer is the gateway’s: its generation, its clock, its name of the model',
+  ],
+  [/^store$/, 'nothing is stored upstream'],
+  [/^usage\.(?:cost|is_byok|cost_details|server_tool_use)$/, 'the gateway tells what it cost'],
+  [/^usage\.input_tokens_details\.cache_write_tokens$/, 'older answers do not tell what was written to the cache'],
+  [/^usage\.num_/, 'what xAI counts beside tokens has no public name'],
+  [
+    /^(?:moderation|content_filters|prompt_cache_retention|text\.verbosity|text\.format\.description|reasoning\.generate_summary)$/,
+    'null, where the gateway says nothing',
+  ],
+  [/^conversation$/, 'a conversation of the provider’s is not the gateway’s'],
+  [
+    /^(?:error|instructions|temperature|top_p|truncation|reasoning\.summary|service_tier|background|max_tool_calls|prompt_cache_key|safety_identifier|top_logprobs|frequency_penalty|presence_penalty)$/,
+    'some servers leave out or null what a response always says',
+  ],
+  [/^tool_choice$/, 'the request is not recorded'],
+  [/^tools\b/, 'tools stand as they were declared; OpenAI adds its defaults, and those that a search found'],
+  [
+    /\bannotations\[\]\.(?:title|start_index|end_index)$|annotation\.(?:title|start_index|end_index)$/,
+    'xAI leaves them out',
+  ],
+  [/\blogprobs$/, 'some servers leave empty ones out'],
+  [/\bobfuscation$/, 'the padding of a connection that is not the client’s'],
+  [/^response\.function_call_arguments\.done name$/, 'older streams do not say the name again'],
+  [/^response\.shell_call_command\.\w+ item_id$/, 'events of items all say of which'],
+  [/ sequence_number$/, 'one server does not count its events'],
+  [
+    /^response\.output_item\.added item\.(?:encrypted_content|status|content)$/,
+    'an item opens without a placeholder of what it will be',
+  ],
+  [/^output\[\]\.encrypted_content$/, 'it is encrypted once more for the last event; the one of its item is as good'],
+  [/^output\[\]\.content$/, 'an empty list of nothing readable'],
+  [
+    /(?:^output\[\]\.content\[\]\.text|^response\.output_text\.done text|^response\.\w+\.done (?:part|item\.content\[\])\.text)$/,
+    'one recording tells in its whole text what its deltas did not',
+  ],
+];
+
+/** Events that stand on one side only, and why. */
+const UNPAIRED: Readonly<Record<string, string>> = {
+  'response.queued': 'an answer of the gateway is not made in the background',
+  'response.custom_tool_call_input.done': 'one server leaves it out',
+};
+
+/** Fields of recorded requests that a gateway which keeps nothing refuses; the rest is asked as it was. */
+const REFUSED = ['store', 'background', 'conversation', 'previous_response_id', 'prompt'];
+
+function bodyOf({ recording, model, kind }: RecordedAnswer): JsonObject {
+  const asked = { ...(recording.request?.body ?? { input: 'Go on.' }) };
+  for (const name of REFUSED) delete asked[name];
+  return { ...asked, model, stream: kind === 'stream' };
+}
+
+/** Every place at which two values differ. */
+function differences(ours: JsonValue | undefined, recorded: JsonValue | undefined, path = ''): string[] {
+  if (isDeepStrictEqual(ours, recorded)) return [];
+  if (Array.isArray(ours) && Array.isArray(recorded) && ours.length === recorded.length) {
+    return ours.flatMap((one, at) => differences(one, recorded[at], `${path}[]`));
+  }
+  if (!isObject(ours) || !isObject(recorded)) return [path];
+  const names = new Set([...Object.keys(ours), ...Object.keys(recorded)]);
+  return [...names].flatMap((name) =>
+    differences(ours[name], recorded[name], path === '' || path.endsWith(' ') ? `${path}${name}` : `${path}.${name}`),
+  );
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const own = recordedAnswers('openai-responses').filter(({ kind }) => kind === 'stream' || kind === 'whole');
+
+describe.skipIf(own.length === 0)(`answers of the very wire${whySkipped(own, 'openai-responses')}`, () => {
+  const seen = new Set<string>();
+  let site: RecordedGateway;
+  beforeAll(async () => {
+    site = await startRecordedGateway(own);
+  });
+  afterAll(() => site.stop());
+
+  function expectKnown(found: readonly string[]): void {
+    for (const field of found) {
+      const reason = DIFFERENCES.find(([pattern]) => pattern.test(field))?.[1];
+      expect.soft(reason, `${field} differs`).toBeDefined();
+      if (reason !== undefined) seen.add(reason);
+    }
+  }
+
+  function expectEvents(ours: readonly JsonObject[], recorded: readonly JsonObject[]): void {
+    const types = new Set(recorded.map(({ type }) => type));
+    const ofOurs = new Set(ours.map(({ type }) => type));
+    const paired = (events: readonly JsonObject[], others: ReadonlySet<JsonValue | undefined>) =>
+      events.filter(({ type }) => {
+        const reason = others.has(type) ? undefined : UNPAIRED[String(type)];
+        if (reason !== undefined) seen.add(reason);
+        return reason === undefined;
+      });
+    const [left, right] = [paired(ours, types), paired(recorded, ofOurs)];
+    expect(left.map(({ type }) => type)).toEqual(right.map(({ type }) => type));
+    const counted = left.length === ours.length && right.length === recorded.length;
+    left.forEach((event, at) => {
+      const { response, sequence_number, ...told } = event;
+      if (response !== undefined) return;
+      const { sequence_number: recorded_number, ...other } = right[at]!;
+      const numbers = counted
+        ? { ours: { sequence_number: sequence_number! }, recorded: { sequence_number: recorded_number ?? null } }
+        : undefined;
+      expectKnown(differences(told, other, `${event['type']} `));
+      if (numbers !== undefined) expectKnown(differences(numbers.ours, numbers.recorded, `${event['type']} `));
+    });
+  }
+
+  test.each(own)(
+    '$name comes back as it was',
+    async (one) => {
+      const answer = await site.gateway.call('POST', '/responses', bodyOf(one));
+      const text = await answer.text();
+      expect(answer.status, text.slice(0, 500)).toBe(200);
+      if (one.kind === 'whole') {
+        const response = JSON.parse(text) as JsonObject;
+        checkResponse(response);
+        expectKnown(differences(response, one.recording.response.json));
+        return;
+      }
+      const { events, response } = checkResponsesStream(text);
+      const recorded = responsesEvents(one.recording);
+      expectKnown(differences(response, recorded.at(-1)!['response']));
+      expectEvents(events, recorded);
+    },
+    30_000,
+  );
+
+  test.runIf(isComplete)('every difference is still one', () => {
+    const reasons = [...DIFFERENCES.map(([, reason]) => reason), ...Object.values(UNPAIRED)];
+    expect([...seen].sort()).toEqual(reasons.sort());
+  });
+});

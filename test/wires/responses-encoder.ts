@@ -1,0 +1,56 @@
+/** Tells chunks to a client of the Responses API, without a gateway around. */
+import { declaredTools } from '../../src/api/responses/declared-tools.ts';
+import { encodeResponse, type ResponseContext } from '../../src/api/responses/encode.ts';
+import { createResponseObject } from '../../src/api/responses/response-object.ts';
+import { createResponseStream } from '../../src/api/responses/stream.ts';
+import { NO_USAGE } from '../../src/inference/money/settlement.ts';
+import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
+import type { StreamEnd } from '../../src/inference/stream-answer.ts';
+import { decodeTools } from '../../src/providers/openai-responses/declared.ts';
+import { accumulate } from '../../src/schemas/accumulate.ts';
+import type { ChatChunk, ChatCompletion } from '../../src/schemas/inner.ts';
+import type { JsonObject } from '../../src/schemas/json.ts';
+import { array } from '../readings/recordings.ts';
+
+export const generation_id = `gen-1700000000-${'a'.repeat(20)}`;
+const served = { model: 'maker/model', provider: 'Host' };
+export const envelope = createEnvelopes('a secret of thirty-two characters')('org');
+
+/** What an answer is told with to a client that asked so. */
+export function contextOf(body: JsonObject = {}, more: Partial<ResponseContext> = {}): ResponseContext {
+  return {
+    generation_id,
+    response: createResponseObject({ id: generation_id, created_at: 1_700_000_000, model: 'asked' }, body),
+    tools: declaredTools(decodeTools(array(body['tools']))),
+    envelope,
+    hide_reasoning: false,
+    wants_summary: false,
+    shows_logprobs: true,
+    now: () => 1_700_000_001,
+    ...more,
+  };
+}
+
+const END: StreamEnd = { type: 'end', usage: NO_USAGE, classes: null, metadata: undefined, error: undefined };
+
+/** The text of the stream of these groups of chunks. */
+export function streamed(
+  groups: readonly (readonly ChatChunk[])[],
+  context = contextOf(),
+  end: Partial<StreamEnd> = {},
+): string {
+  const encoder = createResponseStream(context);
+  const text = [encoder.open(served), ...groups.map((chunks) => encoder.chunks(chunks))];
+  return text.join('') + encoder.end({ ...END, ...end });
+}
+
+/** The whole answer that these chunks stream. */
+export function whole(chunks: readonly ChatChunk[], context = contextOf()): JsonObject {
+  return encoded(accumulate(chunks, 0), context);
+}
+
+/** A whole answer. */
+export function encoded(completion: ChatCompletion, context = contextOf()): JsonObject {
+  const told = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
+  return JSON.parse(encodeResponse(told, context) as string);
+}

@@ -1,0 +1,300 @@
+/**
+ * What a client of the Messages or Responses API sends back of a recorded answer goes to the provider that made it as if the
+ * client had never been between, whatever wire that provider speaks: through the API's own form, whole and streamed, the
+ * door, and what seal and vault bring back.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { messagesClient as messagesProfile } from '../../src/api/messages/client.ts';
+import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/door.ts';
+import { encodeMessage } from '../../src/api/messages/encode.ts';
+import { createMessagesStream } from '../../src/api/messages/stream.ts';
+import { responsesClient as responsesProfile } from '../../src/api/responses/client.ts';
+import { declaredTools } from '../../src/api/responses/declared-tools.ts';
+import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/door.ts';
+import { encodeResponse, type ResponseContext } from '../../src/api/responses/encode.ts';
+import { createResponseObject } from '../../src/api/responses/response-object.ts';
+import { createResponseStream } from '../../src/api/responses/stream.ts';
+import type { WholeAnswer } from '../../src/inference/answer.ts';
+import { type Call, createCancellation } from '../../src/inference/call.ts';
+import { NO_USAGE } from '../../src/inference/money/settlement.ts';
+import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
+import { isSeal } from '../../src/inference/reasoning/seal.ts';
+import type { Served, StreamEnd } from '../../src/inference/stream-answer.ts';
+import type { ChatDialect, DialectEndpoint } from '../../src/providers/dialect.ts';
+import { dialects } from '../../src/providers/dialects.ts';
+import type { Candidate } from '../../src/routing/plan.ts';
+import { accumulate } from '../../src/schemas/accumulate.ts';
+import type { ChatChunk, ChatRequest, Message, RequestExt, Wire } from '../../src/schemas/inner.ts';
+import type { JsonObject } from '../../src/schemas/json.ts';
+import { checkMessagesStream } from '../grammar/messages.ts';
+import { array, atLeast, object, recordingsOf, whySkipped } from '../readings/recordings.ts';
+import { chunksOf, GENERATION, SECRET, STATE_WIRES, statesOf, TOO_LARGE, wholeOf } from './returning-turns.ts';
+
+const envelope = createEnvelopes(SECRET)('o');
+/** Citations without title and places, which their API says that they have: clients are told empty ones, and send them back. */
+const FILLED = new Set(['xai--events-xai-web-search-tool-1.json']);
+
+/** A client of one API: what it is shown of an answer, and how that stands in its next request. */
+interface Client {
+  own: Wire;
+  ext: RequestExt;
+  whole(answer: WholeAnswer): JsonObject;
+  streamed(chunks: readonly ChatChunk[]): JsonObject;
+  /** The conversation that goes on, through the door. */
+  next(answer: JsonObject): ChatRequest;
+  /** Without anything but text and calls. */
+  bare(answer: JsonObject): JsonObject;
+}
+
+const served = { model: 'm', provider: 'p' } as unknown as Served;
+const end = { usage: NO_USAGE, classes: null, metadata: undefined } as unknown as StreamEnd;
+
+const messagesShown = { id: GENERATION, envelope, reasoning: 'shown' } as const;
+const messagesClient: Client = {
+  own: 'anthropic-messages',
+  ext: { wire: 'anthropic-messages', client: messagesProfile, rest: {} },
+  whole: (answer) => JSON.parse(encodeMessage(answer, messagesShown)) as JsonObject,
+  streamed(chunks) {
+    const stream = createMessagesStream(messagesShown);
+    const text = stream.open(served) + chunks.map((chunk) => stream.chunks([chunk])).join('') + stream.end(end);
+    return checkMessagesStream(text).message!;
+  },
+  next(answer) {
+    const messages = [
+      { role: 'user', content: 'Q' },
+      { role: 'assistant', content: answer['content'] },
+      { role: 'user', content: [...resultsIn(answer['content'], 'tool_use', 'id'), { type: 'text', text: 'And?' }] },
+    ];
+    const body = { model: 'a/b', max_tokens: 8000, messages } as unknown as MessagesRequestBody;
+    return messagesRequest(body, { envelope, betas: [] });
+  },
+  bare: (answer) => ({
+    ...answer,
+    content: array(answer['content']).filter((block) => ['text', 'tool_use'].includes(String(object(block)['type']))),
+  }),
+};
+
+function resultsIn(blocks: JsonObject[string] | undefined, type: string, id: string): JsonObject[] {
+  return array(blocks)
+    .map(object)
+    .filter((block) => block['type'] === type)
+    .map((block) => ({ type: 'tool_result', tool_use_id: block[id]!, content: 'done' }));
+}
+
+function responseContext(): ResponseContext {
+  return {
+    generation_id: GENERATION,
+    response: createResponseObject({ id: GENERATION, created_at: 0, model: 'm' }, {}),
+    tools: declaredTools([]),
+    envelope,
+    hide_reasoning: false,
+    wants_summary: false,
+    shows_logprobs: false,
+    now: () => 0,
+  };
+}
+
+const OUTPUTS: Record<string, string> = {
+  function_call: 'function_call_output',
+  custom_tool_call: 'custom_tool_call_output',
+};
+
+const responsesClient: Client = {
+  own: 'openai-responses',
+  ext: { wire: 'openai-responses', client: responsesProfile, rest: {} },
+  whole: (answer) => JSON.parse(encodeResponse(answer, responseContext())) as JsonObject,
+  streamed(chunks) {
+    const stream = createResponseStream(responseContext());
+    const text = stream.open(served) + chunks.map((chunk) => stream.chunks([chunk])).join('') + stream.end(end);
+    const events = text.split('\n\n').filter((event) => event.startsWith('data: {'));
+    return object((JSON.parse(events.at(-1)!.slice(6)) as JsonObject)['response']);
+  },
+  next(answer) {
+    const output = array(answer['output']).map(object);
+    const results = output.flatMap(({ type, call_id }) => {
+      const made = OUTPUTS[String(type)];
+      return made === undefined ? [] : [{ type: made, call_id, output: 'done' }];
+    });
+    const input = [{ role: 'user', content: 'Q' }, ...output, ...results, { role: 'user', content: 'And?' }];
+    return responsesRequest({ model: 'a/b', input } as unknown as ResponsesRequestBody, { envelope });
+  },
+  bare: (answer) => ({
+    ...answer,
+    output: array(answer['output']).filter((item) =>
+      ['message', 'function_call', 'custom_tool_call'].includes(String(object(item)['type'])),
+    ),
+  }),
+};
+
+const clients = { Messages: messagesClient, Responses: responsesClient };
+
+function callOf(request: ChatRequest): Call {
+  return {
+    request,
+    generation_id: GENERATION,
+    principal: { workspace_id: 'w', organization_id: 'o' },
+    cancellation: createCancellation(),
+  } as unknown as Call;
+}
+
+/** What the provider gets of the assistant in this conversation. */
+function turnsOf(dialect: ChatDialect, upstream_model: string, request: ChatRequest): JsonObject[] {
+  const facts: DialectEndpoint = {
+    model: 'a/b',
+    provider: 'p',
+    upstream_model,
+    max_completion_tokens: 32_000,
+    context_length: undefined,
+    input_modalities: ['text'],
+    quirks: {},
+  };
+  const { body } = dialect.encodeRequest(request, facts, { media: new Map(), strip_state: false });
+  const all = array(body['messages'] ?? body['contents'] ?? body['input']).map(object);
+  return all
+    .filter(({ role, output }) => role !== 'user' && output !== 'done')
+    .map(normal)
+    .filter(isSaid);
+}
+
+/** A text as the one block that it stands for, without blank ones; arguments without their spaces. */
+function normal({ content, arguments: told, ...turn }: JsonObject): JsonObject {
+  if (typeof told === 'string' && told !== '') return { ...turn, arguments: JSON.parse(told) as JsonObject };
+  if (told !== undefined) return { ...turn, arguments: told };
+  if (content === undefined) return turn;
+  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : array(content);
+  // Where nothing is translated, nothing is taken out either.
+  return { ...turn, content: blocks.filter((block) => String(object(block)['text'] ?? 'x').trim() !== '') };
+}
+
+const isSaid = ({ content }: JsonObject) => !Array.isArray(content) || content.length > 0;
+
+const OPAQUE = /"(?:signature|data|thoughtSignature|encrypted_content|redactedContent)":"([^"]*)"/g;
+
+/** What only the provider can read, in its order. */
+function opaqueIn(turns: readonly JsonObject[]): string[] {
+  return [...JSON.stringify(turns).matchAll(OPAQUE)].map(([, told = '']) => told);
+}
+
+/** Whether an answer carries a seal. */
+function isSealed(shown: JsonObject): boolean {
+  const texts = JSON.stringify(shown).match(/gw1\.[\w-]+\.[\w-]+/g) ?? [];
+  return texts.some((text) => envelope.unwrap(text)?.some(isSeal));
+}
+
+/** What a client of the Responses API was told, as it would say it in the Messages API. */
+function asBlocks({ output }: JsonObject): JsonObject[] {
+  return array(output)
+    .map(object)
+    .flatMap((item): JsonObject[] => {
+      if (item['type'] === 'reasoning') return [{ type: 'redacted_thinking', data: item['encrypted_content']! }];
+      if (item['type'] === 'message')
+        return array(item['content']).map((part) => ({ type: 'text', text: object(part)['text']! }));
+      if (item['type'] !== 'function_call') return [];
+      const input = JSON.parse(String(item['arguments'])) as JsonObject;
+      return [{ type: 'tool_use', id: item['call_id']!, name: item['name']!, input }];
+    });
+}
+
+/** The same where no client was between. */
+function conversationWith(message: Message): ChatRequest {
+  const results = (message.tool_calls ?? []).map(
+    ({ id }): Message => ({ role: 'tool', tool_call_id: id, content: 'done' }),
+  );
+  return { messages: [{ role: 'user', content: 'Q' }, message, ...results, { role: 'user', content: 'And?' }] };
+}
+
+const candidate = (dialect: Wire): Candidate =>
+  ({ endpoint: { quirks: {} }, provider: { slug: 'p', dialect } }) as unknown as Candidate;
+
+describe.each(STATE_WIRES)('recorded turns of %s', (wire, upstream_model) => {
+  const recordings = recordingsOf(wire);
+  const dialect = dialects.get(wire)!;
+
+  async function passAll(client: Client, options: { keeps: boolean }, habit = (answer: JsonObject) => answer) {
+    const wrong: string[] = [];
+    let compared = 0;
+    for (const { name, recording } of recordings) {
+      const states = statesOf(options);
+      const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: client.ext };
+      const keeper = states.keeper(callOf(asked), candidate(wire), wire)!;
+      const chunks = chunksOf(dialect, recording);
+      const completion = chunks === undefined ? wholeOf(dialect, recording) : accumulate(chunks, 0);
+      if (completion === undefined || completion.choices[0].finish_reason === 'error') continue;
+      const { message } = completion.choices[0];
+      const shown =
+        chunks === undefined
+          ? client.whole({
+              completion: keeper.whole(completion),
+              served,
+              classes: null,
+              usage: NO_USAGE,
+              metadata: undefined,
+            } as unknown as WholeAnswer)
+          : client.streamed(keeper.add(chunks));
+      const sent = habit(shown);
+      const is_own = client.own === wire;
+      // Without a vault and a seal there is no place from which ids and remainders could come back; reasoning comes all the same.
+      const is_whole = options.keeps || is_own || isSealed(shown);
+      if (options.keeps && !message.tool_calls?.length) continue;
+      compared += 1;
+      const { call } = await states.recall(callOf(client.next(sent)), () => true);
+      const there = turnsOf(dialect, upstream_model, call.request);
+      const wanted = turnsOf(dialect, upstream_model, conversationWith(message));
+      const isEqual = is_whole
+        ? isDeepStrictEqual(there, wanted)
+        : isDeepStrictEqual(opaqueIn(there), opaqueIn(wanted));
+      if (!isEqual) wrong.push(name);
+    }
+    return { compared, wrong };
+  }
+
+  describe.each(Object.entries(clients))('through a client of the %s API', (_name, client) => {
+    test.skipIf(recordings.length === 0)(
+      `come back by what the client carries alone${whySkipped(recordings, wire)}`,
+      async () => {
+        const found = await passAll(client, { keeps: false });
+        const known = client.own === wire ? FILLED : TOO_LARGE;
+        expect(found.wrong).toEqual(recordings.map(({ name }) => name).filter((name) => known.has(name)));
+        expect(found.compared).toBeGreaterThan(atLeast(30, 0));
+      },
+    );
+    // What a client of the very wire leaves out, it means to.
+    test.skipIf(recordings.length === 0 || client.own === wire)(
+      `come back by their calls to a client that drops all else${whySkipped(recordings, wire)}`,
+      async () => {
+        const found = await passAll(client, { keeps: true }, client.bare);
+        expect(found.wrong).toEqual([]);
+        expect(found.compared).toBeGreaterThanOrEqual(atLeast(10, 0));
+      },
+    );
+  });
+
+  test.skipIf(recordings.length === 0 || wire === 'openai-responses' || wire === 'bedrock-converse')(
+    `come back as well where the client goes on in another API${whySkipped(recordings, wire)}`,
+    async () => {
+      let compared = 0;
+      for (const { recording } of recordings) {
+        const completion = wholeOf(dialect, recording);
+        if (completion === undefined) continue;
+        const { message } = completion.choices[0];
+        if (opaqueIn(turnsOf(dialect, upstream_model, conversationWith(message))).length === 0) continue;
+        const states = statesOf({ keeps: false });
+        const asked: ChatRequest = { messages: [{ role: 'user', content: 'Q' }], ext: responsesClient.ext };
+        const told = {
+          completion: states.keeper(callOf(asked), candidate(wire), wire)!.whole(completion),
+          served,
+          classes: null,
+          usage: NO_USAGE,
+          metadata: undefined,
+        } as unknown as WholeAnswer;
+        const content = asBlocks(responsesClient.whole(told));
+        const { call } = await states.recall(callOf(messagesClient.next({ content })), () => true);
+        const there = opaqueIn(turnsOf(dialect, upstream_model, call.request));
+        expect(there).toEqual(opaqueIn(turnsOf(dialect, upstream_model, conversationWith(message))));
+        compared += 1;
+      }
+      expect(compared).toBeGreaterThanOrEqual(atLeast(4, 0));
+    },
+  );
+});
