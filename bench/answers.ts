@@ -1,9 +1,9 @@
 /** What filters on answers cost for each chunk of a stream, and how much of a text they hold back: `node bin/launch.cjs bench/answers.ts`. */
 
-import { createAnswerFilter } from '../src/guardrails/streams/answer-filter.ts';
 import { filterSetOf } from '../src/guardrails/policy/filter-set.ts';
 import { UNRESTRICTED } from '../src/guardrails/policy/guardrail.ts';
 import { finderOf } from '../src/guardrails/policy/output-filters.ts';
+import { createAnswerFilter } from '../src/guardrails/streams/answer-filter.ts';
 import type { BoundGuardrail, CustomFilter } from '../src/schemas/guardrail.ts';
 import type { ChatChunk } from '../src/schemas/inner.ts';
 

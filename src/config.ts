@@ -24,10 +24,10 @@ import { rateWarnings, readRateRules } from './config/rate-limits.ts';
 import { type ReadFile, readConfigFile } from './config/read-file.ts';
 import { type RoutingConfig, routingConfig } from './config/routing.ts';
 import { limits } from './limits.ts';
-import type { MediaRules } from './providers/transport/fetch-media.ts';
 import type { Provider } from './providers/provider.ts';
-import type { ProxyRules } from './providers/transport/proxy.ts';
 import { providerRows } from './providers/table.ts';
+import type { MediaRules } from './providers/transport/fetch-media.ts';
+import type { ProxyRules } from './providers/transport/proxy.ts';
 import type { RateRules } from './schemas/rate-limit.ts';
 
 export type { Environment };

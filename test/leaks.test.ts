@@ -9,10 +9,10 @@ import { createStreamEncoder, encodeCompletion } from '../src/api/chat/encode.ts
 import { createCompletionStream } from '../src/api/completions/encode.ts';
 import { encodeMessage } from '../src/api/messages/encode.ts';
 import { createMessagesStream } from '../src/api/messages/stream.ts';
-import { createAnswerFilter } from '../src/guardrails/streams/answer-filter.ts';
 import { filterSetOf } from '../src/guardrails/policy/filter-set.ts';
 import { UNRESTRICTED } from '../src/guardrails/policy/guardrail.ts';
 import { finderOf } from '../src/guardrails/policy/output-filters.ts';
+import { createAnswerFilter } from '../src/guardrails/streams/answer-filter.ts';
 import { NO_USAGE } from '../src/inference/money/settlement.ts';
 import { createEnvelopes } from '../src/inference/reasoning/envelope.ts';
 import type { StreamEnd } from '../src/inference/stream-answer.ts';
@@ -25,8 +25,8 @@ import { checkChatStream } from './grammar/chat.ts';
 import { checkMessagesStream } from './grammar/messages.ts';
 import { checkResponsesStream } from './grammar/responses.ts';
 import { bytesOf, decoded, type Told } from './leak-streams.ts';
-import { contextOf, encoded, generation_id, streamed } from './wires/responses-encoder.ts';
 import { inTier } from './tier.ts';
+import { contextOf, encoded, generation_id, streamed } from './wires/responses-encoder.ts';
 
 const wires: readonly Wire[] = [...dialects.keys()];
 const SLUGS = ['email', 'phone', 'ssn', 'credit-card', 'ip-address'] as const;

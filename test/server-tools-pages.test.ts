@@ -6,9 +6,9 @@ import Anthropic from '@anthropic-ai/sdk';
 import type OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from './harness.ts';
-import { type ScriptedModel, startScriptedModel } from './wires/scripted-model.ts';
 import { checkedFetch, openaiOf, refuseWarnings } from './sdks/sdk-gateway.ts';
 import { type SearchStandIn, startSearchEngine } from './search-engine.ts';
+import { type ScriptedModel, startScriptedModel } from './wires/scripted-model.ts';
 
 const PAGES = [{ url: 'https://a.example/one', title: 'One', text: 'Write to:\n123-45-6789\nor "444-55-6666"' }];
 const SEARCH_USD = 0.01;

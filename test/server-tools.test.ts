@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { limits } from '../src/limits.ts';
 import { startGateway, type TestGateway } from './harness.ts';
-import { type ScriptedModel, startScriptedModel } from './wires/scripted-model.ts';
-import { type SearchStandIn, startSearchEngine } from './search-engine.ts';
 import { describeStores } from './ledger/store-variants.ts';
+import { type SearchStandIn, startSearchEngine } from './search-engine.ts';
+import { type ScriptedModel, startScriptedModel } from './wires/scripted-model.ts';
 
 const PAGES = [
   { url: 'https://a.example/one', title: 'One', text: 'The first page.' },

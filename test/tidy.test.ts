@@ -51,8 +51,12 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
   fastify: [/^src\/http\//, /^src\/api\//],
   'fast-json-stringify': [/^src\/http\/serialization/],
   aws4: [/^src\/providers\/bedrock-converse\/sign\.ts$/],
-  undici: [/^src\/providers\/(undici|upstream|fetch-media|services|proxy)\.ts$/],
-  'ipaddr.js': [/^src\/providers\/addresses\.ts$/, /^src\/http\/trusted-proxies\.ts$/, /^src\/config\/http\.ts$/],
+  undici: [/^src\/providers\/transport\/(undici|upstream|fetch-media|services|proxy)\.ts$/],
+  'ipaddr.js': [
+    /^src\/providers\/transport\/addresses\.ts$/,
+    /^src\/http\/trusted-proxies\.ts$/,
+    /^src\/config\/http\.ts$/,
+  ],
   kysely: [/^src\/storage\//],
   pg: [/^src\/storage\//],
   'prom-client': [/^src\/telemetry\//, /^src\/cli\//],
@@ -62,19 +66,19 @@ const PACKAGES: Record<string, readonly RegExp[]> = {
   re2js: [/^src\/guardrails\//],
   'libphonenumber-js': [/^src\/guardrails\/detect\//],
   'gpt-tokenizer': [/^src\/inference\//],
-  compromise: [/^src\/inference\/name-analyzer-thread\.ts$/],
+  compromise: [/^src\/inference\/guardrails\/name-analyzer-thread\.ts$/],
   unpdf: [/^src\/plugins\/files\//],
   ajv: [/^src\/plugins\/healing\//],
   jsonrepair: [/^src\/plugins\/healing\//],
   htmlparser2: [/^src\/plugins\/tools\/html-text\.ts$/],
   '@datadog/sketches-js': [/^src\/routing\/sketch\.ts$/],
-  'node:sqlite': [/^src\/storage\//, /^src\/ledger\/slot\.ts$/],
+  'node:sqlite': [/^src\/storage\//, /^src\/ledger\/journal\/slot\.ts$/],
 };
 
 /** Rooms that decide: no clock, no chance, no socket, no file. Edges inside them are named. */
 const PURE = /^src\/(schemas|audio|providers|catalog|routing|ledger|accounts|guardrails)\//;
 const EDGES =
-  /^src\/(providers\/(?:upstream|fetch-media|services)|ledger\/(disk|journal|ledger-clock|pipe|node|recorder|segments|slot|replay|lookup)|accounts\/key)\.ts$/;
+  /^src\/(providers\/transport\/(?:upstream|fetch-media|services|pieces)|ledger\/(journal\/(?:disk|journal|segments|slot|replay)|ledger-clock|pipe|node|recorder|lookup)|accounts\/key)\.ts$/;
 
 function roomOf(file: string): string {
   const [, first = '', second] = file.split('/');
@@ -195,12 +199,15 @@ test('every operation has a test beside it: of its own, or in its folder and reg
   expect(operations.length).toBeGreaterThan(5);
   const tests = sources.filter(({ file }) => file.endsWith('.test.ts'));
   const setUps = new Map(
-    globSync('test/*-server.ts', { cwd: root }).map((file) => [basename(file), readFileSync(join(root, file), 'utf8')]),
+    globSync('test/**/*-server.ts', { cwd: root }).map((file) => [
+      basename(file),
+      readFileSync(join(root, file), 'utf8'),
+    ]),
   );
   const missing = operations.filter(({ file }) => {
     const import_of_it = `from './${basename(file)}'`;
     const registers = (text: string) =>
-      [...setUps].some(([name, code]) => text.includes(`/test/${name}'`) && code.includes(`from '../${file}'`));
+      [...setUps].some(([name, code]) => text.includes(`/${name}'`) && code.includes(`/${file}'`));
     return !tests.some(
       (one) => dirname(one.file) === dirname(file) && (one.text.includes(import_of_it) || registers(one.text)),
     );

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { createAnswerFilter } from '../src/guardrails/streams/answer-filter.ts';
 import { filterSetOf } from '../src/guardrails/policy/filter-set.ts';
 import { UNRESTRICTED } from '../src/guardrails/policy/guardrail.ts';
 import { finderOf } from '../src/guardrails/policy/output-filters.ts';
+import { createAnswerFilter } from '../src/guardrails/streams/answer-filter.ts';
 import { createMeter, type Meter } from '../src/inference/money/meter.ts';
 import { transformWhole } from '../src/inference/transform.ts';
 import { type AttemptState, UpstreamError } from '../src/providers/dialect.ts';

@@ -1,8 +1,8 @@
 import { BuiltinScanner, scannedSlugs } from '../../src/guardrails/detect/builtins.ts';
-import { type FilterSet, filterSetOf } from '../../src/guardrails/policy/filter-set.ts';
-import { UNRESTRICTED } from '../../src/guardrails/policy/guardrail.ts';
 import { compilePattern, patternFault } from '../../src/guardrails/patterns/pattern.ts';
 import { PatternProgram } from '../../src/guardrails/patterns/pattern-program.ts';
+import { type FilterSet, filterSetOf } from '../../src/guardrails/policy/filter-set.ts';
+import { UNRESTRICTED } from '../../src/guardrails/policy/guardrail.ts';
 import { createNameAnalyzer } from '../../src/inference/guardrails/name-analyzer.ts';
 import type { BoundGuardrail } from '../../src/schemas/guardrail.ts';
 import { CATASTROPHES } from '../../test/filters/catastrophic.ts';

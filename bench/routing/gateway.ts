@@ -1,8 +1,8 @@
 import { buildCatalog, type Catalog } from '../../src/catalog/catalog.ts';
 import { createInference, type Inference } from '../../src/inference/answer.ts';
 import { type Call, createCancellation } from '../../src/inference/call.ts';
-import type { TurnStates } from '../../src/inference/reasoning/states.ts';
 import { createTraffic } from '../../src/inference/observe/traffic.ts';
+import type { TurnStates } from '../../src/inference/reasoning/states.ts';
 import type { Recorder } from '../../src/ledger/recorder.ts';
 import { limits } from '../../src/limits.ts';
 import { UpstreamError } from '../../src/providers/dialect.ts';

@@ -10,9 +10,9 @@ import { endpointProbeStore } from '../storage/endpoint-probes.ts';
 import { keyStore } from '../storage/keys.ts';
 import type { Home } from '../storage/organizations.ts';
 import { callerOf } from './authenticate.ts';
-import { generationId } from './shared/call-of.ts';
 import type { Change } from './change.ts';
 import { keepProbeKey, probeKeyHash } from './keys/keep-probe-key.ts';
+import { generationId } from './shared/call-of.ts';
 
 export interface ProbesOptions extends Omit<ProberOptions, 'principal' | 'claim' | 'generationId'> {
   usd_per_day: number;

@@ -1,6 +1,6 @@
 import { dialectOf } from '../providers/dialects.ts';
-import { listedWire, searchFee } from '../providers/shared/listing-facts.ts';
 import type { Quirks } from '../providers/provider.ts';
+import { listedWire, searchFee } from '../providers/shared/listing-facts.ts';
 import type { ProviderRow } from '../providers/table.ts';
 import { type Prices, tokenPrices } from '../schemas/prices.ts';
 import type { Ability, BundledEndpoint } from './bundled.ts';

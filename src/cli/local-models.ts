@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
-import { createServices, type Services } from '../providers/transport/services.ts';
 import { providerRow } from '../providers/table.ts';
+import { createServices, type Services } from '../providers/transport/services.ts';
 import type { Logger } from '../telemetry/log.ts';
 
 export interface LocalModelsOptions {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { limits } from '../limits.ts';
-import type { ActiveFilter } from './policy/filter-set.ts';
 import type { Finding } from './finding.ts';
+import type { ActiveFilter } from './policy/filter-set.ts';
 
 /** Ways in which a placeholder is written: in other case, with its brackets escaped, with spaces or dashes in it. */
 export const WRITTEN = /\\?\[([^[\]\n]{1,240}?)\\?\]/g;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { inTier } from '../../test/tier.ts';
-import { createJsonFilter } from './streams/json-filter.ts';
 import { createRestorer, placeholderFinder } from './restorer.ts';
+import { createJsonFilter } from './streams/json-filter.ts';
 
 const values = new Map([
   ['[EMAIL_1]', 'bob@mail.example'],

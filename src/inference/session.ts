@@ -1,18 +1,18 @@
-import type { Charge } from '../ledger/prices/charge.ts';
 import type { Hold } from '../ledger/leases/hold.ts';
+import type { Charge } from '../ledger/prices/charge.ts';
 import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord, RoutingRecord } from '../ledger/records.ts';
 import type { Report } from '../providers/dialect.ts';
 import type { Candidate, Plan } from '../routing/plan.ts';
 import type { ChatCompletion, TokenClasses } from '../schemas/inner.ts';
-import type { Grant, Prepared } from './money/admission.ts';
-import type { Call } from './call.ts';
 import type { FailedAttempt } from './attempt/failure.ts';
-import type { Fitting } from './prepare/fitting.ts';
-import type { CallHome } from './plan/homes.ts';
-import type { ShownAttempt } from './observe/metadata.ts';
+import type { Call } from './call.ts';
+import type { Grant, Prepared } from './money/admission.ts';
 import type { Meter } from './money/meter.ts';
+import type { ShownAttempt } from './observe/metadata.ts';
+import type { CallHome } from './plan/homes.ts';
 import type { Passage } from './plan/rate-passage.ts';
 import type { ModelSource, Requested } from './plan/requested-models.ts';
+import type { Fitting } from './prepare/fitting.ts';
 import type { SentBody } from './stream-answer.ts';
 
 /** Follows one call while it is answered: what the pipeline is to the engine. */

@@ -10,21 +10,28 @@ import type { ChatChunk, TokenClasses } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import { outputTokens } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Admission } from './money/admission.ts';
 import type { OpenStream, PreparedAttempt } from './attempt/attempt.ts';
 import { type Attempts, type Ended, mayGoOn, type Reached } from './attempt/attempts.ts';
-import type { Call, Clock } from './call.ts';
 import type { ChatAttempts, MeteredStream } from './attempt/chat-attempts.ts';
-import { type Citer, createCiter } from './tools/citer.ts';
-import { continuedRequest, continuesText, fitContinued, isContinuable, OverlapCut, ShownText } from './attempt/continuation.ts';
+import {
+  continuedRequest,
+  continuesText,
+  fitContinued,
+  isContinuable,
+  OverlapCut,
+  ShownText,
+} from './attempt/continuation.ts';
 import { abortStopsBilling, ClientGone, goneAs, outcomeOf, outcomeOfWhole } from './attempt/exchange.ts';
 import { fallsOver } from './attempt/failure.ts';
+import type { Call, Clock } from './call.ts';
+import type { Admission } from './money/admission.ts';
 import type { Meter } from './money/meter.ts';
 import { cut, readOn } from './money/overrun.ts';
-import { type Answered, isWithheld, type Session } from './session.ts';
 import type { AnswerUsage, Settlement, SettlementLog } from './money/settlement.ts';
-import type { TurnKeeper, TurnStates } from './reasoning/states.ts';
 import { type Steps, wireOf } from './plan/steps.ts';
+import type { TurnKeeper, TurnStates } from './reasoning/states.ts';
+import { type Answered, isWithheld, type Session } from './session.ts';
+import { type Citer, createCiter } from './tools/citer.ts';
 import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
 
 /** Who answered, as the client may know it. */

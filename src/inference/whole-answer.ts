@@ -4,17 +4,17 @@ import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, FinishReason, ReasoningDetail } from '../schemas/inner.ts';
 import type { WholeAnswer } from './answer.ts';
 import type { Attempts } from './attempt/attempts.ts';
-import type { Call, Clock } from './call.ts';
 import type { ChatAttempts } from './attempt/chat-attempts.ts';
-import { createCiter } from './tools/citer.ts';
 import { outcomeOf, outcomeOfWhole } from './attempt/exchange.ts';
 import { clientError } from './attempt/failure.ts';
+import type { Call, Clock } from './call.ts';
 import type { Meter } from './money/meter.ts';
-import { type Answered, type AnswerWatch, isWithheld, type Session } from './session.ts';
 import type { Settlement } from './money/settlement.ts';
-import type { TurnStates } from './reasoning/states.ts';
 import { type Steps, wireOf } from './plan/steps.ts';
+import type { TurnStates } from './reasoning/states.ts';
+import { type Answered, type AnswerWatch, isWithheld, type Session } from './session.ts';
 import { servedBy } from './stream-answer.ts';
+import { createCiter } from './tools/citer.ts';
 import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
 
 /** What whole answers need of the flow. */

@@ -4,8 +4,8 @@ import { budgetOf, recorders } from '../../test/ledger/recorder-fixture.ts';
 import { describeStores } from '../../test/ledger/store-variants.ts';
 import type { Database } from '../storage/database.ts';
 import { ledgerStore } from '../storage/ledger.ts';
-import type { FoundAttempt, Lookup, LostAttempt } from './lookup.ts';
 import { recordOf } from './journal/record-values.ts';
+import type { FoundAttempt, Lookup, LostAttempt } from './lookup.ts';
 
 const found = (cost_nano: number): FoundAttempt => ({
   usage: { in_uncached: 1, out_text: 2 },

@@ -3,19 +3,10 @@ import { brokenRule, GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { carry } from './journal/carry.ts';
 import { isDiskFull } from './journal/disk.ts';
-import type { Ask, Hold, HoldLine } from './leases/hold.ts';
 import { Journal, type JournalSync } from './journal/journal.ts';
 import { lineOf, outcomeLine } from './journal/journal-format.ts';
 import { isInDoubt, type LastRun, readLastRun, writeLastRun } from './journal/last-run.ts';
-import type { Holding } from './leases/lease-book.ts';
-import { Leases } from './leases/leases.ts';
-import type { LedgerClock, Timer } from './ledger-clock.ts';
-import { lookUpAll } from './lookup.ts';
-import { type AppliedAnswer, type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
 import { recordOf } from './journal/record-values.ts';
-import type { Recorder, RecorderOptions } from './recorder.ts';
-import type { Charged, GenerationRecord, HeldLine } from './records.ts';
-import { storeRefusal } from './refusal.ts';
 import {
   forgottenSince,
   lastAcknowledged,
@@ -27,6 +18,16 @@ import {
   type UnknownOutcome,
 } from './journal/replay.ts';
 import { Segments } from './journal/segments.ts';
+import type { Slot } from './journal/slot.ts';
+import type { Ask, Hold, HoldLine } from './leases/hold.ts';
+import type { Holding } from './leases/lease-book.ts';
+import { Leases } from './leases/leases.ts';
+import type { LedgerClock, Timer } from './ledger-clock.ts';
+import { lookUpAll } from './lookup.ts';
+import { type AppliedAnswer, type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
+import type { Recorder, RecorderOptions } from './recorder.ts';
+import type { Charged, GenerationRecord, HeldLine } from './records.ts';
+import { storeRefusal } from './refusal.ts';
 import {
   isBefore,
   isCountable,
@@ -38,7 +39,6 @@ import {
   type Settle,
   toSettle,
 } from './settle.ts';
-import type { Slot } from './journal/slot.ts';
 
 function refusal(cause: unknown): GatewayError {
   return new GatewayError(503, 'The gateway cannot record requests at the moment; try again soon', {

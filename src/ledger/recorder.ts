@@ -2,19 +2,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.ts';
 import type { TokenClasses } from '../schemas/inner.ts';
 import { type Disk, nodeDisk } from './journal/disk.ts';
-import type { Ask, Hold, Preview } from './leases/hold.ts';
 import type { JournalSync } from './journal/journal.ts';
+import type { UnknownOutcome } from './journal/replay.ts';
+import { type JournalKeep, lackingBytes } from './journal/retention.ts';
+import { isLeftUndone } from './journal/segment.ts';
+import { Segments } from './journal/segments.ts';
+import { otherSlots, type Slot, slotDir, takeFirstSlot, takeSlot } from './journal/slot.ts';
+import type { Ask, Hold, Preview } from './leases/hold.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
 import type { Lookup } from './lookup.ts';
 import { startNode } from './node.ts';
 import type { LedgerLog } from './pipe.ts';
 import type { GenerationRecord, Metered, OpenRecord } from './records.ts';
-import type { UnknownOutcome } from './journal/replay.ts';
-import { type JournalKeep, lackingBytes } from './journal/retention.ts';
-import { isLeftUndone } from './journal/segment.ts';
-import { Segments } from './journal/segments.ts';
 import type { LedgerStore } from './settle.ts';
-import { otherSlots, type Slot, slotDir, takeFirstSlot, takeSlot } from './journal/slot.ts';
 
 export interface RecorderOptions {
   data_dir: string;

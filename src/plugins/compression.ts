@@ -1,12 +1,12 @@
 import type { Endpoint } from '../catalog/model.ts';
 import { GatewayError } from '../errors.ts';
-import type { Adapter, CallAdapter, Fitted } from '../inference/prepare/adapters.ts';
 import type { Call } from '../inference/call.ts';
-import { inClientsWords } from '../inference/prepare/client-fields.ts';
 import { ESTIMATE_MARGIN } from '../inference/money/measure.ts';
 import { estimatePrompt } from '../inference/money/meter.ts';
-import { wireOf } from '../inference/plan/steps.ts';
 import type { Tokenizer } from '../inference/money/tokenizer.ts';
+import { wireOf } from '../inference/plan/steps.ts';
+import type { Adapter, CallAdapter, Fitted } from '../inference/prepare/adapters.ts';
+import { inClientsWords } from '../inference/prepare/client-fields.ts';
 import { limits } from '../limits.ts';
 import type { Report } from '../providers/dialect.ts';
 import { dialectOf } from '../providers/dialects.ts';

@@ -1,5 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { endpoint, type Known, model, ONE, planned, speed, TWO, tagsOf, wait } from '../../test/routing/routing-fixture.ts';
+import {
+  endpoint,
+  type Known,
+  model,
+  ONE,
+  planned,
+  speed,
+  TWO,
+  tagsOf,
+  wait,
+} from '../../test/routing/routing-fixture.ts';
 import type { ProviderPreferences } from '../schemas/inner.ts';
 import type { Plan, PlanContext } from './plan.ts';
 

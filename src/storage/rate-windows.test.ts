@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createRateModel } from '../../test/ledger/rate-store.ts';
-import { Random } from '../../test/simulation/random.ts';
 import { describeStores } from '../../test/ledger/store-variants.ts';
+import { Random } from '../../test/simulation/random.ts';
 import { limits } from '../limits.ts';
 import { DAY_MS } from '../schemas/budget.ts';
 import { MINUTE_MS, type RateAnswer, type RateAsk } from '../schemas/rate-limit.ts';

@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
-import { Random } from '../simulation/random.ts';
 import { describeStores } from '../ledger/store-variants.ts';
+import { Random } from '../simulation/random.ts';
 
 /**
  * Which models and endpoints a caller's guardrails leave: of its key, of the member who owns it and of its workspace, all

@@ -1,8 +1,8 @@
 /** An upstream that goes on sending after the end of its answer holds its call for a bounded number of bytes and a bounded time. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { attemptStream, type PreparedAttempt } from '../../src/inference/attempt/attempt.ts';
-import { createCancellation } from '../../src/inference/call.ts';
 import type { AttemptContext } from '../../src/inference/attempt/exchange.ts';
+import { createCancellation } from '../../src/inference/call.ts';
 import { createMeter } from '../../src/inference/money/meter.ts';
 import { limits } from '../../src/limits.ts';
 import { dialects } from '../../src/providers/dialects.ts';

@@ -1,8 +1,8 @@
 /** A store that answers every question late, and none too late: a call does not add the waits up. */
 import { afterEach, expect, test } from 'vitest';
-import { breakingWay } from '../routing/breaking-way.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { describeStores } from '../ledger/store-variants.ts';
+import { breakingWay } from '../routing/breaking-way.ts';
 
 const SECRET = { GATEWAY_SECRET: 'a-secret-that-all-nodes-share-long-enough' };
 

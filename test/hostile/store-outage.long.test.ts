@@ -5,11 +5,11 @@ import { windowStarts } from '../../src/accounts/key.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { keyStore } from '../../src/storage/keys.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
-import { type BreakingWay, breakingWay } from '../routing/breaking-way.ts';
 import { runProgram } from '../command-line.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
-import { noOwnPostgres, startOwnPostgres } from '../own-postgres.ts';
 import { describeStores } from '../ledger/store-variants.ts';
+import { noOwnPostgres, startOwnPostgres } from '../own-postgres.ts';
+import { type BreakingWay, breakingWay } from '../routing/breaking-way.ts';
 
 const cleanups: (() => Promise<unknown> | unknown)[] = [];
 

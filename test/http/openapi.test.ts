@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => gateway.stop());
 
 test('the committed openapi.json is what the service serves (npm test -- test/http/openapi.test.ts --update=all writes it anew)', async () => {
-  await expect(`${JSON.stringify(document, null, 2)}\n`).toMatchFileSnapshot('../openapi.json');
+  await expect(`${JSON.stringify(document, null, 2)}\n`).toMatchFileSnapshot('../../openapi.json');
 });
 
 test('every operation has its own id, a success, and the statuses of the contract', () => {

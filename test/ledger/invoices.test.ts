@@ -13,9 +13,9 @@ import { priceAttempt } from '../../src/inference/money/generation.ts';
 import { amountAtto } from '../../src/ledger/prices/charge.ts';
 import type { ChatDialect } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
-import { createFramer } from '../../src/providers/transport/frames.ts';
 import type { Provider } from '../../src/providers/provider.ts';
 import { providerRows } from '../../src/providers/table.ts';
+import { createFramer } from '../../src/providers/transport/frames.ts';
 import type { Candidate } from '../../src/routing/plan.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatCompletion, TokenClasses, Wire } from '../../src/schemas/inner.ts';
@@ -77,7 +77,7 @@ function readInvoice(text: string): Invoice {
   };
 }
 
-const invoices = readFileSync(new URL('../invoices.txt', import.meta.url), 'utf8')
+const invoices = readFileSync(new URL('./invoices.txt', import.meta.url), 'utf8')
   .replace(/^#.*\n/gm, '')
   .trim()
   .split('\n\n')

@@ -10,8 +10,8 @@ import { type PreparedAttempt, prepareAttempt } from '../../src/inference/attemp
 import { priceAttempt } from '../../src/inference/money/generation.ts';
 import { costOf, exposureOf, mediaOf, promptTokens, textBytes } from '../../src/inference/money/worst-case.ts';
 import { dialects } from '../../src/providers/dialects.ts';
-import { createFramer } from '../../src/providers/transport/frames.ts';
 import type { Provider } from '../../src/providers/provider.ts';
+import { createFramer } from '../../src/providers/transport/frames.ts';
 import type { Candidate } from '../../src/routing/plan.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatRequest, InnerPart, TokenClasses } from '../../src/schemas/inner.ts';
@@ -21,7 +21,14 @@ import { messagesBytes } from '../readings/anthropic-messages.ts';
 import { geminiBytes } from '../readings/gemini-generate-content.ts';
 import { decodeRequest } from '../readings/gemini-requests.ts';
 import { chatBytes } from '../readings/openai-chat.ts';
-import { array, type NamedRecording, object, type Recording, recordingsOf, whySkipped } from '../readings/recordings.ts';
+import {
+  array,
+  type NamedRecording,
+  object,
+  type Recording,
+  recordingsOf,
+  whySkipped,
+} from '../readings/recordings.ts';
 
 const PRICES = {
   prompt: 3_000_017,

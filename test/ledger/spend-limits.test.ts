@@ -13,7 +13,14 @@ import { createServer } from '../../src/http/server.ts';
 import { limits } from '../../src/limits.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
-import { type Exchange, httpChunk, responseHead, type Step, startWireServer, type WireServer } from '../wires/wire-server.ts';
+import {
+  type Exchange,
+  httpChunk,
+  responseHead,
+  type Step,
+  startWireServer,
+  type WireServer,
+} from '../wires/wire-server.ts';
 
 type Script = (exchange: Exchange, nth: number) => Step[];
 

@@ -4,8 +4,8 @@ import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import { limits } from '../../src/limits.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
-import { wire } from '../routing/failover-site.ts';
 import { describeStores } from '../ledger/store-variants.ts';
+import { wire } from '../routing/failover-site.ts';
 import { type Step, startWireServer } from '../wires/wire-server.ts';
 import { freePort, freshDir, serve, stop, until } from './gateway-process.ts';
 

@@ -2,9 +2,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { recordOf } from '../../src/ledger/journal/record-values.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { verifyLedger } from '../../src/storage/verify-ledger.ts';
-import { startScriptedModel, TURN_USAGE } from '../wires/scripted-model.ts';
-import { startSearchEngine } from '../search-engine.ts';
 import { describeStores } from '../ledger/store-variants.ts';
+import { startSearchEngine } from '../search-engine.ts';
+import { startScriptedModel, TURN_USAGE } from '../wires/scripted-model.ts';
 import { freePort, freshDir, serve, stop, until } from './gateway-process.ts';
 
 /** Nothing goes in, each of at most a hundred tokens costs a thousandth of a USD, and a search a hundredth. */

@@ -1,7 +1,7 @@
 /** Until when a stream can go to the next endpoint: what binds the gateway to an answer, and what does not. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
 import { httpChunk, responseHead, type Step } from '../wires/wire-server.ts';
+import { type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
 
 let site: FailoverSite;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 /** A stream that breaks off in the middle of its text, and goes on at the next endpoint: what the client sees of it, and what it pays. */
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { type AttemptSeen, type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
 import type { Step } from '../wires/wire-server.ts';
+import { type AttemptSeen, type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
 
 let site: FailoverSite;
 beforeAll(async () => {

@@ -8,10 +8,10 @@ import type { Endpoint, Model } from '../../src/catalog/model.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { createInference, type Inference } from '../../src/inference/answer.ts';
 import { type Call, createCancellation } from '../../src/inference/call.ts';
+import { createTraffic } from '../../src/inference/observe/traffic.ts';
 import type { ExplainedAttempt, Explanation } from '../../src/inference/plan/explain.ts';
 import type { ModelSource } from '../../src/inference/plan/requested-models.ts';
 import type { TurnStates } from '../../src/inference/reasoning/states.ts';
-import { createTraffic } from '../../src/inference/observe/traffic.ts';
 import type { Hold } from '../../src/ledger/leases/hold.ts';
 import { realClock } from '../../src/ledger/ledger-clock.ts';
 import type { Recorder } from '../../src/ledger/recorder.ts';
@@ -30,8 +30,8 @@ import { type Database, openDatabase } from '../../src/storage/database.ts';
 import { ledgerStore } from '../../src/storage/ledger.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { budgetOf, recorders } from '../ledger/recorder-fixture.ts';
-import { endpoint, model } from './routing-fixture.ts';
 import { inTier } from '../tier.ts';
+import { endpoint, model } from './routing-fixture.ts';
 
 const REQUESTS = inTier(1_000, 10_000);
 /** Gateways that run side by side. */

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/limits.ts';
 import { withLimits } from '../changed-limits.ts';
-import { type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
 import type { Exchange, Step } from '../wires/wire-server.ts';
+import { type FailoverSite, startFailoverSite, wire } from './failover-site.ts';
 
 withLimits({ performance_fresh_ms: 200 });
 

@@ -6,9 +6,9 @@ import { createOpenRouter } from '@openrouter/ai-sdk-provider';
 import { generateText, streamText, type ToolSet } from 'ai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
+import { type SearchStandIn, startSearchEngine } from '../search-engine.ts';
 import { type ScriptedModel, startScriptedModel } from '../wires/scripted-model.ts';
 import { checkedFetch, refuseWarnings } from './sdk-gateway.ts';
-import { type SearchStandIn, startSearchEngine } from '../search-engine.ts';
 
 const PAGES = [
   { url: 'https://a.example/one', title: 'One', text: 'The first page.' },

@@ -7,10 +7,15 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenRouter } from '@openrouter/ai-sdk-provider';
 import { generateText, type LanguageModel, type ModelMessage, type StepResult, streamText, type ToolSet } from 'ai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { partsOf, takeWarnings } from './ai-sdk-rules.ts';
 import type { ClientReading } from '../readings/client.ts';
 import { whySkipped } from '../readings/recordings.ts';
-import { chatReading, type RecordedGateway, recordedAnswers, startRecordedGateway } from '../wires/recorded-upstream.ts';
+import {
+  chatReading,
+  type RecordedGateway,
+  recordedAnswers,
+  startRecordedGateway,
+} from '../wires/recorded-upstream.ts';
+import { partsOf, takeWarnings } from './ai-sdk-rules.ts';
 import { refuseWarnings, wires } from './sdk-gateway.ts';
 
 const all = wires.flatMap((wire) => recordedAnswers(wire));

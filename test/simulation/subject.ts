@@ -33,6 +33,9 @@ export const ENTRIES = [
 export async function loadSubject(folder: string): Promise<Subject> {
   const load = (file: string) => import(pathToFileURL(join(folder, file)).href);
   const modules = await Promise.all(ENTRIES.map(load));
-  const { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits, watchRules } = Object.assign({}, ...modules);
+  const { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits, watchRules } = Object.assign(
+    {},
+    ...modules,
+  );
   return { startNode, ledgerStore, ledgerOperations, migrate, windowStart, limits, watchRules };
 }

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bedrock_model_prefix } from '../../src/sandbox/bedrock-converse.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { chatClient } from './chat-client.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
+import { chatClient } from './chat-client.ts';
 
 let sandbox: Awaited<ReturnType<typeof startSandbox>>;
 let gateway: TestGateway;

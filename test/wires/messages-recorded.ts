@@ -1,8 +1,8 @@
 /** What recorded answers of Anthropic's wire are to be for clients of the Messages API. */
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
-import { accumulatedBySdk } from './messages-reading.ts';
 import type { Allowed } from '../readings/differences.ts';
 import { object } from '../readings/recordings.ts';
+import { accumulatedBySdk } from './messages-reading.ts';
 
 export const isNull = (_: JsonValue | undefined, after: JsonValue | undefined) => after === null;
 

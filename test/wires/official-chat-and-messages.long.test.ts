@@ -7,8 +7,8 @@ import type { Quirks } from '../../src/providers/provider.ts';
 import { providerRow } from '../../src/providers/table.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
-import { faultsByType } from './compiled-literals.ts';
 import { twentyMedia, twentyRequests } from '../twenty-requests.ts';
+import { faultsByType } from './compiled-literals.ts';
 
 interface Subject {
   wire: Wire;

@@ -4,10 +4,10 @@
  */
 import { describe, expect, test } from 'vitest';
 import { UpstreamError } from '../../src/providers/dialect.ts';
-import { createFramer } from '../../src/providers/transport/frames.ts';
 import { openaiChat } from '../../src/providers/openai-chat/index.ts';
 import type { Quirks } from '../../src/providers/provider.ts';
 import { providerRow } from '../../src/providers/table.ts';
+import { createFramer } from '../../src/providers/transport/frames.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatCompletion, ChatRequest } from '../../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';

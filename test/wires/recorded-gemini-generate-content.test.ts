@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type AttemptState, UpstreamError } from '../../src/providers/dialect.ts';
-import { createFramer } from '../../src/providers/transport/frames.ts';
 import { geminiGenerateContent } from '../../src/providers/gemini-generate-content/index.ts';
+import { createFramer } from '../../src/providers/transport/frames.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatCompletion, TextPart } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';

@@ -8,8 +8,6 @@ import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { checkMessagesStream } from '../grammar/messages.ts';
-import { accumulatedBySdk, chunksOf, STATE, streamText, wholeMessage } from './messages-reading.ts';
-import { CHANGED_FOR_CLIENTS, isNull, recordedMessage } from './messages-recorded.ts';
 import { messagesBytes, SPLICED } from '../readings/anthropic-messages.ts';
 import { converseBytes } from '../readings/bedrock-converse.ts';
 import { cohereBytes } from '../readings/cohere-chat.ts';
@@ -27,6 +25,8 @@ import {
   recordingsOf,
   whySkipped,
 } from '../readings/recordings.ts';
+import { accumulatedBySdk, chunksOf, STATE, streamText, wholeMessage } from './messages-reading.ts';
+import { CHANGED_FOR_CLIENTS, isNull, recordedMessage } from './messages-recorded.ts';
 
 const bytesOf: Record<Wire, (recording: Recording) => Uint8Array> = {
   'anthropic-messages': messagesBytes,

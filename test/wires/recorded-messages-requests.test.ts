@@ -9,8 +9,8 @@ import { anthropicMessages } from '../../src/providers/anthropic-messages/index.
 import { hashUser } from '../../src/providers/shared/user-hash.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { MessagesBody } from '../../src/schemas/messages.ts';
-import { type MessagesUpstream, startMessagesUpstream } from './messages-upstream.ts';
 import { array, atLeast, object, recordingsOf } from '../readings/recordings.ts';
+import { type MessagesUpstream, startMessagesUpstream } from './messages-upstream.ts';
 
 const recordings = recordingsOf('anthropic-messages').filter(({ recording }) => recording.request?.body);
 const isThere = recordings.length > 0;

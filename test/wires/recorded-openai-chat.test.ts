@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { Frame } from '../../src/providers/dialect.ts';
-import { createFramer } from '../../src/providers/transport/frames.ts';
 import { openaiChat } from '../../src/providers/openai-chat/index.ts';
+import { createFramer } from '../../src/providers/transport/frames.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatCompletion, ChatRequest, TokenClasses } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';

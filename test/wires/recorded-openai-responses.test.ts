@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { responsesClient } from '../../src/api/responses/client.ts';
 import { type AttemptState, type DialectEndpoint, UpstreamError } from '../../src/providers/dialect.ts';
-import { createFramer } from '../../src/providers/transport/frames.ts';
 import { decodeTool, decodeToolChoice } from '../../src/providers/openai-responses/declared.ts';
 import { decodeInput } from '../../src/providers/openai-responses/from-wire.ts';
 import { openaiResponses } from '../../src/providers/openai-responses/index.ts';
 import type { Quirks } from '../../src/providers/provider.ts';
+import { createFramer } from '../../src/providers/transport/frames.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatCompletion, ChatRequest } from '../../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';

@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { type AttemptState, type ChatDialect, type DialectEndpoint, UpstreamError } from '../../src/providers/dialect.ts';
+import {
+  type AttemptState,
+  type ChatDialect,
+  type DialectEndpoint,
+  UpstreamError,
+} from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
 import { createFramer } from '../../src/providers/transport/frames.ts';
 import { anthropicMessages } from '../../src/sandbox/anthropic-messages.ts';

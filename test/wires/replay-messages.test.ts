@@ -7,11 +7,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { checkMessagesStream } from '../grammar/messages.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
-import { CHANGED_FOR_CLIENTS, recordedMessage } from './messages-recorded.ts';
 import { messagesBytes, SPLICED } from '../readings/anthropic-messages.ts';
 import { type Allowed, differences, reasonFor } from '../readings/differences.ts';
 import { leaksOf } from '../readings/leaks.ts';
 import { atLeast, object, recordingsOf, whySkipped } from '../readings/recordings.ts';
+import { CHANGED_FOR_CLIENTS, recordedMessage } from './messages-recorded.ts';
 import { responseHead, type Step, slices, startWireServer, type WireServer } from './wire-server.ts';
 
 const PART_BYTES = 11;

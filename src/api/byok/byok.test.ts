@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { heldTransaction } from '../../../test/ledger/held-transaction.ts';
 import { managementServer } from '../../../test/http/management-server.ts';
+import { heldTransaction } from '../../../test/ledger/held-transaction.ts';
 import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { placeOf } from '../../accounts/byok.ts';
 import { createVault } from '../../accounts/vault.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { chatClient } from '../../../test/wires/chat-client.ts';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
+import { chatClient } from '../../../test/wires/chat-client.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {

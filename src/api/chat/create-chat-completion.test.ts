@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, chatClient } from '../../../test/wires/chat-client.ts';
 import { checkChatStream } from '../../../test/grammar/chat.ts';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
+import { type Answer, chatClient } from '../../../test/wires/chat-client.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
 let gateway: TestGateway;

@@ -1,7 +1,7 @@
 import { GatewayError, internalError } from '../../errors.ts';
 import type { Inference } from '../../inference/answer.ts';
-import type { Call } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/attempt/exchange.ts';
+import type { Call } from '../../inference/call.ts';
 import type { StreamEvent } from '../../inference/stream-answer.ts';
 import { limits } from '../../limits.ts';
 import { toldError } from '../shared/told-error.ts';

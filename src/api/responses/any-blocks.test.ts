@@ -3,8 +3,8 @@ import { accumulateResponse } from 'openai/lib/responses/ResponseAccumulator';
 import type { Response, ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { expect, test } from 'vitest';
 import { checkResponsesStream } from '../../../test/grammar/responses.ts';
-import { streamed, whole } from '../../../test/wires/responses-encoder.ts';
 import { inTier } from '../../../test/tier.ts';
+import { streamed, whole } from '../../../test/wires/responses-encoder.ts';
 import type { ChatChunk, Delta, Ext, ReasoningDetail, SlotEvent, Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 

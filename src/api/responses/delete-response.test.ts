@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TestGateway } from '../../../test/harness.ts';
-import { object } from '../../../test/readings/recordings.ts';
 import { describeStores } from '../../../test/ledger/store-variants.ts';
+import { object } from '../../../test/readings/recordings.ts';
 import { askOf, startStoring, streamed } from '../../../test/storing-gateway.ts';
 import { openDatabase } from '../../storage/database.ts';
 

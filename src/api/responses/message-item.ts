@@ -1,5 +1,5 @@
-import { asArray, asObject } from '../../providers/shared/json-shape.ts';
 import { restOf } from '../../providers/openai-responses/wire.ts';
+import { asArray, asObject } from '../../providers/shared/json-shape.ts';
 import { append } from '../../schemas/append.ts';
 import type { ChatChunk, Ext } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';

@@ -1,6 +1,6 @@
 import { isMarked } from '../../inference/reasoning/signed-text.ts';
-import { asText } from '../../providers/shared/json-shape.ts';
 import { OPENAI_FORMAT, restOf } from '../../providers/openai-responses/wire.ts';
+import { asText } from '../../providers/shared/json-shape.ts';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { announce, type ItemContext, type ItemWriter, type Place } from './item.ts';

@@ -1,7 +1,7 @@
 import { expiryWarnings } from '../../catalog/expiry.ts';
 import type { GatewayError } from '../../errors.ts';
-import type { ExplainedAttempt, ExplainedHold, Explanation } from '../../inference/plan/explain.ts';
 import { shownOwn } from '../../inference/observe/metadata.ts';
+import type { ExplainedAttempt, ExplainedHold, Explanation } from '../../inference/plan/explain.ts';
 import { type Candidate, tagOf } from '../../routing/plan.ts';
 import { toUsd } from '../../schemas/money.ts';
 import type { RouteExplanation } from '../../schemas/route-explanation.ts';

@@ -6,9 +6,9 @@ import type { Recorder } from '../../ledger/recorder.ts';
 import { ChatCompletionBody } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
 import { RouteExplanation } from '../../schemas/route-explanation.ts';
-import { callOf } from '../shared/call-of.ts';
 import { chatRequest } from '../chat/door.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
+import { callOf } from '../shared/call-of.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
 import { describeExplanation } from './describe-explanation.ts';
 

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import { encodeInTurns } from '../../http/written-json.ts';
-import type { Cancellation } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/attempt/exchange.ts';
+import type { Cancellation } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import { toldError } from './told-error.ts';
 

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
 import { invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
+import { type AddressKind, eachAddress, type FieldPath, fieldName } from '../../providers/shared/media-addresses.ts';
 import { isPublicAddress } from '../../providers/transport/addresses.ts';
 import { listedAs } from '../../providers/transport/fetch-media.ts';
-import { type AddressKind, eachAddress, type FieldPath, fieldName } from '../../providers/shared/media-addresses.ts';
 
 /** What the operator lets requests point at beside the public internet. */
 export interface AddressRules {

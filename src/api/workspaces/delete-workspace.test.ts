@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { workspacesServer } from '../../../test/http/workspaces-server.ts';
 import { heldTransaction } from '../../../test/ledger/held-transaction.ts';
 import { describeStores } from '../../../test/ledger/store-variants.ts';
-import { workspacesServer } from '../../../test/http/workspaces-server.ts';
 import { auditStore } from '../../storage/audit.ts';
 import { assignmentStore, guardrailStore } from '../../storage/guardrails.ts';
 import { keyStore } from '../../storage/keys.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { workspacesServer } from '../../../test/http/workspaces-server.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
 type Data = Record<string, unknown>;

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { workspacesServer } from '../../../test/http/workspaces-server.ts';
 import { heldTransaction } from '../../../test/ledger/held-transaction.ts';
 import { describeStores } from '../../../test/ledger/store-variants.ts';
-import { workspacesServer } from '../../../test/http/workspaces-server.ts';
 import { memberStore } from '../../storage/members.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { workspacesServer } from '../../../test/http/workspaces-server.ts';
+import { describeStores } from '../../../test/ledger/store-variants.ts';
 import { createRateLimit } from '../../http/rate-limit.ts';
 import { turnOwner } from '../../inference/reasoning/vault.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';

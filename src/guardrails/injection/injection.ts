@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { unitsFolded } from '../entities/letters.ts';
 import { decodedStretches } from './injection-encodings.ts';
 import { UNSPACED_PHRASES } from './injection-languages.ts';
 import { MARK_RULES, TOKEN_RULES } from './injection-marks.ts';
@@ -6,7 +7,6 @@ import { placesOf } from './injection-places.ts';
 import { placeOf, type Reading, readingOf } from './injection-reading.ts';
 import { ASKED_HOW, phraseRules, TOLD_OF } from './injection-rules.ts';
 import { ALONE, TELLING_WORDS } from './injection-words.ts';
-import { unitsFolded } from '../entities/letters.ts';
 
 /** A place that tries to take a model over (UTF-16 offsets, end exclusive), and what it is an instance of. */
 export interface Injection {

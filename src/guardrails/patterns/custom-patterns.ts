@@ -1,10 +1,10 @@
 import type { RE2Set } from 're2js';
 import { limits } from '../../limits.ts';
+import { seenOf } from '../unseen.ts';
 import { translatedPattern } from './pattern.ts';
 import { compileSteps } from './pattern-cost.ts';
 import { PatternProgram } from './pattern-program.ts';
 import { re2 } from './re2.ts';
-import { seenOf } from '../unseen.ts';
 
 /** Told of each match, and of which pattern. */
 export type FoundBy = (pattern: number, start: number, end: number) => void;

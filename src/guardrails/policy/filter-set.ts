@@ -1,9 +1,9 @@
 import { limits } from '../../limits.ts';
 import type { BoundGuardrail, BuiltinFilter } from '../../schemas/guardrail.ts';
-import { CustomPatterns } from '../patterns/custom-patterns.ts';
 import { BuiltinScanner, type ScannedSlug, scannedSlugs } from '../detect/builtins.ts';
 import type { Finding } from '../finding.ts';
 import { findInjections } from '../injection/injection.ts';
+import { CustomPatterns } from '../patterns/custom-patterns.ts';
 import { type Redacted, settled } from '../streams/settled.ts';
 
 export type FilterSlug = BuiltinFilter['slug'];

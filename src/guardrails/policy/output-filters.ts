@@ -1,9 +1,9 @@
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import { scannedSlugs } from '../detect/builtins.ts';
-import { type FilterSet, filterSetOf } from './filter-set.ts';
 import type { Finding } from '../finding.ts';
 import { withLines } from '../streams/json-tokens.ts';
 import type { Finder, Hit } from '../streams/stream-filter.ts';
+import { type FilterSet, filterSetOf } from './filter-set.ts';
 
 const isScanned = (slug: string) => scannedSlugs.some((scanned) => scanned === slug);
 

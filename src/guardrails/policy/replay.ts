@@ -1,10 +1,10 @@
 import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
-import type { FilterAction, FilterSet } from './filter-set.ts';
 import { createNumbering } from '../redaction.ts';
 import { requestTexts } from '../requests/request-texts.ts';
 import { type Screener, screen } from '../requests/screen.ts';
 import type { TextKind } from '../text-places.ts';
+import type { FilterAction, FilterSet } from './filter-set.ts';
 import { filterName } from './verdict.ts';
 
 /** What filters would have done with a request. */

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
-import type { ActiveFilter, FilterSet, FilterSlug } from './filter-set.ts';
 import type { Finding } from '../finding.ts';
 import type { Refusal } from '../requests/screen.ts';
+import type { ActiveFilter, FilterSet, FilterSlug } from './filter-set.ts';
 
 const INJECTION: FilterSlug = 'regex-prompt-injection';
 

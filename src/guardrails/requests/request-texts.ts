@@ -11,8 +11,8 @@ import type {
   ToolCall,
 } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { fileTexts } from './file-texts.ts';
 import type { Place, Visit } from '../text-places.ts';
+import { fileTexts } from './file-texts.ts';
 import {
   freeTexts,
   jsonTexts,

@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
-import type { FilterSet } from '../policy/filter-set.ts';
 import type { Finding } from '../finding.ts';
+import type { FilterSet } from '../policy/filter-set.ts';
 
 /** Lets others be served: waited for each time so much text was looked at. */
 export type Pause = () => Promise<void>;

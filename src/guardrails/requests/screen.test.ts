@@ -10,8 +10,8 @@ import type { Entity } from '../entities/analyzer.ts';
 import { filterSetOf } from '../policy/filter-set.ts';
 import { UNRESTRICTED } from '../policy/guardrail.ts';
 import { createNumbering } from '../redaction.ts';
-import { requestTexts } from './request-texts.ts';
 import { createRestorer } from '../restorer.ts';
+import { requestTexts } from './request-texts.ts';
 import { type Screener, screen } from './screen.ts';
 
 const EMAIL = 'jane.doe@example.com';

@@ -1,12 +1,12 @@
 import { limits } from '../../limits.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { Entity } from '../entities/analyzer.ts';
-import type { ActiveFilter, FilterSet } from '../policy/filter-set.ts';
 import type { Finding } from '../finding.ts';
-import { type JsonToken, jsonTokens, withLines, withTokens } from '../streams/json-tokens.ts';
+import type { ActiveFilter, FilterSet } from '../policy/filter-set.ts';
 import { type Numbering, otherId, placeholders, redacted } from '../redaction.ts';
-import { createScanner, type Pause, type Scanner } from './scan.ts';
+import { type JsonToken, jsonTokens, withLines, withTokens } from '../streams/json-tokens.ts';
 import type { Place, Visit } from '../text-places.ts';
+import { createScanner, type Pause, type Scanner } from './scan.ts';
 
 /** A text in which something was found. */
 export interface FoundText extends Place {

@@ -1,7 +1,7 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { fileTexts } from './file-texts.ts';
 import type { Place, Visit } from '../text-places.ts';
+import { fileTexts } from './file-texts.ts';
 
 /** Fields whose values are words of a wire. */
 const WORD_FIELDS = new Set(

@@ -3,11 +3,11 @@ import { limits } from '../../limits.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Delta, SlotEvent, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { type AnswerFilterOptions, createAnswerFilter } from './answer-filter.ts';
 import { filterSetOf } from '../policy/filter-set.ts';
 import { UNRESTRICTED } from '../policy/guardrail.ts';
 import { finderOf } from '../policy/output-filters.ts';
 import { placeholderFinder } from '../restorer.ts';
+import { type AnswerFilterOptions, createAnswerFilter } from './answer-filter.ts';
 
 const set = filterSetOf([
   {

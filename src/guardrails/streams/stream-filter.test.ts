@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { inTier } from '../../../test/tier.ts';
 import { limits } from '../../limits.ts';
 import type { BoundGuardrail, BuiltinFilter, CustomFilter } from '../../schemas/guardrail.ts';
-import { filteredText } from './deep-filter.ts';
 import { type ActiveFilter, filterSetOf } from '../policy/filter-set.ts';
 import { UNRESTRICTED } from '../policy/guardrail.ts';
-import { createJsonFilter } from './json-filter.ts';
 import { finderOf } from '../policy/output-filters.ts';
+import { filteredText } from './deep-filter.ts';
+import { createJsonFilter } from './json-filter.ts';
 import { createStreamFilter, type Finder } from './stream-filter.ts';
 
 function guardrail(builtins: BuiltinFilter[], custom: CustomFilter[] = []): BoundGuardrail {

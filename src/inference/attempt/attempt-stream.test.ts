@@ -4,10 +4,10 @@ import type { ChatDialect } from '../../providers/dialect.ts';
 import { geminiGenerateContent } from '../../providers/gemini-generate-content/index.ts';
 import { openaiChat } from '../../providers/openai-chat/index.ts';
 import type { Upstream, UpstreamResponse } from '../../providers/transport/upstream.ts';
-import { attemptStream, type OpenStream, type PreparedAttempt } from './attempt.ts';
 import { createCancellation } from '../call.ts';
-import type { AttemptContext } from './exchange.ts';
 import { createMeter } from '../money/meter.ts';
+import { attemptStream, type OpenStream, type PreparedAttempt } from './attempt.ts';
+import type { AttemptContext } from './exchange.ts';
 
 const said = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
 const BROKEN = 'data: {"error":{"message":"broken"}}\n\n';

@@ -15,10 +15,10 @@ import {
   UpstreamError,
 } from '../../providers/dialect.ts';
 import type { Framer } from '../../providers/framer.ts';
-import { createFramer } from '../../providers/transport/frames.ts';
-import { needsTemplate, requiresCall, templated } from '../../providers/tool-template/dialect.ts';
-import { countAnswer, readText, type UpstreamResponse } from '../../providers/transport/upstream.ts';
 import type { CacheMarks } from '../../providers/shared/worst-case.ts';
+import { needsTemplate, requiresCall, templated } from '../../providers/tool-template/dialect.ts';
+import { createFramer } from '../../providers/transport/frames.ts';
+import { countAnswer, readText, type UpstreamResponse } from '../../providers/transport/upstream.ts';
 import { type Candidate, supports } from '../../routing/plan.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import { append } from '../../schemas/append.ts';
@@ -27,6 +27,11 @@ import type { ChatChunk, ChatCompletion, ChatRequest } from '../../schemas/inner
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { isLongJson } from '../../schemas/json-pieces.ts';
 import { isDeeperThan, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
+import type { Call } from '../call.ts';
+import { isMeaningful, type Meter } from '../money/meter.ts';
+import { cacheMarks } from '../money/payload-search.ts';
+import { fitRequest, type SpendBound, UNPRICED_TIER } from '../prepare/fit-request.ts';
+import { NO_MEDIA } from '../prepare/media.ts';
 import {
   AnswerBounds,
   asUpstreamFailure,
@@ -37,13 +42,8 @@ import {
   requireUnbroken,
 } from './answer-bounds.ts';
 import { AnswerTail } from './answer-tail.ts';
-import type { Call } from '../call.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
-import { fitRequest, type SpendBound, UNPRICED_TIER } from '../prepare/fit-request.ts';
-import { NO_MEDIA } from '../prepare/media.ts';
-import { isMeaningful, type Meter } from '../money/meter.ts';
-import { cacheMarks } from '../money/payload-search.ts';
 
 /** A request as one endpoint will get it, and what had to be changed for that. */
 export interface PreparedAttempt {

@@ -6,19 +6,19 @@ import { UpstreamError } from '../../providers/dialect.ts';
 import { servedId } from '../../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../../routing/plan.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
-import type { Admission, Admitted, Measure, Prepared, SpendingRules } from '../money/admission.ts';
 import type { Call, Cancellation } from '../call.ts';
-import type { LogDecoderFault } from './decoder-faults.ts';
-import { abortStopsBilling, ClientGone, goneAs } from './exchange.ts';
-import { fallsOver, isOfEndpoint } from './failure.ts';
-import type { SpendBound } from '../prepare/fit-request.ts';
+import type { Admission, Admitted, Measure, Prepared, SpendingRules } from '../money/admission.ts';
 import { openRecord } from '../money/generation.ts';
-import { createHedges, Final, type HedgesOptions } from './hedged-send.ts';
 import { isMetered, presumedCost, presumedOutput, type UsualOutput } from '../money/presumed-cost.ts';
-import type { Session } from '../session.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import { TryOrder } from '../plan/try-order.ts';
+import type { SpendBound } from '../prepare/fit-request.ts';
+import type { Session } from '../session.ts';
+import type { LogDecoderFault } from './decoder-faults.ts';
+import { abortStopsBilling, ClientGone, goneAs } from './exchange.ts';
+import { fallsOver, isOfEndpoint } from './failure.ts';
+import { createHedges, Final, type HedgesOptions } from './hedged-send.ts';
 
 /** One kind of call, as it is taken through the steps. */
 export interface Work<P extends Prepared, T> {

@@ -5,19 +5,19 @@ import type { Upstream } from '../../providers/transport/upstream.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
 import type { ChatCompletion, ChatRequest, ChoiceError, TokenClasses } from '../../schemas/inner.ts';
-import type { Measure } from '../money/admission.ts';
-import { requireFewParts } from './answer-bounds.ts';
-import { attemptStream, attemptWhole, noCall, type OpenStream, type PreparedAttempt } from './attempt.ts';
-import { attemptNumber, type Work } from './attempts.ts';
 import type { Cancellation } from '../call.ts';
+import type { Measure } from '../money/admission.ts';
+import { createMeter, type Meter } from '../money/meter.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
-import type { AttemptContext } from './exchange.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
 import { Fitting, type FittingOptions } from '../prepare/fitting.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
-import { createMeter, type Meter } from '../money/meter.ts';
 import type { Session } from '../session.ts';
 import { servedBy } from '../stream-answer.ts';
+import { requireFewParts } from './answer-bounds.ts';
+import { attemptStream, attemptWhole, noCall, type OpenStream, type PreparedAttempt } from './attempt.ts';
+import { attemptNumber, type Work } from './attempts.ts';
+import type { AttemptContext } from './exchange.ts';
 
 /** The beginning of a stream, or a whole answer, with what follows what it uses. */
 export interface MeteredStream {

@@ -6,12 +6,18 @@ import { hasWideCharacter, wideBytes } from '../../http/memory.ts';
 import { readSlices, UnreadableJson } from '../../http/sliced-json.ts';
 import { limits } from '../../limits.ts';
 import { type ChatDialect, UpstreamError } from '../../providers/dialect.ts';
-import { type Exchange, readParts, readText, type Upstream, type UpstreamResponse } from '../../providers/transport/upstream.ts';
+import {
+  type Exchange,
+  readParts,
+  readText,
+  type Upstream,
+  type UpstreamResponse,
+} from '../../providers/transport/upstream.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { type JsonValue, parseJson } from '../../schemas/json.ts';
 import { answerLevels, JsonStructure, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
-import { requireBounded, requireUnbroken } from './answer-bounds.ts';
 import type { Call } from '../call.ts';
+import { requireBounded, requireUnbroken } from './answer-bounds.ts';
 import { deferExchange } from './deferred-exchange.ts';
 
 /** What an attempt needs of its surroundings. */

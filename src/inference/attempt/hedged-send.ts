@@ -4,15 +4,15 @@ import { limits } from '../../limits.ts';
 import { servedId } from '../../routing/candidate.ts';
 import type { Health } from '../../routing/health.ts';
 import { type Candidate, healthId } from '../../routing/plan.ts';
-import type { Admission, Admitted, Prepared } from '../money/admission.ts';
-import type { Ended, Reached, Work } from './attempts.ts';
 import type { Clock } from '../call.ts';
-import { abortStopsBilling, goneAs } from './exchange.ts';
-import type { SpendBound } from '../prepare/fit-request.ts';
-import { createHedgeShare, first, lateAfter, type Runner, run, within } from './hedge.ts';
-import type { Session } from '../session.ts';
+import type { Admission, Admitted, Prepared } from '../money/admission.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { TryOrder } from '../plan/try-order.ts';
+import type { SpendBound } from '../prepare/fit-request.ts';
+import type { Session } from '../session.ts';
+import type { Ended, Reached, Work } from './attempts.ts';
+import { abortStopsBilling, goneAs } from './exchange.ts';
+import { createHedgeShare, first, lateAfter, type Runner, run, within } from './hedge.ts';
 
 /** What a session knows of an attempt that was sent. */
 type UnderWay = Pick<

@@ -1,24 +1,24 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { GatewayError } from '../../errors.ts';
 import type { Analyzer, Entity } from '../../guardrails/entities/analyzer.ts';
-import { type FilterSet, filterSetOf } from '../../guardrails/policy/filter-set.ts';
 import type { Finding } from '../../guardrails/finding.ts';
+import { type FilterSet, filterSetOf } from '../../guardrails/policy/filter-set.ts';
+import { filterName, filterStages, refusalTold } from '../../guardrails/policy/verdict.ts';
 import { createNumbering, type Numbering } from '../../guardrails/redaction.ts';
 import { requestTexts, saidTexts } from '../../guardrails/requests/request-texts.ts';
 import { isReversible, type Screened, type Screener, type Subject, screen } from '../../guardrails/requests/screen.ts';
-import { filterName, filterStages, refusalTold } from '../../guardrails/policy/verdict.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import type { Prepared } from '../money/admission.ts';
 import type { Call, ScreeningOf } from '../call.ts';
-import { analyzeInTime } from './dry-run.ts';
+import type { Prepared } from '../money/admission.ts';
+import type { Task } from '../operations/task.ts';
 import type { CallContext, CallHooks, Middleware, TaskCall } from '../pipeline.ts';
 import type { Wanted } from '../plan/steps.ts';
-import type { Task } from '../operations/task.ts';
 import type { AnswerTransform } from '../transform.ts';
+import { analyzeInTime } from './dry-run.ts';
 import { Unredact } from './unredact.ts';
 
 /** What happens where a filter cannot be applied. */

@@ -1,10 +1,10 @@
 import { GatewayError } from '../../errors.ts';
-import { type AnswerFilter, createAnswerFilter, wantsJson } from '../../guardrails/streams/answer-filter.ts';
-import type { ActiveFilter, FilterSet } from '../../guardrails/policy/filter-set.ts';
 import type { Finding } from '../../guardrails/finding.ts';
+import type { ActiveFilter, FilterSet } from '../../guardrails/policy/filter-set.ts';
 import { finderOf } from '../../guardrails/policy/output-filters.ts';
-import type { Finder } from '../../guardrails/streams/stream-filter.ts';
 import { filterName, filterStages } from '../../guardrails/policy/verdict.ts';
+import { type AnswerFilter, createAnswerFilter, wantsJson } from '../../guardrails/streams/answer-filter.ts';
+import type { Finder } from '../../guardrails/streams/stream-filter.ts';
 import { append } from '../../schemas/append.ts';
 import { ends, OpenChoices } from '../../schemas/by-choice.ts';
 import type { ChatChunk, ChoiceError } from '../../schemas/inner.ts';

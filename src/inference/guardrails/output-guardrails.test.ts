@@ -5,8 +5,8 @@ import { withSources } from '../../http/sources.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { Engine } from '../answer.ts';
 import type { Call } from '../call.ts';
-import { createPipeline } from '../pipeline.ts';
 import { NO_USAGE } from '../money/settlement.ts';
+import { createPipeline } from '../pipeline.ts';
 import type { StreamEvent } from '../stream-answer.ts';
 import { outputGuardrails } from './output-guardrails.ts';
 

@@ -1,16 +1,16 @@
 import type { GatewayError } from '../../errors.ts';
-import { filteredJson, filteredText, filteredTexts } from '../../guardrails/streams/deep-filter.ts';
 import type { FilterSet } from '../../guardrails/policy/filter-set.ts';
 import { outputFiltersOf } from '../../guardrails/policy/output-filters.ts';
+import { filteredJson, filteredText, filteredTexts } from '../../guardrails/streams/deep-filter.ts';
 import type { Finder } from '../../guardrails/streams/stream-filter.ts';
 import type { ChatCompletion, Choice } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { Prepared } from '../money/admission.ts';
 import type { WholeAnswer } from '../answer.ts';
 import type { Call } from '../call.ts';
+import type { Prepared } from '../money/admission.ts';
+import type { Task, TaskAnswer } from '../operations/task.ts';
 import type { CallHooks, Middleware, TaskCall } from '../pipeline.ts';
 import { isSeal } from '../reasoning/seal.ts';
-import type { Task, TaskAnswer } from '../operations/task.ts';
 import { type AnswerTransform, transformWhole, withStages } from '../transform.ts';
 import { errorOf, type FilterMetrics, Findings, OutputFilter } from './output-filter.ts';
 

@@ -1,5 +1,5 @@
-import { type AnswerFilter, createAnswerFilter, wantsJson } from '../../guardrails/streams/answer-filter.ts';
 import { placeholderFinder } from '../../guardrails/restorer.ts';
+import { type AnswerFilter, createAnswerFilter, wantsJson } from '../../guardrails/streams/answer-filter.ts';
 import type { ChatChunk, ChatRequest } from '../../schemas/inner.ts';
 import type { AnswerTransform } from '../transform.ts';
 

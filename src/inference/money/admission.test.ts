@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import type { Ask, Hold } from '../../ledger/leases/hold.ts';
-import { createAdmission, type Measured, type Prepared, type SpendingRules } from './admission.ts';
 import type { Call } from '../call.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
+import { createAdmission, type Measured, type Prepared, type SpendingRules } from './admission.ts';
 
 const rules: SpendingRules = {
   budgets: 'strict',

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import { ClientGone } from '../attempt/exchange.ts';
-import { createPay, feesOf } from './fees.ts';
 import type { Session } from '../session.ts';
+import { createPay, feesOf } from './fees.ts';
 
 const LIMITED = [{ id: 'b' }];
 

@@ -1,11 +1,11 @@
 import { GatewayError } from '../../errors.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
-import type { SpendingRules } from './admission.ts';
 import { attemptNumber, sofarOf } from '../attempt/attempts.ts';
 import { ClientGone } from '../attempt/exchange.ts';
-import { openRecord } from './generation.ts';
-import type { FeeOutcome, Fees } from '../tools/server-tools.ts';
 import type { Session } from '../session.ts';
+import type { FeeOutcome, Fees } from '../tools/server-tools.ts';
+import type { SpendingRules } from './admission.ts';
+import { openRecord } from './generation.ts';
 
 /** What one piece of work is called on the bill, and what it may cost at most. */
 export interface Fee {

@@ -3,8 +3,8 @@ import { dialects } from '../../providers/dialects.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, Wire } from '../../schemas/inner.ts';
-import type { Measured } from './admission.ts';
 import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
+import type { Measured } from './admission.ts';
 import { createMeasure } from './measure.ts';
 
 const measure = createMeasure({ count: async () => undefined, stop: async () => undefined });

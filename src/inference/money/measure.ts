@@ -1,7 +1,7 @@
 import { inTurns } from '../../http/in-turns.ts';
 import { limits } from '../../limits.ts';
-import type { Measure, Measured } from './admission.ts';
 import type { PreparedAttempt } from '../attempt/attempt.ts';
+import type { Measure, Measured } from './admission.ts';
 import { estimatePrompt } from './meter.ts';
 import type { Tokenizer } from './tokenizer.ts';
 import {

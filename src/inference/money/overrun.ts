@@ -5,8 +5,8 @@ import type { ChatChunk } from '../../schemas/inner.ts';
 import type { OpenStream } from '../attempt/attempt.ts';
 import { mayGoOn } from '../attempt/attempts.ts';
 import { abortStopsBilling, ClientGone } from '../attempt/exchange.ts';
-import type { Meter } from './meter.ts';
 import type { Answered, Session } from '../session.ts';
+import type { Meter } from './meter.ts';
 import type { SettlementLog } from './settlement.ts';
 
 type Metered = Answered & { meter: Meter };

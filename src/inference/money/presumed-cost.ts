@@ -4,8 +4,8 @@ import type { Candidate } from '../../routing/plan.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import { outputTokens } from '../../schemas/usage.ts';
-import type { Prepared, SpendingRules } from './admission.ts';
 import type { Call } from '../call.ts';
+import type { Prepared, SpendingRules } from './admission.ts';
 import { priceAttempt } from './generation.ts';
 import { roughPrompt } from './meter.ts';
 

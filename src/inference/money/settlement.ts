@@ -7,16 +7,16 @@ import type { FinishReason, TokenClasses } from '../../schemas/inner.ts';
 import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage, sumClasses } from '../../schemas/usage.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import type { SpendingRules } from './admission.ts';
 import type { Clock } from '../call.ts';
-import { boundedWord, closeRecord, type PricesOf, priceAttempt } from './generation.ts';
 import { type ShownAttempt, shownOwn } from '../observe/metadata.ts';
+import { routingRecord } from '../observe/routing-record.ts';
+import type { AnswerFacts, Traffic } from '../observe/traffic.ts';
+import type { Passage } from '../plan/rate-passage.ts';
+import type { Answered, Part, Session, ToolUse } from '../session.ts';
+import type { SpendingRules } from './admission.ts';
+import { boundedWord, closeRecord, type PricesOf, priceAttempt } from './generation.ts';
 import { estimatePrompt, type Meter } from './meter.ts';
 import type { UsualOutput } from './presumed-cost.ts';
-import type { Passage } from '../plan/rate-passage.ts';
-import { routingRecord } from '../observe/routing-record.ts';
-import type { Answered, Part, Session, ToolUse } from '../session.ts';
-import type { AnswerFacts, Traffic } from '../observe/traffic.ts';
 
 /** The public usage with what it cost, in USD. */
 export interface AnswerUsage extends PublicUsage {

@@ -5,14 +5,14 @@ import type { GenerationRecord } from '../../ledger/records.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { LoggedContent } from '../../schemas/logged-content.ts';
-import type { Prepared } from '../money/admission.ts';
 import type { WholeAnswer } from '../answer.ts';
-import type { Call, Clock } from '../call.ts';
-import { contentOf, OutputText } from './content.ts';
 import { ClientGone } from '../attempt/exchange.ts';
-import type { CallEnd, CallHooks, Middleware, TaskCall } from '../pipeline.ts';
+import type { Call, Clock } from '../call.ts';
+import type { Prepared } from '../money/admission.ts';
 import type { Task, TaskAnswer } from '../operations/task.ts';
+import type { CallEnd, CallHooks, Middleware, TaskCall } from '../pipeline.ts';
 import type { AnswerTransform } from '../transform.ts';
+import { contentOf, OutputText } from './content.ts';
 
 /** A call that has ended. */
 export interface EndedCall {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { pricesFor } from '../../catalog/price-list.ts';
-import { charge } from '../../ledger/prices/charge.ts';
 import type { FoundAttempt, Lookup, LostAttempt } from '../../ledger/lookup.ts';
+import { charge } from '../../ledger/prices/charge.ts';
 import { limits } from '../../limits.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { Services } from '../../providers/transport/services.ts';

@@ -9,8 +9,8 @@ import { toUsd } from '../../schemas/money.ts';
 import { PUBLIC_NAME } from '../../schemas/routing-metadata.ts';
 import type { AttemptFacts } from '../attempt/attempt-facts.ts';
 import type { Call } from '../call.ts';
-import { reportInClientsWords } from '../prepare/client-fields.ts';
 import { expectedCost, expectedTokens } from '../plan/expected-cost.ts';
+import { reportInClientsWords } from '../prepare/client-fields.ts';
 
 /** One attempt, as the routing metadata shows it. */
 export interface ShownAttempt extends Partial<AttemptFacts> {

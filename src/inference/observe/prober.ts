@@ -9,8 +9,8 @@ import type { Health } from '../../routing/health.ts';
 import { DAY_MS, windowEnd } from '../../schemas/budget.ts';
 import { isPriced } from '../../schemas/prices.ts';
 import type { Inference } from '../answer.ts';
-import { type Call, type Clock, createCancellation } from '../call.ts';
 import { ClientGone } from '../attempt/exchange.ts';
+import { type Call, type Clock, createCancellation } from '../call.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 
 export interface ProberOptions {

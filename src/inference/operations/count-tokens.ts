@@ -8,15 +8,15 @@ import type { ChatRequest, Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { readable } from '../attempt/answer-bounds.ts';
 import { type PreparedAttempt, statesTools, writeBody } from '../attempt/attempt.ts';
-import type { Call } from '../call.ts';
-import type { ChatWork, ChatWorkOptions } from '../prepare/chat-work.ts';
 import type { LogDecoderFault } from '../attempt/decoder-faults.ts';
 import { headersOf, readJson, start } from '../attempt/exchange.ts';
 import { clientError } from '../attempt/failure.ts';
-import { NO_MEDIA } from '../prepare/media.ts';
+import type { Call } from '../call.ts';
 import { estimatePrompt } from '../money/meter.ts';
-import { type Steps, wireOf } from '../plan/steps.ts';
 import type { Tokenizer } from '../money/tokenizer.ts';
+import { type Steps, wireOf } from '../plan/steps.ts';
+import type { ChatWork, ChatWorkOptions } from '../prepare/chat-work.ts';
+import { NO_MEDIA } from '../prepare/media.ts';
 
 /** The tokens of a prompt. */
 export interface CountedTokens {

@@ -6,9 +6,9 @@ import type { Provider } from '../../providers/provider.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { Measured } from '../money/admission.ts';
-import { divide, embeddingsTask, estimateInputs, messagesOf, type PreparedEmbeddings } from './embeddings.ts';
 import { priceAttempt } from '../money/generation.ts';
 import { costOf } from '../money/worst-case.ts';
+import { divide, embeddingsTask, estimateInputs, messagesOf, type PreparedEmbeddings } from './embeddings.ts';
 
 /** In pico-USD a token; the image token dearer. */
 const pricing = { prompt: 1_000_000, completion: 0, image_token: 3_000_000, image: 5_000_000, request: 7_000_000 };

@@ -6,29 +6,29 @@ import { inTurns, oneATurn } from '../../http/in-turns.ts';
 import { atOnce } from '../../http/turn-work.ts';
 import { estimateTokens } from '../../ledger/prices/token-estimate.ts';
 import { limits } from '../../limits.ts';
-import { readDataUrl } from '../../providers/shared/data-url.ts';
 import { type Media, type Report, UpstreamError } from '../../providers/dialect.ts';
 import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest, Vector } from '../../providers/embeddings/dialect.ts';
 import { embeddingDialectOf } from '../../providers/embeddings/dialects.ts';
 import { imagesToFetch, inlineImages, isTokens } from '../../providers/embeddings/parts.ts';
 import { normalised } from '../../providers/embeddings/vector.ts';
+import { readDataUrl } from '../../providers/shared/data-url.ts';
 import { unpricedFields } from '../../providers/shared/worst-case.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, Message, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { isLongJson } from '../../schemas/json-pieces.ts';
 import type { Prices } from '../../schemas/prices.ts';
-import type { Measured, Prepared } from '../money/admission.ts';
 import { readable } from '../attempt/answer-bounds.ts';
 import { withOptions, writeBody } from '../attempt/attempt.ts';
 import { ClientGone } from '../attempt/exchange.ts';
+import type { Measured, Prepared } from '../money/admission.ts';
 import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX, UTF8_BYTES_MAX } from '../money/measure.ts';
-import type { ModelSource } from '../plan/requested-models.ts';
 import { sentDataOf, writtenChars } from '../money/sent-data.ts';
-import type { Line, Task, Words } from './task.ts';
 import type { Tokenizer } from '../money/tokenizer.ts';
-import { unknownModel } from '../plan/unknown-model.ts';
 import { type Exposure, imageTokens } from '../money/worst-case.ts';
+import type { ModelSource } from '../plan/requested-models.ts';
+import { unknownModel } from '../plan/unknown-model.ts';
+import type { Line, Task, Words } from './task.ts';
 
 /** Inputs that go in one upstream request. */
 interface Batch {

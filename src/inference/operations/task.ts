@@ -6,15 +6,23 @@ import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, TokenClasses, Wire } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { answerLevels } from '../../schemas/json-structure.ts';
-import type { Measure, Prepared } from '../money/admission.ts';
 import type { Attempts } from '../attempt/attempts.ts';
+import {
+  ClientGone,
+  headersOf,
+  type Outgoing,
+  outcomeOfWhole,
+  readJson,
+  start,
+  type WireManners,
+} from '../attempt/exchange.ts';
 import type { Call, Clock } from '../call.ts';
-import { ClientGone, headersOf, type Outgoing, outcomeOfWhole, readJson, start, type WireManners } from '../attempt/exchange.ts';
-import { createCallMedia, NO_MEDIA } from '../prepare/media.ts';
+import type { Measure, Prepared } from '../money/admission.ts';
 import { believable } from '../money/meter.ts';
-import type { Account, AnswerWatch, Session } from '../session.ts';
 import type { AnswerUsage, Settlement } from '../money/settlement.ts';
 import { type Steps, type Wanted, wireOf } from '../plan/steps.ts';
+import { createCallMedia, NO_MEDIA } from '../prepare/media.ts';
+import type { Account, AnswerWatch, Session } from '../session.ts';
 
 /** One request of a task's attempt. Where it goes and whose credential it shows is the flow's. */
 export interface Request extends Pick<Outgoing, 'path' | 'headers' | 'payload'> {

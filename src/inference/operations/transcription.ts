@@ -6,6 +6,7 @@ import { GatewayError } from '../../errors.ts';
 import { estimateTokens } from '../../ledger/prices/token-estimate.ts';
 import { limits } from '../../limits.ts';
 import { type DialectEndpoint, UpstreamError } from '../../providers/dialect.ts';
+import { unpricedFields } from '../../providers/shared/worst-case.ts';
 import type {
   TimedText,
   TranscriptionAnswer,
@@ -15,17 +16,16 @@ import type {
 } from '../../providers/transcription/dialect.ts';
 import { transcriptionDialectOf } from '../../providers/transcription/dialects.ts';
 import { transcriptTokens } from '../../providers/transcription/gemini.ts';
-import { unpricedFields } from '../../providers/shared/worst-case.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { Measured, Prepared } from '../money/admission.ts';
 import { readable } from '../attempt/answer-bounds.ts';
 import { withOptions } from '../attempt/attempt.ts';
-import type { ModelSource } from '../plan/requested-models.ts';
-import type { Line, Task, Words } from './task.ts';
-import { unknownModel } from '../plan/unknown-model.ts';
+import type { Measured, Prepared } from '../money/admission.ts';
 import type { Exposure } from '../money/worst-case.ts';
+import type { ModelSource } from '../plan/requested-models.ts';
+import { unknownModel } from '../plan/unknown-model.ts';
+import type { Line, Task, Words } from './task.ts';
 
 interface PreparedTranscription extends Prepared {
   dialect: TranscriptionDialect;

@@ -7,15 +7,15 @@ import { servedId } from '../../routing/candidate.ts';
 import type { Health, Performance } from '../../routing/health.ts';
 import { type Candidate, healthId, NoEndpoint, type Plan } from '../../routing/plan.ts';
 import { isPriced } from '../../schemas/prices.ts';
-import { createAdmission, type Measure, type SpendingRules } from '../money/admission.ts';
 import type { PreparedAttempt } from '../attempt/attempt.ts';
 import { stepPassed } from '../attempt/attempts.ts';
 import type { Call, Clock } from '../call.ts';
-import type { ChatWork } from '../prepare/chat-work.ts';
-import { type ExpectedTokens, expectedCost, expectedTokens } from './expected-cost.ts';
-import { NO_MEDIA } from '../prepare/media.ts';
-import type { Planned, Steps } from './steps.ts';
+import { createAdmission, type Measure, type SpendingRules } from '../money/admission.ts';
 import { costOf } from '../money/worst-case.ts';
+import type { ChatWork } from '../prepare/chat-work.ts';
+import { NO_MEDIA } from '../prepare/media.ts';
+import { type ExpectedTokens, expectedCost, expectedTokens } from './expected-cost.ts';
+import type { Planned, Steps } from './steps.ts';
 
 /** What would be set aside for an attempt. */
 export interface ExplainedHold {

@@ -10,19 +10,19 @@ import { type Candidate, NoEndpoint, type Plan, plan } from '../../routing/plan.
 import type { Wire } from '../../schemas/inner.ts';
 import { type AttemptFacts, attemptFacts } from '../attempt/attempt-facts.ts';
 import type { Attempts, Ended } from '../attempt/attempts.ts';
-import type { Call, Clock } from '../call.ts';
-import { defaultSort, type RoutingRules } from './caller-defaults.ts';
-import { inClientsWords } from '../prepare/client-fields.ts';
 import { outcomeOf } from '../attempt/exchange.ts';
 import { clientError, earlierErrors, type FailedAttempt } from '../attempt/failure.ts';
-import type { CallHome } from './homes.ts';
+import type { Call, Clock } from '../call.ts';
+import type { Settlement } from '../money/settlement.ts';
 import { routingMetadata } from '../observe/metadata.ts';
+import type { Traffic } from '../observe/traffic.ts';
+import { inClientsWords } from '../prepare/client-fields.ts';
+import type { Session } from '../session.ts';
+import { defaultSort, type RoutingRules } from './caller-defaults.ts';
+import type { CallHome } from './homes.ts';
 import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
 import type { Passage } from './rate-passage.ts';
 import type { ModelSource, Requested } from './requested-models.ts';
-import type { Session } from '../session.ts';
-import type { Settlement } from '../money/settlement.ts';
-import type { Traffic } from '../observe/traffic.ts';
 
 export interface StepsOptions {
   /** Asked once a request, so that a reload takes effect at once. */

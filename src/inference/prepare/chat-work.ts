@@ -7,16 +7,16 @@ import type { Candidate } from '../../routing/plan.ts';
 import type { Stickiness } from '../../routing/stickiness.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, Wire } from '../../schemas/inner.ts';
-import type { Preparation } from './adapters.ts';
 import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
 import type { Call, Clock } from '../call.ts';
 import { defaultModel, type RoutingRules } from '../plan/caller-defaults.ts';
-import type { SpendBound } from './fit-request.ts';
 import { ConversationHome } from '../plan/homes.ts';
-import { leftOut } from './left-out.ts';
 import { type ModelSource, requestedModels } from '../plan/requested-models.ts';
-import { issuerOf, type Recalled, type TurnStates } from '../reasoning/states.ts';
 import { restrictionOf, type Suited, type Wanted, wireOf } from '../plan/steps.ts';
+import { issuerOf, type Recalled, type TurnStates } from '../reasoning/states.ts';
+import type { Preparation } from './adapters.ts';
+import type { SpendBound } from './fit-request.ts';
+import { leftOut } from './left-out.ts';
 
 export interface ChatWorkOptions {
   dialect(wire: Wire): ChatDialect | undefined;

@@ -5,8 +5,8 @@ import type { Report } from '../../providers/dialect.ts';
 import { unsupportedParameters } from '../../routing/plan.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, InnerTool } from '../../schemas/inner.ts';
-import { boundConversation, boundTools } from './bound-tools.ts';
 import { defaultBound } from '../plan/default-bound.ts';
+import { boundConversation, boundTools } from './bound-tools.ts';
 
 /** The output bound of a caller with a spend limit. */
 export interface SpendBound {

@@ -1,10 +1,10 @@
 import type { Media, MediaNeed } from '../../providers/dialect.ts';
 import type { MediaFetcher } from '../../providers/transport/fetch-media.ts';
-import { type Adapter, adapterFor, type CallAdapter } from './adapters.ts';
 import type { Call } from '../call.ts';
 import { type DeclaredTools, declareTools } from '../tools/declared-tools.ts';
-import { type CallMedia, createCallMedia } from './media.ts';
 import type { ServerTools } from '../tools/server-tools.ts';
+import { type Adapter, adapterFor, type CallAdapter } from './adapters.ts';
+import { type CallMedia, createCallMedia } from './media.ts';
 
 export interface FittingOptions {
   /** Fetches what an upstream does not fetch itself. */

@@ -4,8 +4,8 @@ import type { Media, MediaNeed } from '../../providers/dialect.ts';
 import { type FetchedMedia, type MediaFetcher, MediaRefused } from '../../providers/transport/fetch-media.ts';
 import type { InnerPart, Message } from '../../schemas/inner.ts';
 import { decodeText } from '../../schemas/text-file.ts';
-import type { Call } from '../call.ts';
 import { ClientGone } from '../attempt/exchange.ts';
+import type { Call } from '../call.ts';
 
 /** What one call has fetched: each address once, whichever attempts need it. */
 export interface CallMedia {

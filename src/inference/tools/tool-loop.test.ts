@@ -3,9 +3,9 @@ import { messagesClient } from '../../api/messages/client.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
+import type { Session } from '../session.ts';
 import { declareTools } from './declared-tools.ts';
 import type { ServerTool } from './server-tools.ts';
-import type { Session } from '../session.ts';
 import { createToolLoop } from './tool-loop.ts';
 
 const tool: ServerTool = {

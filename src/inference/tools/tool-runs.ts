@@ -2,11 +2,11 @@ import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { answerLevels, structureBreach } from '../../schemas/json-structure.ts';
-import type { Call, Clock } from '../call.ts';
 import { ClientGone } from '../attempt/exchange.ts';
+import type { Call, Clock } from '../call.ts';
 import type { Pay } from '../money/fees.ts';
-import type { FeeOutcome, ServerTool, ToolOutcome } from './server-tools.ts';
 import type { Session } from '../session.ts';
+import type { FeeOutcome, ServerTool, ToolOutcome } from './server-tools.ts';
 import { shortName } from './tool-rules.ts';
 import type { ServerCall } from './tool-turn.ts';
 

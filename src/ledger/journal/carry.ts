@@ -1,6 +1,6 @@
+import type { JournalRecord } from '../records.ts';
 import type { Journal } from './journal.ts';
 import { lineOf } from './journal-format.ts';
-import type { JournalRecord } from '../records.ts';
 import type { Segment } from './segment.ts';
 import type { Segments } from './segments.ts';
 

@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import type { JournalRecord } from '../records.ts';
 import {
   type ChargedValues,
   chargedOf,
@@ -10,7 +11,6 @@ import {
   openValues,
   recordText,
 } from './record-values.ts';
-import type { JournalRecord } from '../records.ts';
 
 /**
  * Bumped when old readers would misread; told in every `S` record. In 1, an attempt's record had an end, which was none. Until

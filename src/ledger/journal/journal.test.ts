@@ -5,10 +5,10 @@ import { afterEach, expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
 import { attempt } from '../../../test/ledger/recorder-fixture.ts';
 import { limits } from '../../limits.ts';
-import { nodeDisk, type OpenFile } from './disk.ts';
-import { Journal } from './journal.ts';
 import { realClock } from '../ledger-clock.ts';
 import type { JournalRecord } from '../records.ts';
+import { nodeDisk, type OpenFile } from './disk.ts';
+import { Journal } from './journal.ts';
 import { replay } from './replay.ts';
 import { Segments } from './segments.ts';
 

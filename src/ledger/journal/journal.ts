@@ -1,10 +1,10 @@
 import { limits } from '../../limits.ts';
 import { type Deferred, deferred } from '../deferred.ts';
+import type { LedgerClock, Timer } from '../ledger-clock.ts';
+import type { JournalRecord } from '../records.ts';
 import { type Disk, isDiskFull, type OpenFile } from './disk.ts';
 import { JOURNAL_FORMAT, LineBuffer, lineOf } from './journal-format.ts';
 import { journalProblem } from './journal-problem.ts';
-import type { LedgerClock, Timer } from '../ledger-clock.ts';
-import type { JournalRecord } from '../records.ts';
 import { type Segment, segmentName } from './segment.ts';
 import type { Segments } from './segments.ts';
 

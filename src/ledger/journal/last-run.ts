@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { Disk } from './disk.ts';
 import type { LeaseRow } from '../settle.ts';
+import type { Disk } from './disk.ts';
 
 /** How a slot's last owner stood, as far as a power loss cannot take it away; the journal alone can lose its end. */
 export interface LastRun {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
+import type { AttemptRecord, ChargeLine, GenerationRecord, JournalRecord } from '../records.ts';
 import { LineBuffer, lineOf, readSegment } from './journal-format.ts';
 import { recordOf, recordText } from './record-values.ts';
-import type { AttemptRecord, ChargeLine, GenerationRecord, JournalRecord } from '../records.ts';
 
 // A field that is new does not compile here until it is given a value, and is lost until it has its place in a list.
 const line: Required<ChargeLine> = {

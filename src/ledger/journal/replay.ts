@@ -1,4 +1,3 @@
-import { JOURNAL_FORMAT } from './journal-format.ts';
 import type { FoundAttempt, LostAttempt } from '../lookup.ts';
 import type {
   AttemptRecord,
@@ -9,9 +8,10 @@ import type {
   Metered,
   OpenRecord,
 } from '../records.ts';
+import { isBefore, type Position, type Settle, toSettle } from '../settle.ts';
+import { JOURNAL_FORMAT } from './journal-format.ts';
 import { epochOf, type Segment } from './segment.ts';
 import type { Segments } from './segments.ts';
-import { isBefore, type Position, type Settle, toSettle } from '../settle.ts';
 
 /** What a journal says that its last owner did not finish. */
 export interface Replay {

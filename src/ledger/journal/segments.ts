@@ -1,10 +1,10 @@
 import { join } from 'node:path';
+import type { JournalRecord } from '../records.ts';
+import type { Position } from '../settle.ts';
 import { type Disk, nodeDisk } from './disk.ts';
 import { readSegment, scanSegment } from './journal-format.ts';
-import type { JournalRecord } from '../records.ts';
 import { Retention, type RetentionOptions } from './retention.ts';
 import { epochOf, NAME, OWED, SETTLED, type Segment, UNSETTLED } from './segment.ts';
-import type { Position } from '../settle.ts';
 
 interface SegmentsOptions extends Pick<RetentionOptions, 'keep' | 'onGivenUp'> {
   disk?: Disk | undefined;

@@ -1,8 +1,8 @@
 import { brokenRule } from '../../errors.ts';
 import { limits } from '../../limits.ts';
-import type { Hold, HoldLine, Lease } from './hold.ts';
 import type { Charged } from '../records.ts';
 import type { LeaseRow, Settle, WindowState } from '../settle.ts';
+import type { Hold, HoldLine, Lease } from './hold.ts';
 
 /** A lease as others may see it. */
 export type Holding = Readonly<

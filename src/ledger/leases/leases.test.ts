@@ -6,9 +6,9 @@ import { describeStores } from '../../../test/ledger/store-variants.ts';
 import type { Budget } from '../../schemas/budget.ts';
 import type { Database } from '../../storage/database.ts';
 import { ledgerStore } from '../../storage/ledger.ts';
-import type { Ask, Hold } from './hold.ts';
 import { realClock } from '../ledger-clock.ts';
 import type { Recorder } from '../recorder.ts';
+import type { Ask, Hold } from './hold.ts';
 
 let ordinal = 0;
 function ask(budgets: Budget[], full_nano: number, over: Partial<Ask> = {}): Ask {

@@ -1,10 +1,10 @@
 import { brokenRule, type GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { type Budget, type BudgetInterval, DAY_MS, windowEnd, windowStart } from '../../schemas/budget.ts';
-import type { Ask, Hold, HoldLine, Lease, Preview } from './hold.ts';
-import { freeOf, LeaseBook } from './lease-book.ts';
 import { budgetRefusal, storeRefusal } from '../refusal.ts';
 import type { LeaseRow, Settle, Watched, WindowAsk, WindowState, WindowSums } from '../settle.ts';
+import type { Ask, Hold, HoldLine, Lease, Preview } from './hold.ts';
+import { freeOf, LeaseBook } from './lease-book.ts';
 
 /** A request that this node has not the money for. */
 interface Waiter {

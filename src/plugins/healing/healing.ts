@@ -1,5 +1,5 @@
-import type { Call } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/attempt/exchange.ts';
+import type { Call } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import type { ChatCompletion, ChatRequest, InnerPart, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';

@@ -1,8 +1,8 @@
 import { GatewayError, invalidField } from '../../errors.ts';
-import type { Adapter, CallAdapter, Fitted } from '../../inference/prepare/adapters.ts';
-import type { Call } from '../../inference/call.ts';
 import { ClientGone } from '../../inference/attempt/exchange.ts';
+import type { Call } from '../../inference/call.ts';
 import { wireOf } from '../../inference/plan/steps.ts';
+import type { Adapter, CallAdapter, Fitted } from '../../inference/prepare/adapters.ts';
 import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
 import type { Candidate } from '../../routing/plan.ts';

@@ -1,8 +1,8 @@
 import type { Endpoint } from '../../catalog/model.ts';
 import { searchEndpoint } from '../../catalog/search-endpoint.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
-import type { Preparation } from '../../inference/prepare/adapters.ts';
 import { wireOf } from '../../inference/plan/steps.ts';
+import type { Preparation } from '../../inference/prepare/adapters.ts';
 import { searchWires } from '../../providers/native-search.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { Candidate } from '../../routing/plan.ts';

@@ -10,11 +10,11 @@ import type {
 } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { decodeText } from '../../schemas/text-file.ts';
+import type { DialectEndpoint, Media, MediaNeed } from '../dialect.ts';
+import type { Quirks } from '../provider.ts';
 import { parseArguments } from '../shared/arguments.ts';
 import { readDataUrl } from '../shared/data-url.ts';
-import type { DialectEndpoint, Media, MediaNeed } from '../dialect.ts';
 import { asArray, asObject } from '../shared/json-shape.ts';
-import type { Quirks } from '../provider.ts';
 import type { TellReport } from '../shared/reports.ts';
 import { detailsOf, orderOf } from '../shared/slot-order.ts';
 import type { ToolNames } from './names.ts';

@@ -1,8 +1,8 @@
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { AudioPart, ChatRequest, FilePart, ImagePart, InnerPart, VideoPart } from '../../schemas/inner.ts';
-import { readDataUrl } from '../shared/data-url.ts';
 import type { MediaNeed } from '../dialect.ts';
+import { readDataUrl } from '../shared/data-url.ts';
 import type { Encoding } from './encoding.ts';
 import { isNova } from './family.ts';
 import { restOf, type WireBlock, type WireSource } from './wire.ts';

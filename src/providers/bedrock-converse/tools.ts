@@ -1,7 +1,7 @@
 import type { ChatRequest, FunctionTool, InnerTool, Native, ResponseFormat } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
 import { constrainSchema } from '../anthropic-messages/schema.ts';
+import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
 import { asObject } from '../shared/json-shape.ts';
 import { NO_FIELD } from '../shared/reports.ts';
 import { cachePoint } from './caching.ts';

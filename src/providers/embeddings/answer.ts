@@ -1,8 +1,8 @@
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { UpstreamError } from '../dialect.ts';
-import { asArray, asObject } from '../shared/json-shape.ts';
 import { errorInside } from '../openai-chat/errors.ts';
+import { asArray, asObject } from '../shared/json-shape.ts';
 import type { EmbeddingAnswer } from './dialect.ts';
 import { readVector } from './vector.ts';
 

@@ -1,8 +1,8 @@
 /** Jina AI's embeddings (https://api.jina.ai/redoc, https://jina.ai/embeddings). */
 import { GatewayError } from '../../errors.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { readDataUrl } from '../shared/data-url.ts';
 import type { Report } from '../dialect.ts';
+import { readDataUrl } from '../shared/data-url.ts';
 import { readList } from './answer.ts';
 import type { EmbeddingDialect, EmbeddingInput } from './dialect.ts';
 import { requireNoTokens } from './parts.ts';

@@ -6,8 +6,8 @@
 import { GatewayError } from '../../errors.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { Report } from '../dialect.ts';
-import { gatewayFields } from '../shared/gateway-fields.ts';
 import type { Quirks } from '../provider.ts';
+import { gatewayFields } from '../shared/gateway-fields.ts';
 import { readList } from './answer.ts';
 import type { EmbeddingDialect } from './dialect.ts';
 import { isTokens, requireNoTokens } from './parts.ts';

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../errors.ts';
-import { readDataUrl } from '../shared/data-url.ts';
 import type { Media, MediaNeed } from '../dialect.ts';
+import { readDataUrl } from '../shared/data-url.ts';
 import type { EmbeddingInput } from './dialect.ts';
 
 /** The texts of inputs, on a wire that takes nothing else. Throws a 400. */

@@ -3,8 +3,8 @@
  * (https://docs.voyageai.com/reference/multimodal-embeddings-api).
  */
 import type { JsonObject } from '../../schemas/json.ts';
-import { readDataUrl } from '../shared/data-url.ts';
 import type { Report } from '../dialect.ts';
+import { readDataUrl } from '../shared/data-url.ts';
 import { readList } from './answer.ts';
 import type { EmbeddingDialect, EmbeddingInput, EmbeddingRequest } from './dialect.ts';
 import { requireNoTokens, textsOnly } from './parts.ts';

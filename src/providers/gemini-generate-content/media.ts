@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { ChatRequest, FilePart, InnerPart } from '../../schemas/inner.ts';
-import { readDataUrl } from '../shared/data-url.ts';
 import type { DialectEndpoint, MediaNeed } from '../dialect.ts';
+import { readDataUrl } from '../shared/data-url.ts';
 import type { Encoding } from './encoding.ts';
 import type { WirePart } from './wire.ts';
 

@@ -1,8 +1,8 @@
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FunctionTool, InnerTool } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions } from '../dialect.ts';
+import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
 import { gatewayFields, spokenToGateway } from '../shared/gateway-fields.ts';
 import { fitToolName } from '../shared/tool-ids.ts';
 import { withProperties } from '../shared/tool-schema.ts';

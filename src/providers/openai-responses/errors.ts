@@ -1,8 +1,8 @@
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { UpstreamError } from '../dialect.ts';
-import { asObject, asText } from '../shared/json-shape.ts';
 import { decodeError as decodePlainError, errorInside } from '../openai-chat/errors.ts';
+import { asObject, asText } from '../shared/json-shape.ts';
 import type { ResponseHeaders } from '../shared/retry-after.ts';
 
 /**

@@ -2,9 +2,9 @@ import { GatewayError, invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest, FunctionTool, InnerPart, InnerTool, Message, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
+import type { Report } from '../dialect.ts';
 import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
 import { parseArguments } from '../shared/arguments.ts';
-import type { Report } from '../dialect.ts';
 import { asObject } from '../shared/json-shape.ts';
 import { CALL_CLOSE, CALL_OPEN, insideMarkup, RESULT_CLOSE, RESULT_OPEN, type ToolTemplate } from './markup.ts';
 

@@ -2,8 +2,8 @@ import type { SoundFormat } from '../../audio/sound.ts';
 import { GatewayError } from '../../errors.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { type Report, UpstreamError } from '../dialect.ts';
-import { asArray, asObject } from '../shared/json-shape.ts';
 import { decodeError, errorInside } from '../openai-chat/errors.ts';
+import { asArray, asObject } from '../shared/json-shape.ts';
 import type { ResponseHeaders } from '../shared/retry-after.ts';
 import type { BilledFailure, TimedText, TranscriptionAnswer } from './dialect.ts';
 

@@ -6,8 +6,8 @@ import { type SoundFormat, soundFormats } from '../../audio/sound.ts';
 import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { UpstreamError } from '../dialect.ts';
-import { asText } from '../shared/json-shape.ts';
 import { decodeError } from '../openai-chat/errors.ts';
+import { asText } from '../shared/json-shape.ts';
 import { amount, dropped, requireFormat, textOf, timed } from './answer.ts';
 import type { TranscriptionAnswer, TranscriptionAsk, TranscriptionDialect } from './dialect.ts';
 

@@ -1,7 +1,7 @@
 import { limits } from '../../limits.ts';
-import { createAwsEventStreamFramer } from './aws-event-stream.ts';
 import { type ChatDialect, type Frame, UpstreamError } from '../dialect.ts';
 import type { Framer } from '../framer.ts';
+import { createAwsEventStreamFramer } from './aws-event-stream.ts';
 
 /** Makes the framer of one stream. `frame_chars_max` bounds what one frame may hold in memory. */
 export function createFramer(

@@ -3,8 +3,8 @@ import { limits } from '../../limits.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { parseServiceJson } from '../../schemas/json-structure.ts';
 import { UpstreamError } from '../dialect.ts';
-import { bearer, type GoogleAccount, readGoogleAccount } from './google-account.ts';
 import { asObject, asText } from '../shared/json-shape.ts';
+import { bearer, type GoogleAccount, readGoogleAccount } from './google-account.ts';
 
 /** Where accounts get their tokens. What an account's text says of that is not followed: it may come from anybody. */
 const TOKEN_URL = 'https://oauth2.googleapis.com/token';

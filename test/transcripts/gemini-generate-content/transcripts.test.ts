@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../../src/errors.ts';
 import { type AttemptState, type EncodedRequest, UpstreamError } from '../../../src/providers/dialect.ts';
-import { createFramer } from '../../../src/providers/transport/frames.ts';
 import { geminiGenerateContent } from '../../../src/providers/gemini-generate-content/index.ts';
+import { createFramer } from '../../../src/providers/transport/frames.ts';
 import { accumulate } from '../../../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatRequest } from '../../../src/schemas/inner.ts';
 

@@ -6,8 +6,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { type DialectEndpoint, UpstreamError } from '../../../src/providers/dialect.ts';
-import { createFramer } from '../../../src/providers/transport/frames.ts';
 import { openaiChat } from '../../../src/providers/openai-chat/index.ts';
+import { createFramer } from '../../../src/providers/transport/frames.ts';
 import { accumulate } from '../../../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatRequest } from '../../../src/schemas/inner.ts';
 import type { JsonObject } from '../../../src/schemas/json.ts';
