@@ -55,7 +55,7 @@ import { inputGuardrails } from './inference/guardrails/input-guardrails.ts';
 import { outputGuardrails } from './inference/guardrails/output-guardrails.ts';
 import { createTokenizer } from './inference/money/tokenizer.ts';
 import { createBroadcast } from './inference/observe/broadcast.ts';
-import { callLog } from './inference/observe/call-log.ts';
+import { callLog } from './inference/observe/request-log.ts';
 import { createStatisticsExchange } from './inference/observe/statistics-exchange.ts';
 import { createTraffic } from './inference/observe/traffic.ts';
 import { createPipeline } from './inference/pipeline.ts';

@@ -52,16 +52,20 @@ export interface ErrorFacts {
 }
 
 /** How an API that has a form of its own tells errors. */
-export type ErrorSkin = (error: GatewayError, facts: ErrorFacts) => Record<string, unknown>;
+export type ErrorFormat = (error: GatewayError, facts: ErrorFacts) => Record<string, unknown>;
 
 function bodyFor(
   error: GatewayError,
-  { request, reply, skin }: { request: FastifyRequest; reply: FastifyReply; skin: ErrorSkin | undefined },
+  {
+    request,
+    reply,
+    errorFormat,
+  }: { request: FastifyRequest; reply: FastifyReply; errorFormat: ErrorFormat | undefined },
 ): Record<string, unknown> {
   const user_id = request.principal?.user_id ?? null;
-  if (skin === undefined) return errorBody(error, user_id);
+  if (errorFormat === undefined) return errorBody(error, user_id);
   const generation_id = reply.getHeader('x-generation-id');
-  return skin(error, { user_id, generation_id: typeof generation_id === 'string' ? generation_id : undefined });
+  return errorFormat(error, { user_id, generation_id: typeof generation_id === 'string' ? generation_id : undefined });
 }
 
 /** Answers a failed request, once, in the form of its API; what is not the client's fault is logged with its cause. */
@@ -69,7 +73,7 @@ export function sendError(
   thrown: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  skin: ErrorSkin | undefined = request.routeOptions?.config?.skin,
+  errorFormat: ErrorFormat | undefined = request.routeOptions?.config?.errorFormat,
 ): void {
   const error = toGatewayError(thrown);
   if (error.status >= 500) {
@@ -79,5 +83,5 @@ export function sendError(
     .code(error.status)
     .headers(error.headers ?? {})
     .header('content-type', 'application/json; charset=utf-8')
-    .send(JSON.stringify(bodyFor(error, { request, reply, skin })));
+    .send(JSON.stringify(bodyFor(error, { request, reply, errorFormat })));
 }

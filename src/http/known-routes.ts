@@ -1,9 +1,9 @@
 import type { FastifyRequest, RouteOptions } from 'fastify';
-import type { ErrorSkin } from './error-envelope.ts';
+import type { ErrorFormat } from './error-envelope.ts';
 
 interface KnownRoute {
   methods: Set<string>;
-  skin: ErrorSkin | undefined;
+  errorFormat: ErrorFormat | undefined;
 }
 
 /** What stands at a path, or above it. */
@@ -11,7 +11,7 @@ export interface PathAnswer {
   /** Empty: the path has no operation. */
   methods: readonly string[];
   /** The form of errors of the operation that the path is, or stands under. */
-  skin: ErrorSkin | undefined;
+  errorFormat: ErrorFormat | undefined;
 }
 
 /** How a route pattern (`/keys/:hash`) fits a path: how many of its steps are one, and how many are the path's own words; undefined: it is of another path. */
@@ -49,9 +49,9 @@ export function createKnownRoutes() {
 
   return {
     add({ url, method, config }: RouteOptions): void {
-      const { methods, skin } = routes.get(url) ?? { methods: new Set(), skin: undefined };
+      const { methods, errorFormat } = routes.get(url) ?? { methods: new Set(), errorFormat: undefined };
       for (const name of [method].flat()) methods.add(name);
-      routes.set(url, { methods, skin: skin ?? config?.skin });
+      routes.set(url, { methods, errorFormat: errorFormat ?? config?.errorFormat });
     },
 
     /** Every method that some path has. */
@@ -67,7 +67,10 @@ export function createKnownRoutes() {
         })
         .sort((one, other) => other.steps - one.steps || other.literal - one.literal);
       const own = fitting.find(({ steps }) => steps === whole);
-      return { methods: [...(own?.methods ?? [])], skin: fitting.find(({ skin }) => skin !== undefined)?.skin };
+      return {
+        methods: [...(own?.methods ?? [])],
+        errorFormat: fitting.find(({ errorFormat }) => errorFormat !== undefined)?.errorFormat,
+      };
     },
 
     /** Whether a route took a request only because the operation of that very path has other methods: `GET /guardrails/test` is no guardrail. */

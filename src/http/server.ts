@@ -21,7 +21,7 @@ import { answerClientError, continueLate, continueWithoutBody, isBodyWithheld } 
 import { boundConnections, type ConnectionBounds, type ConnectionExcess, type Connections } from './connections.ts';
 import { answerBrowsers } from './cors.ts';
 import { assumeJson, credentialOf } from './credential.ts';
-import { brokenOff, type ErrorSkin, sendError } from './error-envelope.ts';
+import { brokenOff, type ErrorFormat, sendError } from './error-envelope.ts';
 import { HttpServer } from './http-server.ts';
 import { createKnownRoutes } from './known-routes.ts';
 import type { Memory } from './memory.ts';
@@ -63,7 +63,7 @@ declare module 'fastify' {
     /** For the document: what each event holds where the answer is a stream of server-sent events. */
     events?: TSchema;
     /** How errors are told. Absent: by the contract's envelope. */
-    skin?: ErrorSkin;
+    errorFormat?: ErrorFormat;
     /** Takes into a body, before it is validated, what `exact` has of it: the same with integers beyond 2^53 as they were written. */
     regain?: (body: unknown, exact: JsonValue) => void;
   }
@@ -243,7 +243,7 @@ export function createServer(options: ServerOptions): Server {
       reply.header('x-request-id', request.id);
       if (isBodyWithheld(request.raw)) reply.header('connection', 'close');
       const thrown = ambiguous(request.raw) ?? error;
-      sendError(thrown, request as FastifyRequest, reply as unknown as FastifyReply, known.at(request.url).skin);
+      sendError(thrown, request as FastifyRequest, reply as unknown as FastifyReply, known.at(request.url).errorFormat);
     },
     clientErrorHandler: answerClientError,
   }).withTypeProvider<TypeBoxProvider>() as unknown as Server;
@@ -306,7 +306,7 @@ export function createServer(options: ServerOptions): Server {
     if (isReserved || server.running.isLeaving()) reply.headers(CLOSE);
     const refused = ambiguous(request.raw) ?? (isReserved ? beyondConnections(request) : undefined);
     if (refused === undefined) answerBrowsers(request, reply, done);
-    else if (request.is404) sendError(refused, request, reply, known.at(request.url).skin);
+    else if (request.is404) sendError(refused, request, reply, known.at(request.url).errorFormat);
     else done(refused);
   });
   server.addHook('onSend', ({ raw }, reply, _payload, done) => {
@@ -318,12 +318,12 @@ export function createServer(options: ServerOptions): Server {
   const sendNotFound = (request: FastifyRequest, reply: FastifyReply) => {
     if (request.url === '*') return reply.code(204).header('allow', known.methods().join(', ')).send();
     const path = request.url.split('?')[0] ?? '/';
-    const { methods, skin } = known.at(path);
+    const { methods, errorFormat } = known.at(path);
     if (methods.length === 0)
-      return sendError(new GatewayError(404, `No such path: ${path.slice(0, 200)}`), request, reply, skin);
+      return sendError(new GatewayError(404, `No such path: ${path.slice(0, 200)}`), request, reply, errorFormat);
     const headers = { allow: methods.join(', ') };
     const message = `${request.method} is not supported on ${path}; use ${methods.join(' or ')}`;
-    return sendError(new GatewayError(405, message, { headers }), request, reply, skin);
+    return sendError(new GatewayError(405, message, { headers }), request, reply, errorFormat);
   };
   server.setNotFoundHandler(sendNotFound);
   server.addHook('onRequest', (request, reply, done) => {

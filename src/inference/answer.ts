@@ -6,6 +6,7 @@ import { createAttempts } from './attempt/attempts.ts';
 import { type ChatAttemptsOptions, createChatAttempts } from './attempt/chat-attempts.ts';
 import { createDecoderFaultLog, type DecoderFaultLog } from './attempt/decoder-faults.ts';
 import type { Call } from './call.ts';
+import type { AnswerWatch, CallState } from './call-state.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './money/admission.ts';
 import { createPay, feesOf } from './money/fees.ts';
 import { createMeasure } from './money/measure.ts';
@@ -15,9 +16,8 @@ import type { Tokenizer } from './money/tokenizer.ts';
 import { type CountedTokens, createTokenCount } from './operations/count-tokens.ts';
 import { runTask, type Task, type TaskAnswer } from './operations/task.ts';
 import { createExplain, type Explanation } from './plan/explain.ts';
-import { createSteps, type StepsOptions, type Wanted } from './plan/steps.ts';
+import { createSteps, type StepsOptions, type Wanted } from './plan/planner.ts';
 import { type ChatWorkOptions, createChatWork } from './prepare/chat-work.ts';
-import type { AnswerWatch, Session } from './session.ts';
 import { createStreaming, type Served, type StreamEvent } from './stream-answer.ts';
 import { createToolLoop } from './tools/tool-loop.ts';
 import { createRunTools } from './tools/tool-runs.ts';
@@ -48,20 +48,20 @@ export interface WholeAnswer {
  * is written exactly once, before the client sees the end, also when it left.
  */
 export interface Inference extends Metered {
-  /** Throws `GatewayError`; `ClientGone` when the client left first, or the gateway stops. */
+  /** Throws `GatewayError`; `CallCancelled` when the client left first, or the gateway stops. */
   complete(call: Call): Promise<WholeAnswer>;
   /**
-   * Throws `GatewayError` before `open`, `ClientGone` any time; after `open` failures arrive in `end`, and so does that the gateway
+   * Throws `GatewayError` before `open`, `CallCancelled` any time; after `open` failures arrive in `end`, and so does that the gateway
    * stops. The consumer reads to the end, also after its client has left.
    */
   stream(call: Call): Events<StreamEvent>;
   /** What would become of a chat call that came now. Throws `GatewayError` for a request that nobody could route. */
   explain(call: Call): Promise<Explanation>;
-  /** The tokens of a chat call's prompt. Not charged. Throws `GatewayError`; `ClientGone` when the client left first. */
+  /** The tokens of a chat call's prompt. Not charged. Throws `GatewayError`; `CallCancelled` when the client left first. */
   countTokens(call: Call): Promise<CountedTokens>;
   /** How a call that a guardrail refuses would have been routed, for a client that asks; undefined: nobody asks, or nothing could be. Never throws. `wanted`: of a call that is not chat. */
   routingOf(call: Call, wanted?: Wanted): Promise<Record<string, unknown> | undefined>;
-  /** A call that is not chat. Throws `GatewayError`; `ClientGone` when the client left first. */
+  /** A call that is not chat. Throws `GatewayError`; `CallCancelled` when the client left first. */
   run<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskAnswer<A>>;
 }
 
@@ -89,12 +89,12 @@ export function createInference(shared: InferenceOptions): Engine {
   const answerStream = createStreaming(parts);
 
   /** Plans a call: at once, where nothing has to be waited for. */
-  function open(call: Call, watch: AnswerWatch | undefined): Session | Promise<Session> {
+  function open(call: Call, watch: AnswerWatch | undefined): CallState | Promise<CallState> {
     const opening = steps.open(call, work.wanted(call));
     return opening instanceof Promise ? opening.then((session) => fitted(session, watch)) : fitted(opening, watch);
   }
 
-  function fitted(session: Session, watch: AnswerWatch | undefined): Session {
+  function fitted(session: CallState, watch: AnswerWatch | undefined): CallState {
     session.watch = watch;
     session.call.fees = feesOf(session, pay);
     session.call.sources = [];
@@ -102,7 +102,7 @@ export function createInference(shared: InferenceOptions): Engine {
       chat.fittingFor(session);
       return session;
     } catch (error) {
-      session.passage.withdraw();
+      session.reservation.release();
       throw error;
     }
   }

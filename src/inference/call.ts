@@ -97,7 +97,7 @@ export interface Screening {
 /** Of what is screened. */
 export interface ScreeningOf {
   /** The call goes on without what must not go on, and is told to. */
-  is_spare: boolean;
+  isOptional: boolean;
 }
 
 /** One request for inference, past the door: what is wanted, by whom, under which id. */

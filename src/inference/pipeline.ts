@@ -6,10 +6,10 @@ import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatCompletion } from '../schemas/inner.ts';
 import type { Engine, Inference, WholeAnswer } from './answer.ts';
 import type { Call } from './call.ts';
+import type { AnswerWatch } from './call-state.ts';
 import type { Prepared } from './money/admission.ts';
 import type { Task, TaskAnswer } from './operations/task.ts';
-import type { Wanted } from './plan/steps.ts';
-import type { AnswerWatch } from './session.ts';
+import type { Wanted } from './plan/planner.ts';
 import type { StreamEvent } from './stream-answer.ts';
 import { type AnswerTransform, type EventHooks, TransformedEvents, transformWhole, withStages } from './transform.ts';
 

@@ -21,17 +21,17 @@ import {
   OverlapCut,
   ShownText,
 } from './attempt/continuation.ts';
-import { abortStopsBilling, ClientGone, goneAs, outcomeOf, outcomeOfWhole } from './attempt/exchange.ts';
+import { abortStopsBilling, CallCancelled, goneAs, outcomeOf, outcomeOfWhole } from './attempt/exchange.ts';
 import { fallsOver } from './attempt/failure.ts';
 import type { Call, Clock } from './call.ts';
+import { type Answered, type CallState, isWithheld } from './call-state.ts';
 import type { Admission } from './money/admission.ts';
 import type { Meter } from './money/meter.ts';
 import { cut, readOn } from './money/overrun.ts';
 import type { AnswerUsage, Settlement, SettlementLog } from './money/settlement.ts';
-import { type Steps, wireOf } from './plan/steps.ts';
-import type { TurnKeeper, TurnStates } from './reasoning/states.ts';
-import { type Answered, isWithheld, type Session } from './session.ts';
-import { type Citer, createCiter } from './tools/citer.ts';
+import { type Planner, wireOf } from './plan/planner.ts';
+import type { ReasoningStateRecorder, TurnStates } from './reasoning/states.ts';
+import { type CitationExtractor, createCiter } from './tools/citation-extractor.ts';
 import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
 
 /** Who answered, as the client may know it. */
@@ -108,7 +108,7 @@ interface Surroundings {
   settlement: Settlement;
   admission: Pick<Admission, 'cutReason'>;
   attempts: Pick<Attempts, 'tryEach' | 'blame' | 'credit'>;
-  steps: Pick<Steps, 'giveUp' | 'metadataOf' | 'lateError'>;
+  steps: Pick<Planner, 'giveUp' | 'metadataOf' | 'lateError'>;
   chat: Pick<ChatAttempts, 'streamed'>;
   loop: ToolLoop;
 }
@@ -116,7 +116,7 @@ interface Surroundings {
 /** How the call of a stream has ended whose end is this. */
 function outcomeOfStream(
   call: Call,
-  failure: UpstreamError | ClientGone | undefined,
+  failure: UpstreamError | CallCancelled | undefined,
 ): 'completed' | 'failed' | 'cancelled' {
   const outcome = outcomeOfWhole(call);
   return outcome === 'cancelled' || failure === undefined ? outcome : outcomeOf(failure, call);
@@ -136,20 +136,20 @@ export function createStreaming({
   steps: { giveUp, metadataOf, lateError },
   chat,
   loop,
-}: Surroundings): (open: () => Session | Promise<Session>) => Events<StreamEvent> {
-  function begin(session: Session, reached: Reached<PreparedAttempt, MeteredStream>, view: View): Flow {
+}: Surroundings): (open: () => CallState | Promise<CallState>) => Events<StreamEvent> {
+  function begin(session: CallState, reached: Reached<PreparedAttempt, MeteredStream>, view: View): Flow {
     const { value, prepared, candidate } = reached;
     const attempt = note(session, candidate, { status: 200, failure: null });
     const answered = { meter: value.meter, candidate, prepared, attempt };
     return { stream: value.stream, answered, view, is_part: false };
   }
 
-  function opened(session: Session, { answered }: Flow): StreamEvent {
+  function opened(session: CallState, { answered }: Flow): StreamEvent {
     return { type: 'open', served: servedBy(answered.candidate), upstream_bodies: session.bodies.splice(0) };
   }
 
   /** What the client gets of an answer of one step. */
-  function plainView({ call }: Session, candidate: Candidate, text: ShownText | undefined): View {
+  function plainView({ call }: CallState, candidate: Candidate, text: ShownText | undefined): View {
     const keeper = states.keeper(call, candidate, wireOf(candidate));
     const { sources = [] } = call;
     return new PlainView(
@@ -160,7 +160,7 @@ export function createStreaming({
   }
 
   /** The same of one with tools of the gateway's: one view over all its steps. */
-  function toolView({ call }: Session, { turn, told }: ToolAnswer): View {
+  function toolView({ call }: CallState, { turn, told }: ToolAnswer): View {
     const citer = createCiter(call.sources ?? []);
     const show = (chunks: readonly ChatChunk[]) => {
       const shown = citer.add(chunks);
@@ -176,7 +176,7 @@ export function createStreaming({
   }
 
   /** The end of such an answer, with its seal before it. */
-  function lastView(session: Session, { turn, told }: ToolAnswer, { answered, view }: Flow): ChatChunk[] {
+  function lastView(session: CallState, { turn, told }: ToolAnswer, { answered, view }: Flow): ChatChunk[] {
     const { candidate } = answered;
     // Block by block, a signature cannot come after its block.
     const held = turn.finish(session.call.request.ext?.client.isSequential !== true);
@@ -192,16 +192,16 @@ export function createStreaming({
   }
 
   /** Ends an attempt from our side, of whose end nothing is known. */
-  function hangUp({ call }: Session, { stream, answered, is_part }: Flow): void {
+  function hangUp({ call }: CallState, { stream, answered, is_part }: Flow): void {
     if (!is_part && !stream.later.ended) answered.may_go_on = !abortStopsBilling(answered.candidate, call);
     stream.close();
   }
 
   /** Tells the last attempt, and the health of its endpoint, how the stream ended. A part of an answer with tools was told its own end. */
   function noteEnd(
-    session: Session,
+    session: CallState,
     { answered: { attempt, candidate }, is_part }: Flow,
-    failure: UpstreamError | ClientGone | undefined,
+    failure: UpstreamError | CallCancelled | undefined,
     has_tools: boolean,
   ): void {
     if (failure instanceof UpstreamError) {
@@ -219,7 +219,7 @@ export function createStreaming({
     return is_wanted && isContinuable(request) ? new ShownText() : undefined;
   }
 
-  async function* answerStream(open: () => Session | Promise<Session>): AsyncGenerator<Told, void, undefined> {
+  async function* answerStream(open: () => CallState | Promise<CallState>): AsyncGenerator<Told, void, undefined> {
     const session = await open();
     const { call } = session;
     const reached = await tryEach(session, session.plan.attempts, chat.streamed(session));
@@ -240,7 +240,7 @@ export function createStreaming({
       while (text !== undefined && failure instanceof UpstreamError) {
         const next = await goOn(session, call, at.flow, failure, text);
         if (next === undefined) break;
-        if (next instanceof ClientGone) failure = next;
+        if (next instanceof CallCancelled) failure = next;
         else {
           at.flow = next;
           yield opened(session, at.flow);
@@ -253,7 +253,7 @@ export function createStreaming({
       noteEnd(session, at.flow, failure, tools !== undefined);
       const outcome = outcomeOfStream(call, failure);
       const usage = await close(outcome);
-      if (failure instanceof ClientGone && outcome === 'cancelled') throw failure;
+      if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
       const { candidate } = at.flow.answered;
       if (outcome === 'completed') session.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
       const error =
@@ -286,11 +286,11 @@ export function createStreaming({
 
   /** Runs of tools and further steps, until the model is at its end; what comes back ended it before. */
   async function* withTools(
-    session: Session,
+    session: CallState,
     tools: ToolAnswer,
     view: View,
     at: Course,
-  ): AsyncGenerator<Told, UpstreamError | ClientGone | undefined, undefined> {
+  ): AsyncGenerator<Told, UpstreamError | CallCancelled | undefined, undefined> {
     while (!isWithheld(session)) {
       const { flow } = at;
       const end = loop.pending(tools);
@@ -307,7 +307,7 @@ export function createStreaming({
           yield { type: 'chunks', chunks: view.shown(chunks, true) };
         }
       } catch (error) {
-        if (error instanceof ClientGone) return error;
+        if (error instanceof CallCancelled) return error;
         throw error;
       }
       if (isWithheld(session)) return undefined;
@@ -331,11 +331,11 @@ export function createStreaming({
 
   /** Why nobody answered a further step; undefined: there is no money for it, and the answer ends with what text it has. Throws what is no endpoint's failure. */
   function stepFailure(
-    session: Session,
+    session: CallState,
     { turn }: ToolAnswer,
     { ended, error }: Ended,
-  ): UpstreamError | ClientGone | undefined {
-    if (error instanceof ClientGone) return error;
+  ): UpstreamError | CallCancelled | undefined {
+    if (error instanceof CallCancelled) return error;
     if (ended === 'failed') return session.failed.at(-1)!.error;
     const is_unpaid = ended === 'unsent' && error instanceof GatewayError && error.status === 402;
     if (!is_unpaid || !turn.has_text) throw error;
@@ -344,12 +344,12 @@ export function createStreaming({
 
   /** Asks the next endpoints that can to go on with a text that broke off; undefined: none does, and it ends here. */
   async function goOn(
-    session: Session,
+    session: CallState,
     call: Call,
     flow: Flow,
     failure: UpstreamError,
     shown: ShownText,
-  ): Promise<Flow | ClientGone | undefined> {
+  ): Promise<Flow | CallCancelled | undefined> {
     const { text } = shown;
     const { stream, answered } = flow;
     if (text === undefined || !fallsOver(failure.failure) || call.cancellation.cancelled) return undefined;
@@ -368,7 +368,7 @@ export function createStreaming({
     const tried = await tryEach(session, candidates, chat.streamed(session, fitContinued));
     if ('ended' in tried) {
       const { ended, error } = tried;
-      if (error instanceof ClientGone) return error;
+      if (error instanceof CallCancelled) return error;
       if (ended === 'internal' || (ended === 'unsent' && !(error instanceof GatewayError))) throw error;
       return undefined;
     }
@@ -386,15 +386,15 @@ export function createStreaming({
   }
 
   /** What came out of an answer so far, over all its parts. */
-  function madeTokens({ parts }: Session, { meter }: Flow['answered']): number {
+  function madeTokens({ parts }: CallState, { meter }: Flow['answered']): number {
     return parts.reduce((sum, { usage }) => sum + (usage === null ? 0 : outputTokens(usage)), meter.outputTokens());
   }
 
   /** One attempt's stream to its end; returns the failure that ended it, if one did. */
   async function* read(
-    session: Session,
+    session: CallState,
     flow: Flow,
-  ): AsyncGenerator<Told, UpstreamError | ClientGone | undefined, undefined> {
+  ): AsyncGenerator<Told, UpstreamError | CallCancelled | undefined, undefined> {
     const { stream, view } = flow;
     try {
       const { first } = stream;
@@ -407,7 +407,7 @@ export function createStreaming({
       yield new LaterChunks(session, flow, following);
       return undefined;
     } catch (error) {
-      if (!(error instanceof UpstreamError || error instanceof ClientGone)) throw error;
+      if (!(error instanceof UpstreamError || error instanceof CallCancelled)) throw error;
       flow.answered.may_go_on = mayGoOn(error, flow.answered.candidate, session.call);
       return error;
     }
@@ -421,10 +421,14 @@ export function createStreaming({
 /** What the client gets of an answer of one step: nearly always what came. A class and not closures: there is one for every stream. */
 class PlainView implements View {
   readonly #text: ShownText | undefined;
-  readonly #keeper: TurnKeeper | undefined;
-  readonly #citer: Citer | undefined;
+  readonly #keeper: ReasoningStateRecorder | undefined;
+  readonly #citer: CitationExtractor | undefined;
 
-  constructor(text: ShownText | undefined, keeper: TurnKeeper | undefined, citer: Citer | undefined) {
+  constructor(
+    text: ShownText | undefined,
+    keeper: ReasoningStateRecorder | undefined,
+    citer: CitationExtractor | undefined,
+  ) {
     this.#text = text;
     this.#keeper = keeper;
     this.#citer = citer;
@@ -445,7 +449,7 @@ class PlainView implements View {
   }
 }
 
-function afterSettlement({ call }: Session): GatewayError {
+function afterSettlement({ call }: CallState): GatewayError {
   return brokenRule('no_chunk_after_settlement', { generation: call.generation_id });
 }
 
@@ -461,7 +465,7 @@ interface Following extends Pick<Surroundings, 'clock' | 'log' | 'recorder'> {
  */
 export class LaterChunks implements Source<StreamEvent> {
   ended = false;
-  readonly #session: Session;
+  readonly #session: CallState;
   readonly #flow: Flow;
   readonly #following: Following;
   #progress_ms: number;
@@ -470,7 +474,7 @@ export class LaterChunks implements Source<StreamEvent> {
   #is_cut = false;
   #failure: { error: unknown } | undefined = undefined;
 
-  constructor(session: Session, flow: Flow, following: Following) {
+  constructor(session: CallState, flow: Flow, following: Following) {
     this.#session = session;
     this.#flow = flow;
     this.#following = following;

@@ -8,23 +8,23 @@ import type { ChatAttempts } from './attempt/chat-attempts.ts';
 import { outcomeOf, outcomeOfWhole } from './attempt/exchange.ts';
 import { clientError } from './attempt/failure.ts';
 import type { Call, Clock } from './call.ts';
+import { type Answered, type AnswerWatch, type CallState, isWithheld } from './call-state.ts';
 import type { Meter } from './money/meter.ts';
 import type { Settlement } from './money/settlement.ts';
-import { type Steps, wireOf } from './plan/steps.ts';
+import { type Planner, wireOf } from './plan/planner.ts';
 import type { TurnStates } from './reasoning/states.ts';
-import { type Answered, type AnswerWatch, isWithheld, type Session } from './session.ts';
 import { servedBy } from './stream-answer.ts';
-import { createCiter } from './tools/citer.ts';
+import { createCiter } from './tools/citation-extractor.ts';
 import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
 
 /** What whole answers need of the flow. */
 interface Surroundings {
-  open(call: Call, watch: AnswerWatch | undefined): Session | Promise<Session>;
+  open(call: Call, watch: AnswerWatch | undefined): CallState | Promise<CallState>;
   clock: Clock;
   states: TurnStates;
   settlement: Pick<Settlement, 'note' | 'settle'>;
   attempts: Pick<Attempts, 'tryEach'>;
-  steps: Pick<Steps, 'giveUp' | 'metadataOf'>;
+  steps: Pick<Planner, 'giveUp' | 'metadataOf'>;
   chat: Pick<ChatAttempts, 'whole'>;
   loop: ToolLoop;
 }
@@ -57,15 +57,15 @@ export function createWholeAnswers({
   loop,
 }: Surroundings): (call: Call, watch?: AnswerWatch) => Promise<WholeAnswer> {
   /** The same answer with the citations of its sources. */
-  function cited({ call: { sources = [] } }: Session, completion: ChatCompletion): ChatCompletion {
+  function cited({ call: { sources = [] } }: CallState, completion: ChatCompletion): ChatCompletion {
     return sources.length === 0
       ? completion
       : accumulate(createCiter(sources, completion.choices.length).add(chunksOf(completion)), completion.created);
   }
 
-  /** Steps of the model and runs of tools, until the model is at its end. */
+  /** Planner of the model and runs of tools, until the model is at its end. */
   async function withTools(
-    session: Session,
+    session: CallState,
     answer: ToolAnswer,
     first: ChatCompletion,
     begun: AnsweredStep,

@@ -4,7 +4,7 @@ import type { Call } from '../inference/call.ts';
 import { ESTIMATE_MARGIN } from '../inference/money/measure.ts';
 import { estimatePrompt } from '../inference/money/meter.ts';
 import type { Tokenizer } from '../inference/money/tokenizer.ts';
-import { wireOf } from '../inference/plan/steps.ts';
+import { wireOf } from '../inference/plan/planner.ts';
 import type { Adapter, CallAdapter, Fitted } from '../inference/prepare/adapters.ts';
 import { inClientsWords } from '../inference/prepare/client-fields.ts';
 import { limits } from '../limits.ts';

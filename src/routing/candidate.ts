@@ -3,8 +3,8 @@ import { pricesFor } from '../catalog/price-list.ts';
 import { dataPolicyOf, type Provider } from '../providers/provider.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
+import type { Sort } from './model-variant.ts';
 import type { OwnCredential } from './own-credential.ts';
-import type { Sort } from './wish.ts';
 
 /** Why a candidate stands where it stands, in words that a program may compare. */
 export const places = [

@@ -2,10 +2,10 @@ import type { Prices } from '../schemas/prices.ts';
 import { type Candidate, healthId, type Place, pricesOf, servedId } from './candidate.ts';
 import { type Cutoffs, missesCutoff } from './cutoffs.ts';
 import type { Health } from './health.ts';
+import { PRIORITY_TIERS, type Sort } from './model-variant.ts';
 import { placeIn } from './names.ts';
 import { isTight } from './needs.ts';
 import type { Asked } from './rules.ts';
-import { PRIORITY_TIERS, type Sort } from './wish.ts';
 
 /** What the order of endpoints hangs on, beside the request. */
 export interface OrderContext {

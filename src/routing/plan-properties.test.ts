@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { endpoint, type Known, model, planned, refused, tagsOf } from '../../test/routing/routing-fixture.ts';
 import { inTier } from '../../test/tier.ts';
 import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
+import { type Sort, sorts } from './model-variant.ts';
 import { type Candidate, healthId, NoEndpoint, type Plan, type PlanContext, tagOf } from './plan.ts';
-import { type Sort, sorts } from './wish.ts';
 
 const tags = ['alpha', 'alpha/turbo', 'beta', 'beta/eu', 'gamma'] as const;
 const names = [...tags, 'Alpha AI', 'BETA', 'nobody', 'alpha/flex'];

@@ -5,6 +5,7 @@ import type { ChatRequest } from '../schemas/inner.ts';
 import type { Candidate, Plan, Strategy } from './candidate.ts';
 import { cutoffsOf } from './cutoffs.ts';
 import type { Health } from './health.ts';
+import { type ModelVariant, PRIORITY_TIERS, type Sort, sorts } from './model-variant.ts';
 import { isNamed } from './names.ts';
 import { needsOf, promptTokensMax } from './needs.ts';
 import { inOrder, type OrderContext } from './order.ts';
@@ -12,19 +13,18 @@ import { type CredentialUser, credentialsFor, type OwnCredential } from './own-c
 import { NoEndpoint, refuse } from './refusal.ts';
 import { type Asked, laterSteps, listsOf, type Preference, type Rule, rules, soft } from './rules.ts';
 import { sendsFor, tiersOf, tierWish } from './tiers.ts';
-import { PRIORITY_TIERS, type Sort, sorts, type Wish } from './wish.ts';
 
 export type { Candidate, Plan, Strategy } from './candidate.ts';
 export { healthId, tagOf } from './candidate.ts';
+export type { Sort } from './model-variant.ts';
 export { supports, unsupportedParameters } from './needs.ts';
 export { NoEndpoint } from './refusal.ts';
-export type { Sort } from './wish.ts';
 
 export interface PlanContext {
   /** The models that the request names, in order, found in the catalog. Not empty. */
   models: readonly Model[];
   /** What their names ask for beside them. */
-  wishes?: ReadonlyMap<Model, Wish> | undefined;
+  wishes?: ReadonlyMap<Model, ModelVariant> | undefined;
   provider(slug: string): Provider | undefined;
   health: Pick<Health, 'coolingUntil' | 'hadOutage' | 'performance'>;
   now_ms: number;
@@ -140,7 +140,7 @@ function endpointCount(candidates: readonly Candidate[]): number {
 }
 
 /** What is left of a plan's candidates, step by step. */
-class Sieve {
+class CandidateFilter {
   readonly funnel: Plan['funnel'];
   left: readonly Candidate[];
   readonly #asked: Asked;
@@ -326,7 +326,7 @@ function planAll(request: ChatRequest, context: PlanContext): Plan {
     order,
   };
   const candidates = candidatesOf(request, context, lists);
-  const sieve = new Sieve(candidates, asked);
+  const sieve = new CandidateFilter(candidates, asked);
   for (let at = 0; at < rules.length; at += 1) if (rules[at]!.applies(asked)) sieve.filter(rules[at]!);
   const { own: credentials = [] } = context;
   if (credentials.some(({ is_byok_only }) => is_byok_only) || candidates.some(({ own }) => own !== undefined)) {

@@ -5,9 +5,9 @@ import { needsTemplate } from '../providers/tool-template/template.ts';
 import type { ChatRequest, ProviderPreferences } from '../schemas/inner.ts';
 import { isPriced, type Prices } from '../schemas/prices.ts';
 import { type Candidate, keepsNothing, pricesOf, tagOf } from './candidate.ts';
+import type { ModelVariant } from './model-variant.ts';
 import { isNamed, type NameList, nameList } from './names.ts';
 import { isShortenedFor, type Needs, promptTokensMax, supports, takesInput, unsupportedParameters } from './needs.ts';
-import type { Wish } from './wish.ts';
 
 /** What the rules of one request look at. */
 export interface Asked {
@@ -15,7 +15,7 @@ export interface Asked {
   preferences: ProviderPreferences;
   needs: Needs;
   /** What the name of each model asks for beside it. */
-  wishes: ReadonlyMap<Candidate['model'], Wish> | undefined;
+  wishes: ReadonlyMap<Candidate['model'], ModelVariant> | undefined;
   refuses: ((candidate: Candidate) => string | undefined) | undefined;
   /** Why the caller's guardrails leave it out. */
   restricts: ((candidate: Candidate) => string | undefined) | undefined;

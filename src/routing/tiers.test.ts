@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { endpoint, model, planned, speed, tagsOf } from '../../test/routing/routing-fixture.ts';
 import type { ProviderPreferences } from '../schemas/inner.ts';
 import { healthId } from './candidate.ts';
-import { FLEX_TIERS, PRIORITY_TIERS, type Wish } from './wish.ts';
+import { FLEX_TIERS, type ModelVariant, PRIORITY_TIERS } from './model-variant.ts';
 
 const list = (price: number) => ({ pricing: { prompt: price, completion: price } });
 const ONE = model('a/x', [
@@ -10,10 +10,15 @@ const ONE = model('a/x', [
   endpoint('a/x', 'beta', 80, { service_tiers: { flex: list(60) } }),
   endpoint('a/x', 'gamma', 90),
 ]);
-const NITRO: Wish = { sort: 'throughput', tiers: PRIORITY_TIERS };
-const FLOOR: Wish = { sort: 'price', tiers: FLEX_TIERS };
+const NITRO: ModelVariant = { sort: 'throughput', tiers: PRIORITY_TIERS };
+const FLOOR: ModelVariant = { sort: 'price', tiers: FLEX_TIERS };
 
-function tags(service_tier: string | undefined, provider?: ProviderPreferences, wish?: Wish, models = [ONE]): string[] {
+function tags(
+  service_tier: string | undefined,
+  provider?: ProviderPreferences,
+  wish?: ModelVariant,
+  models = [ONE],
+): string[] {
   const request = { ...(service_tier ? { service_tier } : {}), ...(provider ? { provider } : {}) };
   const known = { performance: { 'alpha|a/x': speed(10), 'beta|a/x': speed(30), 'gamma|a/x': speed(20) } };
   const wishes = wish && new Map(models.map((one) => [one, wish]));

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalog/model.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
+import { FLEX_TIERS, type ModelVariant, PRIORITY_TIERS } from './model-variant.ts';
 import type { NameList } from './names.ts';
-import { FLEX_TIERS, PRIORITY_TIERS, type Wish } from './wish.ts';
 
 /** What a request wants of service tiers. */
 export interface TierWish {
@@ -21,7 +21,11 @@ const PRIORITY: TierWish = { names: PRIORITY_TIERS, asked: true, alone: false };
  * The service tiers of a request for a model: `service_tier`, else what its variant lets in, unless `provider.order` or another
  * `service_tier` says otherwise (public service's documentation, "Service tiers").
  */
-export function tierWish({ service_tier }: ChatRequest, wish: Wish | undefined, order: NameList | undefined): TierWish {
+export function tierWish(
+  { service_tier }: ChatRequest,
+  wish: ModelVariant | undefined,
+  order: NameList | undefined,
+): TierWish {
   if (service_tier != null) {
     if (FLEX_TIERS.includes(service_tier)) return FLEX;
     return PRIORITY_TIERS.includes(service_tier) ? PRIORITY : NONE;

@@ -1,4 +1,4 @@
-import { FLEX_TIERS, PRIORITY_TIERS, type Wish } from './wish.ts';
+import { FLEX_TIERS, type ModelVariant, PRIORITY_TIERS } from './model-variant.ts';
 
 /** What may stand behind a model's name (public service's documentation, "Model variants"). */
 const suffixes = ['free', 'extended', 'thinking', 'batch', 'nitro', 'floor', 'exacto', 'online'] as const;
@@ -42,9 +42,9 @@ export function resolveVariant<M>(name: string, find: (id: string) => M | undefi
 }
 
 /** What suffixes ask for, where the catalog has no entry for them; `:online` is a plugin of the request, not of the model. */
-export function wishOf(given: readonly Suffix[]): Wish | undefined {
+export function wishOf(given: readonly Suffix[]): ModelVariant | undefined {
   if (given.length === 0) return undefined;
-  const wish: Wish = {};
+  const wish: ModelVariant = {};
   for (const suffix of given) {
     if (suffix === 'free') wish.free = true;
     else if (suffix === 'extended') wish.extended = true;

@@ -2,10 +2,10 @@
 import fc from 'fast-check';
 import { Compile } from 'typebox/compile';
 import { describe, expect, test } from 'vitest';
-import { type ChatBody, chatRequest } from '../../src/api/chat/door.ts';
-import { embeddingRequest } from '../../src/api/embeddings/door.ts';
-import { messagesRequest } from '../../src/api/messages/door.ts';
-import { responsesRequest } from '../../src/api/responses/door.ts';
+import { type ChatBody, chatRequest } from '../../src/api/chat/parse-request.ts';
+import { embeddingRequest } from '../../src/api/embeddings/parse-request.ts';
+import { messagesRequest } from '../../src/api/messages/parse-request.ts';
+import { responsesRequest } from '../../src/api/responses/parse-request.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { filterSetOf } from '../../src/guardrails/policy/filter-set.ts';
 import { UNRESTRICTED } from '../../src/guardrails/policy/guardrail.ts';

@@ -16,7 +16,7 @@ import { NO_USAGE } from '../../src/inference/money/settlement.ts';
 import { OutputText } from '../../src/inference/observe/content.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import type { Served, StreamEnd } from '../../src/inference/stream-answer.ts';
-import { createCiter } from '../../src/inference/tools/citer.ts';
+import { createCiter } from '../../src/inference/tools/citation-extractor.ts';
 import type { DeclaredTools } from '../../src/inference/tools/declared-tools.ts';
 import { ToolTurn } from '../../src/inference/tools/tool-turn.ts';
 import { transformWhole } from '../../src/inference/transform.ts';

@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest';
-import { chatRequest } from '../../src/api/chat/door.ts';
+import { chatRequest } from '../../src/api/chat/parse-request.ts';
 import type { Endpoint, Model } from '../../src/catalog/model.ts';
 import { type PreparedAttempt, prepareAttempt } from '../../src/inference/attempt/attempt.ts';
 import { priceAttempt } from '../../src/inference/money/generation.ts';

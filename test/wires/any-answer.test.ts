@@ -6,12 +6,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
-import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/door.ts';
 import { encodeMessage } from '../../src/api/messages/encode.ts';
+import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/parse-request.ts';
 import { createMessagesStream } from '../../src/api/messages/stream.ts';
 import { declaredTools } from '../../src/api/responses/declared-tools.ts';
-import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/door.ts';
 import { encodeResponse, type ResponseContext } from '../../src/api/responses/encode.ts';
+import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/parse-request.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
 import type { WholeAnswer } from '../../src/inference/answer.ts';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { Compile } from 'typebox/compile';
 import { describe, expect, test } from 'vitest';
-import { messagesRequest } from '../../src/api/messages/door.ts';
+import { messagesRequest } from '../../src/api/messages/parse-request.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { anthropicMessages } from '../../src/providers/anthropic-messages/index.ts';
 import { anthropicModelQuirks } from '../../src/providers/anthropic-messages/model-quirks.ts';

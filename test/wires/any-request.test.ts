@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { Value } from 'typebox/value';
 import { expect, test } from 'vitest';
-import { type ChatBody, chatRequest } from '../../src/api/chat/door.ts';
+import { type ChatBody, chatRequest } from '../../src/api/chat/parse-request.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { anthropicMessages } from '../../src/providers/anthropic-messages/index.ts';
 import { anthropicModelQuirks } from '../../src/providers/anthropic-messages/model-quirks.ts';

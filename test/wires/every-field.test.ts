@@ -5,9 +5,9 @@
 import type { TObject } from 'typebox';
 import { Value } from 'typebox/value';
 import { describe, expect, test } from 'vitest';
-import { type ChatBody, chatRequest } from '../../src/api/chat/door.ts';
-import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/door.ts';
-import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/door.ts';
+import { type ChatBody, chatRequest } from '../../src/api/chat/parse-request.ts';
+import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/parse-request.ts';
+import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/parse-request.ts';
 import { leftOut } from '../../src/inference/prepare/left-out.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import { anthropicModelQuirks } from '../../src/providers/anthropic-messages/model-quirks.ts';

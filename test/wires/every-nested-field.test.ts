@@ -35,8 +35,8 @@ import type {
 } from 'openai/resources/responses/responses';
 import { Value } from 'typebox/value';
 import { describe, expect, test } from 'vitest';
-import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/door.ts';
-import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/door.ts';
+import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/parse-request.ts';
+import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/parse-request.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import type { DialectEndpoint } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';

@@ -4,7 +4,7 @@
  */
 import { Value } from 'typebox/value';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { messagesRequest } from '../../src/api/messages/door.ts';
+import { messagesRequest } from '../../src/api/messages/parse-request.ts';
 import { anthropicMessages } from '../../src/providers/anthropic-messages/index.ts';
 import { hashUser } from '../../src/providers/shared/user-hash.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';

@@ -4,7 +4,7 @@
  */
 import { Compile } from 'typebox/compile';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { responsesRequest } from '../../src/api/responses/door.ts';
+import { responsesRequest } from '../../src/api/responses/parse-request.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { explain } from '../../src/http/validation.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { chatClient } from '../../src/api/chat/client.ts';
-import { type ChatBody, chatRequest } from '../../src/api/chat/door.ts';
 import { createStreamEncoder, encodeCompletion } from '../../src/api/chat/encode.ts';
+import { type ChatBody, chatRequest } from '../../src/api/chat/parse-request.ts';
 import type { WholeAnswer } from '../../src/inference/answer.ts';
 import { type Call, createCancellation } from '../../src/inference/call.ts';
 import type { TurnStates } from '../../src/inference/reasoning/states.ts';

@@ -6,13 +6,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { messagesClient as messagesProfile } from '../../src/api/messages/client.ts';
-import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/door.ts';
 import { encodeMessage } from '../../src/api/messages/encode.ts';
+import { type MessagesRequestBody, messagesRequest } from '../../src/api/messages/parse-request.ts';
 import { createMessagesStream } from '../../src/api/messages/stream.ts';
 import { responsesClient as responsesProfile } from '../../src/api/responses/client.ts';
 import { declaredTools } from '../../src/api/responses/declared-tools.ts';
-import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/door.ts';
 import { encodeResponse, type ResponseContext } from '../../src/api/responses/encode.ts';
+import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/parse-request.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
 import type { WholeAnswer } from '../../src/inference/answer.ts';

@@ -11,7 +11,7 @@ import { TranscriptionAnswer as Answer, TranscriptionBody, TranscriptionForm } f
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import { answerWhole } from '../shared/answer-whole.ts';
 import { callOf } from '../shared/call-of.ts';
-import { type Transcription, transcriptionOf, transcriptionOfForm } from './door.ts';
+import { type Transcription, transcriptionOf, transcriptionOfForm } from './parse-request.ts';
 
 export interface TranscriptionOptions {
   inference: Inference;

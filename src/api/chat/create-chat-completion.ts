@@ -11,8 +11,8 @@ import { writeParts } from '../shared/json-parts.ts';
 import { openBroughtEnvelopes } from '../shared/opened-envelopes.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
 import { askedModel } from '../shared/unanswered.ts';
-import { type ChatBody, chatRequest, usesFunctions } from './door.ts';
 import { completionOf, createStreamEncoder, type Envelope } from './encode.ts';
+import { type ChatBody, chatRequest, usesFunctions } from './parse-request.ts';
 
 export interface ChatOptions extends AnswerOptions {
   samplerOffValues(): SamplerOffValues;

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { deflateRaw, inflateRaw } from 'node:zlib';
 import type { Vault } from '../../accounts/vault.ts';
 import type { Principal } from '../../http/principal.ts';
-import type { ContentKeeper, LoggedCall } from '../../inference/observe/call-log.ts';
+import type { ContentKeeper, LoggedCall } from '../../inference/observe/request-log.ts';
 import { limits } from '../../limits.ts';
 import { DAY_MS } from '../../schemas/budget.ts';
 import { type LoggedContent, stubOf } from '../../schemas/logged-content.ts';

@@ -1,16 +1,16 @@
 import { GatewayError, internalError } from '../../errors.ts';
 import type { Inference } from '../../inference/answer.ts';
-import { ClientGone } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Call } from '../../inference/call.ts';
 import type { StreamEvent } from '../../inference/stream-answer.ts';
 import { limits } from '../../limits.ts';
-import { toldError } from '../shared/told-error.ts';
+import { clientError } from '../shared/client-error.ts';
 import type { PromptAnswer } from './encode.ts';
 
 /** A prompt fails alone while others are answered; nobody is told where the client has left. */
 function failureOf(thrown: unknown, { cancellation }: Call): GatewayError {
-  const error = toldError(thrown, cancellation);
-  if (error instanceof ClientGone) throw error;
+  const error = clientError(thrown, cancellation);
+  if (error instanceof CallCancelled) throw error;
   return error instanceof GatewayError ? error : internalError(error);
 }
 
@@ -90,7 +90,7 @@ type Step = { index: number } & ({ result: IteratorResult<StreamEvent, void> } |
 
 /**
  * Streams the answers to several prompts side by side, some at a time, as their pieces come. Throws what the first one failed
- * with where none was answered; `ClientGone` when the client left. The consumer reads to the end.
+ * with where none was answered; `CallCancelled` when the client left. The consumer reads to the end.
  */
 export async function* streamAll(
   inference: Pick<Inference, 'stream'>,
@@ -100,7 +100,7 @@ export async function* streamAll(
   const steps: Step[] = [];
   let wake = () => {};
   const failures: { index: number; failed: GatewayError }[] = [];
-  let gone: ClientGone | undefined;
+  let gone: CallCancelled | undefined;
   let has_begun = false;
   let left = calls.map((_, index) => index);
   /** Until another has ended. */
@@ -141,7 +141,7 @@ export async function* streamAll(
       if ('thrown' in step || step.result.done) left = [...held.splice(0), ...left];
       if ('thrown' in step) {
         const call = calls[index] as Call;
-        if (step.thrown instanceof ClientGone && !call.cancellation.stopped) gone = step.thrown;
+        if (step.thrown instanceof CallCancelled && !call.cancellation.stopped) gone = step.thrown;
         else {
           failures.push({ index, failed: failureOf(step.thrown, call) });
           if (has_begun) yield* failures.splice(0);

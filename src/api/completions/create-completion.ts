@@ -4,7 +4,7 @@ import { sendEventStream } from '../../http/event-stream.ts';
 import type { Server } from '../../http/server.ts';
 import { withSources } from '../../http/sources.ts';
 import { writeBody } from '../../inference/attempt/attempt.ts';
-import { ClientGone } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Call, Cancellation, Clock } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import { CompletionAnswer, CompletionBody, CompletionChunk } from '../../schemas/completions.ts';
@@ -13,14 +13,14 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { type AnswerOptions, COMMENT_HEARTBEAT } from '../shared/answer-call.ts';
 import { answerWhole } from '../shared/answer-whole.ts';
 import { callOf } from '../shared/call-of.ts';
+import { clientError } from '../shared/client-error.ts';
 import { hidesReasoning } from '../shared/hides-reasoning.ts';
 import { writeParts } from '../shared/json-parts.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
-import { toldError } from '../shared/told-error.ts';
 import { askedModel } from '../shared/unanswered.ts';
 import { completeAll, type PromptEvent, streamAll } from './answer-prompts.ts';
-import { type CompletionRequest, completionRequests } from './door.ts';
 import { completionOf, createCompletionStream, type Envelope } from './encode.ts';
+import { type CompletionRequest, completionRequests } from './parse-request.ts';
 
 export interface CompletionOptions extends AnswerOptions {
   samplerOffValues(): SamplerOffValues;
@@ -150,8 +150,8 @@ async function stream(
     events: withSources(streamAll(inference, calls)),
     encode,
     encodeFailure(thrown) {
-      const error = toldError(thrown, cancellation);
-      if (error instanceof ClientGone) return '';
+      const error = clientError(thrown, cancellation);
+      if (error instanceof CallCancelled) return '';
       const shown = toGatewayError(error);
       logFault(shown);
       return encoder.failed(shown, request.principal?.user_id ?? null);
@@ -161,6 +161,6 @@ async function stream(
     onStop: () => cancellation.stop(),
     heartbeat_first_ms,
     heartbeat_ms,
-  }).catch((thrown: unknown) => Promise.reject(toldError(thrown, cancellation)));
+  }).catch((thrown: unknown) => Promise.reject(clientError(thrown, cancellation)));
   return reply;
 }

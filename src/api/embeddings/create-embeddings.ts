@@ -12,7 +12,7 @@ import { errors } from '../../schemas/error.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { answerWhole } from '../shared/answer-whole.ts';
 import { callOf } from '../shared/call-of.ts';
-import { embeddingRequest } from './door.ts';
+import { embeddingRequest } from './parse-request.ts';
 
 export interface EmbeddingsOptions {
   inference: Inference;

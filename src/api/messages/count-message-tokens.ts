@@ -7,10 +7,10 @@ import { messagesErrors } from '../../schemas/messages-answer.ts';
 import { answerWhole } from '../shared/answer-whole.ts';
 import { callOf } from '../shared/call-of.ts';
 import { betasOf } from './betas.ts';
-import { messagesRequest } from './door.ts';
 import { messagesError } from './errors.ts';
 import { regainInputs } from './exact-inputs.ts';
 import { messagesFieldNames } from './field-names.ts';
+import { messagesRequest } from './parse-request.ts';
 import { tellRequestId } from './request-id.ts';
 
 export interface CountOptions {
@@ -24,7 +24,7 @@ export function countMessageTokens(server: Server, { inference, envelopes, clock
   server.route({
     method: 'POST',
     url: '/messages/count_tokens',
-    config: { metered: inference, skin: messagesError, regain: regainInputs },
+    config: { metered: inference, errorFormat: messagesError, regain: regainInputs },
     schema: {
       operationId: 'countMessageTokens',
       tags: ['Messages'],

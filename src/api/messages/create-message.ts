@@ -9,11 +9,11 @@ import { type AnswerOptions, answerCall, type ClientAnswer } from '../shared/ans
 import { callOf } from '../shared/call-of.ts';
 import { writeParts } from '../shared/json-parts.ts';
 import { betasOf } from './betas.ts';
-import { messagesRequest } from './door.ts';
 import { messageParts } from './encode.ts';
 import { messagesError } from './errors.ts';
 import { regainInputs } from './exact-inputs.ts';
 import { messagesFieldNames } from './field-names.ts';
+import { messagesRequest } from './parse-request.ts';
 import { tellRequestId } from './request-id.ts';
 import { createMessagesStream, type MessagesEnvelope, PING } from './stream.ts';
 import type { ReasoningShown } from './thinking.ts';
@@ -41,7 +41,7 @@ export function createMessage(server: Server, options: MessagesOptions): void {
   server.route({
     method: 'POST',
     url: '/messages',
-    config: { metered: options.inference, events: MessagesEvent, skin: messagesError, regain: regainInputs },
+    config: { metered: options.inference, events: MessagesEvent, errorFormat: messagesError, regain: regainInputs },
     schema: {
       operationId: 'createMessage',
       tags: ['Messages'],

@@ -1,5 +1,5 @@
 import { type ErrorStatus, GatewayError } from '../../errors.ts';
-import type { ErrorSkin } from '../../http/error-envelope.ts';
+import type { ErrorFormat } from '../../http/error-envelope.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { errorTypeOf } from '../shared/error-type.ts';
 
@@ -22,7 +22,7 @@ const KINDS: Record<ErrorStatus, string> = {
 };
 
 /** An error as clients of the Messages API read it, before a stream and inside one. */
-export const messagesError: ErrorSkin = (error: GatewayError, { generation_id }) => {
+export const messagesError: ErrorFormat = (error: GatewayError, { generation_id }) => {
   return {
     type: 'error',
     error: {

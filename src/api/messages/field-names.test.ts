@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createEnvelopes } from '../../inference/reasoning/envelope.ts';
-import { messagesRequest } from './door.ts';
 import { messagesFieldNames } from './field-names.ts';
+import { messagesRequest } from './parse-request.ts';
 
 const text = { type: 'text', text: 'x' };
 const result = { type: 'tool_result', tool_use_id: 'toolu_1', content: [text] };

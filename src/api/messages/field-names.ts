@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../schemas/json.ts';
-import type { MessagesRequestBody } from './door.ts';
+import type { MessagesRequestBody } from './parse-request.ts';
 
 /** Fields that chat calls otherwise. */
 const NAMES: Readonly<Record<string, string>> = {

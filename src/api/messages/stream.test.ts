@@ -5,7 +5,7 @@ import { GatewayError } from '../../errors.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Delta, ReasoningDetail, ResponseExt, SlotEvent, Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { messagesRequest } from './door.ts';
+import { messagesRequest } from './parse-request.ts';
 import { createMessagesStream } from './stream.ts';
 import type { ReasoningShown } from './thinking.ts';
 

@@ -15,10 +15,10 @@ import { writeParts } from '../shared/json-parts.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
 import { askedModel } from '../shared/unanswered.ts';
 import { declaredTools } from './declared-tools.ts';
-import { type ResponsesRequestBody, responsesRequest } from './door.ts';
 import { type ResponseContext, responseParts } from './encode.ts';
 import { responsesError } from './errors.ts';
 import { responsesFieldNames } from './field-names.ts';
+import { type ResponsesRequestBody, responsesRequest } from './parse-request.ts';
 import { checkRepeated, createResponseObject, type ResponseObject } from './response-object.ts';
 import { storedAnswer } from './stored-answer.ts';
 import type { StoredResponses } from './stored-responses.ts';
@@ -64,7 +64,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
   server.route({
     method: 'POST',
     url: '/responses',
-    config: { metered: inference, skin: responsesError, events: ResponseEvent },
+    config: { metered: inference, errorFormat: responsesError, events: ResponseEvent },
     preValidation: checkSamplers(options.samplerOffValues, ['top_k', 'top_p']),
     schema: {
       operationId: 'createResponse',

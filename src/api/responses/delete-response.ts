@@ -10,7 +10,7 @@ export function deleteResponse(server: Server, { stored }: { stored: StoredRespo
   server.route({
     method: 'DELETE',
     url: '/responses/:id',
-    config: { access: 'any', skin: responsesError },
+    config: { access: 'any', errorFormat: responsesError },
     schema: {
       operationId: 'deleteResponse',
       tags: ['Responses'],

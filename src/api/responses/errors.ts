@@ -1,5 +1,5 @@
 import type { GatewayError } from '../../errors.ts';
-import { type ErrorSkin, errorBody } from '../../http/error-envelope.ts';
+import { type ErrorFormat, errorBody } from '../../http/error-envelope.ts';
 import { errorTypeOf } from '../shared/error-type.ts';
 
 /** `response.error.code` of a response that failed: the few that this API knows. */
@@ -39,7 +39,7 @@ function paramOf({ metadata }: GatewayError): string | null {
  * The error of this API before its stream: the envelope that all operations have, with what OpenAI's clients read in it
  * (`type`, `param`), and the kind of error beside.
  */
-export const responsesError: ErrorSkin = (error, { user_id }) => {
+export const responsesError: ErrorFormat = (error, { user_id }) => {
   const { error: shown, ...rest } = errorBody(error, user_id);
   return {
     error: { ...(shown as object), type: clientTypeOf(error.status), param: paramOf(error) },

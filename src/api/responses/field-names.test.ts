@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import { inClientsWords } from '../../inference/prepare/client-fields.ts';
 import { createEnvelopes } from '../../inference/reasoning/envelope.ts';
-import { responsesRequest } from './door.ts';
 import { responsesFieldNames } from './field-names.ts';
+import { responsesRequest } from './parse-request.ts';
 
 const says = (role: string, content: unknown) => ({ role, content });
 const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' };

@@ -12,7 +12,7 @@ export function getResponse(server: Server, { stored }: { stored: StoredResponse
   server.route({
     method: 'GET',
     url: '/responses/:id',
-    config: { access: 'any', skin: responsesError },
+    config: { access: 'any', errorFormat: responsesError },
     schema: {
       operationId: 'getResponse',
       tags: ['Responses'],

@@ -45,7 +45,7 @@ export function listInputItems(server: Server, { stored }: { stored: StoredRespo
   server.route({
     method: 'GET',
     url: '/responses/:id/input_items',
-    config: { access: 'any', skin: responsesError },
+    config: { access: 'any', errorFormat: responsesError },
     schema: {
       operationId: 'listInputItems',
       tags: ['Responses'],

@@ -7,7 +7,7 @@ import { limits } from '../../limits.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Delta, Ext, Message, ReasoningDetail, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import { responsesRequest } from './door.ts';
+import { responsesRequest } from './parse-request.ts';
 import { createResponseStream } from './stream.ts';
 
 const chunk = (n: number, delta: Delta, event: Omit<SlotEvent, 'n'> = {}): ChatChunk => ({

@@ -6,7 +6,7 @@ import type { Recorder } from '../../ledger/recorder.ts';
 import { ChatCompletionBody } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
 import { RouteExplanation } from '../../schemas/route-explanation.ts';
-import { chatRequest } from '../chat/door.ts';
+import { chatRequest } from '../chat/parse-request.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
 import { callOf } from '../shared/call-of.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';

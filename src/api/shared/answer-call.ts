@@ -3,12 +3,12 @@ import type { GatewayError } from '../../errors.ts';
 import { toGatewayError } from '../../http/error-envelope.ts';
 import { sendEventStream } from '../../http/event-stream.ts';
 import type { Inference, WholeAnswer } from '../../inference/answer.ts';
-import { ClientGone } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Call } from '../../inference/call.ts';
 import type { SentBody, Served, StreamEnd, StreamEvent } from '../../inference/stream-answer.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import { answerWhole } from './answer-whole.ts';
-import { toldError } from './told-error.ts';
+import { clientError } from './client-error.ts';
 
 /** Writes one stream in a client API: events of a call in, text of the wire out. An empty text is not written. */
 export interface StreamEncoder {
@@ -94,8 +94,8 @@ function streamed(
     events: inference.stream(call),
     encode,
     encodeFailure(thrown) {
-      const error = toldError(thrown, call.cancellation);
-      if (error instanceof ClientGone) return '';
+      const error = clientError(thrown, call.cancellation);
+      if (error instanceof CallCancelled) return '';
       const shown = toGatewayError(error);
       if (shown.status === 500) logFault(shown);
       return encoder.failed(shown, call.principal.user_id);
@@ -105,5 +105,5 @@ function streamed(
     onStop: () => call.cancellation.stop(),
     heartbeat_first_ms,
     heartbeat_ms,
-  }).catch((thrown: unknown) => Promise.reject(toldError(thrown, call.cancellation)));
+  }).catch((thrown: unknown) => Promise.reject(clientError(thrown, call.cancellation)));
 }

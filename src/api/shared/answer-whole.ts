@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import { encodeInTurns } from '../../http/written-json.ts';
-import { ClientGone } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Cancellation } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
-import { toldError } from './told-error.ts';
+import { clientError } from './client-error.ts';
 
 /**
  * Asks, and writes what comes in one piece: JSON where nothing else is said. Tells the call when its client leaves before that, or the
@@ -30,8 +30,8 @@ export async function answerWhole<A>(
     const body = is_long ? await encodeInTurns(made) : made;
     void reply.header('content-type', content_type).send(body);
   } catch (thrown) {
-    const error = toldError(thrown, cancellation);
-    if (!(error instanceof ClientGone)) throw error;
+    const error = clientError(thrown, cancellation);
+    if (!(error instanceof CallCancelled)) throw error;
     // Nobody is there to answer.
     reply.hijack();
   } finally {

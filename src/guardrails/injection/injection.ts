@@ -1,12 +1,12 @@
 import { limits } from '../../limits.ts';
 import { unitsFolded } from '../entities/letters.ts';
-import { decodedStretches } from './injection-encodings.ts';
-import { UNSPACED_PHRASES } from './injection-languages.ts';
-import { MARK_RULES, TOKEN_RULES } from './injection-marks.ts';
-import { placesOf } from './injection-places.ts';
-import { placeOf, type Reading, readingOf } from './injection-reading.ts';
-import { ASKED_HOW, phraseRules, TOLD_OF } from './injection-rules.ts';
-import { ALONE, TELLING_WORDS } from './injection-words.ts';
+import { decodedStretches } from './encodings.ts';
+import { UNSPACED_PHRASES } from './languages.ts';
+import { MARK_RULES, TOKEN_RULES } from './marks.ts';
+import { placesOf } from './places.ts';
+import { placeOf, type Reading, readingOf } from './reading.ts';
+import { ASKED_HOW, phraseRules, TOLD_OF } from './rules.ts';
+import { ALONE, TELLING_WORDS } from './words.ts';
 
 /** A place that tries to take a model over (UTF-16 offsets, end exclusive), and what it is an instance of. */
 export interface Injection {

@@ -43,7 +43,7 @@ import {
 } from './answer-bounds.ts';
 import { AnswerTail } from './answer-tail.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
-import { type AttemptContext, ClientGone, headersOf, type Outgoing, readJson, start } from './exchange.ts';
+import { type AttemptContext, CallCancelled, headersOf, type Outgoing, readJson, start } from './exchange.ts';
 
 /** A request as one endpoint will get it, and what had to be changed for that. */
 export interface PreparedAttempt {
@@ -223,7 +223,7 @@ function decodeWhole(
   return readable(() => accumulate(prepared.dialect.decodeResponse(body, state), created));
 }
 
-/** Asks one endpoint for a whole answer, and gives what is made of it. Throws `UpstreamError`, or `ClientGone` when the client left first. */
+/** Asks one endpoint for a whole answer, and gives what is made of it. Throws `UpstreamError`, or `CallCancelled` when the client left first. */
 export async function attemptWhole<T>(
   prepared: PreparedAttempt,
   context: AttemptContext,
@@ -243,7 +243,7 @@ export async function attemptWhole<T>(
 export interface OpenStream {
   /** Everything up to and including the first read with something meaningful. */
   first: ChatChunk[];
-  /** What comes after it, each time the chunks of one read. Throws `UpstreamError`, or `ClientGone`. */
+  /** What comes after it, each time the chunks of one read. Throws `UpstreamError`, or `CallCancelled`. */
   later: Source<ChatChunk[]>;
   /** Ends the upstream's work. Safe to call at any time, more than once. */
   close(): void;
@@ -541,7 +541,7 @@ class AnswerReader implements Source<ChatChunk[]> {
   #checkLength(bytes: number): void {
     if (this.#call.cancellation.cancelled) {
       this.#drained_bytes += bytes;
-      if (this.#drained_bytes > limits.drain_bytes_max) throw new ClientGone({ may_be_billed: true });
+      if (this.#drained_bytes > limits.drain_bytes_max) throw new CallCancelled({ may_be_billed: true });
     }
     if (this.#bytes > limits.stream_bytes_max) {
       throw new UpstreamError(
@@ -567,7 +567,7 @@ function hasCall({ delta }: ChatChunk): boolean {
 
 /**
  * Opens a stream and waits for something meaningful, or for the call of a tool where it can only be asked for: until then any failure
- * may still go to another endpoint. `meter` follows what comes until then. Throws `UpstreamError`, or `ClientGone` when the client left first.
+ * may still go to another endpoint. `meter` follows what comes until then. Throws `UpstreamError`, or `CallCancelled` when the client left first.
  */
 export async function attemptStream(
   prepared: PreparedAttempt,

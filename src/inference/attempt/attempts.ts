@@ -7,6 +7,7 @@ import { servedId } from '../../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../../routing/plan.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { Call, Cancellation } from '../call.ts';
+import type { CallState } from '../call-state.ts';
 import type { Admission, Admitted, Measure, Prepared, SpendingRules } from '../money/admission.ts';
 import { openRecord } from '../money/generation.ts';
 import { isMetered, presumedCost, presumedOutput, type UsualOutput } from '../money/presumed-cost.ts';
@@ -14,24 +15,23 @@ import type { Settlement } from '../money/settlement.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import { TryOrder } from '../plan/try-order.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
-import type { Session } from '../session.ts';
 import type { LogDecoderFault } from './decoder-faults.ts';
-import { abortStopsBilling, ClientGone, goneAs } from './exchange.ts';
+import { abortStopsBilling, CallCancelled, goneAs } from './exchange.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
 import { createHedges, Final, type HedgesOptions } from './hedged-send.ts';
 
 /** One kind of call, as it is taken through the steps. */
 export interface Work<P extends Prepared, T> {
-  /** Gets ready what encoding for this endpoint needs. Throws `GatewayError` as `prepare` does, or `ClientGone`. `is_beside`: for a second attempt, which is not sent where there is something to wait for. Absent: nothing is needed. */
+  /** Gets ready what encoding for this endpoint needs. Throws `GatewayError` as `prepare` does, or `CallCancelled`. `is_beside`: for a second attempt, which is not sent where there is something to wait for. Absent: nothing is needed. */
   ready?(candidate: Candidate, is_beside?: boolean): Promise<void> | undefined;
   /** Encodes for one endpoint; a promise where that takes long. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
   prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): P | Promise<P>;
   /** What it may cost. */
   measure: Measure<P>;
-  /** Sends what is durable now, and waits until it is sure that this endpoint answers. Throws `UpstreamError` or `ClientGone`. */
+  /** Sends what is durable now, and waits until it is sure that this endpoint answers. Throws `UpstreamError` or `CallCancelled`. */
   send(prepared: P, cancellation?: Cancellation): Promise<T>;
   /** What `send` resolves with is the beginning of an answer, which may still break off. */
-  goes_on?: true;
+  mayBreakOff?: true;
   /** Its answer is held back on purpose, so that waiting for it says nothing of the endpoint: no second one is asked meanwhile. Absent: it is not. */
   holdsBack?(prepared: P): boolean;
   /** Closes an answer that is not wanted after all, and says what it has used. Absent: only one at a time may be sent. */
@@ -60,14 +60,14 @@ export interface Ended {
 export interface Attempts {
   /** Until one answers. What failed is noted, and nothing is settled. Never rejects. */
   tryEach<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     candidates: readonly Candidate[],
     work: Work<P, T>,
   ): Promise<Reached<P, T> | Ended>;
-  /** An endpoint answered to the end, or as long as it was listened to: told by whoever reads what `Work.goes_on`. */
-  credit(session: Session, candidate: Candidate): void;
+  /** An endpoint answered to the end, or as long as it was listened to: told by whoever reads what `Work.mayBreakOff`. */
+  credit(session: CallState, candidate: Candidate): void;
   /** An endpoint failed, if it was the endpoint's fault. */
-  blame(session: Session, candidate: Candidate, error: UpstreamError): void;
+  blame(session: CallState, candidate: Candidate, error: UpstreamError): void;
 }
 
 /**
@@ -80,9 +80,9 @@ function mayHaveAnswered(error: UpstreamError): boolean {
 }
 
 /** Whether the provider may go on with a stream that ended like this for us, and bill it whole: closing it does not end that there. */
-export function mayGoOn(error: UpstreamError | ClientGone, candidate: Candidate, call: Call): boolean {
+export function mayGoOn(error: UpstreamError | CallCancelled, candidate: Candidate, call: Call): boolean {
   if (abortStopsBilling(candidate, call)) return false;
-  if (error instanceof ClientGone) return error.may_be_billed;
+  if (error instanceof CallCancelled) return error.may_be_billed;
   // What the provider itself ended, or says has failed, does not go on; what we cannot read may.
   return !error.has_ended && (error.status === null || error.status < 400);
 }
@@ -111,12 +111,12 @@ function asksLess({ endpoint: { pricing: one } }: Candidate, { endpoint: { prici
 }
 
 /** Which attempt of its call the next one is, work that was paid for beside them counted in: its name at the provider, and in the journal. */
-export function attemptNumber({ attempts, fees }: Pick<Session, 'attempts' | 'fees'>): number {
+export function attemptNumber({ attempts, fees }: Pick<CallState, 'attempts' | 'fees'>): number {
   return attempts.length + fees.length + 1;
 }
 
 /** What the journal must know of a call when the next of its work begins. */
-export function sofarOf({ attempts, fees }: Session): Pick<GenerationRecord, 'attempts' | 'fees'> {
+export function journalProgress({ attempts, fees }: CallState): Pick<GenerationRecord, 'attempts' | 'fees'> {
   return { attempts, ...(fees.length === 0 ? {} : { fees }) };
 }
 
@@ -141,7 +141,7 @@ export function createAttempts(
 
   /** What the journal keeps of the session's next attempt before it is sent. */
   function openAttempt(
-    session: Session,
+    session: CallState,
     candidate: Candidate,
     { hold, grant, prepared }: Admitted<Prepared>,
   ): Parameters<Recorder['attempt']>[0] {
@@ -158,7 +158,7 @@ export function createAttempts(
   const hedges = createHedges(options, admission, settlement, { openAttempt, failed });
 
   async function tryEach<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     candidates: readonly Candidate[],
     work: Work<P, T>,
   ): Promise<Reached<P, T> | Ended> {
@@ -194,7 +194,7 @@ export function createAttempts(
    * that may be and the first is late. What it set aside is the session's, for the next attempt too, until the call is settled.
    */
   async function attempt<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     order: TryOrder,
     work: Work<P, T>,
     strip_state: boolean,
@@ -204,7 +204,7 @@ export function createAttempts(
     const { candidate } = order;
     session.is_sent = false;
     const begun_ms = clock.monotonic_ms();
-    const entering = session.passage.enter(candidate);
+    const entering = session.reservation.acquire(candidate);
     if (entering !== undefined) await entering;
     const waiting = work.ready?.(candidate);
     if (waiting !== undefined) await waiting;
@@ -219,7 +219,7 @@ export function createAttempts(
     const { prepared, hold, grant } = admitted;
     session.hold = hold;
     session.grant = grant;
-    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+    if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     const opened = openAttempt(session, candidate, admitted);
     await recorder.attempt(opened);
     session.record = opened.record;
@@ -232,7 +232,7 @@ export function createAttempts(
     session.waited_ms = session.sent_ms - begun_ms;
     session.is_sent = true;
     call.store_wait?.renew();
-    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+    if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     const holds_back = work.holdsBack?.(prepared) === true;
     const silence = call.request.stream === true && !holds_back ? listen(session, candidate) : undefined;
     try {
@@ -244,7 +244,7 @@ export function createAttempts(
       const sent_ms = sentAt(session);
       const answered = healthId(reached.candidate);
       health.heard(answered, sent_ms);
-      if (work.goes_on !== true) health.succeeded(answered, clock.now_ms(), sent_ms);
+      if (work.mayBreakOff !== true) health.succeeded(answered, clock.now_ms(), sent_ms);
       return reached;
     } finally {
       if (silence !== undefined) clearTimeout(silence);
@@ -252,7 +252,7 @@ export function createAttempts(
   }
 
   /** What follows an attempt that something stood against before its send: the end of the call, or the next one's turn. */
-  function beforeSend(session: Session, order: TryOrder, error: unknown): Ended | undefined {
+  function beforeSend(session: CallState, order: TryOrder, error: unknown): Ended | undefined {
     const { candidate } = order;
     const step = stepPassed(error, candidate, session.plan);
     if (!(error instanceof GatewayError) || step === undefined) return { ended: 'unsent', error };
@@ -263,7 +263,7 @@ export function createAttempts(
 
   /** What follows an attempt that was sent and did not answer: the end of the call, or another attempt. */
   function afterSend<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     order: TryOrder,
     work: Work<P, T>,
     error: unknown,
@@ -274,12 +274,12 @@ export function createAttempts(
 
   /** Notes an attempt that was sent and did not answer; what comes back ends the call. */
   function failed<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     candidate: Candidate,
     work: Work<P, T>,
     error: unknown,
   ): Ended | undefined {
-    if (error instanceof ClientGone) {
+    if (error instanceof CallCancelled) {
       const end = { status: null, failure: goneAs(session.call), is_unknown: error.may_be_billed };
       note(session, candidate, { ...end, used: work.used?.(candidate) });
       return { ended: 'gone', error };
@@ -299,7 +299,7 @@ export function createAttempts(
    * An endpoint that is silent for much longer than it ever was gets no further calls for a while, unless it answers others. The
    * call goes on waiting: its own time limit is for those that think long. What comes back is cleared when there is an answer, or none any more.
    */
-  function listen(session: Session, candidate: Candidate): NodeJS.Timeout | undefined {
+  function listen(session: CallState, candidate: Candidate): NodeJS.Timeout | undefined {
     const { latency_ms, is_latency_thin } = health.performance(servedId(candidate), clock.now_ms());
     if (latency_ms === null || is_latency_thin) return undefined;
     const sent_ms = sentAt(session);
@@ -310,15 +310,15 @@ export function createAttempts(
   }
 
   /** When the last attempt was sent, by the wall clock of now. */
-  function sentAt({ sent_ms }: Session): number {
+  function sentAt({ sent_ms }: CallState): number {
     return clock.now_ms() - (clock.monotonic_ms() - sent_ms);
   }
 
-  function credit(session: Session, candidate: Candidate): void {
+  function credit(session: CallState, candidate: Candidate): void {
     health.succeeded(healthId(candidate), clock.now_ms(), sentAt(session));
   }
 
-  function blame(session: Session, candidate: Candidate, error: UpstreamError): void {
+  function blame(session: CallState, candidate: Candidate, error: UpstreamError): void {
     logDecoderFault(error, candidate);
     if (!isOfEndpoint(error, session.call.request)) return;
     health.failed(healthId(candidate), error.failure, error.retry_after_ms, clock.now_ms(), sentAt(session));

@@ -6,13 +6,13 @@ import type { Candidate } from '../../routing/plan.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
 import type { ChatCompletion, ChatRequest, ChoiceError, TokenClasses } from '../../schemas/inner.ts';
 import type { Cancellation } from '../call.ts';
+import type { CallState } from '../call-state.ts';
 import type { Measure } from '../money/admission.ts';
 import { createMeter, type Meter } from '../money/meter.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
 import { Fitting, type FittingOptions } from '../prepare/fitting.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
-import type { Session } from '../session.ts';
 import { servedBy } from '../stream-answer.ts';
 import { requireFewParts } from './answer-bounds.ts';
 import { attemptStream, attemptWhole, noCall, type OpenStream, type PreparedAttempt } from './attempt.ts';
@@ -35,9 +35,9 @@ type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
 /** What the attempts of a chat call do: ask one endpoint for a whole answer, or for a stream. */
 export interface ChatAttempts {
   /** Looks at a call once, before its attempts. Throws `GatewayError` 400 for what it asks of the gateway's tools and cannot be. */
-  fittingFor(session: Session): Fitting;
-  whole(session: Session): Work<PreparedAttempt, MeteredCompletion>;
-  streamed(session: Session, adapt?: Adapt): Work<PreparedAttempt, MeteredStream>;
+  fittingFor(session: CallState): Fitting;
+  whole(session: CallState): Work<PreparedAttempt, MeteredCompletion>;
+  streamed(session: CallState, adapt?: Adapt): Work<PreparedAttempt, MeteredStream>;
 }
 
 export interface ChatAttemptsOptions extends FittingOptions {
@@ -91,14 +91,14 @@ function meteredStream(prepared: PreparedAttempt, stream: OpenStream, meter: Met
 interface Parts {
   chat: ChatWork;
   measure: Measure<PreparedAttempt>;
-  fittingFor(session: Session): Fitting;
-  contextOf(session: Session, cancellation?: Cancellation): AttemptContext;
+  fittingFor(session: CallState): Fitting;
+  contextOf(session: CallState, cancellation?: Cancellation): AttemptContext;
 }
 
 /** How attempts of one step are got ready and encoded, however they are answered. A class and not closures: there is one for every call. */
 abstract class ChatTries {
   readonly measure: Measure<PreparedAttempt>;
-  protected readonly session: Session;
+  protected readonly session: CallState;
   protected readonly parts: Parts;
   readonly #request: ChatRequest;
   readonly #fitting: Fitting;
@@ -109,7 +109,7 @@ abstract class ChatTries {
   /** As `used` says. */
   #unshown: Map<Candidate, TokenClasses> | undefined = undefined;
 
-  constructor(session: Session, parts: Parts, adapt?: Adapt) {
+  constructor(session: CallState, parts: Parts, adapt?: Adapt) {
     this.measure = parts.measure;
     this.session = session;
     this.parts = parts;
@@ -188,7 +188,7 @@ class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCo
 }
 
 class StreamedAttempts extends ChatTries implements Work<PreparedAttempt, MeteredStream> {
-  readonly goes_on = true;
+  readonly mayBreakOff = true;
 
   holdsBack({ encoded }: PreparedAttempt): boolean {
     return requiresCall(encoded.state);
@@ -219,12 +219,12 @@ export function createChatAttempts(
 ): ChatAttempts {
   const { upstream, first_token_ms_max, total_ms_max } = options;
 
-  function fittingFor(session: Session): Fitting {
+  function fittingFor(session: CallState): Fitting {
     session.fitting ??= new Fitting(session.call, options);
     return session.fitting;
   }
 
-  function contextOf(session: Session, cancellation?: Cancellation): AttemptContext {
+  function contextOf(session: CallState, cancellation?: Cancellation): AttemptContext {
     const call = cancellation === undefined ? session.call : { ...session.call, cancellation };
     return { upstream, call, attempt: attemptNumber(session), step: session.step, first_token_ms_max, total_ms_max };
   }

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { limits } from '../../limits.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
 import type { UpstreamResponse } from '../../providers/transport/upstream.ts';
-import { readJson, type WireManners } from './exchange.ts';
+import { type AuthAndErrors, readJson } from './exchange.ts';
 
-const dialect: WireManners = {
+const dialect: AuthAndErrors = {
   authorize: () => ({}),
   decodeError: (status, _headers, body) => new UpstreamError('unavailable', 'said', { status, raw: body.slice(0, 10) }),
 };

@@ -33,12 +33,12 @@ export interface AttemptContext {
 }
 
 /** How a wire shows a credential and tells its errors: whatever operation a request is of. */
-export type WireManners = Pick<ChatDialect, 'addressFor' | 'signsPayload' | 'authorize' | 'decodeError'>;
+export type AuthAndErrors = Pick<ChatDialect, 'addressFor' | 'signsPayload' | 'authorize' | 'decodeError'>;
 
 /** One request to a provider, ready to be sent. */
 export interface Outgoing {
   candidate: Candidate;
-  dialect: WireManners;
+  dialect: AuthAndErrors;
   method: 'GET' | 'POST';
   /** Appended to the provider's base URL; starts with `/`. */
   path: string;
@@ -56,7 +56,7 @@ export function clientRequestId(generation_id: string, attempt: number): string 
 }
 
 /** Thrown where a call was cancelled: its client has left, or the gateway stops (`Cancellation.stopped`). */
-export class ClientGone extends Error {
+export class CallCancelled extends Error {
   override readonly name = 'ClientGone';
   /** The upstream goes on without us, and its bill with it. */
   readonly may_be_billed: boolean;
@@ -69,7 +69,7 @@ export class ClientGone extends Error {
 
 /** How a call has ended whose end is this: cancelled where its client has left. */
 export function outcomeOf(error: unknown, { cancellation }: Pick<Call, 'cancellation'>): 'cancelled' | 'failed' {
-  return error instanceof ClientGone && !cancellation.stopped ? 'cancelled' : 'failed';
+  return error instanceof CallCancelled && !cancellation.stopped ? 'cancelled' : 'failed';
 }
 
 /** How a whole call has ended: a client that left meanwhile has nothing of it. */
@@ -142,7 +142,7 @@ function beginWith(
 
 function send(outgoing: Outgoing, url: string, credential: string | undefined, context: AttemptContext): Exchange {
   const { method, payload } = outgoing;
-  if (context.call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+  if (context.call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
   const { upstream } = context;
   const exchange = upstream.send({ method, url, payload, headers: headersFor(outgoing, url, credential, context) });
   if (outgoing.candidate.endpoint.quirks.google_cloud === true) {
@@ -162,7 +162,7 @@ function endSilent(exchange: Exchange): void {
 }
 
 function endDrained(exchange: Exchange): void {
-  exchange.abort(new ClientGone({ may_be_billed: true }));
+  exchange.abort(new CallCancelled({ may_be_billed: true }));
 }
 
 /** A class and not closures: there is one for every attempt. */
@@ -184,7 +184,7 @@ class Held implements Grip {
       ? setTimeout(endSilent, first_token_ms_max, exchange)
       : setTimeout(endLate, total_ms_max, exchange);
     this.#off = call.cancellation.onCancel(() => {
-      if (abortStopsBilling(outgoing.candidate, call)) exchange.abort(new ClientGone({ may_be_billed: false }));
+      if (abortStopsBilling(outgoing.candidate, call)) exchange.abort(new CallCancelled({ may_be_billed: false }));
       else if (call.cancellation.stopped) endDrained(exchange);
       else {
         this.#drain = setTimeout(endDrained, limits.drain_ms_max, exchange);
@@ -204,7 +204,7 @@ class Held implements Grip {
     clearTimeout(this.#timer);
     if (this.#drain !== undefined) clearTimeout(this.#drain);
     this.#off();
-    if (!this.exchange.ended) this.exchange.abort(new ClientGone({ may_be_billed: false }));
+    if (!this.exchange.ended) this.exchange.abort(new CallCancelled({ may_be_billed: false }));
   }
 }
 
@@ -257,7 +257,7 @@ function headersFor(
 }
 
 /** Waits for the headers; an answer that is a refusal is read and thrown. */
-export async function headersOf(dialect: WireManners, { exchange }: Grip): Promise<UpstreamResponse> {
+export async function headersOf(dialect: AuthAndErrors, { exchange }: Grip): Promise<UpstreamResponse> {
   const response = await exchange.response;
   if (response.status < 300) return response;
   const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
@@ -276,7 +276,7 @@ const ANSWER_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.ans
 
 /** Reads a whole answer that must be JSON, within bounds that are looked at before it is parsed. */
 export async function readJson(
-  dialect: WireManners,
+  dialect: AuthAndErrors,
   response: UpstreamResponse,
   { room }: Pick<Call, 'room'>,
   bounds = ANSWER_BOUNDS,
@@ -309,7 +309,7 @@ interface LongBody {
 
 /** The same for a long answer, with others served between its slices. Like a body of a request, it is never decoded as one text. */
 async function readLongJson(
-  dialect: WireManners,
+  dialect: AuthAndErrors,
   response: UpstreamResponse,
   { parts, length, room, bounds }: LongBody,
 ): Promise<JsonValue> {
@@ -339,7 +339,7 @@ async function readLongJson(
   }
 }
 
-function notJson(dialect: WireManners, response: UpstreamResponse, text: string): UpstreamError {
+function notJson(dialect: AuthAndErrors, response: UpstreamResponse, text: string): UpstreamError {
   const type = String(response.headers['content-type'] ?? 'no content type');
   const { raw } = dialect.decodeError(502, response.headers, text);
   const message = `The provider's answer is not JSON (${type.slice(0, 100)})`;

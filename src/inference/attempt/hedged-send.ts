@@ -5,18 +5,18 @@ import { servedId } from '../../routing/candidate.ts';
 import type { Health } from '../../routing/health.ts';
 import { type Candidate, healthId } from '../../routing/plan.ts';
 import type { Clock } from '../call.ts';
+import type { CallState } from '../call-state.ts';
 import type { Admission, Admitted, Prepared } from '../money/admission.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { TryOrder } from '../plan/try-order.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
-import type { Session } from '../session.ts';
 import type { Ended, Reached, Work } from './attempts.ts';
 import { abortStopsBilling, goneAs } from './exchange.ts';
 import { createHedgeShare, first, lateAfter, type Runner, run, within } from './hedge.ts';
 
 /** What a session knows of an attempt that was sent. */
 type UnderWay = Pick<
-  Session,
+  CallState,
   | 'record'
   | 'grant'
   | 'report'
@@ -29,7 +29,7 @@ type UnderWay = Pick<
   | 'is_hedge'
 >;
 
-function underWay(session: Session): UnderWay {
+function underWay(session: CallState): UnderWay {
   const { record, grant, report, service_tier, sent_ms, waited_ms, granted_nano, assumed_at } = session;
   const { presumed_output, is_hedge } = session;
   const sent = { record, grant, report, service_tier, sent_ms, waited_ms };
@@ -70,10 +70,14 @@ export interface HedgesOptions {
 /** What hedges share with every other attempt. */
 interface Ways {
   /** What the journal is told of the session's next attempt before it is sent. */
-  openAttempt(session: Session, candidate: Candidate, admitted: Admitted<Prepared>): Parameters<Recorder['attempt']>[0];
+  openAttempt(
+    session: CallState,
+    candidate: Candidate,
+    admitted: Admitted<Prepared>,
+  ): Parameters<Recorder['attempt']>[0];
   /** Notes an attempt that was sent and did not answer; what comes back ends the call. */
   failed<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     candidate: Candidate,
     work: Work<P, T>,
     error: unknown,
@@ -89,13 +93,13 @@ interface HedgePlan {
 /** Sends a call to a second endpoint where the first is late. */
 export interface Hedges {
   /** Undefined: the call may not be sent to two. */
-  plan<P extends Prepared, T>(session: Session, order: TryOrder, work: Work<P, T>): HedgePlan | undefined;
+  plan<P extends Prepared, T>(session: CallState, order: TryOrder, work: Work<P, T>): HedgePlan | undefined;
   /**
    * Who answers first, answers; the other is given up. `order` is told whose end is waited for. Throws what `send` of that one
    * throws, which is not noted yet, or `Final`.
    */
   send<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     sent: { candidate: Candidate; prepared: P },
     work: Work<P, T>,
     plan: HedgePlan,
@@ -112,7 +116,7 @@ export function createHedges(
   const share = createHedgeShare(() => hedging().hedge_share_max);
 
   function plan<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     order: TryOrder,
     { discard }: Work<P, T>,
   ): HedgePlan | undefined {
@@ -135,7 +139,7 @@ export function createHedges(
   }
 
   async function send<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     { candidate, prepared }: { candidate: Candidate; prepared: P },
     work: Work<P, T>,
     { next, after_ms }: HedgePlan,
@@ -167,7 +171,7 @@ export function createHedges(
 
   /** Sets aside what a second attempt may cost on top of the first, makes it durable and sends it; undefined: that cannot be. */
   async function beginBeside<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     one: Beside<P, T>,
     next: Candidate,
     work: Work<P, T>,
@@ -218,7 +222,7 @@ export function createHedges(
 
   /** Whoever of two answers first; the other is given up, and both are noted but for the one that comes back. */
   async function firstOf<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     one: Beside<P, T>,
     two: Beside<P, T>,
     work: Work<P, T>,
@@ -246,7 +250,7 @@ export function createHedges(
 
   /** Ends an attempt that is not wanted any more; what came of it until then is paid for. */
   async function giveUp<P extends Prepared, T>(
-    session: Session,
+    session: CallState,
     { runner, candidate, prepared, under_way }: Beside<P, T>,
     work: Work<P, T>,
     failure = 'hedge_lost',

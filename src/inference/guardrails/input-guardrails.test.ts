@@ -33,9 +33,9 @@ test.each([
   [false, 'Blocked: 1 match (email)', 'blocked', 'email block'],
 ])(
   'what comes to a call later and is to spare (%s) is told as what becomes of the call',
-  async (is_spare, summary, action, count) => {
+  async (isOptional, summary, action, count) => {
     const { call, counted } = await passed();
-    await expect(call.screening!.texts(['jane.doe@example.com'], { is_spare })).rejects.toThrow('blocked');
+    await expect(call.screening!.texts(['jane.doe@example.com'], { isOptional })).rejects.toThrow('blocked');
     expect(call.stages).toMatchObject([{ summary, data: { action } }]);
     expect(counted).toEqual([count]);
   },

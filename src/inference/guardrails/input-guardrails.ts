@@ -16,7 +16,7 @@ import type { Call, ScreeningOf } from '../call.ts';
 import type { Prepared } from '../money/admission.ts';
 import type { Task } from '../operations/task.ts';
 import type { CallContext, CallHooks, Middleware, TaskCall } from '../pipeline.ts';
-import type { Wanted } from '../plan/steps.ts';
+import type { Wanted } from '../plan/planner.ts';
 import type { AnswerTransform } from '../transform.ts';
 import { analyzeInTime } from './dry-run.ts';
 import { Unredact } from './unredact.ts';
@@ -85,17 +85,17 @@ function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptio
   }
 
   /** Adds the findings to the stages of the call and to the metrics. */
-  function report(call: Call, set: FilterSet, { found, refusal }: Screened<unknown>, is_spare: boolean): void {
+  function report(call: Call, set: FilterSet, { found, refusal }: Screened<unknown>, isOptional: boolean): void {
     if (found.length === 0) return;
     const findings: Finding[] = found.flatMap((one) => one.findings);
     const stages = filterStages(set, findings, refusal?.filter);
-    call.stages.push(...(is_spare ? stages.map(leftOut) : stages));
+    call.stages.push(...(isOptional ? stages.map(leftOut) : stages));
     const counts = new Map<number, number>();
     for (const { filter } of findings) counts.set(filter, (counts.get(filter) ?? 0) + 1);
     for (const [index, count] of counts) {
       const filter = set.filters[index]!;
       // What is left out is kept from the model, and the call goes on.
-      const action = filter !== refusal?.filter ? filter.action : is_spare ? 'redact' : 'block';
+      const action = filter !== refusal?.filter ? filter.action : isOptional ? 'redact' : 'block';
       metrics.contentFiltered(filterName(filter), action, count);
     }
   }
@@ -104,10 +104,10 @@ function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptio
     call: Call,
     subject: Subject<T>,
     screener: Screener,
-    is_spare = false,
+    isOptional = false,
   ): Promise<Screened<T>> {
     const result = await screen(subject, screener);
-    report(call, screener.set, result, is_spare);
+    report(call, screener.set, result, isOptional);
     return result;
   }
 
@@ -201,17 +201,17 @@ class InputGuard implements CallHooks {
   /** Texts that join the call later are held against the same filters, and numbered on. */
   #later(call: Call, screener: Screener): NonNullable<Call['screening']> {
     return {
-      texts: async (texts, { is_spare } = CLIENTS) => {
+      texts: async (texts, { isOptional } = CLIENTS) => {
         const subject: Subject<string[]> = (visit) => texts.map((text) => visit(text, { field: 'file', kind: 'text' }));
-        const result = await this.#parts.screened(call, subject, screener, is_spare);
+        const result = await this.#parts.screened(call, subject, screener, isOptional);
         await this.#refuse(call, result);
         return result.subject;
       },
-      messages: async (messages, { is_spare } = CLIENTS) => {
+      messages: async (messages, { isOptional } = CLIENTS) => {
         const request: ChatRequest = { messages: [...messages] };
         const rules = { keeps_signatures: keepsSignatures(screener) };
         const subject: Subject<ChatRequest> = (visit) => requestTexts(request, { ...rules, visit });
-        const result = await this.#parts.screened(call, subject, screener, is_spare);
+        const result = await this.#parts.screened(call, subject, screener, isOptional);
         await this.#refuse(call, result);
         return result.subject.messages;
       },
@@ -233,7 +233,7 @@ class InputGuard implements CallHooks {
 }
 
 /** What a client sent is no spare: the call ends with it. */
-const CLIENTS: ScreeningOf = { is_spare: false };
+const CLIENTS: ScreeningOf = { isOptional: false };
 
 /** What would have ended the call, had the client sent it. */
 function leftOut(stage: Stage): Stage {

@@ -12,8 +12,11 @@ const rules: SpendingRules = {
   default_output_tokens: 1_000,
   min_output_tokens: 10,
 };
-const exposure = { lines: [{ fixed_pico: 1_000_000, output_pico: 1_000, kept_ppm: 1_000_000 }], output_tokens: 100 };
-const counted = { lines: [{ fixed_pico: 0, output_pico: 1_000, kept_ppm: 1_000_000 }], output_tokens: 100 };
+const exposure = {
+  lines: [{ fixed_pico: 1_000_000, output_pico: 1_000, afterDiscountPpm: 1_000_000 }],
+  output_tokens: 100,
+};
+const counted = { lines: [{ fixed_pico: 0, output_pico: 1_000, afterDiscountPpm: 1_000_000 }], output_tokens: 100 };
 
 type Reserved = number | Promise<number> | GatewayError;
 

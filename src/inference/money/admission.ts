@@ -12,7 +12,7 @@ import { toNano } from '../../schemas/money.ts';
 import type { Call } from '../call.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
 import type { Meter } from './meter.ts';
-import { costOf, type Exposure, outputFor } from './worst-case.ts';
+import { costOf, outputFor, type WorstCaseCost } from './worst-case.ts';
 
 /** How spend limits are kept: the settings of the configuration's `ledger`. */
 export interface SpendingRules {
@@ -26,7 +26,7 @@ export interface SpendingRules {
 
 /** What one attempt was let in with. */
 export interface Grant {
-  exposure: Exposure;
+  exposure: WorstCaseCost;
   /** The output bound that was sent. */
   output_tokens: number;
   /** The output that the money set aside pays for: less than the bound only where it is set aside a slice at a time. */
@@ -53,13 +53,13 @@ export interface Prepared {
 /** What an attempt may cost. */
 export interface Measured {
   /** For sure. */
-  exposure: Exposure;
+  exposure: WorstCaseCost;
   /** What it may still cost if `count` found the least. */
-  floor(): Exposure;
+  floor(): WorstCaseCost;
   /** The smallest output bound that the request makes sense with. */
   least_tokens: number;
   /** Knows it better, at a price; undefined: cannot. */
-  count(): Promise<Exposure | undefined>;
+  count(): Promise<WorstCaseCost | undefined>;
 }
 
 /** Finds what an attempt may cost with so many output tokens: for sure, or in soft mode by our count; a promise where that takes long. */
@@ -132,7 +132,7 @@ export function createAdmission({
   rules: SpendingRules;
 }): Admission {
   /** What money is asked with. */
-  function askOf<P extends Prepared>({ call, is_byok }: Asking<P>, terms: Terms, exposure: Exposure): Ask {
+  function askOf<P extends Prepared>({ call, is_byok }: Asking<P>, terms: Terms, exposure: WorstCaseCost): Ask {
     const { mode, full_tokens, least_tokens, share } = terms;
     const full_nano = costOf(exposure, full_tokens);
     const least_nano = costOf(exposure, least_tokens);
@@ -238,7 +238,7 @@ export function createAdmission({
   }
 
   /** Whether less was granted than is worth a count of the prompt: of a bound that nobody asked for a part is enough. */
-  function isShort({ granted_nano }: Hold, { full_nano }: Ask, exposure: Exposure, { share }: Terms): boolean {
+  function isShort({ granted_nano }: Hold, { full_nano }: Ask, exposure: WorstCaseCost, { share }: Terms): boolean {
     if (granted_nano >= full_nano) return false;
     return share === undefined || outputFor(exposure, granted_nano) < limits.output_tokens_default;
   }

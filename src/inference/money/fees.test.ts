@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
-import { ClientGone } from '../attempt/exchange.ts';
-import type { Session } from '../session.ts';
+import { CallCancelled } from '../attempt/exchange.ts';
+import type { CallState } from '../call-state.ts';
 import { createPay, feesOf } from './fees.ts';
 
 const LIMITED = [{ id: 'b' }];
@@ -28,7 +28,7 @@ function opened({ budgets = LIMITED, refuses = false }: { budgets?: object[]; re
     attempts: [{ cost_nano: 1 }],
     fees: [],
     is_sent: false,
-  } as unknown as Session;
+  } as unknown as CallState;
   const pay = createPay({
     rules: { budgets: 'strict' },
     recorder: {
@@ -92,7 +92,7 @@ test('is charged nothing where its work fails, all where its client left it, and
   const { session, pay, run } = opened();
   await expect(pay(session, [fee(10)], () => Promise.reject(new Error('late')))).rejects.toThrow('late');
   expect(session.fees).toEqual([]);
-  const gone = new ClientGone({ may_be_billed: false });
+  const gone = new CallCancelled({ may_be_billed: false });
   await expect(pay(session, [fee(7)], () => Promise.reject(gone))).rejects.toBe(gone);
   expect(session.fees.splice(0)).toMatchObject([{ cost_nano: 7 }]);
   await pay(session, [fee(10)], run(11));

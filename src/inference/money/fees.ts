@@ -1,8 +1,8 @@
 import { GatewayError } from '../../errors.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
-import { attemptNumber, sofarOf } from '../attempt/attempts.ts';
-import { ClientGone } from '../attempt/exchange.ts';
-import type { Session } from '../session.ts';
+import { attemptNumber, journalProgress } from '../attempt/attempts.ts';
+import { CallCancelled } from '../attempt/exchange.ts';
+import type { CallState } from '../call-state.ts';
 import type { FeeOutcome, Fees } from '../tools/server-tools.ts';
 import type { SpendingRules } from './admission.ts';
 import { openRecord } from './generation.ts';
@@ -25,7 +25,7 @@ const PICO_PER_NANO = 1000;
  * where its client has left: that charges what was set aside.
  */
 export type Pay = <T>(
-  session: Session,
+  session: CallState,
   fees: readonly Fee[],
   run: () => Promise<readonly FeeOutcome<T>[]>,
 ) => Promise<readonly T[]>;
@@ -37,7 +37,7 @@ export function createPay({
   recorder: Pick<Recorder, 'reserve' | 'attempt' | 'keep'>;
   rules: Pick<SpendingRules, 'budgets'>;
 }): Pay {
-  async function setAside(session: Session, most_nano: number): Promise<void> {
+  async function setAside(session: CallState, most_nano: number): Promise<void> {
     const { call, plan } = session;
     const { budgets, budget_mode } = call.principal;
     const candidate = plan.attempts[0];
@@ -54,7 +54,7 @@ export function createPay({
       id: call.generation_id,
       attempt: attemptNumber(session),
       endpoint: NO_ENDPOINT,
-      record: { ...record, ...sofarOf(session), is_byok: false },
+      record: { ...record, ...journalProgress(session), is_byok: false },
       hold: session.hold,
       least: budgets.length > 0 ? undefined : { usage: {}, cost_nano: most_nano },
     });
@@ -62,7 +62,7 @@ export function createPay({
   }
 
   function charge(
-    session: Session,
+    session: CallState,
     fees: readonly Fee[],
     outcomes: readonly Omit<FeeOutcome<unknown>, 'value'>[],
   ): void {
@@ -87,7 +87,7 @@ export function createPay({
     if (most_nano > 0) await setAside(session, most_nano);
     const outcomes = await run().catch((error: unknown) => {
       // What was begun for a client that left may be billed.
-      if (error instanceof ClientGone) {
+      if (error instanceof CallCancelled) {
         charge(
           session,
           fees,
@@ -102,7 +102,7 @@ export function createPay({
 }
 
 /** The same for whoever brings work of its own to a call. */
-export function feesOf(session: Session, pay: Pay): Fees {
+export function feesOf(session: CallState, pay: Pay): Fees {
   return {
     async spend(fee, run) {
       // A hedge that needs it is not made: what is set aside is the running attempt's.

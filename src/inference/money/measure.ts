@@ -5,7 +5,6 @@ import type { Measure, Measured } from './admission.ts';
 import { estimatePrompt } from './meter.ts';
 import type { Tokenizer } from './tokenizer.ts';
 import {
-  type Exposure,
   exposureOf,
   type Media,
   mediaOf,
@@ -13,6 +12,7 @@ import {
   promptTokens,
   textBytes,
   textSteps,
+  type WorstCaseCost,
 } from './worst-case.ts';
 
 /** Our count against a tokenizer's, where it is not wrong by more than a quarter. */
@@ -37,7 +37,7 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
       exposure,
       least_tokens: leastOf(prepared),
       floor: () => exposureFor(Math.floor(bytes / TOKEN_BYTES_MAX)),
-      async count(): Promise<Exposure | undefined> {
+      async count(): Promise<WorstCaseCost | undefined> {
         // More than is counted, whatever its characters are.
         if (bytes > limits.tokenized_chars_max * UTF8_BYTES_MAX) return undefined;
         // It is always wanted.

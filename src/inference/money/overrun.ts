@@ -4,15 +4,20 @@ import { ends } from '../../schemas/by-choice.ts';
 import type { ChatChunk } from '../../schemas/inner.ts';
 import type { OpenStream } from '../attempt/attempt.ts';
 import { mayGoOn } from '../attempt/attempts.ts';
-import { abortStopsBilling, ClientGone } from '../attempt/exchange.ts';
-import type { Answered, Session } from '../session.ts';
+import { abortStopsBilling, CallCancelled } from '../attempt/exchange.ts';
+import type { Answered, CallState } from '../call-state.ts';
 import type { Meter } from './meter.ts';
 import type { SettlementLog } from './settlement.ts';
 
 type Metered = Answered & { meter: Meter };
 
 /** Ends an answer from our side, as if the output bound had been reached: the ends of all its choices that are open. */
-export function cut(session: Session, { meter, candidate }: Metered, reason: string, log: SettlementLog): ChatChunk[] {
+export function cut(
+  session: CallState,
+  { meter, candidate }: Metered,
+  reason: string,
+  log: SettlementLog,
+): ChatChunk[] {
   const chunks = ends(meter.open_choices, { delta: {}, finish_reason: 'length', native_finish_reason: null });
   for (const chunk of chunks) meter.chunk(chunk);
   session.report = [...session.report, { kind: 'clamped', field: 'max_tokens', reason }];
@@ -25,7 +30,7 @@ export function cut(session: Session, { meter, candidate }: Metered, reason: str
 }
 
 /** After a cut, where closing the connection does not end the bill: reads on for a bounded time, so that what is billed is known. */
-export async function readOn(session: Session, stream: OpenStream, answered: Metered): Promise<void> {
+export async function readOn(session: CallState, stream: OpenStream, answered: Metered): Promise<void> {
   const { meter, candidate } = answered;
   if (abortStopsBilling(candidate, session.call)) {
     stream.close();
@@ -43,7 +48,7 @@ export async function readOn(session: Session, stream: OpenStream, answered: Met
     }
     answered.may_go_on = false;
   } catch (error) {
-    if (!(error instanceof UpstreamError || error instanceof ClientGone)) throw error;
+    if (!(error instanceof UpstreamError || error instanceof CallCancelled)) throw error;
     if (error instanceof UpstreamError) answered.may_go_on = mayGoOn(error, candidate, session.call);
   } finally {
     clearTimeout(late);

@@ -1,14 +1,14 @@
 import { type CacheMarks, cacheMarksOf } from '../../providers/shared/worst-case.ts';
 
 /** Work that yields when other requests may be served. */
-export type Steps<T> = Generator<void, T, undefined>;
+export type Planner<T> = Generator<void, T, undefined>;
 
 /** How much of a payload is searched in one piece, and the longest match of a pattern. */
 const LOOKED_AT_BYTES = 1024 * 1024;
 const PATTERN_BYTES_MAX = 1024;
 
 /** Whether a pattern matches in a payload; a long one is searched in pieces. */
-export function* matches(pattern: RegExp, payload: string | Buffer): Steps<boolean> {
+export function* matches(pattern: RegExp, payload: string | Buffer): Planner<boolean> {
   if (typeof payload === 'string') return pattern.test(payload);
   for (let at = 0; at < payload.length; at += LOOKED_AT_BYTES) {
     if (pattern.test(payload.toString('latin1', at, at + LOOKED_AT_BYTES + PATTERN_BYTES_MAX))) return true;
@@ -18,7 +18,7 @@ export function* matches(pattern: RegExp, payload: string | Buffer): Steps<boole
 }
 
 /** The marks for the provider's cache in a long payload, which is searched in pieces. */
-export function* cacheMarks(payload: Buffer): Steps<CacheMarks> {
+export function* cacheMarks(payload: Buffer): Planner<CacheMarks> {
   const marks: CacheMarks = { is_any: false, is_hour: false };
   for (let at = 0; at < payload.length; at += LOOKED_AT_BYTES) {
     const piece = cacheMarksOf(payload.toString('latin1', at, at + LOOKED_AT_BYTES + PATTERN_BYTES_MAX));

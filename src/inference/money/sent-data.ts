@@ -8,12 +8,12 @@ import { isWalked, pieceEnd } from '../../schemas/json-pieces.ts';
 const VALUE_CHARS = 64;
 
 /** Work that yields where others may be served. */
-type Steps<T> = Generator<void, T, undefined>;
+type Planner<T> = Generator<void, T, undefined>;
 
 /** Data that a body holds, as strings of their own or behind the comma of a data URL. */
 export interface SentData {
   /** What data are known by below. */
-  markOf(data: string): Steps<string>;
+  markOf(data: string): Planner<string>;
   has(mark: string): boolean;
   /** Once for each time that the body holds it. */
   take(mark: string): boolean;
@@ -29,7 +29,7 @@ class Marks {
     this.#work = work;
   }
 
-  *of(text: string): Steps<string> {
+  *of(text: string): Planner<string> {
     if (this.#work.isDone(text.length)) yield;
     if (text.length <= limits.hashed_once_chars_min) return hash('sha256', text, 'base64');
     // The same data are asked for several times in a row, and comparing them costs far less.
@@ -62,7 +62,7 @@ export function writtenChars(data: string): number {
 }
 
 /** Looks through a body once, for data among `wanted`. */
-export function* sentDataOf(body: JsonValue, wanted: Iterable<string>): Steps<SentData> {
+export function* sentDataOf(body: JsonValue, wanted: Iterable<string>): Planner<SentData> {
   const work = new TurnWork();
   const known = new Marks(work);
   const lengths = new Set<number>();
@@ -95,7 +95,7 @@ export function* sentDataOf(body: JsonValue, wanted: Iterable<string>): Steps<Se
 }
 
 /** A body's JSON without data, each as often as it is named. */
-export function* jsonWithout(body: JsonValue, data: readonly string[]): Steps<string> {
+export function* jsonWithout(body: JsonValue, data: readonly string[]): Planner<string> {
   const work = new TurnWork();
   const lengths = new Set(data.map(({ length }) => length));
   const named = yield* sentDataOf([...data], data);

@@ -8,7 +8,7 @@ import type { Candidate } from '../../routing/plan.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import { ledgerStore } from '../../storage/ledger.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
-import type { Answered, Session } from '../session.ts';
+import type { Answered, CallState } from '../call-state.ts';
 import { createSettlement } from './settlement.ts';
 
 const settlementOf = (recorder: Recorder) =>
@@ -44,10 +44,12 @@ describeStores('the settlement of a call', ({ open }) => {
       if (step === 'note') {
         Object.defineProperty(candidate, 'own', { get: fault });
         const end = { status: null, failure: 'internal', is_unknown: true };
-        expect(() => settlement.note(session as never as Session, candidate as never, end)).toThrow('a fault of ours');
+        expect(() => settlement.note(session as never as CallState, candidate as never, end)).toThrow(
+          'a fault of ours',
+        );
       } else {
         const answered = { meter: { usage: fault }, candidate, prepared: {}, attempt: {} };
-        const settling = settlement.settle(session as never as Session, 'completed', answered as never as Answered);
+        const settling = settlement.settle(session as never as CallState, 'completed', answered as never as Answered);
         await expect(settling).rejects.toThrow('a fault of ours');
       }
       await recorder.flush();
@@ -74,19 +76,19 @@ describeStores('the settlement of a call', ({ open }) => {
       accepted_monotonic_ms: 0,
     };
     const plan = { strategy: 'direct', attempts: [candidate], candidates: [candidate] };
-    const passage = { enter: () => undefined, end() {}, leave() {}, withdraw() {} };
+    const reservation = { acquire: () => undefined, commit() {}, commitInFull() {}, release() {} };
     const lists = { attempts: [], parts: [], fees, shown: [], report: [] };
     const session = {
       call,
       plan,
-      passage,
+      reservation,
       hold,
       record,
       ...lists,
       step: 1,
       sent_ms: 0,
       waited_ms: 0,
-    } as never as Session;
+    } as never as CallState;
     const attempt = settlement.note(session, candidate, { status: 200, failure: null });
     const meter = { usage: () => usage, finish_reason: 'stop', service_tier: null };
     const answered = { meter, candidate, prepared: {}, attempt } as never as Answered;

@@ -8,11 +8,11 @@ import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage, sumClasses } from '../../schemas/usage.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Clock } from '../call.ts';
+import type { Answered, CallState, Part, ToolUse } from '../call-state.ts';
 import { type ShownAttempt, shownOwn } from '../observe/metadata.ts';
 import { routingRecord } from '../observe/routing-record.ts';
 import type { AnswerFacts, Traffic } from '../observe/traffic.ts';
-import type { Passage } from '../plan/rate-passage.ts';
-import type { Answered, Part, Session, ToolUse } from '../session.ts';
+import type { RateLimitReservation } from '../plan/rate-limit-reservation.ts';
 import type { SpendingRules } from './admission.ts';
 import { boundedWord, closeRecord, type PricesOf, priceAttempt } from './generation.ts';
 import { estimatePrompt, type Meter } from './meter.ts';
@@ -64,26 +64,26 @@ interface Closing {
 /** What is left of a call: each attempt noted, and one record written at its end. */
 export interface Settlement {
   /** Also keeps aside what the attempt may have cost, if it failed. */
-  note(session: Session, candidate: Candidate, end: AttemptEnd): AttemptRecord;
+  note(session: CallState, candidate: Candidate, end: AttemptEnd): AttemptRecord;
   /**
    * Another attempt is to be sent beside the one under way: until its end is noted it counts as if nobody would ever know
    * that end. What comes back is where it stands among the attempts.
    */
-  assume(session: Session, candidate: Candidate): number;
+  assume(session: CallState, candidate: Candidate): number;
   /** The other attempt is not sent after all. */
-  unassume(session: Session, at: number): void;
+  unassume(session: CallState, at: number): void;
   /** What an answer has used and cost until now. */
-  soFar(session: Session, answered: Answered & { meter: Meter }): { usage: TokenClasses; cost_nano: number };
+  soFar(session: CallState, answered: Answered & { meter: Meter }): { usage: TokenClasses; cost_nano: number };
   /** An answer broke off, and another attempt is to go on with it: it is charged, and no more said of its end. */
-  breakOff(session: Session, answered: Answered, failure: string): void;
+  breakOff(session: CallState, answered: Answered, failure: string): void;
   /** A step of the answer has come to its end, and another is to follow: it is charged. */
-  endStep(session: Session, answered: Answered): void;
+  endStep(session: CallState, answered: Answered): void;
   /**
    * Writes the record, once a call; the journal has it when this resolves. `finish_reason`: how the answer ended, where that is
    * not what its last attempt says.
    */
   settle(
-    session: Session,
+    session: CallState,
     outcome: GenerationRecord['outcome'],
     answered: Answered | undefined,
     finish_reason?: FinishReason,
@@ -107,7 +107,7 @@ function tierOf({ meter, prepared }: Answered): string | null {
 function answerUsage(
   { usage, parts }: { usage: TokenClasses | null; parts: readonly Pick<Part, 'candidate' | 'charge'>[] },
   { own }: Candidate,
-  { fees, tool_calls }: Session,
+  { fees, tool_calls }: CallState,
 ): AnswerUsage {
   const is_byok = own !== undefined;
   let cost_nano = 0;
@@ -149,7 +149,7 @@ function answerUsage(
 }
 
 /** Says to whoever follows a call that it has ended. */
-function settledAs({ call, watch }: Session, record: GenerationRecord | undefined): void {
+function settledAs({ call, watch }: CallState, record: GenerationRecord | undefined): void {
   watch?.settled(record);
   call.settled?.(record);
 }
@@ -165,10 +165,14 @@ function allUsed(parts: readonly Pick<Part, 'usage'>[], fees: readonly FeeRecord
 }
 
 /** What rate limits count of a call: what came of it, or what was set aside where its client left before that is known. */
-function endPassage(passage: Passage, { outcome, answered, candidate }: Closing, usage: TokenClasses | null): void {
-  if (usage !== null) passage.end(inputTokens(usage) + outputTokens(usage), candidate.model.id);
-  else if (answered === undefined && outcome === 'cancelled') passage.leave();
-  else passage.end(0, undefined);
+function endReservation(
+  reservation: RateLimitReservation,
+  { outcome, answered, candidate }: Closing,
+  usage: TokenClasses | null,
+): void {
+  if (usage !== null) reservation.commit(inputTokens(usage) + outputTokens(usage), candidate.model.id);
+  else if (answered === undefined && outcome === 'cancelled') reservation.commitInFull();
+  else reservation.commit(0, undefined);
 }
 
 export function createSettlement(options: {
@@ -183,7 +187,7 @@ export function createSettlement(options: {
   const { clock, metrics, recorder, rules, log, traffic, usual } = options;
 
   // Rare (a provider that ran a second model inside a call), so a scan will do.
-  function pricesOf({ catalog }: Session): PricesOf {
+  function pricesOf({ catalog }: CallState): PricesOf {
     return (provider, upstream_model) => {
       for (const model of catalog.models()) {
         for (const endpoint of model.endpoints) {
@@ -198,7 +202,7 @@ export function createSettlement(options: {
    * What an attempt may have been billed whose end nobody knows: all that was set aside; where nothing was, the prompt and the
    * usual answer if it is still under way, the prompt alone if this process saw it fail.
    */
-  function unknownCost(session: Session, candidate: Candidate, is_under_way = false): Partial<AttemptRecord> {
+  function unknownCost(session: CallState, candidate: Candidate, is_under_way = false): Partial<AttemptRecord> {
     const { call, grant, hold, presumed_output } = session;
     if (grant !== undefined && !(grant.mode === 'soft' && rules.unknown_outcome === 'metered'))
       return { cost_nano: session.granted_nano ?? hold.granted_nano };
@@ -212,7 +216,7 @@ export function createSettlement(options: {
    * only a bill may pass a limit. What the provider did report is the least.
    */
   function boundEstimate(
-    { grant, granted_nano, hold }: Session,
+    { grant, granted_nano, hold }: CallState,
     usage: TokenClasses | null,
     charge: Charge,
     reported_nano: number,
@@ -225,7 +229,7 @@ export function createSettlement(options: {
     return { ...charge, cost_nano: most_nano, input_nano, output_nano };
   }
 
-  function usedCost(session: Session, candidate: Candidate, usage: TokenClasses): Partial<AttemptRecord> {
+  function usedCost(session: CallState, candidate: Candidate, usage: TokenClasses): Partial<AttemptRecord> {
     const { request } = session.call;
     const counted = priceAttempt(usage, request, candidate, pricesOf(session), session.service_tier);
     const charge = boundEstimate(session, usage, counted, 0);
@@ -240,7 +244,7 @@ export function createSettlement(options: {
 
   /** What an attempt that did not answer is charged: what of it was billed; where its end is not known the most of both. */
   function endCost(
-    session: Session,
+    session: CallState,
     candidate: Candidate,
     { failure, is_unknown = false, used }: AttemptEnd,
   ): Partial<AttemptRecord> | undefined {
@@ -252,7 +256,7 @@ export function createSettlement(options: {
   }
 
   /** A fault of ours in what ends a call must not leave its money set aside, nor uncounted. */
-  function lost(session: Session, fault: unknown): unknown {
+  function lost(session: CallState, fault: unknown): unknown {
     void recorder.lose(session.hold);
     settledAs(session, undefined);
     return fault;
@@ -266,7 +270,7 @@ export function createSettlement(options: {
     }
   };
 
-  function noted(session: Session, candidate: Candidate, end: AttemptEnd) {
+  function noted(session: CallState, candidate: Candidate, end: AttemptEnd) {
     const { status, failure } = end;
     const { provider, model, endpoint, own } = candidate;
     const wait = Math.round(session.waited_ms);
@@ -314,7 +318,7 @@ export function createSettlement(options: {
     }
   };
 
-  function soFar(session: Session, answered: Answered & { meter: Meter }) {
+  function soFar(session: CallState, answered: Answered & { meter: Meter }) {
     const { request } = session.call;
     const usage = answered.meter.progress(request);
     const charge = priceAttempt(usage, request, answered.candidate, pricesOf(session), tierOf(answered));
@@ -322,7 +326,7 @@ export function createSettlement(options: {
   }
 
   /** An answer that went past what was set aside: a provider that keeps no bound, or a prompt that counts more than it should. */
-  function tellOverrun(session: Session, candidate: Candidate, usage: TokenClasses, cost_nano: number): void {
+  function tellOverrun(session: CallState, candidate: Candidate, usage: TokenClasses, cost_nano: number): void {
     const { grant, hold, call, report } = session;
     if (grant === undefined) return;
     const tokens = outputTokens(usage);
@@ -351,7 +355,7 @@ export function createSettlement(options: {
    * arrived. `counted_nano` is the cost before the bound of an estimate.
    */
   function priceAnswer(
-    session: Session,
+    session: CallState,
     answered: Answered,
   ): Pick<Part, 'candidate' | 'usage' | 'charge'> & { counted_nano: number } {
     const { attempt, meter, candidate, prepared, may_go_on = false } = answered;
@@ -374,7 +378,7 @@ export function createSettlement(options: {
   }
 
   /** An attempt has made its part of the answer: it is charged, and what it costs kept aside. */
-  function endPart(session: Session, answered: Answered, is_broken: boolean) {
+  function endPart(session: CallState, answered: Answered, is_broken: boolean) {
     const { attempt, candidate } = answered;
     const { usage, charge, counted_nano } = priceAnswer(session, answered);
     if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
@@ -405,7 +409,7 @@ export function createSettlement(options: {
   };
 
   function tellTraffic(
-    session: Session,
+    session: CallState,
     answered: Answered,
     { usage, end_ms, is_completed }: Pick<AnswerFacts, 'usage' | 'end_ms' | 'is_completed'>,
   ): void {
@@ -426,7 +430,7 @@ export function createSettlement(options: {
   }
 
   /** The record of a call that has ended, and what it says of itself. */
-  function close(session: Session, record: OpenRecord, { outcome, answered, finish_reason }: Closing) {
+  function close(session: CallState, record: OpenRecord, { outcome, answered, finish_reason }: Closing) {
     const { call } = session;
     const now = clock.monotonic_ms();
     const last = answered && priceAnswer(session, answered);
@@ -454,7 +458,7 @@ export function createSettlement(options: {
     return { closed, usage, parts, last, latency, end_ms: now };
   }
 
-  function tell(session: Session, { outcome, answered, candidate }: Closing, ended: ReturnType<typeof close>): void {
+  function tell(session: CallState, { outcome, answered, candidate }: Closing, ended: ReturnType<typeof close>): void {
     const { closed, usage, last, latency, end_ms } = ended;
     if (answered) metrics.attempt(candidate.provider.slug, answered.attempt.failure ?? 'answered');
     if (last?.usage) tellOverrun(session, candidate, last.usage, Math.max(last.counted_nano, last.charge.cost_nano));
@@ -473,7 +477,7 @@ export function createSettlement(options: {
   }
 
   async function settle(
-    session: Session,
+    session: CallState,
     outcome: GenerationRecord['outcome'],
     answered: Answered | undefined,
     finish_reason?: FinishReason,
@@ -482,7 +486,7 @@ export function createSettlement(options: {
     const { record } = broken ?? session;
     const candidate = answered?.candidate ?? broken?.candidate ?? session.plan.attempts[0];
     if (record === undefined || candidate === undefined) {
-      session.passage.withdraw();
+      session.reservation.release();
       return NO_USAGE;
     }
     const closing = { outcome, finish_reason, answered, candidate };
@@ -490,7 +494,7 @@ export function createSettlement(options: {
     try {
       ended = close(session, record, closing);
       tell(session, closing, ended);
-      endPassage(session.passage, closing, ended.usage);
+      endReservation(session.reservation, closing, ended.usage);
     } catch (error) {
       throw lost(session, error);
     }

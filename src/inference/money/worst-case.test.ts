@@ -670,7 +670,7 @@ test('an amount pays for the largest bound whose cost is within it', () => {
       fc.integer({ min: 0, max: 1_000_000_000 }),
       (fixed, output, bound, granted) => {
         const exposure = {
-          lines: [{ fixed_pico: fixed, output_pico: output, kept_ppm: 900_000 }],
+          lines: [{ fixed_pico: fixed, output_pico: output, afterDiscountPpm: 900_000 }],
           output_tokens: bound,
         };
         const paid = outputFor(exposure, granted);

@@ -11,7 +11,7 @@ import { contentsOf } from '../../schemas/contents.ts';
 import type { InnerPart, InnerTool, Native } from '../../schemas/inner.ts';
 import type { Prices } from '../../schemas/prices.ts';
 import type { PreparedAttempt } from '../attempt/attempt.ts';
-import { cacheMarks, matches, type Steps } from './payload-search.ts';
+import { cacheMarks, matches, type Planner } from './payload-search.ts';
 import { jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 
 /** Tokens that may go in, by what they are priced as. */
@@ -22,9 +22,9 @@ export interface PromptTokens {
 }
 
 /** What an attempt may cost at most, as a line: `costOf` reads it. Prices in pico-USD, dearest class of each kind. */
-export interface Exposure {
+export interface WorstCaseCost {
   /** One for each price list that may come to apply. */
-  lines: readonly { fixed_pico: number; output_pico: number; kept_ppm: number }[];
+  lines: readonly { fixed_pico: number; output_pico: number; afterDiscountPpm: number }[];
   /** The output bound that is sent; what the model may think beside it is in `fixed_pico`. */
   output_tokens: number;
 }
@@ -44,17 +44,17 @@ function upTo(amount: number, divisor: number): number {
 const toNano = (pico: number) => upTo(pico, 1000);
 
 /** What the attempt costs at most if so many tokens come out, in nano-USD. */
-export function costOf(exposure: Exposure, output_tokens: number): number {
+export function costOf(exposure: WorstCaseCost, output_tokens: number): number {
   let most = 0;
-  for (const { fixed_pico, output_pico, kept_ppm } of exposure.lines) {
+  for (const { fixed_pico, output_pico, afterDiscountPpm } of exposure.lines) {
     const pico = fixed_pico + output_tokens * output_pico;
-    most = Math.max(most, toNano(kept_ppm === MILLION ? pico : upTo(pico * kept_ppm, MILLION)));
+    most = Math.max(most, toNano(afterDiscountPpm === MILLION ? pico : upTo(pico * afterDiscountPpm, MILLION)));
   }
   return most;
 }
 
 /** The most output tokens that an amount pays for, not more than the bound that is sent. */
-export function outputFor(exposure: Exposure, granted_nano: number): number {
+export function outputFor(exposure: WorstCaseCost, granted_nano: number): number {
   let [low, high] = [0, exposure.output_tokens];
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
@@ -191,7 +191,7 @@ function mostTokens(endpoint: Endpoint): number {
 }
 
 /** Looks at the request's parts once; the body tells which of them were sent. Yields where others may be served. */
-export function* mediaSteps(prepared: PreparedAttempt): Steps<Media> {
+export function* mediaSteps(prepared: PreparedAttempt): Planner<Media> {
   const { request, payload, candidate, dialect } = prepared;
   const media: Media = { image: 0, audio: 0, data: [], is_open: false };
   if (contentsOf(request).has_more) yield* countParts(prepared, media);
@@ -209,7 +209,7 @@ export function mediaOf(prepared: PreparedAttempt): Media {
   return atOnce(mediaSteps(prepared));
 }
 
-function* countParts(prepared: PreparedAttempt, media: Media): Steps<void> {
+function* countParts(prepared: PreparedAttempt, media: Media): Planner<void> {
   const { request, encoded, candidate, dialect, media: fetched } = prepared;
   const sent = yield* sentDataOf(encoded.body, dataIn(prepared));
   const image_tokens = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
@@ -303,7 +303,7 @@ export function textBytes({ payload }: PreparedAttempt, media: Media): number {
 }
 
 /** The text of a payload, for a tokenizer. Yields where others may be served. */
-export function* textSteps({ payload, encoded }: PreparedAttempt, media: Media): Steps<string> {
+export function* textSteps({ payload, encoded }: PreparedAttempt, media: Media): Planner<string> {
   return media.data.length === 0 ? payload.toString() : yield* jsonWithout(encoded.body, media.data);
 }
 
@@ -338,7 +338,7 @@ function outputPrice(prices: Prices, { model }: PreparedAttempt['candidate']): n
 }
 
 /** What an attempt may cost at most when its prompt counts at most so many tokens and it sends this output bound. */
-export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, output_tokens: number): Exposure {
+export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, output_tokens: number): WorstCaseCost {
   const { candidate, dialect, encoded, request } = prepared;
   const { endpoint } = candidate;
   const beside = dialect.worstCase.tokensBesideBound(encoded.body, endpoint);
@@ -358,7 +358,7 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
       (prices.image === undefined ? 0 : prices.image * contentsOf(request).images) +
       (prices.web_search === undefined ? 0 : prices.web_search * searchesOf(prepared)) +
       beside * output_pico;
-    return { fixed_pico, output_pico, kept_ppm: MILLION - Math.round((prices.discount ?? 0) * MILLION) };
+    return { fixed_pico, output_pico, afterDiscountPpm: MILLION - Math.round((prices.discount ?? 0) * MILLION) };
   });
   return { lines, output_tokens };
 }

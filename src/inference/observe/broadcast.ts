@@ -7,8 +7,8 @@ import { parseServiceJson } from '../../schemas/json-structure.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { exportJson, type Span, spanJson } from '../../telemetry/otlp.ts';
 import type { Call, Clock } from '../call.ts';
-import { type Broadcast, type EndedCall, isSampled } from './call-log.ts';
 import { bareSpan, generationSpans } from './generation-spans.ts';
+import { type Broadcast, type EndedCall, isSampled } from './request-log.ts';
 
 export interface BroadcastOptions {
   destinations: readonly Destination[];

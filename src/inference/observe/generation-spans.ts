@@ -8,8 +8,8 @@ import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import type { AttributeValue, Span } from '../../telemetry/otlp.ts';
 import type { Call } from '../call.ts';
-import type { EndedCall } from './call-log.ts';
 import { Copier } from './content-copy.ts';
+import type { EndedCall } from './request-log.ts';
 
 /**
  * A call as spans: OpenTelemetry's semantic conventions for generative AI (docs/gen-ai/gen-ai-spans.md; in development),

@@ -9,7 +9,7 @@ import type { Health } from '../../routing/health.ts';
 import { DAY_MS, windowEnd } from '../../schemas/budget.ts';
 import { isPriced } from '../../schemas/prices.ts';
 import type { Inference } from '../answer.ts';
-import { ClientGone } from '../attempt/exchange.ts';
+import { CallCancelled } from '../attempt/exchange.ts';
 import { type Call, type Clock, createCancellation } from '../call.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 
@@ -116,7 +116,7 @@ export function createProber(options: ProberOptions): Prober {
         if (event.type === 'end') break;
       }
     } catch (error) {
-      if (error instanceof ClientGone) return true;
+      if (error instanceof CallCancelled) return true;
       if (!(error instanceof GatewayError)) throw error;
       return error.status !== 402;
     }

@@ -14,7 +14,7 @@ import { clientError } from '../attempt/failure.ts';
 import type { Call } from '../call.ts';
 import { estimatePrompt } from '../money/meter.ts';
 import type { Tokenizer } from '../money/tokenizer.ts';
-import { type Steps, wireOf } from '../plan/steps.ts';
+import { type Planner, wireOf } from '../plan/planner.ts';
 import type { ChatWork, ChatWorkOptions } from '../prepare/chat-work.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
 
@@ -36,11 +36,11 @@ export interface CountOptions extends Pick<ChatWorkOptions, 'dialect'> {
 /**
  * Counts the prompt of a call for the endpoint that it would go to first, by the same plan: its provider is asked where it
  * counts for nothing, and does it in time; else it is counted here. The call counts against rate limits as a request; it is
- * not charged, holds no money and leaves no generation. Throws `GatewayError`, `ClientGone` when the client left first.
+ * not charged, holds no money and leaves no generation. Throws `GatewayError`, `CallCancelled` when the client left first.
  */
 export function createTokenCount(
   { dialect, upstream, tokenizer, logDecoderFault }: CountOptions,
-  { open }: Pick<Steps, 'open'>,
+  { open }: Pick<Planner, 'open'>,
   chat: ChatWork,
 ): (call: Call) => Promise<CountedTokens> {
   async function asked(call: Call, candidate: Candidate): Promise<CountedTokens | undefined> {
@@ -98,18 +98,18 @@ export function createTokenCount(
   }
 
   return async (given) => {
-    const { call, plan, passage } = await open(given, chat.wanted(given));
+    const { call, plan, reservation } = await open(given, chat.wanted(given));
     const candidate = plan.attempts[0]!;
     try {
-      await passage.enter(candidate);
+      await reservation.acquire(candidate);
     } catch (error) {
-      passage.withdraw();
+      reservation.release();
       throw error;
     }
     try {
       return (await asked(call, candidate)) ?? (await counted(call.request, candidate));
     } finally {
-      passage.end(0, candidate.model.id);
+      reservation.commit(0, candidate.model.id);
     }
   };
 }

@@ -20,12 +20,12 @@ import { isLongJson } from '../../schemas/json-pieces.ts';
 import type { Prices } from '../../schemas/prices.ts';
 import { readable } from '../attempt/answer-bounds.ts';
 import { withOptions, writeBody } from '../attempt/attempt.ts';
-import { ClientGone } from '../attempt/exchange.ts';
+import { CallCancelled } from '../attempt/exchange.ts';
 import type { Measured, Prepared } from '../money/admission.ts';
 import { ESTIMATE_MARGIN, TOKEN_BYTES_MAX, UTF8_BYTES_MAX } from '../money/measure.ts';
 import { sentDataOf, writtenChars } from '../money/sent-data.ts';
 import type { Tokenizer } from '../money/tokenizer.ts';
-import { type Exposure, imageTokens } from '../money/worst-case.ts';
+import { imageTokens, type WorstCaseCost } from '../money/worst-case.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 import { unknownModel } from '../plan/unknown-model.ts';
 import type { Line, Task, Words } from './task.ts';
@@ -197,7 +197,7 @@ function sizeOf({ batches }: PreparedEmbeddings): { bytes: number; inputs: numbe
   return size;
 }
 
-function exposureFor({ candidate }: PreparedEmbeddings, text: number, images: number, image: number): Exposure {
+function exposureFor({ candidate }: PreparedEmbeddings, text: number, images: number, image: number): WorstCaseCost {
   const { endpoint } = candidate;
   const line = (prices: Prices) => {
     const prompt = prices.prompt ?? 0;
@@ -206,7 +206,7 @@ function exposureFor({ candidate }: PreparedEmbeddings, text: number, images: nu
       image * Math.max(prompt, prices.image_token ?? 0) +
       images * (prices.image ?? 0) +
       (prices.request ?? 0);
-    return { fixed_pico, output_pico: 0, kept_ppm: 1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000) };
+    return { fixed_pico, output_pico: 0, afterDiscountPpm: 1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000) };
   };
   const lists = pricesInReach(endpoint, { prompt_tokens: text + image, service_tier: undefined });
   return { lines: lists.map(line), output_tokens: 0 };
@@ -265,7 +265,7 @@ async function askBatch({ dialect }: PreparedEmbeddings, batch: Batch, line: Lin
 /** The failure that stands for all of an attempt: one whose cost nobody knows before one that cost nothing. */
 function worstOf(failures: unknown[]): unknown {
   const weight = (error: unknown) => {
-    if (error instanceof ClientGone) return error.may_be_billed ? 3 : 1;
+    if (error instanceof CallCancelled) return error.may_be_billed ? 3 : 1;
     if (!(error instanceof UpstreamError)) return 4;
     return error.status === null && !error.never_sent ? 2 : 0;
   };

@@ -8,26 +8,26 @@ import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { answerLevels } from '../../schemas/json-structure.ts';
 import type { Attempts } from '../attempt/attempts.ts';
 import {
-  ClientGone,
+  type AuthAndErrors,
+  CallCancelled,
   headersOf,
   type Outgoing,
   outcomeOfWhole,
   readJson,
   start,
-  type WireManners,
 } from '../attempt/exchange.ts';
 import type { Call, Clock } from '../call.ts';
+import type { Account, AnswerWatch, CallState } from '../call-state.ts';
 import type { Measure, Prepared } from '../money/admission.ts';
 import { believable } from '../money/meter.ts';
 import type { AnswerUsage, Settlement } from '../money/settlement.ts';
-import { type Steps, type Wanted, wireOf } from '../plan/steps.ts';
+import { type Planner, type Wanted, wireOf } from '../plan/planner.ts';
 import { createCallMedia, NO_MEDIA } from '../prepare/media.ts';
-import type { Account, AnswerWatch, Session } from '../session.ts';
 
 /** One request of a task's attempt. Where it goes and whose credential it shows is the flow's. */
 export interface Request extends Pick<Outgoing, 'path' | 'headers' | 'payload'> {
   /** Where the wire of the operation shows its credential or tells its errors in another way than the provider's chat. */
-  manners?: WireManners;
+  manners?: AuthAndErrors;
   /** Default: POST. */
   method?: 'GET';
   /** Values of its answer at most. Absent: those of a chat. */
@@ -36,7 +36,7 @@ export interface Request extends Pick<Outgoing, 'path' | 'headers' | 'payload'> 
 
 /** The way of one attempt to its provider. */
 export interface Line {
-  /** Sends one request and reads its answer as JSON. Throws `UpstreamError`, or `ClientGone`. Several may be under way at once. */
+  /** Sends one request and reads its answer as JSON. Throws `UpstreamError`, or `CallCancelled`. Several may be under way at once. */
   ask(request: Request): Promise<{ body: JsonValue; headers: Record<string, string | string[] | undefined> }>;
   /**
    * Told what each answer used as soon as it is there, so that it is charged whatever becomes of the rest. Counts that no
@@ -114,7 +114,7 @@ class Tally implements Account {
 
 /** What a task needs of the flow. */
 interface Surroundings
-  extends Pick<Steps, 'open' | 'giveUp' | 'metadataOf'>,
+  extends Pick<Planner, 'open' | 'giveUp' | 'metadataOf'>,
     Pick<Attempts, 'tryEach'>,
     Pick<Settlement, 'note' | 'settle'> {
   dialect(wire: Wire): ChatDialect | undefined;
@@ -165,7 +165,7 @@ export async function runTask<P extends Prepared, A>(
   return { answer: value, served, usage, classes: tally.usage() ?? {}, metadata: flow.metadataOf(session, candidate) };
 }
 
-function lineOf(session: Session, candidate: Candidate, tally: Tally, flow: Surroundings): Line {
+function lineOf(session: CallState, candidate: Candidate, tally: Tally, flow: Surroundings): Line {
   const { call, attempts } = session;
   const { upstream, first_token_ms_max, total_ms_max } = flow;
   const context = { upstream, call, attempt: attempts.length + 1, first_token_ms_max, total_ms_max };
@@ -173,7 +173,7 @@ function lineOf(session: Session, candidate: Candidate, tally: Tally, flow: Surr
   return {
     async ask({ manners = theirs, values_max = limits.answer_values_max, ...request }) {
       if (manners === undefined) throw new Error(`no dialect ${wireOf(candidate)} is registered`);
-      if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+      if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
       const held = start(
         { method: 'POST', ...request, candidate, dialect: manners, accept: 'application/json' },
         context,

@@ -22,7 +22,7 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { readable } from '../attempt/answer-bounds.ts';
 import { withOptions } from '../attempt/attempt.ts';
 import type { Measured, Prepared } from '../money/admission.ts';
-import type { Exposure } from '../money/worst-case.ts';
+import type { WorstCaseCost } from '../money/worst-case.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 import { unknownModel } from '../plan/unknown-model.ts';
 import type { Line, Task, Words } from './task.ts';
@@ -49,7 +49,7 @@ function paidMs(duration_ms: number, { quirks: { transcription_seconds_min = 0 }
 function exposureOf(
   { candidate: { endpoint } }: PreparedTranscription,
   { audio_ms, text, audio, out }: { audio_ms: number; text: number; audio: number; out: number },
-): Exposure {
+): WorstCaseCost {
   const lists = pricesInReach(endpoint, { prompt_tokens: text + audio, service_tier: undefined });
   const lines = lists.map((prices) => {
     const prompt = prices.prompt ?? 0;
@@ -60,7 +60,7 @@ function exposureOf(
       audio * Math.max(prompt, prices.audio ?? 0) +
       out * Math.max(completion, prices.internal_reasoning ?? 0) +
       (prices.request ?? 0);
-    return { fixed_pico, output_pico: 0, kept_ppm: 1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000) };
+    return { fixed_pico, output_pico: 0, afterDiscountPpm: 1_000_000 - Math.round((prices.discount ?? 0) * 1_000_000) };
   });
   return { lines, output_tokens: 0 };
 }
@@ -73,7 +73,7 @@ function measured(prepared: PreparedTranscription, request: TranscriptionRequest
   const { facts } = prepared;
   const { duration_ms } = request.sound;
   const seconds = duration_ms / 1000;
-  const of = (exposure: Exposure) => ({
+  const of = (exposure: WorstCaseCost) => ({
     exposure,
     floor: () => exposure,
     least_tokens: 0,

@@ -1,6 +1,6 @@
 import type { Principal } from '../../http/principal.ts';
+import { type Sort, sorts } from '../../routing/model-variant.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
-import { type Sort, sorts } from '../../routing/wish.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 
 /** What a request gets that says nothing itself. */

@@ -15,7 +15,7 @@ import { costOf } from '../money/worst-case.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
 import { type ExpectedTokens, expectedCost, expectedTokens } from './expected-cost.ts';
-import type { Planned, Steps } from './steps.ts';
+import type { Planned, Planner } from './planner.ts';
 
 /** What would be set aside for an attempt. */
 export interface ExplainedHold {
@@ -110,7 +110,7 @@ function standIns(needs: readonly MediaNeed[]): Media {
  */
 export function createExplain(
   { recorder, health, clock, rules }: ExplainOptions,
-  { planned }: Pick<Steps, 'planned'>,
+  { planned }: Pick<Planner, 'planned'>,
   chat: ChatWork,
   measure: Measure<PreparedAttempt>,
 ): (call: Call) => Promise<Explanation> {

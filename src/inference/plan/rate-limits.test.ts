@@ -53,7 +53,7 @@ function setUp(rules: Partial<RateRules>) {
   const open = async (more: object = {}) => rates.open(call(more), () => false);
   const outcome = (more: object = {}) =>
     open(more).then(
-      (passage) => passage,
+      (reservation) => reservation,
       (error: { status: number }) => error.status,
     );
   const hold = (next: () => Promise<void>) => {
@@ -127,56 +127,56 @@ test('where what cannot be counted is allowed, it is let through, and nothing of
   const { outcome, hold } = setUp({ per_key: amounts(1), uncounted: 'allow' });
   hold(() => Promise.reject(new Error('no')));
   for (let n = 0; n < 5; n += 1) {
-    const passage = await outcome();
-    if (typeof passage === 'number') throw new Error(`refused with ${passage}`);
-    passage.withdraw();
+    const reservation = await outcome();
+    if (typeof reservation === 'number') throw new Error(`refused with ${reservation}`);
+    reservation.release();
   }
 });
 
 test('a call that is withdrawn does not count; one that was sent does, whatever became of it', async () => {
   const { open, outcome } = setUp({ per_key: amounts(2) });
-  for (let n = 0; n < 5; n += 1) (await open()).withdraw();
-  (await open()).leave();
-  (await open()).end(0, undefined);
+  for (let n = 0; n < 5; n += 1) (await open()).release();
+  (await open()).commitInFull();
+  (await open()).commit(0, undefined);
   expect(await outcome()).toBe(429);
 });
 
 test('a call counts at a model once, however often it enters, and at each model that it enters', async () => {
   const { open } = setUp({ per_model: amounts(2) });
-  for (const passage of [await open(), await open()]) {
-    await Promise.all([passage.enter(at('a')), passage.enter(at('a'))]);
-    await passage.enter(at('a'));
+  for (const reservation of [await open(), await open()]) {
+    await Promise.all([reservation.acquire(at('a')), reservation.acquire(at('a'))]);
+    await reservation.acquire(at('a'));
   }
   const third = await open();
-  await expect(third.enter(at('a'))).rejects.toMatchObject({ status: 429 });
-  await expect(third.enter(at('a'))).rejects.toMatchObject({ status: 429 });
-  await third.enter(at('b'));
+  await expect(third.acquire(at('a'))).rejects.toMatchObject({ status: 429 });
+  await expect(third.acquire(at('a'))).rejects.toMatchObject({ status: 429 });
+  await third.acquire(at('b'));
 });
 
 test('a refusal by one limit takes nothing of another', async () => {
   const { open, outcome } = setUp({ per_key: amounts(10, 100) });
   const wide = await open({ max_tokens: 90 });
   for (let n = 0; n < 20; n += 1) expect(await outcome({ max_tokens: 50 })).toBe(429);
-  wide.end(0, 'a');
-  for (let n = 0; n < 9; n += 1) (await open({ max_tokens: 50 })).end(0, 'a');
+  wide.commit(0, 'a');
+  for (let n = 0; n < 9; n += 1) (await open({ max_tokens: 50 })).commit(0, 'a');
   expect(await outcome()).toBe(429);
 });
 
 test('tokens beyond what was set aside count when they are known', async () => {
   const { open, outcome } = setUp({ per_key: amounts(undefined, 1_000) });
-  (await open()).end(995, 'a');
+  (await open()).commit(995, 'a');
   expect(await outcome()).toBe(429);
 });
 
 test('of the tokens of a model that did not answer none count', async () => {
   const { open } = setUp({ per_model: amounts(undefined, 100) });
-  const passage = await open({ max_tokens: 80 });
-  await passage.enter(at('a'));
-  await passage.enter(at('b'));
-  passage.end(90, 'b');
+  const reservation = await open({ max_tokens: 80 });
+  await reservation.acquire(at('a'));
+  await reservation.acquire(at('b'));
+  reservation.commit(90, 'b');
   const next = await open({ max_tokens: 80 });
-  await next.enter(at('a'));
-  await expect(next.enter(at('b'))).rejects.toMatchObject({ status: 429 });
+  await next.acquire(at('a'));
+  await expect(next.acquire(at('b'))).rejects.toMatchObject({ status: 429 });
 });
 
 test('more counters than are kept: none that is asked for is forgotten, and each is asked for once at a time', {

@@ -7,20 +7,26 @@ import { limits } from '../../limits.ts';
 import type { RateLimit, RateRules } from '../../schemas/rate-limit.ts';
 import type { Call, Clock } from '../call.ts';
 import { RateAsker, type RateEntry, type RateLog, type RateStore } from './rate-asker.ts';
-import { type AsksFree, CallPassage, type Passage, type Permit, type RateCounting } from './rate-passage.ts';
+import {
+  type AsksFree,
+  CallReservation,
+  type Permit,
+  type RateCounting,
+  type RateLimitReservation,
+} from './rate-limit-reservation.ts';
 
 /** Lets calls through: the one place where requests and tokens are counted against rates. */
 export interface RateLimits {
   /** Counts the call against the limits of its key. Throws `GatewayError` 429, 503 where nobody can count. */
-  open(call: Call, asksFree: AsksFree): Passage | Promise<Passage>;
+  open(call: Call, asksFree: AsksFree): RateLimitReservation | Promise<RateLimitReservation>;
   /** Gives back what this node has not used. */
   stop(): Promise<void>;
 }
 
-const FREE_PASSAGE: Passage = { enter: () => undefined, end() {}, leave() {}, withdraw() {} };
+const UNLIMITED: RateLimitReservation = { acquire: () => undefined, commit() {}, commitInFull() {}, release() {} };
 
 /** Lets everything through. */
-export const NO_RATE_LIMITS: RateLimits = { open: () => FREE_PASSAGE, stop: async () => {} };
+export const NO_RATE_LIMITS: RateLimits = { open: () => UNLIMITED, stop: async () => {} };
 
 export interface RateLimitsOptions {
   /** Asked anew, since they may change; the same object as long as they are the same. */
@@ -180,9 +186,9 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
 
   return {
     open(call, asksFree) {
-      const passage = new CallPassage(call, asksFree, counters);
-      const waits = passage.begin();
-      return waits === undefined ? passage : waits.then(() => passage);
+      const reservation = new CallReservation(call, asksFree, counters);
+      const waits = reservation.begin();
+      return waits === undefined ? reservation : waits.then(() => reservation);
     },
 
     async stop() {

@@ -4,12 +4,12 @@ import type { Provider } from '../../providers/provider.ts';
 import { builtInModels } from '../../routing/built-in-router.ts';
 import type { Strategy } from '../../routing/candidate.ts';
 import { latestModels } from '../../routing/families.ts';
+import type { ModelVariant } from '../../routing/model-variant.ts';
 import { needsOf } from '../../routing/needs.ts';
 import { NoEndpoint } from '../../routing/refusal.ts';
 import { AUTO, autoModels, FREE, freeChoice, freeModels, type RouterRules } from '../../routing/router-models.ts';
 import { isFree } from '../../routing/rules.ts';
 import { resolveVariant, wishOf } from '../../routing/variants.ts';
-import type { Wish } from '../../routing/wish.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { BOUNDS } from '../prepare/fit-request.ts';
 import { type KnownModels, unknownModel } from './unknown-model.ts';
@@ -34,7 +34,7 @@ export interface Requested {
   /** What each of the client's names stands for. */
   names?: readonly ResolvedName[] | undefined;
   /** What the names ask for beside the models. */
-  wishes?: ReadonlyMap<Model, Wish> | undefined;
+  wishes?: ReadonlyMap<Model, ModelVariant> | undefined;
   /** Absent: by their own names. */
   strategy?: Strategy | undefined;
   /** The request with what the names add to it; absent: nothing. */
@@ -63,7 +63,7 @@ interface Named {
 interface Resolved {
   models: readonly Model[];
   strategy: Strategy;
-  wish?: Wish | undefined;
+  wish?: ModelVariant | undefined;
   is_online?: boolean;
 }
 
@@ -183,7 +183,7 @@ function withoutFree(model: Model): Model | undefined {
 }
 
 /** A suffix turns reasoning on where the request itself says nothing of it. */
-function fitting(wish: Wish, request: ChatRequest): Wish {
+function fitting(wish: ModelVariant, request: ChatRequest): ModelVariant {
   const is_said = request.reasoning != null || request.reasoning_effort != null || request.include_reasoning != null;
   if (wish.sends?.reasoning === undefined || !is_said) return wish;
   const { sends: _, ...rest } = wish;
@@ -202,7 +202,7 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
   let ids: Set<string> | undefined;
   /** Those that stand in the list for their free endpoints alone. */
   let free_alone: Set<string> | undefined;
-  let wishes: Map<Model, Wish> | undefined;
+  let wishes: Map<Model, ModelVariant> | undefined;
   const names: ResolvedName[] = [];
   let strategy: Strategy | undefined;
   let is_online = false;

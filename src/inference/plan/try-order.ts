@@ -1,6 +1,6 @@
 import type { GatewayError } from '../../errors.ts';
 import type { Candidate } from '../../routing/plan.ts';
-import type { Session } from '../session.ts';
+import type { CallState } from '../call-state.ts';
 
 /**
  * Whom a call asks, one after another: the plan's order, as far as nothing happens that changes it. A class and not closures:
@@ -13,12 +13,12 @@ export class TryOrder {
   awaited!: Candidate;
   /** The last refusal of an attempt before its send that left others to try. */
   refused: GatewayError | undefined = undefined;
-  readonly #session: Session;
+  readonly #session: CallState;
   readonly #planned: number;
   #order: readonly Candidate[];
   #at = -1;
 
-  constructor(session: Session, candidates: readonly Candidate[]) {
+  constructor(session: CallState, candidates: readonly Candidate[]) {
     this.#session = session;
     this.#planned = candidates.length;
     this.#order = candidates;

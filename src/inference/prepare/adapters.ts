@@ -14,7 +14,7 @@ export interface Fitted {
 export interface CallAdapter {
   /**
    * Gets what `fit` needs for this endpoint, once a call. Undefined: nothing is to be waited for. Rejects with `GatewayError` as
-   * encoding does, or `ClientGone`. `is_beside`: another attempt is under way, which would not wait; nothing can be paid then.
+   * encoding does, or `CallCancelled`. `is_beside`: another attempt is under way, which would not wait; nothing can be paid then.
    */
   ready?(candidate: Candidate, is_beside?: boolean): Promise<void> | undefined;
   /** The same request where nothing is to change. */
@@ -66,7 +66,7 @@ function combined(found: readonly CallAdapter[]): CallAdapter {
 
 /**
  * Changes a call before it is planned, once it is known which models it may go to; the same call where there is nothing to change.
- * Nothing is sent yet. Rejects with `GatewayError` 400 that names the field, or `ClientGone`.
+ * Nothing is sent yet. Rejects with `GatewayError` 400 that names the field, or `CallCancelled`.
  */
 export type Preparation = (call: Call, models: readonly Model[]) => Call | Promise<Call>;
 

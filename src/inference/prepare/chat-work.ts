@@ -10,9 +10,9 @@ import type { ChatRequest, Wire } from '../../schemas/inner.ts';
 import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
 import type { Call, Clock } from '../call.ts';
 import { defaultModel, type RoutingRules } from '../plan/caller-defaults.ts';
-import { ConversationHome } from '../plan/homes.ts';
+import { restrictionOf, type Suited, type Wanted, wireOf } from '../plan/planner.ts';
 import { type ModelSource, requestedModels } from '../plan/requested-models.ts';
-import { restrictionOf, type Suited, type Wanted, wireOf } from '../plan/steps.ts';
+import { ConversationAffinity } from '../plan/session-affinity.ts';
 import { issuerOf, type Recalled, type TurnStates } from '../reasoning/states.ts';
 import type { Preparation } from './adapters.ts';
 import type { SpendBound } from './fit-request.ts';
@@ -103,7 +103,7 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
 
   /** The models that a call names, and where its conversation is at home. */
   function wanted(call: Call): Wanted {
-    const home = new ConversationHome(call, stickiness, clock);
+    const home = new ConversationAffinity(call, stickiness, clock);
     const routers = options.routing();
     const default_model = defaultModel(call.principal, routers, options.default_model, call.request);
     const homeAt = (router: string) => home.ofRouter(router);

@@ -4,14 +4,14 @@ import type { Media, MediaNeed } from '../../providers/dialect.ts';
 import { type FetchedMedia, type MediaFetcher, MediaRefused } from '../../providers/transport/fetch-media.ts';
 import type { InnerPart, Message } from '../../schemas/inner.ts';
 import { decodeText } from '../../schemas/text-file.ts';
-import { ClientGone } from '../attempt/exchange.ts';
+import { CallCancelled } from '../attempt/exchange.ts';
 import type { Call } from '../call.ts';
 
 /** What one call has fetched: each address once, whichever attempts need it. */
 export interface CallMedia {
   /**
    * What an attempt needs, fetched where it is not there yet, texts as the caller's filters let them through. Throws `GatewayError` 400
-   * that names the field, 403 where a filter blocks it, 503 or 413 where there is no memory for it, `ClientGone` when the client left first.
+   * that names the field, 403 where a filter blocks it, 503 or 413 where there is no memory for it, `CallCancelled` when the client left first.
    */
   gather(needs: readonly MediaNeed[]): Promise<Media>;
 }
@@ -109,7 +109,7 @@ export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'mess
     async gather(needs) {
       if (needs.length === 0) return NO_MEDIA;
       const ending = new AbortController();
-      const forget = call.cancellation.onCancel(() => ending.abort(new ClientGone({ may_be_billed: false })));
+      const forget = call.cancellation.onCancel(() => ending.abort(new CallCancelled({ may_be_billed: false })));
       try {
         return await fetchAll(needs, ending.signal);
       } finally {

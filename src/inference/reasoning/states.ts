@@ -46,7 +46,7 @@ interface Unsealed {
 }
 
 /** Follows one answer, so that its turn can be recalled. */
-export interface TurnKeeper {
+export interface ReasoningStateRecorder {
   /** The chunks, with the seal before the one that ends the answer. */
   add(chunks: ChatChunk[]): ChatChunk[];
   whole(completion: ChatCompletion): ChatCompletion;
@@ -62,7 +62,7 @@ export interface TurnStates {
   /** The request without state of other accounts that this one could not read. */
   fit(request: ChatRequest, candidate: Candidate): { request: ChatRequest; report: Report[] };
   /** Undefined where the answer's wire has no state. */
-  keeper(call: Call, candidate: Candidate, wire: Wire): TurnKeeper | undefined;
+  keeper(call: Call, candidate: Candidate, wire: Wire): ReasoningStateRecorder | undefined;
 }
 
 /** Whose account answers: an organization's own credential, or the gateway's at a provider. */

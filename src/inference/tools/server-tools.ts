@@ -67,7 +67,7 @@ export interface Fees {
   /**
    * Sets aside what it may cost, makes that durable, runs it, and charges what it did cost. `name` is what the line of the bill is
    * called. Rejects with the ledger's 402 or 503 where it cannot be paid, and then nothing was run; with what `run` rejects
-   * with, and then it is charged nothing, or all that was set aside where that is `ClientGone`. Not while an attempt is under way.
+   * with, and then it is charged nothing, or all that was set aside where that is `CallCancelled`. Not while an attempt is under way.
    */
   spend<T>(fee: { name: string; cost_nano_max: number }, run: () => Promise<FeeOutcome<T>>): Promise<T>;
 }

@@ -3,7 +3,7 @@ import { messagesClient } from '../../api/messages/client.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
-import type { Session } from '../session.ts';
+import type { CallState } from '../call-state.ts';
 import { declareTools } from './declared-tools.ts';
 import type { ServerTool } from './server-tools.ts';
 import { createToolLoop } from './tool-loop.ts';
@@ -33,7 +33,7 @@ async function secondRequest(given: Partial<ChatRequest>): Promise<ChatRequest> 
     attempts: { credit() {} },
   });
   const call = { request, stages: [], sources: [], generation_id: 'gen-1' };
-  const session = { call, step: 1, parts: [], fees: [], attempts: [], fitting: { tools } } as unknown as Session;
+  const session = { call, step: 1, parts: [], fees: [], attempts: [], fitting: { tools } } as unknown as CallState;
   const answer = loop.begin(session)!;
   answer.turn.add(
     chunksOf({

@@ -17,11 +17,11 @@ import type { Stage } from '../../schemas/routing-metadata.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import type { Attempts } from '../attempt/attempts.ts';
 import type { Call, Clock } from '../call.ts';
+import type { Answered, CallState } from '../call-state.ts';
 import type { Meter } from '../money/meter.ts';
 import type { Settlement } from '../money/settlement.ts';
-import { wireOf } from '../plan/steps.ts';
-import { issuerOf, type TurnKeeper } from '../reasoning/states.ts';
-import type { Answered, Session } from '../session.ts';
+import { wireOf } from '../plan/planner.ts';
+import { issuerOf, type ReasoningStateRecorder } from '../reasoning/states.ts';
 import { type DeclaredTools, unforced } from './declared-tools.ts';
 import type { ServerTool } from './server-tools.ts';
 import { type LoopRules, loopRules, shortName } from './tool-rules.ts';
@@ -50,15 +50,15 @@ type AnsweredStep = Answered & { meter: Meter };
 /** Runs the gateway's tools between the steps of an answer. */
 export interface ToolLoop {
   /** Undefined: no endpoint that was asked so far was offered a tool of the gateway's. */
-  begin(session: Session): ToolAnswer | undefined;
+  begin(session: CallState): ToolAnswer | undefined;
   /** What the turn that is over leaves to do; undefined: it is the answer's last. */
   pending(answer: ToolAnswer): StepEnd | undefined;
   /**
    * Ends a step, runs what it called, and makes the session's request the next step's. Yields what the client is shown of it.
-   * Throws `ClientGone`.
+   * Throws `CallCancelled`.
    */
   runs(
-    session: Session,
+    session: CallState,
     answer: ToolAnswer,
     end: StepEnd,
     answered: AnsweredStep,
@@ -66,7 +66,7 @@ export interface ToolLoop {
 }
 
 /** Who is asked for the next step: who made the last one, then the others of the plan. */
-export function afterStep({ plan: { attempts } }: Session, candidate: Candidate): Candidate[] {
+export function afterStep({ plan: { attempts } }: CallState, candidate: Candidate): Candidate[] {
   return [candidate, ...attempts.filter((one) => one !== candidate && one.excluded === undefined)];
 }
 
@@ -103,7 +103,7 @@ function calledIn({ message }: StepEnd, { byName }: DeclaredTools): ReadonlySet<
   return new Set(names);
 }
 
-function usedSoFar({ parts, fees, attempts }: Session): { tokens: number; cost_usd: number } {
+function usedSoFar({ parts, fees, attempts }: CallState): { tokens: number; cost_usd: number } {
   const tokens = parts.reduce((sum, { usage }) => sum + (usage ? inputTokens(usage) + outputTokens(usage) : 0), 0);
   const cost = [...attempts, ...fees].reduce((sum, { cost_nano }) => sum + cost_nano, 0);
   return { tokens, cost_usd: toUsd(cost) };
@@ -111,7 +111,7 @@ function usedSoFar({ parts, fees, attempts }: Session): { tokens: number; cost_u
 
 /** Keeps the state of an answer that is at its end; what comes back is its seal, where its client takes one. */
 export function sealOf(
-  keeper: TurnKeeper | undefined,
+  keeper: ReasoningStateRecorder | undefined,
   turn: ToolTurn,
   shown: ChatCompletion,
 ): ReasoningDetail | undefined {

@@ -2,10 +2,10 @@ import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.ts';
 import { answerLevels, structureBreach } from '../../schemas/json-structure.ts';
-import { ClientGone } from '../attempt/exchange.ts';
+import { CallCancelled } from '../attempt/exchange.ts';
 import type { Call, Clock } from '../call.ts';
+import type { CallState } from '../call-state.ts';
 import type { Pay } from '../money/fees.ts';
-import type { Session } from '../session.ts';
 import type { FeeOutcome, ServerTool, ToolOutcome } from './server-tools.ts';
 import { shortName } from './tool-rules.ts';
 import type { ServerCall } from './tool-turn.ts';
@@ -62,7 +62,7 @@ function refusal({ tool }: ServerCall, args: JsonObject | undefined, uses: Uses)
 }
 
 /** Runs calls of the gateway's tools: several at a time, each for a bounded time, all paid for before they run. */
-export type RunTools = (session: Session, calls: readonly ServerCall[], uses: Uses) => Promise<ToolRun[]>;
+export type RunTools = (session: CallState, calls: readonly ServerCall[], uses: Uses) => Promise<ToolRun[]>;
 
 export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunTools {
   async function runOne(call: Call, tool: ServerTool, args: JsonObject): Promise<ToolOutcome> {
@@ -97,7 +97,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
     try {
       // As a tool's result, so that what its strings say is looked at, however it is escaped.
       const [clean] = await call.screening.messages([{ role: 'tool', tool_call_id: '', content }], {
-        is_spare: true,
+        isOptional: true,
       });
       return { ...outcome, content: clean?.content as string };
     } catch (error) {
@@ -139,7 +139,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
       uses.executed -= wanted.length;
       uses.calls_max = uses.executed;
     }
-    if (call.cancellation.cancelled) throw new ClientGone({ may_be_billed: false });
+    if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     let at = 0;
     return made.map(({ outcome, ...run }): ToolRun => {
       if (outcome !== undefined) return { ...run, outcome };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Endpoint, Model } from '../../catalog/model.ts';
 import { GatewayError } from '../../errors.ts';
-import { ClientGone } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Call } from '../../inference/call.ts';
 import type { Adapter, CallAdapter, Preparation } from '../../inference/prepare/adapters.ts';
 import { inClientsWords } from '../../inference/prepare/client-fields.ts';
@@ -41,7 +41,7 @@ const WEB_URL = /^https?:\/\//i;
 const PDF_BASE64 = 'JVBERi';
 
 /** Which files are read. */
-interface Wish {
+interface ModelVariant {
   pdf: boolean;
   text: boolean;
 }
@@ -100,7 +100,12 @@ function inPrompt({ cache_control }: FilePart, name: string, text: string): Text
 }
 
 /** The request with texts in place of files; the same where none was read. */
-function withTexts(request: ChatRequest, texts: ReadonlyMap<FilePart, TextPart>, wish: Wish, isPdf: Set<FilePart>) {
+function withTexts(
+  request: ChatRequest,
+  texts: ReadonlyMap<FilePart, TextPart>,
+  wish: ModelVariant,
+  isPdf: Set<FilePart>,
+) {
   if (texts.size === 0) return request;
   const readAs = (part: FilePart) => {
     const is_wanted = isPdf.has(part) ? wish.pdf : wish.text;
@@ -124,7 +129,7 @@ class CallFiles {
   readonly #pdfs = new Set<FilePart>();
   readonly #looked = new Set<FilePart>();
   /** Of which requests everything that is wished for is read. */
-  readonly #done = new WeakMap<ChatRequest, Wish>();
+  readonly #done = new WeakMap<ChatRequest, ModelVariant>();
   readonly #read_by_hash = new Map<string, string>();
   readonly #ocr: OcrReader;
   readonly #call: Call;
@@ -148,25 +153,25 @@ class CallFiles {
     this.#told = annotatedFiles(call.request.messages);
   }
 
-  fit(request: ChatRequest, wish: Wish): ChatRequest {
+  fit(request: ChatRequest, wish: ModelVariant): ChatRequest {
     return withTexts(request, this.#texts, wish, this.#pdfs);
   }
 
   /** Whether nothing is left to be read. */
-  isRead(request: ChatRequest, wish: Wish): boolean {
+  isRead(request: ChatRequest, wish: ModelVariant): boolean {
     const done = this.#done.get(request);
     return done !== undefined && (done.pdf || !wish.pdf) && (done.text || !wish.text);
   }
 
   /** Reads those files of the request that are wished for and not read yet. `fees`: PDFs are read by the engine that reads pictures. */
-  async read(request: ChatRequest, wish: Wish, fees?: Fees): Promise<void> {
+  async read(request: ChatRequest, wish: ModelVariant, fees?: Fees): Promise<void> {
     if (this.spares === 'reading') return;
     const files = [...filesOf(request.messages)].filter(
       ({ part }) => !this.#texts.has(part) && !(this.#looked.has(part) && !this.#isWished(part, wish)),
     );
     if (files.length === 0) return;
     const ending = new AbortController();
-    const forget = this.#call.cancellation.onCancel(() => ending.abort(new ClientGone({ may_be_billed: false })));
+    const forget = this.#call.cancellation.onCancel(() => ending.abort(new CallCancelled({ may_be_billed: false })));
     try {
       const urls = files.flatMap(({ part }) => (WEB_URL.test(part.file.file_data ?? '') ? [part.file.file_data!] : []));
       const fetches = this.spares === 'fetching' ? [] : urls.map((url) => ({ url, kind: 'file' as const }));
@@ -180,11 +185,11 @@ class CallFiles {
     }
   }
 
-  #isWished(part: FilePart, wish: Wish): boolean {
+  #isWished(part: FilePart, wish: ModelVariant): boolean {
     return this.#pdfs.has(part) ? wish.pdf : wish.text;
   }
 
-  async #readOne(file: PlacedFile, wish: Wish, reading: Reading): Promise<void> {
+  async #readOne(file: PlacedFile, wish: ModelVariant, reading: Reading): Promise<void> {
     const { part, field } = file;
     const content = contentOf(part, reading.media);
     if (content === undefined) return;
@@ -322,7 +327,7 @@ export function createFileParser(options: FileParserOptions): FileParser {
   }
 
   /** Which files an endpoint must be given as text. */
-  function wishFor(engine: PdfEngine | undefined, takes_files: boolean): Wish {
+  function wishFor(engine: PdfEngine | undefined, takes_files: boolean): ModelVariant {
     if (takes_files) return { pdf: engine !== undefined && engine !== 'native', text: false };
     return { pdf: engine !== 'native', text: true };
   }
@@ -331,7 +336,7 @@ export function createFileParser(options: FileParserOptions): FileParser {
     return contentsOf(request).has_files && asksFor(request, 'file-parser') !== false;
   }
 
-  async function readBefore(call: Call, wish: Wish): Promise<Call> {
+  async function readBefore(call: Call, wish: ModelVariant): Promise<Call> {
     const files = of(call);
     await files.read(call.request, wish);
     const request = files.fit(call.request, wish);

@@ -1,4 +1,4 @@
-import { ClientGone } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Call } from '../../inference/call.ts';
 import { limits } from '../../limits.ts';
 import type { ChatCompletion, ChatRequest, InnerPart, Message } from '../../schemas/inner.ts';
@@ -89,13 +89,13 @@ export function createHealing(bounds: { ms_max?: number } = {}): Healing {
       (schema?.length ?? 0) > limits.healing_schema_chars_max;
     if (is_large) return { outcome: 'unchecked' };
     const ending = new AbortController();
-    const forget = call.cancellation.onCancel(() => ending.abort(new ClientGone({ may_be_billed: false })));
+    const forget = call.cancellation.onCancel(() => ending.abort(new CallCancelled({ may_be_billed: false })));
     try {
       const owner = principal.key_hash ?? principal.kind;
       return (await pool.run({ text, schema }, { owner, signal: ending.signal })) as Outcome;
     } catch (error) {
       // An answer that was paid for is given as it is.
-      if (error instanceof WorkFailed || error instanceof ClientGone) return { outcome: 'unchecked' };
+      if (error instanceof WorkFailed || error instanceof CallCancelled) return { outcome: 'unchecked' };
       throw error;
     } finally {
       forget();

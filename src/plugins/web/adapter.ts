@@ -1,7 +1,7 @@
 import { GatewayError, invalidField } from '../../errors.ts';
-import { ClientGone } from '../../inference/attempt/exchange.ts';
+import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Call } from '../../inference/call.ts';
-import { wireOf } from '../../inference/plan/steps.ts';
+import { wireOf } from '../../inference/plan/planner.ts';
 import type { Adapter, CallAdapter, Fitted } from '../../inference/prepare/adapters.ts';
 import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
@@ -263,7 +263,7 @@ async function screened({ screening }: Call, found: readonly SearchResult[]): Pr
   for (const one of found) {
     try {
       const said = [one.url, one.title, one.content, one.published ?? ''];
-      const [url = '', title = '', content = '', published = ''] = await screening.texts(said, { is_spare: true });
+      const [url = '', title = '', content = '', published = ''] = await screening.texts(said, { isOptional: true });
       passed.push({ url, title, content, ...(one.published === undefined ? {} : { published }) });
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
@@ -283,7 +283,7 @@ async function searchBefore(
   if (settings === undefined || fees === undefined) throw new Error('a search must be set up and paid');
   const options = searchOptions(wish);
   const gone = new AbortController();
-  const unlisten = call.cancellation.onCancel(() => gone.abort(new ClientGone({ may_be_billed: false })));
+  const unlisten = call.cancellation.onCancel(() => gone.abort(new CallCancelled({ may_be_billed: false })));
   try {
     const fee = { name: 'web_search', cost_nano_max: searchCost(settings.price, options.max_results) };
     const found = await fees.spend(fee, async () => {

@@ -1,5 +1,5 @@
+import { wireOf } from '../../inference/plan/planner.ts';
 import { ONLINE } from '../../inference/plan/requested-models.ts';
-import { wireOf } from '../../inference/plan/steps.ts';
 import { dialectOf } from '../../providers/dialects.ts';
 import { type Candidate, supports } from '../../routing/plan.ts';
 import type { ChatRequest, InnerTool, Native } from '../../schemas/inner.ts';

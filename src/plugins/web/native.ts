@@ -1,4 +1,4 @@
-import { wireOf } from '../../inference/plan/steps.ts';
+import { wireOf } from '../../inference/plan/planner.ts';
 import { limits } from '../../limits.ts';
 import { googleCombinesSearch, searchWires } from '../../providers/native-search.ts';
 import type { Quirks } from '../../providers/provider.ts';

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../catalog/model.ts';
 import { searchEndpoint } from '../../catalog/search-endpoint.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
-import { wireOf } from '../../inference/plan/steps.ts';
+import { wireOf } from '../../inference/plan/planner.ts';
 import type { Preparation } from '../../inference/prepare/adapters.ts';
 import { searchWires } from '../../providers/native-search.ts';
 import type { Provider } from '../../providers/provider.ts';

@@ -3,10 +3,10 @@ import { effortOf, nearestOf } from '../shared/reasoning-effort.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireThinkingConfig, WireThinkingLevel } from './wire.ts';
 
-type Wish = Exclude<ReasoningEffort, 'none'>;
+type ModelVariant = Exclude<ReasoningEffort, 'none'>;
 
 /** The share of the output bound that an effort stands for (the public API's rule for budgets). */
-const RATIOS: Readonly<Record<Wish, number>> = {
+const RATIOS: Readonly<Record<ModelVariant, number>> = {
   max: 0.95,
   xhigh: 0.95,
   high: 0.8,
@@ -16,7 +16,7 @@ const RATIOS: Readonly<Record<Wish, number>> = {
 };
 
 /** Google's own translation of efforts, where no output bound is known (https://ai.google.dev/gemini-api/docs/openai#thinking). */
-const BUDGETS: Readonly<Record<Wish, number>> = {
+const BUDGETS: Readonly<Record<ModelVariant, number>> = {
   max: 24_576,
   xhigh: 24_576,
   high: 24_576,

@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import { HALF, letterBeyond, UNSEEN, UNSPACED } from '../entities/letters.ts';
-import { ALONE, PARTNERS_OF, SPEAKER, wordTable } from './injection-words.ts';
+import { ALONE, PARTNERS_OF, SPEAKER, wordTable } from './words.ts';
 
 /** Where to look closer. */
 export interface Places {

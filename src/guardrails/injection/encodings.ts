@@ -1,5 +1,5 @@
 import { limits } from '../../limits.ts';
-import type { Places } from './injection-places.ts';
+import type { Places } from './places.ts';
 
 /** What a stretch of a text says once it is decoded. */
 export interface DecodedStretch {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../limits.ts';
 import type { ChatChunk, UrlCitation } from '../../schemas/inner.ts';
-import { createCiter } from './citer.ts';
+import { createCiter } from './citation-extractor.ts';
 import type { Source } from './server-tools.ts';
 
 const source = (url: string): Source => ({ url, title: `Title of ${url}`, content: `Content of ${url}` });

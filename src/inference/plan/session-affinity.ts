@@ -9,7 +9,7 @@ import {
 import type { Call, Clock } from '../call.ts';
 
 /** Where the conversation of one call is at home: what it was given before, as long as that is of use. */
-export interface CallHome {
+export interface SessionAffinity {
   /** Whether the last turn of the conversation was answered there. */
   isAt(candidate: Candidate): boolean;
   /** The model that a router gave the conversation. */
@@ -19,7 +19,7 @@ export interface CallHome {
 }
 
 /** The homes of conversations at this process. What it costs to tell conversations apart is spent only where it may matter. */
-export class ConversationHome implements CallHome {
+export class ConversationAffinity implements SessionAffinity {
   readonly #call: Call;
   readonly #stickiness: Stickiness;
   readonly #clock: Clock;

@@ -5,7 +5,7 @@ import { createEnvelopes, type Envelope } from '../../inference/reasoning/envelo
 import type { ChatRequest, ReasoningDetail } from '../../schemas/inner.ts';
 import { MessagesBody } from '../../schemas/messages.ts';
 import { messagesClient } from './client.ts';
-import { messagesRequest } from './door.ts';
+import { messagesRequest } from './parse-request.ts';
 
 const envelope: Envelope = createEnvelopes('secret')('org');
 const hello = [{ role: 'user', content: 'Hello' }];

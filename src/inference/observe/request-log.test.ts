@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isSampled } from './call-log.ts';
+import { isSampled } from './request-log.ts';
 
 const IDS = 100_000;
 const share = (bp: number) => {

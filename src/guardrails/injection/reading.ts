@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import { BREAK, HALF, letterBeyond, letters, UNSEEN, UNSPACED } from '../entities/letters.ts';
-import { KNOWN_WORDS, TELLING_WORDS, unscrambled, withoutDigits } from './injection-words.ts';
+import { KNOWN_WORDS, TELLING_WORDS, unscrambled, withoutDigits } from './words.ts';
 
 /** A stretch of a text as rules read it: words as they were meant, and where each of them stands. */
 export interface Reading {

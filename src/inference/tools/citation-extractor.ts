@@ -77,7 +77,7 @@ function citationOf({ url, title, content }: Source, start_index: number, end_in
 }
 
 /** Follows one answer's text, and cites in it what its sources are: each block of text once it is whole. */
-export interface Citer {
+export interface CitationExtractor {
   /** The chunks, with citations behind the texts that they are of, and before the answer's end. */
   add(chunks: readonly ChatChunk[]): ChatChunk[];
 }
@@ -87,13 +87,13 @@ export interface Citer {
  * citation, with its place in the joined text in code points; where the whole answer cites nothing, all sources are told at its
  * end, without a place. What a provider cites by itself stays, in its place in the joined text. Each of several choices has its own.
  */
-export function createCiter(sources: readonly Source[], choices = 1): Citer {
+export function createCiter(sources: readonly Source[], choices = 1): CitationExtractor {
   if (choices === 1) return createChoiceCiter(sources);
   const citers = new ByChoice(() => createChoiceCiter(sources));
   return { add: (chunks) => followed(chunks, (choice) => (of_choice) => citers.of(choice).add(of_choice)) };
 }
 
-function createChoiceCiter(sources: readonly Source[]): Citer {
+function createChoiceCiter(sources: readonly Source[]): CitationExtractor {
   const known = new Map<string, Source>();
   /** Code points of all blocks before the one that grows, and how many of them were told before the step under way. */
   let before = 0;

@@ -3,7 +3,7 @@ import { GatewayError, invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { CompletionBody } from '../../schemas/completions.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
-import { chatRequest } from '../chat/door.ts';
+import { chatRequest } from '../chat/parse-request.ts';
 
 export type CompletionRequest = Static<typeof CompletionBody>;
 

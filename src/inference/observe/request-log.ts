@@ -6,7 +6,7 @@ import type { ChatChunk } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { LoggedContent } from '../../schemas/logged-content.ts';
 import type { WholeAnswer } from '../answer.ts';
-import { ClientGone } from '../attempt/exchange.ts';
+import { CallCancelled } from '../attempt/exchange.ts';
 import type { Call, Clock } from '../call.ts';
 import type { Prepared } from '../money/admission.ts';
 import type { Task, TaskAnswer } from '../operations/task.ts';
@@ -50,7 +50,7 @@ export interface Broadcast {
   tell(ended: EndedCall): void;
 }
 
-export interface CallLogOptions {
+export interface RequestLogOptions {
   contents: ContentKeeper;
   broadcast: Broadcast;
   clock: Clock;
@@ -86,7 +86,7 @@ function loggedCall({ generation_id, principal, accepted_ms, request }: Call, mo
 /** What ended a call, as its log shows it: faults of the gateway's say nothing of themselves. */
 function shownError(error: unknown): GatewayError | undefined {
   if (error === undefined || error instanceof GatewayError) return error;
-  return error instanceof ClientGone ? undefined : new GatewayError(500, 'Internal error');
+  return error instanceof CallCancelled ? undefined : new GatewayError(500, 'Internal error');
 }
 
 /** What a call that is not chat says beside its inputs, which its messages have unless they are tokens. */
@@ -101,7 +101,7 @@ function wordsOf<P extends Prepared, A>(task: Task<P, A>): JsonObject {
  * models, and answers before anything that was redacted is put back. Whatever cannot be logged never changes an answer: a stub says
  * that the call was made and why its content is missing.
  */
-export function callLog(options: CallLogOptions): Middleware {
+export function callLog(options: RequestLogOptions): Middleware {
   return {
     name: 'call log',
     begin(call, purpose) {
@@ -113,25 +113,25 @@ export function callLog(options: CallLogOptions): Middleware {
         isSampled(call.generation_id, kept_bp) &&
         enforcedZeroRetention(guardrails) === undefined;
       const isBroadcast = logging.is_broadcast && options.broadcast.wants(call);
-      return isKept || isBroadcast ? new CallLog(call, options, { isKept, isBroadcast }) : undefined;
+      return isKept || isBroadcast ? new RequestLogMiddleware(call, options, { isKept, isBroadcast }) : undefined;
     },
   };
 }
 
 /** The log of one call. */
-class CallLog implements CallHooks {
+class RequestLogMiddleware implements CallHooks {
   /** As it goes to models. */
   #call: Call;
   /** The words of a call that is not chat; undefined: it is chat. */
   #words: (() => JsonObject) | undefined = undefined;
-  readonly #options: CallLogOptions;
+  readonly #options: RequestLogOptions;
   /** What the answer says; undefined: its content is not kept. */
   readonly #output: OutputText | undefined;
   readonly #isBroadcast: boolean;
   /** Why the answer cannot be read. */
   #fault: unknown;
 
-  constructor(call: Call, options: CallLogOptions, { isKept, isBroadcast }: { isKept: boolean; isBroadcast: boolean }) {
+  constructor(call: Call, options: RequestLogOptions, { isKept, isBroadcast }: { isKept: boolean; isBroadcast: boolean }) {
     this.#call = call;
     this.#options = options;
     this.#output = isKept ? new OutputText() : undefined;

@@ -9,9 +9,9 @@ import type { Call } from './call.ts';
 import type { Grant, Prepared } from './money/admission.ts';
 import type { Meter } from './money/meter.ts';
 import type { ShownAttempt } from './observe/metadata.ts';
-import type { CallHome } from './plan/homes.ts';
-import type { Passage } from './plan/rate-passage.ts';
+import type { RateLimitReservation } from './plan/rate-limit-reservation.ts';
 import type { ModelSource, Requested } from './plan/requested-models.ts';
+import type { SessionAffinity } from './plan/session-affinity.ts';
 import type { Fitting } from './prepare/fitting.ts';
 import type { SentBody } from './stream-answer.ts';
 
@@ -26,7 +26,7 @@ export interface AnswerWatch {
 }
 
 /** Everything one call gathers on its way. */
-export interface Session {
+export interface CallState {
   call: Call;
   /** What follows the call beside its engine; undefined: nothing does. */
   watch: AnswerWatch | undefined;
@@ -37,13 +37,13 @@ export interface Session {
   /** What each of the client's names stands for. */
   names?: Requested['names'];
   /** Where its conversation is at home, and is told of the answer. */
-  home?: CallHome | undefined;
+  home?: SessionAffinity | undefined;
   /** As its record keeps it, and what was used, once the call has ended. */
   routing: RoutingRecord | undefined;
   usage: TokenClasses | null;
   record: OpenRecord | undefined;
   /** What it was counted with against rate limits. */
-  passage: Passage;
+  reservation: RateLimitReservation;
   /** What is set aside for the call, in every budget that it counts against. */
   hold: Hold;
   /** What the last attempt was let in with; undefined where no budget counts it. */
@@ -88,7 +88,7 @@ export interface Session {
 }
 
 /** Whether the client of a call gets no more of its answer. */
-export function isWithheld({ watch }: Session): boolean {
+export function isWithheld({ watch }: CallState): boolean {
   return watch?.isWithheld === true;
 }
 

@@ -5,7 +5,7 @@ import type { Candidate } from '../../routing/candidate.ts';
 import { createStickiness } from '../../routing/stickiness.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
-import { type CallHome, ConversationHome } from './homes.ts';
+import { ConversationAffinity, type SessionAffinity } from './session-affinity.ts';
 
 const candidateAt = (provider: string, input_cache_read?: number): Candidate => {
   const pricing = { prompt: 10, completion: 10, ...(input_cache_read === undefined ? {} : { input_cache_read }) };
@@ -23,9 +23,9 @@ const CHEAP = candidateAt('alpha', 1);
 function conversation() {
   const stickiness = createStickiness();
   const clock = { at_ms: 0, now_ms: () => clock.at_ms, monotonic_ms: () => clock.at_ms };
-  const next = (more: Partial<ChatRequest> = {}, organization_id = 'o'): CallHome => {
+  const next = (more: Partial<ChatRequest> = {}, organization_id = 'o'): SessionAffinity => {
     const request = { messages: [{ role: 'user', content: 'x' }], ...more } as ChatRequest;
-    return new ConversationHome({ principal: { organization_id }, request } as unknown as Call, stickiness, clock);
+    return new ConversationAffinity({ principal: { organization_id }, request } as unknown as Call, stickiness, clock);
   };
   return { clock, next };
 }

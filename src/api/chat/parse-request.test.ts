@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ChatCompletionBody } from '../../schemas/chat.ts';
 import { completionsClient } from '../completions/client.ts';
 import { chatClient } from './client.ts';
-import { type ChatBody, chatRequest } from './door.ts';
+import { type ChatBody, chatRequest } from './parse-request.ts';
 
 const ask = (body: object) => chatRequest(body as ChatBody);
 const hello = [{ role: 'user', content: 'Hello' }];

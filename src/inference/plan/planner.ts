@@ -13,16 +13,16 @@ import type { Attempts, Ended } from '../attempt/attempts.ts';
 import { outcomeOf } from '../attempt/exchange.ts';
 import { clientError, earlierErrors, type FailedAttempt } from '../attempt/failure.ts';
 import type { Call, Clock } from '../call.ts';
+import type { CallState } from '../call-state.ts';
 import type { Settlement } from '../money/settlement.ts';
 import { routingMetadata } from '../observe/metadata.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import { inClientsWords } from '../prepare/client-fields.ts';
-import type { Session } from '../session.ts';
 import { defaultSort, type RoutingRules } from './caller-defaults.ts';
-import type { CallHome } from './homes.ts';
+import type { RateLimitReservation } from './rate-limit-reservation.ts';
 import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
-import type { Passage } from './rate-passage.ts';
 import type { ModelSource, Requested } from './requested-models.ts';
+import type { SessionAffinity } from './session-affinity.ts';
 
 export interface StepsOptions {
   /** Asked once a request, so that a reload takes effect at once. */
@@ -60,7 +60,7 @@ export interface Wanted {
   /** Throws the operation's own refusal of a model that there is not, or that is for something else. */
   models(catalog: ModelSource): Requested;
   /** Where its conversation is at home. Absent: nowhere. */
-  home?: CallHome | undefined;
+  home?: SessionAffinity | undefined;
   /** Why an endpoint cannot serve this operation at all; undefined: it can. Absent: all can. */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
   /** The call as it is planned, once its models are known, and which candidates suit it best. Absent: as it came. */
@@ -88,26 +88,26 @@ export interface Planned {
   /** What is changed of the request, wherever it goes. */
   told: readonly Report[];
   /** Where its conversation is at home, and is told of the answer. */
-  home: CallHome | undefined;
+  home: SessionAffinity | undefined;
 }
 
 /** The steps that every call to a model takes, whatever it asks for: plan, then for each endpoint money, journal and send. */
-export interface Steps {
+export interface Planner {
   /** Where a call would go. Nothing comes of it. Throws, or rejects, as `open` does. */
   planned(call: Call, wanted: Wanted): Planned | Promise<Planned>;
   /** See `Inference.routingOf`. */
   routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined>;
   /** At once, where nothing has to be asked for. Throws, or rejects with, `GatewayError` where nothing can be tried. */
-  open(call: Call, wanted: Wanted): Session | Promise<Session>;
+  open(call: Call, wanted: Wanted): CallState | Promise<CallState>;
   /**
    * No endpoint answered: the call is settled. What comes back is to be thrown: the last failure as the client's `GatewayError`, or
-   * `ClientGone` when the client left.
+   * `CallCancelled` when the client left.
    */
-  giveUp(session: Session, ended: Ended): Promise<unknown>;
+  giveUp(session: CallState, ended: Ended): Promise<unknown>;
   /** How the call was routed, for a client that asks. */
-  metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined;
+  metadataOf(session: CallState, selected: Candidate | undefined): Record<string, unknown> | undefined;
   /** The client's error for a failure that came after the endpoint had begun to answer. */
-  lateError(session: Session, candidate: Candidate, failure: UpstreamError): GatewayError;
+  lateError(session: CallState, candidate: Candidate, failure: UpstreamError): GatewayError;
 }
 
 /** A refusal of the next attempt, with the failures that made it necessary. */
@@ -142,7 +142,7 @@ function restrictedFacts(candidate: EndpointFacts): RestrictedEndpoint {
   };
 }
 
-function factsAt({ attempts }: Session, at: number): AttemptFacts | undefined {
+function factsAt({ attempts }: CallState, at: number): AttemptFacts | undefined {
   const attempt = attempts[at];
   return attempt && attemptFacts(attempt);
 }
@@ -151,7 +151,7 @@ export function createSteps(
   options: StepsOptions,
   { settle }: Pick<Settlement, 'settle'>,
   { blame }: Pick<Attempts, 'blame'>,
-): Steps {
+): Planner {
   const { clock, health, rates = NO_RATE_LIMITS, recorder } = options;
 
   function planned(came: Call, wanted: Wanted): Planned | Promise<Planned> {
@@ -177,21 +177,24 @@ export function createSteps(
       : planFor(suited, wanted, found);
   }
 
-  function open(given: Call, wanted: Wanted): Session | Promise<Session> {
+  function open(given: Call, wanted: Wanted): CallState | Promise<CallState> {
     const routed = planned(given, wanted);
     return routed instanceof Promise ? routed.then(admit) : admit(routed);
   }
 
   /** Last: what is refused for what it is does not count against a rate limit. */
-  function admit(routed: Planned): Session | Promise<Session> {
+  function admit(routed: Planned): CallState | Promise<CallState> {
     const passing = rates.open(routed.call, (model) => routed.wishes?.get(model)?.free === true);
     return passing instanceof Promise
-      ? passing.then((passage) => sessionOf(routed, passage))
+      ? passing.then((reservation) => sessionOf(routed, reservation))
       : sessionOf(routed, passing);
   }
 
   /** Written out: a session is made for every call, and a spread with so much beside it is slow. */
-  function sessionOf({ call, catalog, plan, requested, names, told, home }: Planned, passage: Passage): Session {
+  function sessionOf(
+    { call, catalog, plan, requested, names, told, home }: Planned,
+    reservation: RateLimitReservation,
+  ): CallState {
     return {
       call,
       catalog,
@@ -200,7 +203,7 @@ export function createSteps(
       names,
       home,
       told,
-      passage,
+      reservation,
       routing: undefined,
       usage: null,
       record: undefined,
@@ -292,7 +295,7 @@ export function createSteps(
     return [...stages, ...restrictionStages(principal.guardrails, candidates.map(restrictedFacts))];
   }
 
-  function metadataOf(session: Session, selected: Candidate | undefined): Record<string, unknown> | undefined {
+  function metadataOf(session: CallState, selected: Candidate | undefined): Record<string, unknown> | undefined {
     if (!session.call.wants_metadata) return undefined;
     const { shown, told, report } = session;
     const attempts = shown.map((one, at) => ({ ...one, ...factsAt(session, at) }));
@@ -317,7 +320,7 @@ export function createSteps(
     }
   }
 
-  async function giveUp(session: Session, { ended, error }: Ended): Promise<unknown> {
+  async function giveUp(session: CallState, { ended, error }: Ended): Promise<unknown> {
     switch (ended) {
       case 'unsent':
         return withdrawn(session, error);
@@ -333,10 +336,10 @@ export function createSteps(
   }
 
   /** A call that ends before its next attempt was sent: no money for it, no journal, or no client any more. What earlier attempts may have cost is settled. */
-  async function withdrawn(session: Session, error: unknown): Promise<unknown> {
+  async function withdrawn(session: CallState, error: unknown): Promise<unknown> {
     if (session.record === undefined) {
       recorder.release(session.hold);
-      session.passage.withdraw();
+      session.reservation.release();
     } else await settle(session, outcomeOf(error, session.call), undefined);
     if (error instanceof GatewayError && error.status === 429) return withEarlier(error, session.failed);
     // Those alone that routing led to: not what stands against every call, nor a fault.
@@ -346,14 +349,14 @@ export function createSteps(
     return gateway_metadata === undefined ? refusal : refusal.with({ gateway_metadata });
   }
 
-  async function fail(session: Session): Promise<GatewayError> {
+  async function fail(session: CallState): Promise<GatewayError> {
     await settle(session, 'failed', undefined);
     const error = clientError(session.failed);
     const gateway_metadata = metadataOf(session, undefined);
     return gateway_metadata === undefined ? error : error.with({ gateway_metadata });
   }
 
-  function lateError(session: Session, candidate: Candidate, failure: UpstreamError): GatewayError {
+  function lateError(session: CallState, candidate: Candidate, failure: UpstreamError): GatewayError {
     const known = session.failed.find(({ error }) => error === failure);
     if (known !== undefined) return clientError([known]);
     blame(session, candidate, failure);

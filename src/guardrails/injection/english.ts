@@ -1,4 +1,4 @@
-import { gap, one, type PhraseDraft, upTo } from './injection-phrase.ts';
+import { gap, one, type PhraseDraft, upTo } from './phrase.ts';
 
 const FILL =
   'all|any|each|every|of|the|your|my|our|his|their|its|these|those|this|that|other|and|or|them|both|just|please|completely|totally|entirely|absolutely|fully|whatever|you|ve|were|was|been|have|a|an|to|from|about|now|immediately|simply|first|ever|single|openai|s|given';

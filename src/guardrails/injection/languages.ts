@@ -1,4 +1,4 @@
-import { gap, one, type PhraseDraft, upTo } from './injection-phrase.ts';
+import { gap, one, type PhraseDraft, upTo } from './phrase.ts';
 
 const IGNORE = 'ignore_previous_instructions';
 const REVEAL = 'reveal_prompt';

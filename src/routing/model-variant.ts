@@ -5,7 +5,7 @@ export const sorts = ['price', 'throughput', 'latency', 'exacto'] as const;
 export type Sort = (typeof sorts)[number];
 
 /** What the name that a client gave a model asks for beside the model itself. */
-export interface Wish {
+export interface ModelVariant {
   sort?: Sort;
   /** Endpoints of these service tiers may serve as well. */
   tiers?: readonly string[];

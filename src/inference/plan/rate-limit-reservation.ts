@@ -10,21 +10,21 @@ import type { Call } from '../call.ts';
 import { estimatePrompt } from '../money/meter.ts';
 
 /** One call, past the limits of its key. */
-export interface Passage {
+export interface RateLimitReservation {
   /**
    * Counts the call against the limits of an endpoint's model, each once. Throws `GatewayError` 429: another model may be let
    * through; 503 where nobody can count.
    */
-  enter(candidate: Candidate): Promise<void> | undefined;
+  acquire(candidate: Candidate): Promise<void> | undefined;
   /**
    * The call has ended: with so many tokens, at a model. Tokens that were set aside and not used are free again, as far as
    * their minute lasts; those above count in the minute that it is now.
    */
-  end(tokens: number, model_id: string | undefined): void;
+  commit(tokens: number, model_id: string | undefined): void;
   /** The call has ended, and nobody knows what it used: it stays as it was set aside. */
-  leave(): void;
+  commitInFull(): void;
   /** The call ended before anything was sent: it does not count. */
-  withdraw(): void;
+  release(): void;
 }
 
 /** Whether a client asked for the free variant of a model. */
@@ -72,7 +72,7 @@ function giveBackAll(held: readonly Held[]): void {
 }
 
 /** What one call holds of its limits, from its first step to its end. */
-export class CallPassage implements Passage {
+export class CallReservation implements RateLimitReservation {
   readonly #call: Call;
   readonly #asksFree: AsksFree;
   readonly #counting: RateCounting;
@@ -95,7 +95,7 @@ export class CallPassage implements Passage {
     return list.length === 0 ? undefined : this.#take(list, undefined);
   }
 
-  enter(candidate: Candidate): Promise<void> | undefined {
+  acquire(candidate: Candidate): Promise<void> | undefined {
     const { id } = candidate.model;
     const is_free = this.#isFree(candidate);
     const list = this.#counting.book().ofModel(this.#caller, { id, is_free });
@@ -168,7 +168,7 @@ export class CallPassage implements Passage {
     this.#held.push(...taken);
   }
 
-  end(tokens: number, model_id: string | undefined): void {
+  commit(tokens: number, model_id: string | undefined): void {
     for (const { limit, permit, model_id: of } of this.#release()) {
       if (limit.unit !== 'tokens') continue;
       const used = of === undefined || of === model_id ? tokens : 0;
@@ -177,11 +177,11 @@ export class CallPassage implements Passage {
     }
   }
 
-  leave(): void {
+  commitInFull(): void {
     this.#release();
   }
 
-  withdraw(): void {
+  release(): void {
     giveBackAll(this.#release());
   }
 

@@ -1,7 +1,7 @@
 import { folded } from '../entities/letters.ts';
-import { ENGLISH_PHRASES } from './injection-english.ts';
-import { FOREIGN_PHRASES } from './injection-languages.ts';
-import { one, type PhraseDraft, upTo } from './injection-phrase.ts';
+import { ENGLISH_PHRASES } from './english.ts';
+import { FOREIGN_PHRASES } from './languages.ts';
+import { one, type PhraseDraft, upTo } from './phrase.ts';
 
 /** A phrase, ready to be searched for in the line of a reading. */
 export interface PhraseRule {

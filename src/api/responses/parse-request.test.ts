@@ -6,7 +6,7 @@ import type { ChatRequest, Message, ReasoningDetail } from '../../schemas/inner.
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { ResponsesBody } from '../../schemas/responses.ts';
 import { responsesClient } from './client.ts';
-import { responsesRequest } from './door.ts';
+import { responsesRequest } from './parse-request.ts';
 
 const envelopes = createEnvelopes('secret');
 const envelope = envelopes('organization');
