@@ -139,7 +139,7 @@ test('more addresses than a request may have are refused before any is visited',
   const many = Array.from({ length: 65 }, (_, at) => `${allowed}/${at}`);
   const response = await ask('echo', many);
   expect(response.status).toBe(400);
-  expect(await response.text()).toContain('a request may have 64 of them');
+  expect(await response.text()).toContain('a request may have at most 64 of them');
   expect(visited).toEqual([]);
 });
 

@@ -283,7 +283,7 @@ describe.each([false, true])('streamed: %s', (stream) => {
     model.follow({ calls: Array.from({ length: 4 }, () => search()) }, { text: 'Ok' });
     const told = await ask(stream, { tools: [SEARCH], max_tool_calls: 3 });
     expect(engine.searches).toHaveLength(3);
-    expect(model.requests[1]!.messages.at(-1)!.content).toContain('may call 3 tools');
+    expect(model.requests[1]!.messages.at(-1)!.content).toContain('has already called 3 tools');
     expect(told.usage.server_tool_use_details).toMatchObject({ tool_calls_requested: 4, tool_calls_executed: 3 });
   });
 

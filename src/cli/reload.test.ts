@@ -87,8 +87,8 @@ describe('a configuration that is replaced', () => {
         return other.gateway.replace(loadConfig({}, { config_file: path })).warnings;
       };
       expect(warningsOf(acme({ more: 'routing: { auto_models: [acme/fest] }' }))).toEqual([
-        'GATEWAY_DEFAULT_MODEL names acme/slow, which no provider that is on serves',
-        'routing.auto_models names acme/fest, which no provider that is on serves; did you mean "acme/fast"?',
+        'GATEWAY_DEFAULT_MODEL names acme/slow, which no active provider serves',
+        'routing.auto_models names acme/fest, which no active provider serves; did you mean "acme/fast"?',
       ]);
       expect(warningsOf(acme({ price: 3, more: 'routing: { auto_models: [acme/fest] }' }))).toEqual([]);
     } finally {

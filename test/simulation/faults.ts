@@ -19,14 +19,14 @@ export interface Fault {
   edits: { file: string; text: string; replacement: string }[];
 }
 
-const LEASES = 'ledger/leases.ts';
-const BOOK = 'ledger/lease-book.ts';
+const LEASES = 'ledger/leases/leases.ts';
+const BOOK = 'ledger/leases/lease-book.ts';
 const NODE = 'ledger/node.ts';
 const PIPE = 'ledger/pipe.ts';
-const SEGMENTS = 'ledger/segments.ts';
+const SEGMENTS = 'ledger/journal/segments.ts';
 const LOST = 'storage/lost-leases.ts';
-const RETENTION = 'ledger/retention.ts';
-const REPLAY = 'ledger/replay.ts';
+const RETENTION = 'ledger/journal/retention.ts';
+const REPLAY = 'ledger/journal/replay.ts';
 const STORE = 'storage/ledger.ts';
 const FREE = "const FREE = '(b.limit_nano - ledger_windows.spent - v.cost - ledger_windows.leased + v.cover)';";
 
@@ -57,7 +57,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'unknown outcome of a caller without limits charged nothing',
     paper: 'not in it',
-    edits: [{ file: 'ledger/replay.ts', text: 'least: record.least,', replacement: 'least: undefined,' }],
+    edits: [{ file: 'ledger/journal/replay.ts', text: 'least: record.least,', replacement: 'least: undefined,' }],
   },
   {
     name: 'batch of a lost answer under a new number, no generation key',
@@ -212,7 +212,7 @@ export const FAULTS: Fault[] = [
     paper: '82 %',
     edits: [
       {
-        file: 'ledger/journal.ts',
+        file: 'ledger/journal/journal.ts',
         text: "if (durable && this.#options.sync === 'os') durable.resolve();",
         replacement: 'if (durable) durable.resolve();',
       },
@@ -384,7 +384,7 @@ export const FAULTS: Fault[] = [
     paper: 'not in it',
     edits: [
       {
-        file: 'ledger/journal-format.ts',
+        file: 'ledger/journal/journal-format.ts',
         text: 'if (crc32(json) !== Number.parseInt(header.slice(9, 17), 16)) return undefined;',
         replacement: '',
       },
@@ -397,7 +397,7 @@ export const FAULTS: Fault[] = [
     options: { small: true, retries: true },
     edits: [
       {
-        file: 'ledger/carry.ts',
+        file: 'ledger/journal/carry.ts',
         text: 'const newest = segments.newestAttempt(record.id) ?? segment;',
         replacement: 'const newest = segment;',
       },
@@ -410,7 +410,7 @@ export const FAULTS: Fault[] = [
     options: { journal_sync: 'group', small: true, aim: UNSAFE_STEP },
     edits: [
       {
-        file: 'ledger/journal.ts',
+        file: 'ledger/journal/journal.ts',
         text: 'if (file !== undefined) await this.#disk.sync(file);',
         replacement: 'if (this.#file !== undefined) await this.#disk.sync(this.#file);',
       },

@@ -26,7 +26,7 @@ const root = new URL('../../', import.meta.url).pathname;
 
 /** What each dialect has in files of its own. */
 const SCENARIOS: Readonly<Record<string, (wire: Wire) => boolean>> = {
-  'recorded exchanges, replayed': (wire) => existsSync(`${root}test/recorded-${wire}.test.ts`),
+  'recorded exchanges, replayed': (wire) => existsSync(`${root}test/wires/recorded-${wire}.test.ts`),
   'golden transcripts': (wire) => globSync(`test/transcripts/${wire}/*.txt`, { cwd: root }).length >= 10,
   'a wire of the sandbox': (wire) => Object.values(sandboxProviders('')).some(({ dialect }) => dialect === wire),
 };
