@@ -131,7 +131,11 @@ class RequestLogMiddleware implements CallHooks {
   /** Why the answer cannot be read. */
   #fault: unknown;
 
-  constructor(call: Call, options: RequestLogOptions, { isKept, isBroadcast }: { isKept: boolean; isBroadcast: boolean }) {
+  constructor(
+    call: Call,
+    options: RequestLogOptions,
+    { isKept, isBroadcast }: { isKept: boolean; isBroadcast: boolean },
+  ) {
     this.#call = call;
     this.#options = options;
     this.#output = isKept ? new OutputText() : undefined;
