@@ -17,7 +17,7 @@ import { type Call, createCancellation } from '../src/inference/call.ts';
 import type { AnswerWatch } from '../src/inference/call-state.ts';
 import { NO_USAGE } from '../src/inference/money/settlement.ts';
 import { createBroadcast } from '../src/inference/observe/broadcast.ts';
-import { callLog } from '../src/inference/observe/request-log.ts';
+import { requestLog } from '../src/inference/observe/request-log.ts';
 import { createPipeline } from '../src/inference/pipeline.ts';
 import type { StreamEvent } from '../src/inference/stream-answer.ts';
 import type { ChatChunk } from '../src/schemas/inner.ts';
@@ -113,7 +113,7 @@ const broadcast = createBroadcast({
   metrics: { broadcast() {} },
   log: quiet,
 });
-const logged = createPipeline(inner, [callLog({ contents, broadcast, clock, log: quiet })]);
+const logged = createPipeline(inner, [requestLog({ contents, broadcast, clock, log: quiet })]);
 
 function callOf(chars: number, logging: Principal['logging']): Call {
   const principal: Principal = {

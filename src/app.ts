@@ -40,7 +40,7 @@ import { checkLongBody } from './api/shared/check-long-body.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import { type Config, gatewayVersion } from './config.ts';
 import { GatewayError, shuttingDown } from './errors.ts';
-import { connectionLog, requestLog } from './http/access-log.ts';
+import { accessLog, connectionLog } from './http/access-log.ts';
 import { createMemory } from './http/memory.ts';
 import { collectRoutes, serveDocumentation } from './http/openapi.ts';
 import type { Principal } from './http/principal.ts';
@@ -55,7 +55,7 @@ import { inputGuardrails } from './inference/guardrails/input-guardrails.ts';
 import { outputGuardrails } from './inference/guardrails/output-guardrails.ts';
 import { createTokenizer } from './inference/money/tokenizer.ts';
 import { createBroadcast } from './inference/observe/broadcast.ts';
-import { callLog } from './inference/observe/request-log.ts';
+import { requestLog } from './inference/observe/request-log.ts';
 import { createStatisticsExchange } from './inference/observe/statistics-exchange.ts';
 import { createTraffic } from './inference/observe/traffic.ts';
 import { createPipeline } from './inference/pipeline.ts';
@@ -199,7 +199,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     memory,
     translate: storeRefusal,
     limitManagement: createRateLimit(config.management_requests_per_minute, clock),
-    observe: requestLog(log, metrics),
+    observe: accessLog(log, metrics),
   });
   server.addHook('onRequest', (request, _reply, done) => {
     const refused = draining && !request.url.startsWith('/health');
@@ -336,7 +336,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   // Requests pass from the first to the last, answers from the last to the first.
   const inference = createPipeline(engine, [
     inputGuardrails({ analyzer, rules: () => served().config.guardrails, metrics, log }),
-    callLog({ contents, broadcast, clock, log }),
+    requestLog({ contents, broadcast, clock, log }),
     outputGuardrails({ metrics, phone_regions: () => served().config.guardrails.phone_regions }),
     plugins({ files, healing, hasOcr: ocr.isOn }),
   ]);
@@ -477,7 +477,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       body_bytes_max: limits.form_bytes_max,
       connections,
       onExcess,
-      observe: requestLog(log, metrics),
+      observe: accessLog(log, metrics),
     });
   metricsOperation(metricsServer ?? server, options.metrics_source, config.metrics.token);
   serveDocumentation(server, routes);

@@ -230,6 +230,8 @@ test('every dialect folder has the same files', () => {
 test('no folder of inference or guardrails has more than 15 files without their tests', () => {
   const counts = new Map<string, number>();
   for (const { file } of production) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1);
-  const large = [...counts].filter(([folder, count]) => /^src\/(inference|guardrails)(\/|$)/.test(folder) && count > 15);
+  const large = [...counts].filter(
+    ([folder, count]) => /^src\/(inference|guardrails)(\/|$)/.test(folder) && count > 15,
+  );
   expect(large).toEqual([]);
 });

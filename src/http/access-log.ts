@@ -25,7 +25,7 @@ function statusOf({ is_stopped }: FastifyRequest, { raw }: FastifyReply): number
 const CLIENT_LEFT = 499;
 
 /** One log line and one measurement a request, at its end, also when the client left. No content, no query, no secret. */
-export function requestLog(log: Logger, metrics: Metrics) {
+export function accessLog(log: Logger, metrics: Metrics) {
   return (request: FastifyRequest, reply: FastifyReply, ms: number): void => {
     const { schema, url } = request.route;
     const status = statusOf(request, reply);

@@ -9,7 +9,7 @@ import { type Events, withSources } from '../../src/http/sources.ts';
 import type { Engine, Inference } from '../../src/inference/answer.ts';
 import type { Call } from '../../src/inference/call.ts';
 import type { AnswerWatch } from '../../src/inference/call-state.ts';
-import { callLog, type LoggedCall } from '../../src/inference/observe/request-log.ts';
+import { type LoggedCall, requestLog } from '../../src/inference/observe/request-log.ts';
 import { createPipeline } from '../../src/inference/pipeline.ts';
 import type { StreamEvent } from '../../src/inference/stream-answer.ts';
 import type { LoggedContent } from '../../src/schemas/logged-content.ts';
@@ -221,7 +221,7 @@ describe('where building what is kept fails', () => {
     const stubs: { call: LoggedCall; reason: string }[] = [];
     const broadcast: unknown[] = [];
     const lines: string[] = [];
-    const log = callLog({
+    const log = requestLog({
       contents: {
         keep: (_call, content) => void kept.push(content),
         keepStub: (call, reason) => void stubs.push({ call, reason }),

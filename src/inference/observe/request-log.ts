@@ -101,9 +101,9 @@ function wordsOf<P extends Prepared, A>(task: Task<P, A>): JsonObject {
  * models, and answers before anything that was redacted is put back. Whatever cannot be logged never changes an answer: a stub says
  * that the call was made and why its content is missing.
  */
-export function callLog(options: RequestLogOptions): Middleware {
+export function requestLog(options: RequestLogOptions): Middleware {
   return {
-    name: 'call log',
+    name: 'request log',
     begin(call, purpose) {
       const { logging, guardrails } = call.principal;
       if (logging === undefined || (purpose !== 'answer' && purpose !== 'task')) return undefined;
