@@ -190,8 +190,10 @@ export class LeaseBook {
       const { budget, window_start, amount: held } = line;
       const lease = this.leaseOf(line);
       const amount = amountOf(line);
-      const cover = Math.min(amount, held);
       unhold(lease, held, hold);
+      // A charge above its hold also uses up what is free of the lease, never what other calls hold: the next call then asks the
+      // store, which knows of the charge.
+      const cover = Math.min(amount, Math.max(held, freeOf(lease)));
       // What costs nothing is not told to the store, so nothing would take it off again.
       if (amount !== 0) {
         lease.pending += cover;

@@ -240,6 +240,22 @@ describeStores('budgets', ({ open }) => {
     await node.reserve(ask([budget], 200));
   });
 
+  test('a charge above its hold uses up what is free of the lease, so that the next call asks the store', async () => {
+    const database = await open();
+    const budget = await budgetOf(database, 1_000);
+    const node = await startNode(database);
+    // The lease of a node that has had calls is larger than what they need.
+    for (let call = 0; call < 3; call += 1) await settle(node, await node.reserve(ask([budget], 10)), 10);
+    await node.flush();
+    const held = await node.reserve(ask([budget], 10));
+    const free = await node.reserve(ask([budget], 10));
+    node.release(free);
+    await settle(node, held, 2_000);
+    // Without waiting for the store to hear of the charge.
+    await expect((async () => node.reserve(ask([budget], 10)))()).rejects.toMatchObject({ status: 402 });
+    expect(await windowsOf(database)).toMatchObject([{ spent: 2_030 }]);
+  });
+
   test('a lowered limit grants nothing until spending is below it, and idle money goes back', {
     timeout: 20_000,
   }, async () => {
