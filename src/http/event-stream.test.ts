@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, expect, test } from 'vitest';
+import { limits } from '../limits.ts';
 import { sendEventStream } from './event-stream.ts';
 import { withSources } from './sources.ts';
 
@@ -112,4 +113,31 @@ test('heartbeats come again when a client that did not read goes on reading, tho
   finish();
   socket.destroy();
   await once(socket, 'close');
+});
+
+test('no heartbeat stands inside of an event that is written in several pieces', async () => {
+  const { json_long_chars_min } = limits;
+  Object.assign(limits, { json_long_chars_min: 1024 });
+  const text = `data: ${'x'.repeat(20 * 1024)}\n\n`;
+  let is_over = false;
+  // Others are served between two pieces for longer than the time of a heartbeat.
+  const serveOthers = () => {
+    const until = performance.now() + 3;
+    while (performance.now() < until);
+    if (!is_over) setImmediate(serveOthers);
+  };
+  try {
+    const { url } = await serve(
+      async function* () {
+        setImmediate(serveOthers);
+        yield say(text);
+      },
+      undefined,
+      1,
+    );
+    expect(await (await fetch(url)).text()).toContain(text);
+  } finally {
+    is_over = true;
+    Object.assign(limits, { json_long_chars_min });
+  }
 });

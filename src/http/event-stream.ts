@@ -37,6 +37,8 @@ export async function sendEventStream<T extends object>(
   const { events } = stream;
   let committed = false;
   let gone = false;
+  /** A part of an event is written, and the rest of it is not. */
+  let isInEvent = false;
 
   const commit = () => {
     committed = true;
@@ -59,7 +61,7 @@ export async function sendEventStream<T extends object>(
   // A client that does not read gets no heartbeats until it does.
   const tick = () => {
     if (gone) return;
-    if (socket.writableNeedDrain) beat.refresh();
+    if (isInEvent || socket.writableNeedDrain) beat.refresh();
     else write(stream.heartbeat);
   };
   let beat = setTimeout(tick, stream.heartbeat_first_ms);
@@ -93,12 +95,14 @@ export async function sendEventStream<T extends object>(
   /** Encoding all of a long text takes long: others are served in between. */
   const writeLong = async (text: string) => {
     await nextTurn();
+    isInEvent = true;
     for (let at = 0; at < text.length && !gone; ) {
       const end = pieceEnd(text, at + limits.json_long_chars_min);
       if (!write(text.slice(at, end)) && !(await drained(socket))) leave();
       at = end;
       await nextTurn();
     }
+    isInEvent = false;
   };
 
   try {

@@ -1,4 +1,5 @@
 /** An upstream that goes on sending after the end of its answer holds its call for a bounded number of bytes and a bounded time. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { attemptStream, type PreparedAttempt } from '../../src/inference/attempt/attempt.ts';
 import type { AttemptContext } from '../../src/inference/attempt/exchange.ts';
@@ -74,7 +75,7 @@ const tail = { upstream_tail_ms_max: limits.upstream_tail_ms_max };
 afterEach(() => void Object.assign(limits, tail));
 
 /** Reads a stream whose upstream sends these reads, then nothing, without an end of its connection: its text, and how much was read. */
-async function readOf(wire: string, reads: Iterable<string>) {
+async function readOf(wire: string, reads: Iterable<string>, { slowly = false } = {}) {
   const left = reads[Symbol.iterator]();
   let next = left.next();
   let taken = 0;
@@ -114,6 +115,8 @@ async function readOf(wire: string, reads: Iterable<string>) {
   );
   let text = opened.first.map(({ delta }) => delta.content ?? '').join('');
   while (!opened.later.ended) {
+    // As a client does that takes its answer slowly: what was written to it is waited for.
+    if (slowly) await sleep(3 * limits.upstream_tail_ms_max);
     const coming = opened.later.coming();
     if (coming !== undefined) await coming;
     for (const chunk of opened.later.take() ?? []) {
@@ -161,4 +164,11 @@ test('an answer that goes on after it stated an end, as some do in each event, i
   } finally {
     Object.assign(limits, { upstream_tail_bytes_max: 64 * 1024 });
   }
+});
+
+test.fails('usage that arrived while its reader was waiting for its own client is read, however long that took', async () => {
+  Object.assign(limits, { upstream_tail_ms_max: 20 });
+  const late = chat([], { usage: { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 } });
+  const read = await readOf('openai-chat', [ANSWERS['openai-chat'] ?? '', late], { slowly: true });
+  expect(read.usage).toMatchObject({ out_text: 9 });
 });
