@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bedrock_model_prefix } from '../src/sandbox/bedrock-converse.ts';
-import { sandboxProviders } from '../src/sandbox/catalog.ts';
-import { gemini_model_prefix } from '../src/sandbox/gemini-generate-content.ts';
-import { type Sandbox, startSandbox } from '../src/sandbox/server.ts';
+import { bedrock_model_prefix } from '../sandbox/bedrock-converse.ts';
+import { sandboxProviders } from '../sandbox/catalog.ts';
+import { gemini_model_prefix } from '../sandbox/gemini-generate-content.ts';
+import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { hostile, plainPdf } from './pdf/hostile.ts';
 

@@ -3,7 +3,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 
 const root = resolve(import.meta.dirname, '..');
-const sources = globSync('src/**/*.ts', { cwd: root })
+const sources = globSync(['src/**/*.ts', 'sandbox/*.ts'], { cwd: root })
   .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }))
   .sort((a, b) => (a.file < b.file ? -1 : 1));
 const production = sources.filter(({ file }) => !file.endsWith('.test.ts'));
@@ -81,7 +81,8 @@ const EDGES =
   /^src\/(providers\/transport\/(?:upstream|fetch-media|services|pieces)|ledger\/(journal\/(?:disk|journal|segments|slot|replay)|ledger-clock|pipe|node|recorder|lookup)|accounts\/key)\.ts$/;
 
 function roomOf(file: string): string {
-  const [, first = '', second] = file.split('/');
+  const [top, first = '', second] = file.split('/');
+  if (top === 'sandbox') return top;
   return second === undefined ? first.replace(/\.ts$/, '') : first;
 }
 
@@ -108,9 +109,9 @@ test('rooms import only the rooms that the table allows', () => {
   expect(wrong).toEqual([]);
 });
 
-test('every folder of src is a room of the table, and every room exists', () => {
+test('every folder of src is a room of the table, the sandbox too, and every room exists', () => {
   const folders = [
-    ...new Set(production.filter(({ file }) => file.split('/').length > 2).map(({ file }) => roomOf(file))),
+    ...new Set(production.filter(({ file }) => /^src\/.*\/|^sandbox\//.test(file)).map(({ file }) => roomOf(file))),
   ];
   expect(folders.sort()).toEqual(Object.keys(ROOMS).sort());
 });

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { sandbox_models } from '../sandbox/models.ts';
-import { startSandbox } from '../sandbox/server.ts';
+import { sandbox_models } from '../../sandbox/models.ts';
+import { startSandbox } from '../../sandbox/server.ts';
 import { type Command, readArguments, UsageError } from './command.ts';
 
 const port_default = 8090;

@@ -1,9 +1,9 @@
 /** What a caller may ask of the sandbox, which runs in the process that serves everybody, has a bound. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { answerTo } from '../../sandbox/answer.ts';
+import { readFaults } from '../../sandbox/faults.ts';
+import type { Prompt } from '../../sandbox/prompt.ts';
 import { limits } from '../../src/limits.ts';
-import { answerTo } from '../../src/sandbox/answer.ts';
-import { readFaults } from '../../src/sandbox/faults.ts';
-import type { Prompt } from '../../src/sandbox/prompt.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
 let gateway: TestGateway;

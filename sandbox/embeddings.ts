@@ -1,5 +1,5 @@
-import { limits } from '../limits.ts';
-import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import { limits } from '../src/limits.ts';
+import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { cohereChat } from './cohere-chat.ts';
 import {
   cohereProblem,

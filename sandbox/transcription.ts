@@ -1,5 +1,5 @@
-import { sniffSound, soundMs } from '../audio/sound.ts';
-import type { JsonObject } from '../schemas/json.ts';
+import { sniffSound, soundMs } from '../src/audio/sound.ts';
+import type { JsonObject } from '../src/schemas/json.ts';
 import { openAiChat } from './openai-chat.ts';
 import { isObject, type Prompt, Refusal, textOf } from './prompt.ts';
 import { countTokens } from './tokens.ts';

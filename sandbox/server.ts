@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limits } from '../limits.ts';
-import type { JsonObject } from '../schemas/json.ts';
+import { limits } from '../src/limits.ts';
+import type { JsonObject } from '../src/schemas/json.ts';
 import { answerTo } from './answer.ts';
 import { anthropicMessages, anthropicTokenCount } from './anthropic-messages.ts';
 import { bedrockConverse } from './bedrock-converse.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { JsonObject } from '../schemas/json.ts';
+import type { JsonObject } from '../src/schemas/json.ts';
 import type { Faults } from './faults.ts';
 import { type Behaviour, model_output_tokens } from './models.ts';
 import type { Answer, Block, Prompt } from './prompt.ts';

@@ -1,4 +1,4 @@
-import type { Wire } from '../schemas/inner.ts';
+import type { Wire } from '../src/schemas/inner.ts';
 import { bedrock_model_prefix } from './bedrock-converse.ts';
 import { gemini_model_prefix } from './gemini-generate-content.ts';
 import { model_context_tokens, model_output_tokens, sandbox_models } from './models.ts';

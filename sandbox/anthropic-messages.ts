@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { blocksOf, checkAnthropicMessages, checkTokenCount, promptTooLong } from './anthropic-messages-checks.ts';
 import {
   type Answer,

@@ -1,5 +1,5 @@
-import { limits } from '../limits.ts';
-import type { JsonObject } from '../schemas/json.ts';
+import { limits } from '../src/limits.ts';
+import type { JsonObject } from '../src/schemas/json.ts';
 import type { CacheUse, Prompt } from './prompt.ts';
 
 /** What an answer is billed for. Cached tokens are among `input_tokens`, reasoning among `output_tokens`. */

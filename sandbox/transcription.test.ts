@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Sandbox, startSandbox } from './server.ts';
 
-const wav = new Uint8Array(readFileSync(join(import.meta.dirname, '../../test/audio/speech.wav')));
+const wav = new Uint8Array(readFileSync(join(import.meta.dirname, '../test/audio/speech.wav')));
 
 let sandbox: Sandbox;
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { JsonObject } from '../schemas/json.ts';
+import type { JsonObject } from '../src/schemas/json.ts';
 import type { Faults } from './faults.ts';
 import type { Answer, CacheUse, Prompt, Refusal } from './prompt.ts';
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { checkBedrockConverse, promptTooLong, schemaOf } from './bedrock-converse-checks.ts';
 import {
   type Answer,

@@ -1,5 +1,5 @@
-import { limits } from '../limits.ts';
-import type { JsonObject } from '../schemas/json.ts';
+import { limits } from '../src/limits.ts';
+import type { JsonObject } from '../src/schemas/json.ts';
 
 /**
  * What goes wrong, or only differently, in one exchange. Zero, false or absent is the ordinary course.

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { model_context_tokens, model_output_tokens } from './models.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 import { thinkingSignature } from './signature.ts';

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../schemas/json.ts';
+import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { checkCohereChat, promptTooLong } from './cohere-chat-checks.ts';
 import { type Answer, type Block, isObject, objectsOf, type Prompt, Refusal, textOf } from './prompt.ts';
 import { countTokens } from './tokens.ts';
