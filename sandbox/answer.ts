@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
-import type { JsonObject } from '../src/schemas/json.ts';
 import type { Faults } from './faults.ts';
-import { type Behaviour, model_output_tokens } from './models.ts';
+import type { JsonObject } from './json.ts';
+import { type Behaviour, MODEL_OUTPUT_TOKENS } from './models.ts';
 import type { Answer, Block, Prompt } from './prompt.ts';
 import { schemaSample } from './schema-sample.ts';
-import { story_tokens, storyTokens } from './story.ts';
+import { STORY_TOKENS, storyTokens } from './story.ts';
 import { countTokens, tokensOf } from './tokens.ts';
 
 function chosenTools(prompt: Prompt, behaviour: Behaviour): Prompt['tools'] {
@@ -42,8 +42,8 @@ function textPieces(prompt: Prompt, behaviour: Behaviour, faults: Faults): strin
   if (prompt.tool_results.length > 0) return tokensOf(`The tools answered: ${prompt.tool_results.join('; ')}`);
   if (behaviour === 'story') {
     // No more than will be sent: one token beyond the bound says that there was one.
-    const most = Math.min(prompt.tokens_max, model_output_tokens) + 1;
-    return storyTokens(prompt.user_text, Math.min(faults.tokens || story_tokens, most));
+    const most = Math.min(prompt.tokens_max, MODEL_OUTPUT_TOKENS) + 1;
+    return storyTokens(prompt.user_text, Math.min(faults.tokens || STORY_TOKENS, most));
   }
   if (behaviour === 'json') return tokensOf(jsonText(prompt, {}));
   const seen: string[] = [];

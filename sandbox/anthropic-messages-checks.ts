@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
-import { model_context_tokens, model_output_tokens } from './models.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS } from './models.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 import { thinkingSignature } from './signature.ts';
 
@@ -39,9 +39,9 @@ function checkFields(body: JsonObject): void {
   if (typeof bound !== 'number' || !Number.isInteger(bound))
     throw invalid('max_tokens: Input should be a valid integer');
   if (bound < 0) throw invalid('max_tokens: Input should be greater than or equal to 0');
-  if (bound > model_output_tokens) {
+  if (bound > MODEL_OUTPUT_TOKENS) {
     throw invalid(
-      `max_tokens: ${bound} > ${model_output_tokens}, which is the maximum allowed number of output tokens for ${textOf(body['model'])}`,
+      `max_tokens: ${bound} > ${MODEL_OUTPUT_TOKENS}, which is the maximum allowed number of output tokens for ${textOf(body['model'])}`,
     );
   }
   for (const field of ['temperature', 'top_p']) {
@@ -246,10 +246,10 @@ export function checkTokenCount(body: JsonObject, headers: IncomingHttpHeaders):
   for (const field of uncounted) {
     if (body[field] !== undefined) throw invalid(`${field}: Extra inputs are not permitted`);
   }
-  checkAnthropicMessages({ ...body, max_tokens: model_output_tokens }, headers);
+  checkAnthropicMessages({ ...body, max_tokens: MODEL_OUTPUT_TOKENS }, headers);
 }
 
 /** The refusal of a prompt that does not fit the model. */
 export function promptTooLong(input_tokens: number): Refusal {
-  return invalid(`prompt is too long: ${input_tokens} tokens > ${model_context_tokens} maximum`);
+  return invalid(`prompt is too long: ${input_tokens} tokens > ${MODEL_CONTEXT_TOKENS} maximum`);
 }

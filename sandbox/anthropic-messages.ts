@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { blocksOf, checkAnthropicMessages, checkTokenCount, promptTooLong } from './anthropic-messages-checks.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import {
   type Answer,
   type Block,

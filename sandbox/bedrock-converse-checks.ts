@@ -1,6 +1,6 @@
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { checkContent, invalid, members } from './bedrock-converse-content.ts';
-import { model_context_tokens, model_output_tokens } from './models.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS } from './models.ts';
 import { isObject, objectsOf, type Refusal, textOf } from './prompt.ts';
 
 // Fields: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html; `sandbox` is ours.
@@ -124,7 +124,7 @@ function checkInference(body: JsonObject): void {
     if (!['maxTokens', 'temperature', 'topP', 'stopSequences'].includes(name))
       throw invalid(`inferenceConfig.${name} is unknown`);
   }
-  within(config['maxTokens'], 1, model_output_tokens, 'maxTokens');
+  within(config['maxTokens'], 1, MODEL_OUTPUT_TOKENS, 'maxTokens');
   within(config['temperature'], 0, 1, 'temperature');
   within(config['topP'], 0, 1, 'topP');
   const thinking = thinkingOf(body);
@@ -205,6 +205,6 @@ export function checkBedrockConverse(body: JsonObject): void {
 /** The refusal of a prompt that does not fit the model. */
 export function promptTooLong(input_tokens: number): Refusal {
   return invalid(
-    `The model returned the following errors: prompt is too long: ${input_tokens} tokens > ${model_context_tokens} maximum`,
+    `The model returned the following errors: prompt is too long: ${input_tokens} tokens > ${MODEL_CONTEXT_TOKENS} maximum`,
   );
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../src/schemas/json.ts';
+import type { JsonObject } from './json.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 import { thinkingSignature } from './signature.ts';
 

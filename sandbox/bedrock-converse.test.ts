@@ -7,7 +7,7 @@ import {
 } from '@aws-sdk/client-bedrock-runtime';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bedrock_model_prefix } from './bedrock-converse.ts';
+import { bedrockModelPrefix } from './bedrock-converse.ts';
 import { type Sandbox, startSandbox } from './server.ts';
 import { countTokens } from './tokens.ts';
 
@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 
 const ask = (model: string, change: Partial<ConverseCommandInput> = {}): ConverseCommandInput => ({
-  modelId: bedrock_model_prefix + model,
+  modelId: bedrockModelPrefix + model,
   messages: [{ role: 'user', content: [{ text: 'Good morning.' }] }],
   ...change,
 });

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { checkBedrockConverse, promptTooLong, schemaOf } from './bedrock-converse-checks.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import {
   type Answer,
   type Block,
@@ -17,7 +17,7 @@ import { countTokens } from './tokens.ts';
 import type { Envelope, SandboxWire } from './wire.ts';
 
 /** Stands before the sandbox's own names: what a request may hold follows from the model's maker and generation. */
-export const bedrock_model_prefix = 'anthropic.claude-sonnet-4-5.';
+export const bedrockModelPrefix = 'anthropic.claude-sonnet-4-5.';
 
 /** Tokens of an image and of a message's frame: fixed, so that a test can reckon them. */
 const image_tokens = 85;
@@ -253,7 +253,7 @@ export const bedrockConverse: SandboxWire = {
   targetOf(path) {
     const [, model = '', method] = PATH.exec(path) ?? [];
     const name = decodeURIComponent(model);
-    return { model: name.replace(bedrock_model_prefix, ''), stream: method === 'converse-stream' };
+    return { model: name.replace(bedrockModelPrefix, ''), stream: method === 'converse-stream' };
   },
   credentialOf: ({ authorization = '' }) =>
     /^AWS4-HMAC-SHA256 Credential=([^/]+)\//.exec(authorization)?.[1] ?? authorization.replace(/^Bearer /, ''),

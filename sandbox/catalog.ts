@@ -1,12 +1,11 @@
-import type { Wire } from '../src/schemas/inner.ts';
-import { bedrock_model_prefix } from './bedrock-converse.ts';
-import { gemini_model_prefix } from './gemini-generate-content.ts';
-import { model_context_tokens, model_output_tokens, sandbox_models } from './models.ts';
+import { bedrockModelPrefix } from './bedrock-converse.ts';
+import { geminiModelPrefix } from './gemini-generate-content.ts';
+import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS, modelsByName } from './models.ts';
 
 /** A row of the configuration's `providers` section, as an operator would write it. */
 export interface ProviderRow {
   name: string;
-  dialect: Wire;
+  dialect: string;
   embeddings_dialect?: string;
   transcription_dialect?: string;
   base_url: string;
@@ -45,7 +44,7 @@ const prices = {
 /** A provider that speaks one more wire, with models of its own: `sandbox/<name>-echo` and so on. */
 interface ApartRow {
   name: string;
-  dialect: Wire;
+  dialect: string;
   /** Appended to the sandbox's address. */
   path: string;
   /** What the provider calls a model: some wires tell from the name what a model takes. */
@@ -56,14 +55,14 @@ const apart: Readonly<Record<string, ApartRow>> = {
     name: 'Sandbox Gemini',
     dialect: 'gemini-generate-content',
     path: '/v1beta',
-    upstream_model: (slug) => gemini_model_prefix + slug,
+    upstream_model: (slug) => geminiModelPrefix + slug,
   },
   responses: { name: 'Sandbox Responses', dialect: 'openai-responses', path: '/v1', upstream_model: (slug) => slug },
   bedrock: {
     name: 'Sandbox Bedrock',
     dialect: 'bedrock-converse',
     path: '',
-    upstream_model: (slug) => bedrock_model_prefix + slug,
+    upstream_model: (slug) => bedrockModelPrefix + slug,
   },
   cohere: { name: 'Sandbox Cohere', dialect: 'cohere-chat', path: '/v2', upstream_model: (slug) => slug },
 };
@@ -75,7 +74,7 @@ function endpoint(
   upstream_model: string,
   pricing: EndpointRow['pricing'] = prices.sandbox,
 ): EndpointRow {
-  return { provider, upstream_model, pricing, max_completion_tokens: model_output_tokens };
+  return { provider, upstream_model, pricing, max_completion_tokens: MODEL_OUTPUT_TOKENS };
 }
 
 function model(slug: string, description: string, endpoints: EndpointRow[]): ModelRow {
@@ -83,7 +82,7 @@ function model(slug: string, description: string, endpoints: EndpointRow[]): Mod
     name: `Sandbox ${slug}`,
     description,
     created: first_release_s,
-    context_length: model_context_tokens,
+    context_length: MODEL_CONTEXT_TOKENS,
     input_modalities: ['text', 'image', 'file'],
     output_modalities: ['text'],
     tokenizer: 'Other',
@@ -194,7 +193,7 @@ function brokenOff(): ModelRow {
 /** Every sandbox model at the first two providers and apart at each other, and those whose first endpoint always fails; in the form of the `models` section. */
 export const sandboxModels: Record<string, ModelRow> = {
   ...Object.fromEntries(
-    Object.entries(sandbox_models).flatMap(([slug, { description }]) => [
+    Object.entries(modelsByName).flatMap(([slug, { description }]) => [
       [`sandbox/${slug}`, atBoth(slug, description, slug, slug)],
       ...Object.entries(apart).map(([short, { upstream_model }]) => [
         `sandbox/${short}-${slug}`,

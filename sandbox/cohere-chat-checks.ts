@@ -1,5 +1,5 @@
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
-import { model_context_tokens, model_output_tokens } from './models.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS } from './models.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 
 // Fields: https://docs.cohere.com/reference/chat; `sandbox` is ours.
@@ -49,10 +49,10 @@ function checkFields(body: JsonObject): void {
   if (bound !== undefined && (typeof bound !== 'number' || !Number.isInteger(bound) || bound < 1)) {
     throw invalid('max_tokens must be a positive integer.');
   }
-  if (typeof bound === 'number' && bound > model_output_tokens) {
+  if (typeof bound === 'number' && bound > MODEL_OUTPUT_TOKENS) {
     throw new Refusal(
       400,
-      `too many tokens: max tokens must be less than or equal to ${model_output_tokens}, the maximum output for this model - received ${bound}.`,
+      `too many tokens: max tokens must be less than or equal to ${MODEL_OUTPUT_TOKENS}, the maximum output for this model - received ${bound}.`,
     );
   }
   const stop = body['stop_sequences'];
@@ -164,6 +164,6 @@ export function checkCohereChat(body: JsonObject): void {
 export function promptTooLong(input_tokens: number): Refusal {
   return new Refusal(
     400,
-    `too many tokens: total number of tokens in the prompt cannot exceed ${model_context_tokens} - received ${input_tokens}. Try using a shorter prompt.`,
+    `too many tokens: total number of tokens in the prompt cannot exceed ${MODEL_CONTEXT_TOKENS} - received ${input_tokens}. Try using a shorter prompt.`,
   );
 }

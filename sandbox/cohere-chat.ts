@@ -1,5 +1,5 @@
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { checkCohereChat, promptTooLong } from './cohere-chat-checks.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import { type Answer, type Block, isObject, objectsOf, type Prompt, Refusal, textOf } from './prompt.ts';
 import { countTokens } from './tokens.ts';
 import type { Envelope, SandboxWire } from './wire.ts';

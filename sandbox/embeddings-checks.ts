@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import { isObject, objectsOf, textOf } from './prompt.ts';
 
 /** What the gateway's clients may ask of the sandbox itself stands beside a wire's own fields. */

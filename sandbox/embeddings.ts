@@ -1,5 +1,3 @@
-import { limits } from '../src/limits.ts';
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { cohereChat } from './cohere-chat.ts';
 import {
   cohereProblem,
@@ -12,6 +10,8 @@ import {
   voyageProblem,
 } from './embeddings-checks.ts';
 import { geminiGenerateContent } from './gemini-generate-content.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import { limits } from './limits.ts';
 import { openAiChat } from './openai-chat.ts';
 import { isObject, objectsOf, type Prompt, Refusal, textOf } from './prompt.ts';
 import { countTokens } from './tokens.ts';
@@ -115,14 +115,14 @@ function wireOf({ path, manners, problem, inputs, dimensions, encode }: VectorWi
       const found = problem(body);
       if (found !== undefined) throw new Refusal(400, found);
       const length = lengthOf(body);
-      if (length > limits.sandbox_dimensions_max) {
+      if (length > limits.dimensions_max) {
         throw new Refusal(
           400,
-          `The sandbox makes vectors of at most ${limits.sandbox_dimensions_max} numbers: ask for fewer dimensions.`,
+          `The sandbox makes vectors of at most ${limits.dimensions_max} numbers: ask for fewer dimensions.`,
         );
       }
-      if (length * inputs(body).length > limits.sandbox_numbers_max) {
-        const most = `${limits.sandbox_numbers_max} numbers in one answer`;
+      if (length * inputs(body).length > limits.numbers_max) {
+        const most = `${limits.numbers_max} numbers in one answer`;
         throw new Refusal(400, `The sandbox makes at most ${most}: send fewer inputs, or ask for fewer dimensions.`);
       }
     },

@@ -1,5 +1,5 @@
-import { limits } from '../src/limits.ts';
-import type { JsonObject } from '../src/schemas/json.ts';
+import type { JsonObject } from './json.ts';
+import { limits } from './limits.ts';
 
 /**
  * What goes wrong, or only differently, in one exchange. Zero, false or absent is the ordinary course.
@@ -91,7 +91,7 @@ function read(name: string, given: unknown): Partial<Faults> {
   if (kind === 'string') return { [name]: String(given) };
   if (kind === 'boolean') return { [name]: given === '' || given === true || given === 'true' || given === '1' };
   const amount = Number(given);
-  const most = name.endsWith('_ms') ? limits.sandbox_delay_ms_max : limits.sandbox_tokens_max;
+  const most = name.endsWith('_ms') ? limits.delay_ms_max : limits.tokens_max;
   if (given === '' || !Number.isInteger(amount) || amount < 0 || amount > most) {
     throw new UnknownFault(`The fault '${name}' takes a whole number from 0 to ${most}.`);
   }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
-import { model_context_tokens, model_output_tokens } from './models.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS } from './models.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 import { thinkingSignature } from './signature.ts';
 
@@ -61,7 +61,7 @@ function checkConfig(config: JsonObject): void {
   checkNames(config, config_fields, 'generation_config');
   checkNumber(config, 'temperature', 0, 2);
   checkNumber(config, 'topP', 0, 1);
-  checkNumber(config, 'maxOutputTokens', 1, model_output_tokens);
+  checkNumber(config, 'maxOutputTokens', 1, MODEL_OUTPUT_TOKENS);
   checkNumber(config, 'seed', -(2 ** 31), 2 ** 31 - 1);
   checkNumber(config, 'logprobs', 0, 20);
   for (const name of ['maxOutputTokens', 'seed', 'topK', 'logprobs']) {
@@ -243,6 +243,6 @@ export function checkGemini(body: JsonObject, _headers: IncomingHttpHeaders): vo
 /** The refusal of a prompt that does not fit the model. */
 export function promptTooLong(input_tokens: number): Refusal {
   return invalid(
-    `The input token count (${input_tokens}) exceeds the maximum number of tokens allowed (${model_context_tokens}).`,
+    `The input token count (${input_tokens}) exceeds the maximum number of tokens allowed (${MODEL_CONTEXT_TOKENS}).`,
   );
 }

@@ -1,11 +1,11 @@
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
 import { checkGemini, partsOf, promptTooLong, signatureOf } from './gemini-generate-content-checks.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import { type Answer, type Block, isObject, objectsOf, type Prompt, Refusal, textOf } from './prompt.ts';
 import { countTokens } from './tokens.ts';
 import type { Envelope, SandboxWire } from './wire.ts';
 
 /** What stands before a sandbox model's own name, so that it is taken for a model of this wire's third generation. */
-export const gemini_model_prefix = 'gemini-3-flash-';
+export const geminiModelPrefix = 'gemini-3-flash-';
 
 /** Tokens of a picture or document and of a turn's frame: fixed, so that a test can reckon them. */
 const media_tokens = 85;
@@ -205,7 +205,7 @@ export const geminiGenerateContent: SandboxWire = {
   path: PATH,
   targetOf(path) {
     const [, model = '', method] = PATH.exec(path) ?? [];
-    return { model: decodeURIComponent(model).replace(gemini_model_prefix, ''), stream: method !== 'generateContent' };
+    return { model: decodeURIComponent(model).replace(geminiModelPrefix, ''), stream: method !== 'generateContent' };
   },
   credentialOf: (headers) =>
     (headers['x-goog-api-key'] as string | undefined) ?? headers.authorization?.replace(/^Bearer /, ''),

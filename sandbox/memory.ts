@@ -1,5 +1,5 @@
-import { limits } from '../src/limits.ts';
-import type { JsonObject } from '../src/schemas/json.ts';
+import type { JsonObject } from './json.ts';
+import { limits } from './limits.ts';
 import type { CacheUse, Prompt } from './prompt.ts';
 
 /** What an answer is billed for. Cached tokens are among `input_tokens`, reasoning among `output_tokens`. */
@@ -54,7 +54,7 @@ export interface Memory {
 /** Gives back what was forgotten for it. */
 function bounded<Value>(entries: Map<string, Value>, key: string, value: Value): Value | undefined {
   entries.set(key, value);
-  if (entries.size <= limits.sandbox_memory_entries_max) return undefined;
+  if (entries.size <= limits.memory_entries_max) return undefined;
   const [oldest, forgotten] = entries.entries().next().value!;
   entries.delete(oldest);
   return forgotten;
@@ -88,10 +88,10 @@ export function createMemory(clock: () => number): Memory {
     },
     noteBody(attempt, model, body, bytes) {
       attempt.model = model;
-      if (bytes > limits.sandbox_body_bytes_max) return;
+      if (bytes > limits.body_remembered_bytes_max) return;
       attempt.body = body;
       with_body.push(attempt);
-      if (with_body.length > limits.sandbox_bodies_max) delete with_body.shift()!.body;
+      if (with_body.length > limits.bodies_max) delete with_body.shift()!.body;
     },
     findAttempts: (id) => attempts.get(id) ?? [],
     closeAttempt(id) {

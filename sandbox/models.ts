@@ -11,11 +11,11 @@ export interface SandboxModel {
   description: string;
 }
 
-export const model_context_tokens = 200_000;
-export const model_output_tokens = 32_768;
+export const MODEL_CONTEXT_TOKENS = 200_000;
+export const MODEL_OUTPUT_TOKENS = 32_768;
 
 /** Every model by name. The settings after a model's name (`story;tokens=500`) make more of them. */
-export const sandbox_models: Readonly<Record<string, SandboxModel>> = {
+export const modelsByName: Readonly<Record<string, SandboxModel>> = {
   echo: { behaviour: 'echo', faults: {}, description: 'Answers with the last user text.' },
   story: {
     behaviour: 'story',

@@ -1,5 +1,5 @@
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
-import { model_context_tokens, model_output_tokens } from './models.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS } from './models.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 
 /** https://platform.openai.com/docs/api-reference/chat/create */
@@ -49,10 +49,10 @@ function checkNumbers(body: JsonObject): void {
         field,
       );
     }
-    if (value > model_output_tokens) {
+    if (value > MODEL_OUTPUT_TOKENS) {
       throw new Refusal(
         400,
-        `${field} is too large: ${value}. This model supports at most ${model_output_tokens} completion tokens.`,
+        `${field} is too large: ${value}. This model supports at most ${MODEL_OUTPUT_TOKENS} completion tokens.`,
         'invalid_value',
         field,
       );
@@ -251,7 +251,7 @@ export function checkOpenAiChat(body: JsonObject): void {
 export function promptTooLong(input_tokens: number): Refusal {
   return new Refusal(
     400,
-    `This model's maximum context length is ${model_context_tokens} tokens. However, your messages resulted in ${input_tokens} tokens. Please reduce the length of the messages.`,
+    `This model's maximum context length is ${MODEL_CONTEXT_TOKENS} tokens. However, your messages resulted in ${input_tokens} tokens. Please reduce the length of the messages.`,
     'context_length_exceeded',
     'messages',
   );

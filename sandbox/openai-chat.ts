@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import { checkOpenAiChat, promptTooLong } from './openai-chat-checks.ts';
 import { type Answer, isObject, objectsOf, type Prompt, Refusal, textOf } from './prompt.ts';
 import { countTokens } from './tokens.ts';

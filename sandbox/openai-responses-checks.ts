@@ -1,5 +1,5 @@
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
-import { model_context_tokens, model_output_tokens } from './models.ts';
+import type { JsonObject, JsonValue } from './json.ts';
+import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS } from './models.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 import { thinkingSignature } from './signature.ts';
 
@@ -54,7 +54,7 @@ function checkNumbers(body: JsonObject): void {
     ['temperature', 0, 2],
     ['top_p', 0, 1],
     ['top_logprobs', 0, 20],
-    ['max_output_tokens', output_tokens_min, model_output_tokens],
+    ['max_output_tokens', output_tokens_min, MODEL_OUTPUT_TOKENS],
   ];
   for (const [field, least, most] of ranges) {
     const value = body[field];
@@ -265,7 +265,7 @@ export function checkOpenAiResponses(body: JsonObject): void {
 /** The refusal of a prompt that does not fit the model. */
 export function promptTooLong(input_tokens: number): Refusal {
   return invalid(
-    `Your input exceeds the context window of this model: ${input_tokens} tokens of ${model_context_tokens}. Please adjust your input and try again.`,
+    `Your input exceeds the context window of this model: ${input_tokens} tokens of ${MODEL_CONTEXT_TOKENS}. Please adjust your input and try again.`,
     'input',
     'context_length_exceeded',
   );

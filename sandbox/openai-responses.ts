@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import { checkOpenAiResponses, encryptReasoning, promptTooLong } from './openai-responses-checks.ts';
 import { type Block, isObject, objectsOf, type Prompt, Refusal, textOf } from './prompt.ts';
 import { countTokens } from './tokens.ts';

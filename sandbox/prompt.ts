@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 
 /** A beginning of a prompt: its identity, its tokens, and whether it is kept for an hour rather than five minutes. */
 export interface CachePrefix {

@@ -1,6 +1,6 @@
 import Schema from 'typebox/schema';
 import { expect, test } from 'vitest';
-import type { JsonObject } from '../src/schemas/json.ts';
+import type { JsonObject } from './json.ts';
 import { schemaSample } from './schema-sample.ts';
 
 const tree: JsonObject = {

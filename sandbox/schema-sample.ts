@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../src/schemas/json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 import { patternSample } from './pattern-sample.ts';
 
 /** Deeper than this, only what a schema requires is made, so that schemas which contain themselves end. */

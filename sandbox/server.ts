@@ -1,8 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limits } from '../src/limits.ts';
-import type { JsonObject } from '../src/schemas/json.ts';
 import { answerTo } from './answer.ts';
 import { anthropicMessages, anthropicTokenCount } from './anthropic-messages.ts';
 import { bedrockConverse } from './bedrock-converse.ts';
@@ -10,8 +8,10 @@ import { cohereChat } from './cohere-chat.ts';
 import { vectorWires } from './embeddings.ts';
 import { type Faults, readFaults, splitModel, UnknownFault } from './faults.ts';
 import { geminiGenerateContent } from './gemini-generate-content.ts';
+import type { JsonObject } from './json.ts';
+import { limits } from './limits.ts';
 import { type Attempt, createMemory, type Memory } from './memory.ts';
-import { model_context_tokens, sandbox_models } from './models.ts';
+import { MODEL_CONTEXT_TOKENS, modelsByName } from './models.ts';
 import { openAiChat } from './openai-chat.ts';
 import { openAiResponses } from './openai-responses.ts';
 import { isObject, Refusal, textOf } from './prompt.ts';
@@ -155,13 +155,13 @@ async function answer(
   const target = wire.targetOf?.(pathOf(request));
   const body: JsonObject = target === undefined ? given : { ...given, ...target };
   const { name, faults: from_name } = splitModel(textOf(body['model']));
-  const model = Object.hasOwn(sandbox_models, name) ? sandbox_models[name] : undefined;
+  const model = Object.hasOwn(modelsByName, name) ? modelsByName[name] : undefined;
   memory.noteBody(attempt, textOf(body['model']), body, bytes);
   wire.check(given, request.headers);
   if (model === undefined) throw wire.modelUnknown(name);
   let faults = readFaults({ ...model.faults, ...from_name }, body, request.headers);
   const prompt = wire.readPrompt(body);
-  if (prompt.input_tokens > model_context_tokens) throw wire.promptTooLong(prompt.input_tokens);
+  if (prompt.input_tokens > MODEL_CONTEXT_TOKENS) throw wire.promptTooLong(prompt.input_tokens);
   if (faults.fail_times > 0 && memory.countFailure(prompt.conversation) > faults.fail_times) {
     faults = {
       ...faults,
@@ -277,7 +277,7 @@ async function exchange(
 }
 
 function listModels(request: IncomingMessage): JsonObject {
-  const names = Object.keys(sandbox_models);
+  const names = Object.keys(modelsByName);
   if (request.headers['anthropic-version'] === undefined) {
     return { object: 'list', data: names.map((id) => ({ id, object: 'model', created: 0, owned_by: 'sandbox' })) };
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { story_tokens, storyTokens } from './story.ts';
+import { STORY_TOKENS, storyTokens } from './story.ts';
 import { tokensOf } from './tokens.ts';
 
 test('a story has exactly the tokens asked for', () => {
@@ -16,16 +16,16 @@ test('the same seed tells the same story, another seed another', () => {
 });
 
 test('a story of the usual length is whole, whatever its seed', () => {
-  expect(story_tokens).toBe(200);
+  expect(STORY_TOKENS).toBe(200);
   for (let seed = 0; seed < 200; seed += 1) {
-    const story = storyTokens(`seed ${seed}`, story_tokens).join('');
+    const story = storyTokens(`seed ${seed}`, STORY_TOKENS).join('');
     expect(story).toMatch(/^The winter storm /);
     expect(story).toMatch(/ still brings the kite\.$/);
   }
-  expect(storyTokens('once', story_tokens + 1).at(-1)).toBe('\n\nThe');
+  expect(storyTokens('once', STORY_TOKENS + 1).at(-1)).toBe('\n\nThe');
 });
 
 test('a story has characters of two, three and four bytes, which small chunks cut', () => {
-  const bytes = new Set([...storyTokens('once', story_tokens).join('')].map((char) => Buffer.byteLength(char)));
+  const bytes = new Set([...storyTokens('once', STORY_TOKENS).join('')].map((char) => Buffer.byteLength(char)));
   expect([...bytes].sort()).toEqual([1, 2, 3, 4]);
 });

@@ -47,7 +47,7 @@ function* stories(seed_text: string): Generator<string, never, undefined> {
 }
 
 /** How long the first story of every seed is. */
-export const story_tokens = tokensOf(story(([first = '']) => first)).length;
+export const STORY_TOKENS = tokensOf(story(([first = '']) => first)).length;
 
 /** Tells exactly so many tokens of the stories of a seed text; the same text tells the same. */
 export function storyTokens(seed_text: string, tokens: number): string[] {

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../src/schemas/json.ts';
+import type { JsonObject } from './json.ts';
 import { isObject, textOf } from './prompt.ts';
 
 /** A request as it came, before anything of it is read. */

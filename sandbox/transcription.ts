@@ -1,5 +1,5 @@
 import { sniffSound, soundMs } from '../src/audio/sound.ts';
-import type { JsonObject } from '../src/schemas/json.ts';
+import type { JsonObject } from './json.ts';
 import { openAiChat } from './openai-chat.ts';
 import { isObject, type Prompt, Refusal, textOf } from './prompt.ts';
 import { countTokens } from './tokens.ts';
@@ -13,7 +13,7 @@ import {
 import type { Envelope, SandboxWire } from './wire.ts';
 
 /** Tokens of a second of sound, where a wire counts them. */
-const tokens_per_second = 10;
+const TOKENS_PER_SECOND = 10;
 
 /** What the sandbox hears: the text that its models are told, so that an echo is the transcript. */
 function heard({ format, ms }: { format: string; ms: number }): string {
@@ -132,7 +132,7 @@ const openai = wireOf({
   rounds_up: true,
   encode({ text, body, ms, envelope }) {
     const seconds = Math.ceil(ms / 1000);
-    const audio_tokens = Math.ceil((ms / 1000) * tokens_per_second);
+    const audio_tokens = Math.ceil((ms / 1000) * TOKENS_PER_SECOND);
     const output_tokens = countTokens(text);
     const usage: JsonObject = /tokens_usage/.test(textOf(body['prompt']))
       ? {

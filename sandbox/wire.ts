@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { JsonObject } from '../src/schemas/json.ts';
 import type { Faults } from './faults.ts';
+import type { JsonObject } from './json.ts';
 import type { Answer, CacheUse, Prompt, Refusal } from './prompt.ts';
 
 /** All that the encoding of one answer depends on. */

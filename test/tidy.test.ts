@@ -41,7 +41,7 @@ const ROOMS: Record<string, readonly string[]> = {
     'plugins',
     'telemetry',
   ],
-  sandbox: ['schemas', 'audio'],
+  sandbox: ['audio'],
   config: ['schemas', 'audio', 'catalog', 'providers'],
   cli: ['*'],
 };
@@ -101,12 +101,27 @@ test('rooms import only the rooms that the table allows', () => {
       if (!name.startsWith('.')) continue;
       const target = relative(root, resolve(root, dirname(file), name));
       const to = roomOf(target);
-      if (to === from || to === 'errors' || to === 'limits') continue;
+      if (to === from || (from !== 'sandbox' && ['errors', 'limits'].includes(to))) continue;
       if (['main', 'app'].includes(from)) continue;
       if (!allowed?.includes('*') && !allowed?.includes(to)) wrong.push(`${file} imports ${target}`);
     }
   }
   expect(wrong).toEqual([]);
+});
+
+test('the gateway enters the sandbox by its face alone, and the sandbox takes nothing from the gateway but the measuring of sound', () => {
+  const crossings = production.flatMap(({ file, text }) =>
+    importsOf(text)
+      .filter((name) => name.startsWith('.'))
+      .map((name) => relative(root, resolve(root, dirname(file), name)))
+      .filter((target) => target.startsWith('sandbox/') !== file.startsWith('sandbox/'))
+      .map((target) => `${file} imports ${target}`),
+  );
+  expect(crossings).toEqual([
+    'sandbox/transcription.ts imports src/audio/sound.ts',
+    'src/cli/sandbox.ts imports sandbox/index.ts',
+    'src/cli/with-sandbox.ts imports sandbox/index.ts',
+  ]);
 });
 
 test('every folder of src is a room of the table, the sandbox too, and every room exists', () => {

@@ -1,5 +1,10 @@
-import { sandboxModels, sandboxProviders, sandboxSpeechModels, sandboxVectorModels } from '../../sandbox/catalog.ts';
-import { startSandbox } from '../../sandbox/server.ts';
+import {
+  sandboxModels,
+  sandboxProviders,
+  sandboxSpeechModels,
+  sandboxVectorModels,
+  startSandbox,
+} from '../../sandbox/index.ts';
 import { declaredModels } from '../config/models.ts';
 import { resolveProviders } from '../config/providers.ts';
 import { readConfigFile } from '../config/read-file.ts';
