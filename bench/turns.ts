@@ -6,7 +6,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startSandbox } from '../src/sandbox/server.ts';
+import { startSandbox } from '../sandbox/server.ts';
 import { startProvider } from './turns/provider.ts';
 import { send as sendRaw } from './turns/send.ts';
 import { shapes } from './turns/shapes.ts';

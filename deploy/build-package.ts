@@ -1,5 +1,5 @@
 /**
- * Makes `dist/`, what the package has in place of `src/`: Node runs no TypeScript below `node_modules`. npm calls this before it
+ * Makes `dist/`, what the package has in place of `src/` and `sandbox/`: Node runs no TypeScript below `node_modules`. npm calls this before it
  * packs (`prepack`).
  */
 import { execFileSync } from 'node:child_process';
@@ -31,6 +31,9 @@ const VENDORED = {
 function compile(): void {
   const compiler = join(root, 'node_modules/typescript/bin/tsc');
   execFileSync(process.execPath, [compiler, '-p', join(root, 'deploy/tsconfig.json')], { stdio: 'inherit' });
+  // What is below `src` in the repository is at the top of `dist`, with `dist/sandbox` beside it.
+  cpSync(join(dist, 'src'), dist, { recursive: true });
+  rmSync(join(dist, 'src'), { recursive: true });
   for (const file of globSync('**/*.sql', { cwd: join(root, 'src') })) {
     mkdirSync(dirname(join(dist, file)), { recursive: true });
     copyFileSync(join(root, 'src', file), join(dist, file));
@@ -38,7 +41,10 @@ function compile(): void {
   for (const file of globSync('**/*.js', { cwd: dist })) {
     const text = readFileSync(join(dist, file), 'utf8');
     // The compiler changes the names of imports, and not those of workers.
-    const changed = text.replace(/(new URL\('\.[^']*)\.ts'/g, "$1.js'");
+    const compiled = text.replace(/(new URL\('\.[^']*)\.ts'/g, "$1.js'");
+    const changed = file.startsWith('sandbox/')
+      ? compiled.replaceAll("from '../src/", "from '../")
+      : compiled.replace(/from '\.\.\/((?:\.\.\/)+sandbox\/)/g, "from '$1");
     const left = /^(?!\s*(?:\/?\*|\/\/)).*['"]\.{1,2}\/[^'"]*\.ts['"].*$/m.exec(changed)?.[0];
     if (left !== undefined) throw new Error(`dist/${file} still names a TypeScript file: ${left.trim()}`);
     if (changed !== text) writeFileSync(join(dist, file), changed);

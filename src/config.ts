@@ -6,9 +6,8 @@ import type { DeclaredModel } from './catalog/catalog.ts';
 import { withSpeechModels } from './catalog/speech-models.ts';
 import { withVectorModels } from './catalog/vector-models.ts';
 import { type AuthConfig, readAuth } from './config/auth.ts';
-import { type CompatibilityConfig, readCompatibility } from './config/compatibility.ts';
 import { ConfigError, didYouMean, readEach } from './config/config-error.ts';
-import { logLevels, type ProbesSection, type TimeoutsSection } from './config/file-schema.ts';
+import { type ConfigFile, fileSettings } from './config/file-schema.ts';
 import { type FirstKeysConfig, readFirstKeys } from './config/first-keys.ts';
 import { type GuardrailsConfig, readGuardrails } from './config/guardrails.ts';
 import { type HttpConfig, readHttp } from './config/http.ts';
@@ -22,7 +21,12 @@ import { type Environment, type ProviderOff, resolveProviders, variable } from '
 import { readProxies } from './config/proxy.ts';
 import { rateWarnings, readRateRules } from './config/rate-limits.ts';
 import { type ReadFile, readConfigFile } from './config/read-file.ts';
+import { readVariable } from './config/read-variable.ts';
 import { type RoutingConfig, routingConfig } from './config/routing.ts';
+import { fileVariable } from './config/secret-files.ts';
+import { type Filled, filled } from './config/settings/declare.ts';
+import type { logLevels } from './config/settings/service.ts';
+import { variables } from './config/settings/variables.ts';
 import { limits } from './limits.ts';
 import type { Provider } from './providers/provider.ts';
 import { providerRows } from './providers/table.ts';
@@ -33,8 +37,12 @@ import type { RateRules } from './schemas/rate-limit.ts';
 export type { Environment };
 export { ConfigError };
 
+/** A section of the file whose settings have fixed names. */
+type SectionName = Exclude<keyof typeof fileSettings, 'bundled_catalog' | 'providers' | 'models'>;
+/** The settings of a section, with their defaults. */
+type Values<Name extends SectionName> = Filled<(typeof fileSettings)[Name]['settings']>;
 type LogLevel = (typeof logLevels)[number];
-type Timeouts = Required<TimeoutsSection>;
+type Timeouts = Record<keyof (typeof fileSettings.timeouts)['settings'], number>;
 
 /** Everything the service is told from outside, checked. Holds secrets: `cli/described-config.ts` prints what may be seen of it. */
 export interface Config {
@@ -75,15 +83,9 @@ export interface Config {
   models: readonly DeclaredModel[];
   timeouts: Timeouts;
   ledger: LedgerConfig;
-  routing: RoutingConfig & {
-    /** Whether streams that break off are continued at the next endpoint that can, where the request does not say. */
-    continuation: boolean;
-    /** Whether streams that are late are asked of a second endpoint as well, where the request does not say; and of which share of them at most. */
-    hedge: boolean;
-    hedge_share_max: number;
-  };
+  routing: RoutingConfig;
   /** Where this gateway differs from the API for the sake of clients that expect something else. */
-  compatibility: CompatibilityConfig;
+  compatibility: Values<'compatibility'>;
   auth: AuthConfig;
   /** Whether API keys may make authorization codes for applications. */
   codes_by_api_key: boolean;
@@ -94,13 +96,13 @@ export interface Config {
   /** Where media that requests point at may be fetched from. */
   media: MediaRules & { buckets: readonly string[] };
   /** How what clients drop of their conversations is remembered: encrypted in the store, by each process, or not at all. */
-  reasoning_state: { keep: 'store' | 'memory' | 'off'; hours: number };
+  reasoning_state: Values<'reasoning_state'>;
   /** Whether responses are stored whose requests say so, and for how many days. */
-  responses: { store: boolean; retention_days: number };
+  responses: Values<'responses'>;
   /** How long what was asked and answered is kept, and who is told of calls; of workspaces that say so. */
   logging: LoggingConfig;
   /** Endpoints that nobody calls are asked now and then, for so much a day; null: they are not. */
-  probes: { usd_per_day: number; every_minutes: number; models: readonly string[] | undefined } | null;
+  probes: Values<'probes'> | null;
   /** How many requests and tokens are let through to models. */
   rate_limits: RateRules;
   /** What one management credential may ask in a minute. */
@@ -110,27 +112,6 @@ export interface Config {
   /** Said once at the start and by `doctor`: what is configured but will not work. */
   warnings: readonly string[];
 }
-
-const settings = [
-  'GATEWAY_HOST',
-  'GATEWAY_PORT',
-  'GATEWAY_DATA_DIR',
-  'GATEWAY_CONFIG',
-  'GATEWAY_CONFIG_WATCH',
-  'GATEWAY_MANAGEMENT_KEY',
-  'GATEWAY_MANAGEMENT_KEY_FILE',
-  'GATEWAY_FIRST_KEY',
-  'GATEWAY_FIRST_KEY_LIMIT',
-  'GATEWAY_PRINT_KEYS',
-  'GATEWAY_SECRET',
-  'GATEWAY_SECRET_FILE',
-  'GATEWAY_METRICS_TOKEN',
-  'GATEWAY_METRICS_TOKEN_FILE',
-  'GATEWAY_BODY_BYTES_MAX',
-  'GATEWAY_LOG_LEVEL',
-  'GATEWAY_DEFAULT_MODEL',
-  'GATEWAY_SANDBOX',
-] as const;
 
 /** Of this program, as its package says. */
 export function gatewayVersion(): string {
@@ -202,30 +183,29 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
   const rate_limits = readRateRules(read);
   const { plugins, warnings: pluginWarnings } = readPlugins(environment, read);
   const { host, port } = listenAddress(environment);
-  const sandbox = choice(environment, 'GATEWAY_SANDBOX', ['auto', 'on', 'off'] as const) ?? 'auto';
+  const sandbox = readVariable(environment, 'GATEWAY_SANDBOX');
+  const file = read?.value;
+  const processLimits = filled(fileSettings.limits, file?.limits);
   return {
     host,
     port,
-    data_dir: resolve(variable(environment, 'GATEWAY_DATA_DIR') ?? './data'),
+    data_dir: resolve(readVariable(environment, 'GATEWAY_DATA_DIR')),
     database_url: databaseUrl(environment, 'DATABASE_URL'),
     listen_url: listenUrl(environment),
-    database_connections: read?.value.database?.connections ?? limits.database_connections,
+    database_connections: filled(fileSettings.database, file?.database).connections,
     config_file,
-    config_watch: choice(environment, 'GATEWAY_CONFIG_WATCH', ['on', 'off'] as const) !== 'off',
-    management_key: longSecret(environment, 'GATEWAY_MANAGEMENT_KEY'),
-    first_keys: readFirstKeys(environment, (name, values) => choice(environment, name, values)),
-    secret: longSecret(environment, 'GATEWAY_SECRET'),
-    body_bytes_max:
-      integer(environment, 'GATEWAY_BODY_BYTES_MAX', { min: 1024, max: limits.body_bytes_setting_max }) ??
-      limits.body_bytes_max,
+    config_watch: readVariable(environment, 'GATEWAY_CONFIG_WATCH') === 'on',
+    management_key: readVariable(environment, 'GATEWAY_MANAGEMENT_KEY'),
+    first_keys: readFirstKeys(environment),
+    secret: readVariable(environment, 'GATEWAY_SECRET'),
+    body_bytes_max: readVariable(environment, 'GATEWAY_BODY_BYTES_MAX'),
     http: readHttp(read),
     proxies: readProxies(environment),
     metrics: readMetrics(environment, read, host),
     memory_bytes_max:
-      read?.value.limits?.memory_bytes ??
-      Math.floor(getHeapStatistics().heap_size_limit * limits.memory_heap_share_max),
-    log_level: choice(environment, 'GATEWAY_LOG_LEVEL', logLevels) ?? read?.value.logging?.level ?? 'info',
-    default_model: variable(environment, 'GATEWAY_DEFAULT_MODEL'),
+      processLimits.memory_bytes ?? Math.floor(getHeapStatistics().heap_size_limit * limits.memory_heap_share_max),
+    log_level: readVariable(environment, 'GATEWAY_LOG_LEVEL') ?? filled(fileSettings.logging, file?.logging).level,
+    default_model: readVariable(environment, 'GATEWAY_DEFAULT_MODEL'),
     sandbox: sandbox === 'on' || (sandbox === 'auto' && providers.on.length === 0),
     bundled_catalog,
     providers: providers.on,
@@ -234,35 +214,19 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
     models,
     timeouts,
     ledger,
-    routing: {
-      ...routingConfig(read),
-      continuation: read?.value.routing?.continuation ?? false,
-      hedge: read?.value.routing?.hedge ?? false,
-      hedge_share_max: read?.value.routing?.hedge_share ?? limits.hedge_share_max,
-    },
-    compatibility: readCompatibility(read),
+    routing: routingConfig(read),
+    compatibility: filled(fileSettings.compatibility, file?.compatibility),
     auth,
-    codes_by_api_key: read?.value.auth?.codes_by_api_key !== 'off',
+    codes_by_api_key: filled(fileSettings.auth, file?.auth).codes_by_api_key === 'on',
     guardrails: readGuardrails(environment, read),
     plugins,
-    media: {
-      ports: read?.value.media?.ports ?? [80, 443],
-      private_hosts: (read?.value.media?.private_hosts ?? []).map((host) => host.toLowerCase()),
-      buckets: read?.value.media?.buckets ?? [],
-    },
-    reasoning_state: {
-      keep: read?.value.reasoning_state?.keep ?? 'store',
-      hours: read?.value.reasoning_state?.hours ?? limits.turn_state_hours,
-    },
-    responses: {
-      store: read?.value.responses?.store ?? false,
-      retention_days: read?.value.responses?.retention_days ?? limits.stored_response_days,
-    },
+    media: mediaRules(filled(fileSettings.media, file?.media)),
+    reasoning_state: filled(fileSettings.reasoning_state, file?.reasoning_state),
+    responses: filled(fileSettings.responses, file?.responses),
     logging,
-    probes: probesOf(read?.value.probes),
+    probes: file?.probes === undefined ? null : filled(fileSettings.probes, file?.probes),
     rate_limits,
-    management_requests_per_minute:
-      read?.value.limits?.management_requests_per_minute ?? limits.management_requests_per_minute,
+    management_requests_per_minute: processLimits.management_requests_per_minute,
     loaded_at: Math.floor(Date.now() / 1000),
     warnings: [
       ...unknownSettings(environment),
@@ -293,10 +257,7 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
 
 /** Where a gateway with this environment listens. */
 export function listenAddress(environment: Environment): { host: string; port: number } {
-  return {
-    host: variable(environment, 'GATEWAY_HOST') ?? '127.0.0.1',
-    port: integer(environment, 'GATEWAY_PORT', { min: 0, max: 65_535 }) ?? 8080,
-  };
+  return { host: readVariable(environment, 'GATEWAY_HOST'), port: readVariable(environment, 'GATEWAY_PORT') };
 }
 
 /** The model facts that come with the program. */
@@ -315,7 +276,7 @@ export interface FoundFile {
 
 /** Where the configuration file is, or would be. */
 export function configPath(environment: Environment, option?: string): { path: string; is_named: boolean } {
-  const named = option ?? variable(environment, 'GATEWAY_CONFIG');
+  const named = option ?? readVariable(environment, 'GATEWAY_CONFIG');
   return { path: resolve(named ?? './gateway.yaml'), is_named: named !== undefined };
 }
 
@@ -335,46 +296,8 @@ export function openConfigFile(path: string): FoundFile {
   }
 }
 
-function integer(
-  environment: Environment,
-  name: (typeof settings)[number],
-  { min, max }: { min: number; max: number },
-): number | undefined {
-  const text = variable(environment, name);
-  if (text === undefined) return undefined;
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < min || value > max) {
-    throw new ConfigError(`${name} must be a whole number from ${min} to ${max}, not "${text}"`);
-  }
-  return value;
-}
-
-function choice<const T extends readonly string[]>(
-  environment: Environment,
-  name: (typeof settings)[number],
-  values: T,
-): T[number] | undefined {
-  const text = variable(environment, name)?.toLowerCase();
-  if (text === undefined) return undefined;
-  if (!values.includes(text)) throw new ConfigError(`${name} must be one of ${values.join(', ')}, not "${text}"`);
-  return text;
-}
-
-function longSecret(environment: Environment, name: 'GATEWAY_MANAGEMENT_KEY' | 'GATEWAY_SECRET'): string | undefined {
-  const value = variable(environment, name);
-  if (value !== undefined && value.length < limits.management_key_chars_min) {
-    throw new ConfigError(`${name} must have ${limits.management_key_chars_min} characters or more`);
-  }
-  if (value !== undefined && /\s/.test(value)) throw new ConfigError(`${name} must not contain white space`);
-  // No client could send it: bytes beyond ASCII in a header are read as something else than what was meant.
-  if (name === 'GATEWAY_MANAGEMENT_KEY' && value !== undefined && !/^[\x21-\x7e]+$/.test(value)) {
-    throw new ConfigError(`${name} must be plain ASCII, because it is sent in a header`);
-  }
-  return value;
-}
-
 function databaseUrl(environment: Environment, name: 'DATABASE_URL' | 'DATABASE_LISTEN_URL'): string | undefined {
-  const value = variable(environment, name);
+  const value = readVariable(environment, name);
   if (value !== undefined && !/^postgres(ql)?:\/\//.test(value)) {
     const otherwise = name === 'DATABASE_URL' ? '; leave it unset for the embedded store' : '';
     throw new ConfigError(`${name} must start with postgres:// or postgresql://${otherwise}`);
@@ -384,7 +307,7 @@ function databaseUrl(environment: Environment, name: 'DATABASE_URL' | 'DATABASE_
 
 function listenUrl(environment: Environment): string | undefined {
   const value = databaseUrl(environment, 'DATABASE_LISTEN_URL');
-  if (value !== undefined && variable(environment, 'DATABASE_URL') === undefined) {
+  if (value !== undefined && readVariable(environment, 'DATABASE_URL') === undefined) {
     throw new ConfigError('DATABASE_LISTEN_URL is set but DATABASE_URL is not: set both, or neither');
   }
   return value;
@@ -398,32 +321,24 @@ const orchestrators = [
   'ECS_CONTAINER_METADATA_URI_V4',
 ] as const;
 
-function timeoutsOf(environment: Environment, section: TimeoutsSection | undefined): Timeouts {
+function timeoutsOf(environment: Environment, section: ConfigFile['timeouts']): Timeouts {
   const isOrchestrated = orchestrators.some((name) => variable(environment, name) !== undefined);
-  return {
-    upstream_connect_ms_max: limits.upstream_connect_ms_max,
-    upstream_headers_ms_max: limits.upstream_headers_ms_max,
-    upstream_first_token_ms_max: limits.upstream_first_token_ms_max,
-    upstream_idle_ms_max: limits.upstream_idle_ms_max,
-    upstream_total_ms_max: limits.upstream_total_ms_max,
-    heartbeat_first_ms: limits.heartbeat_first_ms,
-    heartbeat_ms: limits.heartbeat_ms,
-    shutdown_ms_max: limits.shutdown_ms_max,
-    shutdown_grace_ms: isOrchestrated ? limits.shutdown_grace_ms : 0,
-    ...section,
-  };
+  const { shutdown_grace_ms = isOrchestrated ? limits.shutdown_grace_ms : 0, ...rest } = filled(
+    fileSettings.timeouts,
+    section,
+  );
+  return { ...rest, shutdown_grace_ms };
 }
 
-function probesOf(section: ProbesSection | undefined): Config['probes'] {
-  if (section === undefined) return null;
-  const { usd_per_day, every_minutes = limits.probes_every_minutes, models } = section;
-  return { usd_per_day, every_minutes, models };
+function mediaRules({ ports, private_hosts, buckets }: Values<'media'>): Config['media'] {
+  return { ports, private_hosts: private_hosts.map((host) => host.toLowerCase()), buckets };
 }
 
 /** Nodes of one fleet must read each other's credentials. */
 function secretWarnings(environment: Environment): string[] {
   const alone =
-    variable(environment, 'DATABASE_URL') === undefined || variable(environment, 'GATEWAY_SECRET') !== undefined;
+    readVariable(environment, 'DATABASE_URL') === undefined ||
+    readVariable(environment, 'GATEWAY_SECRET') !== undefined;
   return alone
     ? []
     : [
@@ -431,12 +346,12 @@ function secretWarnings(environment: Environment): string[] {
       ];
 }
 
-/** What the examples of the documentation keep an API key in, often in the shell that starts the gateway: no setting, and no mistake. */
-const client_variable = 'GATEWAY_KEY';
+/** Holds an API key in the examples of the documentation, often in the shell that starts the gateway. It is not a setting. */
+const EXAMPLE_VARIABLE = 'GATEWAY_KEY';
 
 function unknownSettings(environment: Environment): string[] {
+  const known = Object.keys(variables).flatMap((name) => [name, fileVariable(name) ?? name]);
   return Object.keys(environment)
-    .filter((name) => name.startsWith('GATEWAY_') && name !== client_variable)
-    .filter((name) => !settings.some((known) => known === name))
-    .map((name) => `${name} is not a known setting${didYouMean(name, settings)}`);
+    .filter((name) => name.startsWith('GATEWAY_') && name !== EXAMPLE_VARIABLE && !known.includes(name))
+    .map((name) => `${name} is not a known setting${didYouMean(name, known)}`);
 }

@@ -1016,16 +1016,4 @@ export const limits = {
   usable_models_at_once: 100,
   /** What an item of the feed tells of its model. */
   feed_description_chars_max: 190,
-
-  /** Stories, bounds and counts of the sandbox. */
-  sandbox_tokens_max: 1_000_000,
-  /** Numbers of one vector, as the largest models make, and of all vectors of one answer: they are made in the process that serves. */
-  sandbox_dimensions_max: 4_096,
-  sandbox_numbers_max: 262_144,
-  sandbox_delay_ms_max: 600_000,
-  /** Users or conversations, cached prefixes and attempts that the sandbox remembers, each. */
-  sandbox_memory_entries_max: 10_000,
-  /** Of an attempt's request body, what is remembered, for the last ones only. */
-  sandbox_body_bytes_max: 64 * 1024,
-  sandbox_bodies_max: 64,
 } as const;

@@ -5,11 +5,14 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { fileVariable } from '../src/config/secret-files.ts';
+import { variables } from '../src/config/settings/variables.ts';
 import { loadConfig } from '../src/config.ts';
 import { publishedPolicies } from '../src/providers/data-policies.ts';
 import { type ProviderRow, providerRows } from '../src/providers/table.ts';
 import { allDocuments, blocksOf, root, userDocuments } from './documents.ts';
 import { startGateway } from './harness.ts';
+import { effectsTable, settingsTables, variablesTable } from './settings-tables.ts';
 
 const documents = userDocuments();
 const readme = documents.find(({ file }) => file === 'README.md')?.text ?? '';
@@ -32,13 +35,26 @@ function variablesOf({ credential_variables, credential_parts, base_url }: Provi
   return alternatives.join(either) + (places.length === 0 ? '' : `, with ${places.join(' and ')}`);
 }
 
-test('the README has the table of providers that `npm run readme` writes', async () => {
+test('the README has the tables of providers and variables that `npm run generate` writes', async () => {
   const hosted = providerRows.filter(({ address_variable }) => address_variable === undefined);
   const rows = hosted.map((row) => `| \`${row.slug}\` | ${variablesOf(row)} |\n`);
-  const table = /^\| provider \| variables \|\n\|---\|---\|\n(?:\|.*\|\n)*/m;
-  expect(readme.match(table)).not.toBeNull();
-  const written = readme.replace(table, () => `| provider | variables |\n|---|---|\n${rows.join('')}`);
+  const providers = /^\| provider \| variables \|\n\|---\|---\|\n(?:\|.*\|\n)*/m;
+  const settings = /^\| setting \| meaning \| default \|\n\|---\|---\|---\|\n(?:\|.*\|\n)*/m;
+  expect(readme).toMatch(providers);
+  expect(readme).toMatch(settings);
+  const written = readme
+    .replace(providers, () => `| provider | variables |\n|---|---|\n${rows.join('')}`)
+    .replace(settings, variablesTable);
   await expect(written).toMatchFileSnapshot(join(root, 'README.md'));
+});
+
+test('the configuration guide has the tables of settings that `npm run generate` writes', async () => {
+  const guide = documents.find(({ file }) => file.endsWith('/configuration.md'))?.text ?? '';
+  const part = (name: string) => new RegExp(`(?<=^<!-- generated: ${name} -->\n\n).*?(?=\n<!-- end -->$)`, 'ms');
+  expect(guide).toMatch(part('settings'));
+  expect(guide).toMatch(part('effects'));
+  const written = guide.replace(part('settings'), settingsTables).replace(part('effects'), effectsTable);
+  await expect(written).toMatchFileSnapshot(join(root, 'docs/guides/configuration.md'));
 });
 
 test('the guide shows what each provider publishes about data, with its sources, and no other', () => {
@@ -66,10 +82,8 @@ test('everything that the package has is in the context of the image, which is b
 });
 
 test('the README names every setting that the configuration reads, and it and the guides no other', () => {
-  const config = readFileSync(join(root, 'src/config.ts'), 'utf8');
-  const read = new Set([...config.matchAll(/'(GATEWAY_[A-Z_]+)'/g)].map(([, name = '']) => name));
-  // The examples' own: no setting.
-  read.delete('GATEWAY_KEY');
+  const all = Object.keys(variables).flatMap((name) => [name, fileVariable(name) ?? name]);
+  const read = new Set(all.filter((name) => name.startsWith('GATEWAY_')));
   const named = (text: string) =>
     [...text.matchAll(/\b(GATEWAY_[A-Z_]+)\b/g)].map(([, name = '']) => name).filter((name) => name !== 'GATEWAY_KEY');
   const documented = new Set([...readme.matchAll(/`(GATEWAY_[A-Z_]+)`/g)].map(([, name = '']) => name));

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bedrock_model_prefix } from '../src/sandbox/bedrock-converse.ts';
-import { sandboxProviders } from '../src/sandbox/catalog.ts';
-import { gemini_model_prefix } from '../src/sandbox/gemini-generate-content.ts';
-import { type Sandbox, startSandbox } from '../src/sandbox/server.ts';
+import { bedrockModelPrefix } from '../sandbox/bedrock-converse.ts';
+import { sandboxProviders } from '../sandbox/catalog.ts';
+import { geminiModelPrefix } from '../sandbox/gemini-generate-content.ts';
+import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 import { hostile, plainPdf } from './pdf/hostile.ts';
 
@@ -81,9 +81,9 @@ beforeAll(async () => {
     models: {
       'test/text': row('sandbox', 'echo', text),
       'test/claude': row('sandbox-anthropic', 'echo', text),
-      'test/gemini': row('sandbox-gemini', `${gemini_model_prefix}echo`, text),
+      'test/gemini': row('sandbox-gemini', `${geminiModelPrefix}echo`, text),
       'test/responses': row('sandbox-responses', 'echo', text),
-      'test/bedrock': row('sandbox-bedrock', `${bedrock_model_prefix}echo`, text),
+      'test/bedrock': row('sandbox-bedrock', `${bedrockModelPrefix}echo`, text),
       'test/cohere': row('sandbox-cohere', 'echo', text),
       'test/files': row('sandbox', 'echo', ['text', 'file']),
       'test/failing': row('sandbox', 'fail-503', text),

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { startSandbox } from '../src/sandbox/server.ts';
+import { startSandbox } from '../sandbox/server.ts';
 
 test('ten thousand requests, one after the other, leave nothing behind', { timeout: 600_000 }, async () => {
   const probe = new URL('./memory-probe.ts', import.meta.url).pathname;

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type Sandbox, startSandbox } from '../src/sandbox/server.ts';
+import { type Sandbox, startSandbox } from '../sandbox/server.ts';
 import { startGateway, type TestGateway } from './harness.ts';
 
 const png = Buffer.from(

@@ -3,7 +3,7 @@
  * gateway to the sandbox at a given URL, and prints, as one JSON line, what the heap holds at even steps.
  */
 import { Pool } from 'undici';
-import { sandboxModels, sandboxProviders } from '../src/sandbox/catalog.ts';
+import { sandboxModels, sandboxProviders } from '../sandbox/catalog.ts';
 import { startGateway } from './harness.ts';
 
 const [, , sandbox_url = '', count = '10000'] = process.argv;

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { sandboxModels, sandboxSpeechModels, sandboxVectorModels } from '../sandbox/catalog.ts';
 import { recordOf } from '../src/ledger/journal/record-values.ts';
 import { amountAtto } from '../src/ledger/prices/charge.ts';
 import type { AttemptRecord } from '../src/ledger/records.ts';
-import { sandboxModels, sandboxSpeechModels, sandboxVectorModels } from '../src/sandbox/catalog.ts';
 import { openDatabase } from '../src/storage/database.ts';
 import { gatewayWithCommands } from './command-line.ts';
 import { describeStores } from './ledger/store-variants.ts';

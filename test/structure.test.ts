@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..');
-const production = globSync('src/**/*.ts', { cwd: root, exclude: ['**/*.test.ts'] })
+const production = globSync(['src/**/*.ts', 'sandbox/*.ts'], { cwd: root, exclude: ['**/*.test.ts'] })
   .map((file) => file.replaceAll('\\', '/'))
   .sort()
   .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));

@@ -7,7 +7,7 @@ export type Tier = 'first' | 'second' | 'all';
 
 const root = join(import.meta.dirname, '..');
 const LONG = '**/*.long.test.ts';
-const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/*.test.ts'];
+const ALL = ['src/**/*.test.ts', 'sandbox/*.test.ts', 'test/**/*.test.ts', 'bench/*.test.ts'];
 /** What makes a file's tests others in the second tier. */
 const SCALED = /\b(?:inTier|recordingsOf|recordedAnswers)\(|\brecordingsFolder\b/;
 /** They say what that is. */

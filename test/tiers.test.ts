@@ -8,7 +8,7 @@ import { filesOf } from './tier-files.ts';
 
 const root = join(import.meta.dirname, '..');
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
-const testFiles = globSync(['src/**/*.test.ts', 'test/**/*.ts', 'bench/*.test.ts'], { cwd: root });
+const testFiles = globSync(['src/**/*.test.ts', 'sandbox/*.test.ts', 'test/**/*.ts', 'bench/*.test.ts'], { cwd: root });
 const samples = globSync('test/recordings/*/*.json', { cwd: root }).map((file) => ({
   file,
   text: read(file),

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { startSandbox } from '../sandbox/server.ts';
+import { startSandbox } from '../../sandbox/server.ts';
 import { doctorCommand } from './doctor.ts';
 
 test('doctor --check calls each provider once, says which answers, and ends with 1 where one does not', async () => {

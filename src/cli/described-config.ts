@@ -49,9 +49,8 @@ function serviceSettings(config: Config): Record<string, Setting> {
     metrics_token: presence(metrics.token),
     metrics_address: metrics.listen === undefined ? 'that of the API' : `${metrics.listen.host}:${metrics.listen.port}`,
     body_bytes_max: config.body_bytes_max,
-    trusted_proxies: config.http.trusted_proxies,
-    connections_max: config.http.connections_max,
-    connections_per_address_max: config.http.connections_per_address_max,
+    ...config.http,
+    database_connections: config.database_connections,
     memory_bytes_max: config.memory_bytes_max,
     log_level: config.log_level,
     default_model: config.default_model,
@@ -66,6 +65,8 @@ function serviceSettings(config: Config): Record<string, Setting> {
     media_buckets: config.media.buckets,
     stored_responses: config.responses.store ? `for ${config.responses.retention_days} days` : 'off',
     reasoning_state: config.reasoning_state.keep,
+    reasoning_state_hours: config.reasoning_state.hours,
+    ...config.compatibility,
     probes:
       probes === null
         ? 'off'
@@ -91,25 +92,16 @@ function loggingSettings({ logging: { retention_days, broadcast } }: Config): Re
   return { retention_days, ...Object.fromEntries(told) };
 }
 
-function routingSettings({ routing }: Config): Record<string, Setting> {
-  return {
-    auto_models: routing.auto_models,
-    free_models: routing.free_models,
-    users: routing.users.size,
-    continuation: routing.continuation,
-    hedge: routing.hedge,
-    hedge_share: routing.hedge_share_max,
-  };
+function routingSettings({ routing: { users, hedge_share_max, ...settings } }: Config): Record<string, Setting> {
+  return { ...settings, users: users.size, hedge_share: hedge_share_max };
 }
 
-function guardrails({
-  guardrails: { on_failure, timeout_ms, phone_regions, analyzer },
-}: Config): Record<string, Setting> {
+function guardrails({ guardrails: { analyzer, ...settings } }: Config): Record<string, Setting> {
   const told =
     analyzer === undefined
       ? 'this gateway'
       : `${URL.parse(analyzer.base_url)?.host ?? '?'}, ${analyzer.api_key === undefined ? 'without key' : 'with key'}, ${analyzer.language}, from a score of ${analyzer.score_min}`;
-  return { on_failure, timeout_ms, phone_regions: phone_regions.join(', '), analyzer: told };
+  return { ...settings, analyzer: told };
 }
 
 function plugins({ web, file_parser: { ocr } }: Config['plugins']): Section['rows'] {

@@ -1,69 +1,24 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type CatalogChange, changeCounts, changeLine } from '../catalog/changes.ts';
+import { type FileField, fileFields } from '../config/file-schema.ts';
 import { type Config, ConfigError, type Environment, type FoundFile, loadConfig, openConfigFile } from '../config.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { checkedFile } from './check-config.ts';
 
-/**
- * What becomes of each setting when the file is read again. `live`: it is in force at once. A name: it needs a restart, and
- * is named in the log when it changed. `fixed`: it comes from the environment or the command line, which no reload changes.
- */
-const settings: Record<keyof Config, 'live' | 'fixed' | { needs_restart: string }> = {
-  bundled_catalog: 'live',
-  providers: 'live',
-  providers_own_only: 'live',
-  providers_off: 'live',
-  models: 'live',
-  warnings: 'live',
-  auth: { needs_restart: 'auth' },
-  codes_by_api_key: 'live',
-  timeouts: { needs_restart: 'timeouts' },
-  ledger: { needs_restart: 'ledger' },
-  routing: 'live',
-  compatibility: 'live',
-  plugins: 'live',
-  guardrails: 'live',
-  media: { needs_restart: 'media' },
-  reasoning_state: { needs_restart: 'reasoning_state' },
-  responses: { needs_restart: 'responses' },
-  probes: { needs_restart: 'probes' },
-  management_requests_per_minute: { needs_restart: 'limits.management_requests_per_minute' },
-  rate_limits: 'live',
-  http: { needs_restart: 'http' },
-  metrics: { needs_restart: 'metrics' },
-  memory_bytes_max: { needs_restart: 'limits.memory_bytes' },
-  logging: { needs_restart: 'logging' },
-  log_level: { needs_restart: 'logging.level' },
-  host: 'fixed',
-  port: 'fixed',
-  data_dir: 'fixed',
-  database_url: 'fixed',
-  proxies: 'fixed',
-  listen_url: 'fixed',
-  database_connections: { needs_restart: 'database.connections' },
-  config_file: 'fixed',
-  config_watch: 'fixed',
-  management_key: 'fixed',
-  first_keys: 'fixed',
-  secret: 'fixed',
-  body_bytes_max: 'fixed',
-  default_model: 'fixed',
-  // A model without a date is as old as the gateway's start, also where it came later: its age must not change.
-  loaded_at: 'fixed',
-  // Follows from the providers that are on; one that runs goes on, and none is started later.
-  sandbox: 'fixed',
-};
+/** Fields of `Config` that follow from settings of several places. Those of the environment never change while the gateway runs. */
+const LIVE_FIELDS = ['providers_own_only', 'providers_off', 'warnings'] as const satisfies readonly (keyof Config)[];
+/** Live fields whose changes are reported as changes of the catalog. */
+const CATALOG_FIELDS: readonly string[] = [...LIVE_FIELDS, 'bundled_catalog', 'providers', 'models'];
 
-/** Live settings that no difference between catalogs tells of. */
-const beside_catalog = [
-  'routing',
-  'compatibility',
-  'rate_limits',
-  'plugins',
-  'guardrails',
-  'codes_by_api_key',
-] as const satisfies readonly (keyof Config)[];
+const fields = fileFields() as readonly (FileField & { field: keyof Config })[];
+/** The fields that a reload applies. */
+const live: readonly (keyof Config)[] = [
+  ...LIVE_FIELDS,
+  ...fields.filter(({ takesEffect }) => takesEffect === 'at once').map(({ field }) => field),
+];
+/** The fields whose changes are logged and apply at the next start. */
+const restart = fields.filter(({ takesEffect }) => takesEffect === 'at the next start');
 
 /** What a reload did. */
 export interface Reloaded {
@@ -78,21 +33,15 @@ export interface Reloaded {
 
 /** The configuration that is in force once `next` is taken over while `running` runs. */
 export function takeOver(running: Config, next: Config): { config: Config } & Omit<Reloaded, 'changes'> {
-  const names = Object.keys(settings) as (keyof Config)[];
-  const live = names.filter((name) => settings[name] === 'live');
   const differ = (name: keyof Config) => !isDeepStrictEqual(running[name], next[name]);
-  const needs_restart = names.flatMap((name) => {
-    const fate = settings[name];
-    return typeof fate === 'object' && differ(name) ? [fate.needs_restart] : [];
-  });
   return {
     config: {
       ...running,
       // What is the same stays the same object, so that nothing is made anew of it.
       ...Object.fromEntries(live.map((name) => [name, differ(name) ? next[name] : running[name]])),
     },
-    settings: beside_catalog.filter(differ),
-    needs_restart,
+    settings: live.filter((name) => !CATALOG_FIELDS.includes(name) && differ(name)),
+    needs_restart: restart.filter(({ field }) => differ(field)).map(({ name }) => name),
     warnings: next.warnings.filter((warning) => !running.warnings.includes(warning)),
   };
 }

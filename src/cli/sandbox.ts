@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import { sandbox_models } from '../sandbox/models.ts';
-import { startSandbox } from '../sandbox/server.ts';
+import { modelsByName, startSandbox } from '../../sandbox/index.ts';
 import { type Command, readArguments, UsageError } from './command.ts';
 
 const port_default = 8090;
@@ -8,7 +7,7 @@ const port_default = 8090;
 const usage = `Usage: model-gateway sandbox [--host HOST] [--port N] [--api-key KEY]
 
 Runs the simulated provider as a server of its own, by default on http://127.0.0.1:${port_default}.
-Models: ${Object.keys(sandbox_models).join(', ')}.
+Models: ${Object.keys(modelsByName).join(', ')}.
 Settings follow a model's name: story;tokens=500;chunk_delay_ms=20
 `;
 

@@ -1,9 +1,14 @@
+import {
+  sandboxModels,
+  sandboxProviders,
+  sandboxSpeechModels,
+  sandboxVectorModels,
+  startSandbox,
+} from '../../sandbox/index.ts';
 import { declaredModels } from '../config/models.ts';
 import { resolveProviders } from '../config/providers.ts';
 import { readConfigFile } from '../config/read-file.ts';
 import type { Config } from '../config.ts';
-import { sandboxModels, sandboxProviders, sandboxSpeechModels, sandboxVectorModels } from '../sandbox/catalog.ts';
-import { startSandbox } from '../sandbox/server.ts';
 
 /** The sandbox's providers and models, declared as an operator would declare them. */
 export function declaredSandbox(url: string) {

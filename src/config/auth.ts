@@ -1,5 +1,7 @@
 import { type Environment, expand } from './providers.ts';
 import type { ReadFile } from './read-file.ts';
+import { filled } from './settings/declare.ts';
+import { oidc as oidcSection } from './settings/service.ts';
 
 /** Signing in to the pages. */
 export interface AuthConfig {
@@ -20,7 +22,6 @@ export interface IssuerConfig {
 }
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
-const SCOPES = ['openid', 'profile', 'email'];
 
 function publicOrigin(file: ReadFile): string | undefined {
   const text = file.value.auth?.public_url;
@@ -65,14 +66,14 @@ export function readAuth(
     const warning = `Sign-in at ${oidc.issuer} is off: auth.oidc.client_secret refers to ${secret.unset}, which is not set`;
     return { auth: { public_origin, issuer: undefined }, warnings: [warning] };
   }
-  const scopes = oidc.scopes ?? SCOPES;
+  const { scopes, provision } = filled(oidcSection, oidc);
   if (!scopes.includes('openid')) throw file.wrong(['auth', 'oidc', 'scopes'], 'must have openid');
   const issuer = {
     issuer: issuerUrl(file, oidc.issuer),
     client_id: oidc.client_id,
     client_secret: secret?.text,
     scopes,
-    provision: oidc.provision ?? 'none',
+    provision,
     allowed_email_domains: oidc.allowed_email_domains?.map((domain) => domain.toLowerCase()),
   };
   return { auth: { public_origin, issuer }, warnings: [] };

@@ -1,6 +1,5 @@
-import { parseUsd } from '../schemas/money.ts';
-import { ConfigError } from './config-error.ts';
-import { type Environment, variable } from './providers.ts';
+import type { Environment } from './providers.ts';
+import { readVariable } from './read-variable.ts';
 
 /** The keys that the first start makes, and where it shows them. */
 export interface FirstKeysConfig {
@@ -12,22 +11,11 @@ export interface FirstKeysConfig {
   are_printed: boolean;
 }
 
-/** Reads the settings of the first keys; `choice` reads one of several words. */
-export function readFirstKeys(
-  environment: Environment,
-  choice: <const T extends readonly string[]>(
-    name: 'GATEWAY_FIRST_KEY' | 'GATEWAY_PRINT_KEYS',
-    values: T,
-  ) => T[number] | undefined,
-): FirstKeysConfig {
-  const limit = variable(environment, 'GATEWAY_FIRST_KEY_LIMIT');
-  const limit_nano = limit === undefined ? undefined : parseUsd(limit);
-  if (limit !== undefined && limit_nano === undefined) {
-    throw new ConfigError(`GATEWAY_FIRST_KEY_LIMIT must be an amount of USD such as 5 or 0.50, not "${limit}"`);
-  }
+/** Reads the settings of the first keys. */
+export function readFirstKeys(environment: Environment): FirstKeysConfig {
   return {
-    ordinary: choice('GATEWAY_FIRST_KEY', ['auto', 'on', 'off'] as const) ?? 'auto',
-    limit_nano,
-    are_printed: choice('GATEWAY_PRINT_KEYS', ['on', 'off'] as const) !== 'off',
+    ordinary: readVariable(environment, 'GATEWAY_FIRST_KEY'),
+    limit_nano: readVariable(environment, 'GATEWAY_FIRST_KEY_LIMIT'),
+    are_printed: readVariable(environment, 'GATEWAY_PRINT_KEYS') === 'on',
   };
 }

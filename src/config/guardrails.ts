@@ -1,22 +1,14 @@
-import { limits } from '../limits.ts';
 import type { PresidioSettings } from '../schemas/presidio.ts';
 import { type Environment, expand } from './providers.ts';
 import type { Path, ReadFile } from './read-file.ts';
+import { analyzer as analyzerSection, guardrails } from './settings/calls.ts';
+import { type Filled, filled } from './settings/declare.ts';
 
-/** What the file says of filters of content. */
-export interface GuardrailsConfig {
-  /** What becomes of a request where a filter cannot be applied: it is refused, or goes on unread. */
-  on_failure: 'block' | 'allow';
-  /** For finding the names and addresses of one request. */
-  timeout_ms: number;
-  /** Countries whose telephone numbers are found as they are dialled there, without a calling code. */
-  phone_regions: readonly string[];
+/** How filters of content are applied: the declared settings of `guardrails`. */
+export interface GuardrailsConfig extends Omit<Filled<typeof guardrails.settings>, 'analyzer'> {
   /** The operator's, with the API of Presidio; undefined: names and addresses are found here. */
   analyzer: PresidioSettings | undefined;
 }
-
-/** The same array whenever nothing is said: filters are made once for each. */
-const PHONE_REGIONS: readonly string[] = ['US'];
 
 /** Loaded where an operator names countries: their names take 8 MB. */
 function unknownCountry(regions: readonly string[]): number {
@@ -26,22 +18,19 @@ function unknownCountry(regions: readonly string[]): number {
 
 /** Reads the section `guardrails`. */
 export function readGuardrails(environment: Environment, file: ReadFile | undefined): GuardrailsConfig {
-  const {
-    on_failure = 'block',
-    timeout_ms = limits.analysis_ms,
-    phone_regions = PHONE_REGIONS,
-  } = file?.value.guardrails ?? {};
-  const unknown = phone_regions === PHONE_REGIONS ? -1 : unknownCountry(phone_regions);
+  const settings = filled(guardrails, file?.value.guardrails);
+  const unknown = file?.value.guardrails?.phone_regions === undefined ? -1 : unknownCountry(settings.phone_regions);
   if (file !== undefined && unknown !== -1) {
     throw file.wrong(['guardrails', 'phone_regions', unknown], 'is not a country code of ISO 3166');
   }
   const analyzer = file === undefined ? undefined : analyzerSettings(environment, file);
-  return { on_failure, timeout_ms, phone_regions, analyzer };
+  return { ...settings, analyzer };
 }
 
 function analyzerSettings(environment: Environment, file: ReadFile): PresidioSettings | undefined {
   const section = file.value.guardrails?.analyzer;
   if (section === undefined) return undefined;
+  const { language, score_min } = filled(analyzerSection, section);
   const place: Path = ['guardrails', 'analyzer'];
   const expanded = (field: 'url' | 'api_key'): string | undefined => {
     const told = section[field];
@@ -65,5 +54,5 @@ function analyzerSettings(environment: Environment, file: ReadFile): PresidioSet
     throw file.wrong([...place, 'api_key'], 'must be plain ASCII without white space, because it is sent in a header');
   }
   const base_url = url.href.replace(/\/+$/, '').replace(/\/analyze$/, '');
-  return { base_url, api_key, language: section.language ?? 'en', score_min: section.score_min ?? 0.5 };
+  return { base_url, api_key, language, score_min };
 }

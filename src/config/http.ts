@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import ipaddr from 'ipaddr.js';
 import { limits } from '../limits.ts';
 import type { ReadFile } from './read-file.ts';
+import { filled } from './settings/declare.ts';
+import { http } from './settings/service.ts';
 
 /** How connections of clients are treated. */
 export interface HttpConfig {
@@ -37,8 +39,8 @@ function connectionsThatFit(open_files_max: number): number {
 
 /** Reads the section `http`. More connections than the limit of open files has room for are refused at the start. */
 export function readHttp(file: ReadFile | undefined, open_files_max = openFilesMax()): HttpConfig {
-  const section = file?.value.http ?? {};
-  for (const [index, entry] of (section.trusted_proxies ?? []).entries()) {
+  const section = filled(http, file?.value.http);
+  for (const [index, entry] of section.trusted_proxies.entries()) {
     if (!isAddressOrRange(entry)) {
       throw file!.wrong(['http', 'trusted_proxies', index], `must be an IP address or a range such as 10.0.0.0/8`);
     }
@@ -52,7 +54,7 @@ export function readHttp(file: ReadFile | undefined, open_files_max = openFilesM
   }
   const connections_max = section.connections_max ?? Math.min(limits.connections_max, fitting);
   return {
-    trusted_proxies: section.trusted_proxies ?? [],
+    trusted_proxies: section.trusted_proxies,
     connections_max,
     connections_per_address_max:
       section.connections_per_address_max ??

@@ -1,8 +1,9 @@
-import { limits } from '../limits.ts';
 import type { Destination } from '../schemas/destination.ts';
 import type { BroadcastSection } from './file-schema.ts';
 import { type Environment, expand } from './providers.ts';
 import type { Path, ReadFile } from './read-file.ts';
+import { filled } from './settings/declare.ts';
+import { broadcastDestination, logging as loggingSection } from './settings/service.ts';
 
 /** What the file says of keeping and telling what was asked and answered. */
 export interface LoggingConfig {
@@ -33,7 +34,7 @@ export function readLogging(
   environment: Environment,
   file: ReadFile | undefined,
 ): { logging: LoggingConfig; warnings: string[] } {
-  const { retention_days = limits.logged_content_days, broadcast: sections = [] } = file?.value.logging ?? {};
+  const { retention_days, broadcast: sections = [] } = filled(loggingSection, file?.value.logging);
   const warnings: string[] = [];
   const broadcast: Destination[] = [];
   for (const [index, section] of sections.entries()) {
@@ -42,7 +43,7 @@ export function readLogging(
     const wrong = (field: string, rule: string) => file?.wrong([...path, field], rule) ?? new Error(rule);
     if (broadcast.some((other) => other.name === name)) throw wrong('name', `is that of another destination: ${name}`);
     const unset: string[] = [];
-    const filled = (text: string) => {
+    const withVariables = (text: string) => {
       const expanded = expand(text, environment);
       if (expanded.unset !== undefined) unset.push(expanded.unset);
       return expanded.text;
@@ -53,16 +54,17 @@ export function readLogging(
       if (!HEADER_NAME.test(header) || OWN_HEADERS.has(lower)) {
         throw wrong('headers', `must not have ${JSON.stringify(header)}: it cannot be set`);
       }
-      const value = filled(text);
+      const value = withVariables(text);
       if (value !== '' && !HEADER_VALUE.test(value)) throw wrong('headers', `must have plain text for ${header}`);
       headers[lower] = value;
     }
-    const secret = section.secret === undefined ? undefined : filled(section.secret);
-    const url = addressOf({ ...section, url: filled(section.url) }, wrong);
+    const secret = section.secret === undefined ? undefined : withVariables(section.secret);
+    const url = addressOf({ ...section, url: withVariables(section.url) }, wrong);
     if (unset.length > 0) {
       warnings.push(`The broadcast to ${name} is off: ${unset[0]} is not set`);
       continue;
     }
+    const { include_content, sampling_rate } = filled(broadcastDestination, section);
     broadcast.push({
       name,
       type: section.type,
@@ -70,8 +72,8 @@ export function readLogging(
       headers,
       secret,
       workspaces: section.workspaces,
-      include_content: section.include_content ?? false,
-      share_bp: Math.max(1, Math.round((section.sampling_rate ?? 1) * BASIS_POINTS)),
+      include_content,
+      share_bp: Math.max(1, Math.round(sampling_rate * BASIS_POINTS)),
     });
   }
   return { logging: { retention_days, broadcast }, warnings };

@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
-import { ConfigError } from './config-error.ts';
-import { type Environment, expand, variable } from './providers.ts';
+import { type Environment, expand } from './providers.ts';
 import type { ReadFile } from './read-file.ts';
+import { readVariable } from './read-variable.ts';
 
 /** Who may read the metrics, and where. */
 export interface MetricsConfig {
@@ -10,8 +10,6 @@ export interface MetricsConfig {
   /** An address of their own; undefined: that of the API. */
   listen: { host: string; port: number } | undefined;
 }
-
-const VARIABLE = 'GATEWAY_METRICS_TOKEN';
 
 function tokenRule(token: string): string | undefined {
   const { management_key_chars_min: chars_min } = limits;
@@ -25,12 +23,8 @@ export function readMetrics(environment: Environment, file: ReadFile | undefined
   const { token: text, host: own_host = host, port } = file?.value.metrics ?? {};
   const listen = port === undefined ? undefined : { host: own_host, port };
   if (port === undefined && own_host !== host) throw file!.wrong(['metrics', 'host'], 'needs metrics.port as well');
-  const fromEnvironment = variable(environment, VARIABLE);
-  if (fromEnvironment !== undefined) {
-    const rule = tokenRule(fromEnvironment);
-    if (rule !== undefined) throw new ConfigError(`${VARIABLE} ${rule}`);
-    return { token: fromEnvironment, listen };
-  }
+  const fromEnvironment = readVariable(environment, 'GATEWAY_METRICS_TOKEN');
+  if (fromEnvironment !== undefined) return { token: fromEnvironment, listen };
   if (text === undefined) return { token: undefined, listen };
   const { text: token, unset } = expand(text, environment);
   const rule = unset === undefined ? tokenRule(token) : `refers to ${unset}, which is not set`;

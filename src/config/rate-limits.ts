@@ -4,6 +4,8 @@ import type { FreeRates, RateAmounts, RateRules } from '../schemas/rate-limit.ts
 import { didYouMean } from './config-error.ts';
 import type { RateAmountsSection } from './file-schema.ts';
 import type { ReadFile } from './read-file.ts';
+import { rateLimits } from './settings/calls.ts';
+import { filled } from './settings/declare.ts';
 
 function amount(value: number | 'unlimited' | undefined, otherwise: number | undefined): number | undefined {
   if (value === 'unlimited') return undefined;
@@ -67,6 +69,6 @@ export function readRateRules(file: ReadFile | undefined): RateRules {
     keys: amountsBy(file, 'keys', per_key),
     models: amountsBy(file, 'models', per_model),
     free_models: free === 'off' ? undefined : { ...FREE, ...free },
-    uncounted: section?.uncounted ?? 'refuse',
+    uncounted: filled(rateLimits, section).uncounted,
   };
 }

@@ -5,7 +5,8 @@ import { Settings } from 'typebox/system';
 import type { Document, LineCounter, Node } from 'yaml';
 import { limits } from '../limits.ts';
 import { ConfigError, didYouMean } from './config-error.ts';
-import { ConfigFile } from './file-schema.ts';
+import { ConfigFile, fileSettings } from './file-schema.ts';
+import { allSettings } from './settings/declare.ts';
 
 const load = createRequire(import.meta.url);
 /** Loaded where there is a file: many gateways have none. */
@@ -140,11 +141,15 @@ function errorsOf(fault: Fault, value: unknown, wrong: ReadFile['wrong']): Confi
   return [wrong(path, `must be ${describedAt(ConfigFile, path) ?? fault.message}${found(value, path)}`)];
 }
 
-/** What stands there, unless it may be a secret. */
+/** The value at this place, unless it may be a secret. */
 function found(value: unknown, path: Path): string {
   let here = value;
   for (const step of path) here = (here as Record<string | number, unknown>)[step];
-  const secret = ['api_key', 'headers', 'extra_body', 'client_secret'].some((name) => path.includes(name));
+  const names = new Set(['extra_body']);
+  for (const { path: name, declared } of allSettings(fileSettings)) {
+    if (declared.isSecret) names.add(name.slice(name.lastIndexOf('.') + 1));
+  }
+  const secret = path.some((step) => names.has(String(step)));
   if (here === null) return ', but it is empty';
   if (Array.isArray(here)) return `, not ${here.length === 0 ? 'an empty' : 'a'} list`;
   if (typeof here === 'object') return ', not an object';

@@ -1,13 +1,19 @@
 import { readFileSync, statSync } from 'node:fs';
 import { limits } from '../limits.ts';
 import { ConfigError } from './config-error.ts';
+import { type Variable, variables } from './settings/variables.ts';
 
-/** Settings of the gateway itself that are secrets. Of variables with other names, each may be one. */
-const OWN_SECRETS: ReadonlySet<string> = new Set(['GATEWAY_MANAGEMENT_KEY', 'GATEWAY_SECRET', 'GATEWAY_METRICS_TOKEN']);
-
-/** The variable that may name a file with the value of this one; undefined: there is none, since the value is no secret. */
+/**
+ * The variable that may name a file with the value of this one; undefined if the value is not a secret. Variables whose names do not
+ * begin with `GATEWAY_` may all be secrets.
+ */
 export function fileVariable(name: string): string | undefined {
-  return name.startsWith('GATEWAY_') && !OWN_SECRETS.has(name) ? undefined : `${name}_FILE`;
+  if (name.startsWith('GATEWAY_') && declaredVariable(name)?.type !== 'secret') return undefined;
+  return `${name}_FILE`;
+}
+
+function declaredVariable(name: string): Variable | undefined {
+  return Object.hasOwn(variables, name) ? variables[name as keyof typeof variables] : undefined;
 }
 
 /** The text of the file that a variable names, without surrounding space; throws a `ConfigError` that never quotes it. */

@@ -1,9 +1,9 @@
 /** What a caller may ask of the sandbox, which runs in the process that serves everybody, has a bound. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { limits } from '../../src/limits.ts';
-import { answerTo } from '../../src/sandbox/answer.ts';
-import { readFaults } from '../../src/sandbox/faults.ts';
-import type { Prompt } from '../../src/sandbox/prompt.ts';
+import { answerTo } from '../../sandbox/answer.ts';
+import { readFaults } from '../../sandbox/faults.ts';
+import { limits } from '../../sandbox/limits.ts';
+import type { Prompt } from '../../sandbox/prompt.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
 let gateway: TestGateway;
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => gateway.stop());
 
 test.each([
-  ['numbers of one vector', { input: 'x', dimensions: limits.sandbox_dimensions_max + 1 }],
+  ['numbers of one vector', { input: 'x', dimensions: limits.dimensions_max + 1 }],
   ['numbers in all', { input: Array.from({ length: 100 }, () => 'x'), dimensions: 4_000 }],
 ])('embeddings of too many %s are refused with what to do', async (_what, body) => {
   const response = await gateway.call('POST', '/embeddings', { model: 'sandbox/embed', ...body });
@@ -22,10 +22,10 @@ test.each([
 });
 
 test('embeddings up to the bound are made', async () => {
-  const body = { model: 'sandbox/embed', input: 'x', dimensions: limits.sandbox_dimensions_max };
+  const body = { model: 'sandbox/embed', input: 'x', dimensions: limits.dimensions_max };
   const response = await gateway.call('POST', '/embeddings', body);
   const { data } = (await response.json()) as { data: { embedding: number[] }[] };
-  expect(data[0]?.embedding).toHaveLength(limits.sandbox_dimensions_max);
+  expect(data[0]?.embedding).toHaveLength(limits.dimensions_max);
 });
 
 const prompt: Prompt = {
@@ -47,7 +47,7 @@ const prompt: Prompt = {
 };
 
 test('of a story no more is made than is sent, and it says that it was cut', () => {
-  const story = answerTo(prompt, 'story', readFaults({ tokens: limits.sandbox_tokens_max }, {}, {}));
+  const story = answerTo(prompt, 'story', readFaults({ tokens: limits.tokens_max }, {}, {}));
   expect([story.output_tokens, story.finish]).toEqual([50, 'length']);
   const short = answerTo(prompt, 'story', readFaults({ tokens: 50 }, {}, {}));
   expect([short.output_tokens, short.finish]).toEqual([50, 'stop']);

@@ -1,7 +1,7 @@
 /** Prompts that are too long for an endpoint, through the whole gateway. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { sandboxProviders } from '../../src/sandbox/catalog.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { sandboxProviders } from '../../sandbox/catalog.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
 let sandbox: Sandbox;

@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-test('the committed openapi.json is what the service serves (npm test -- test/http/openapi.test.ts --update=all writes it anew)', async () => {
+test('the committed openapi.json is what the service serves (`npm run generate` writes it)', async () => {
   await expect(`${JSON.stringify(document, null, 2)}\n`).toMatchFileSnapshot('../../openapi.json');
 });
 

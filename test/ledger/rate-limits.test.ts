@@ -1,8 +1,8 @@
 import OpenAI from 'openai';
 import { afterEach, expect, test } from 'vitest';
+import { sandboxModels, sandboxProviders, sandboxVectorModels } from '../../sandbox/catalog.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import type { Clock } from '../../src/inference/call.ts';
-import { sandboxModels, sandboxProviders, sandboxVectorModels } from '../../src/sandbox/catalog.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { creditStore } from '../../src/storage/credits.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../harness.ts';

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/server.ts';
+import { startSandbox } from '../../sandbox/server.ts';
 import { freePort, freshDir, makeKey, serve, stop, until } from './gateway-process.ts';
 
 const DELAY_MS = 250;

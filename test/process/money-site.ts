@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import { recordOf } from '../../src/ledger/journal/record-values.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
 import type { StoreVariant } from '../ledger/store-variants.ts';
 import {

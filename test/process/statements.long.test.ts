@@ -1,7 +1,7 @@
 /** What a request with a spend limit asks of the store: nothing, while its gateway has money set aside. */
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/server.ts';
+import { startSandbox } from '../../sandbox/server.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { describeStores } from '../ledger/store-variants.ts';
 import { chat, type GatewayProcess, serve, stop } from './gateway-process.ts';

@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { gemini_model_prefix } from '../../src/sandbox/gemini-generate-content.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
+import { geminiModelPrefix } from '../../sandbox/gemini-generate-content.ts';
+import { startSandbox } from '../../sandbox/server.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
@@ -22,7 +22,7 @@ let gateway: TestGateway;
 const WIRES = {
   anthropic: { dialect: 'anthropic-messages', path: '/v1', prefix: '' },
   responses: { dialect: 'openai-responses', path: '/v1', prefix: '' },
-  gemini: { dialect: 'gemini-generate-content', path: '/v1beta', prefix: gemini_model_prefix },
+  gemini: { dialect: 'gemini-generate-content', path: '/v1beta', prefix: geminiModelPrefix },
 } as const satisfies Record<string, { dialect: Wire; path: string; prefix: string }>;
 type WireName = keyof typeof WIRES;
 const SLOW = '-slowly';

@@ -1,9 +1,9 @@
 /** A gateway for tests that use official SDKs as its clients: every model of the sandbox at every wire. */
 import OpenAI from 'openai';
 import { afterEach, beforeEach, expect, type MockInstance, vi } from 'vitest';
+import { sandboxModels, sandboxProviders, sandboxVectorModels } from '../../sandbox/catalog.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import { dialects } from '../../src/providers/dialects.ts';
-import { sandboxModels, sandboxProviders, sandboxVectorModels } from '../../src/sandbox/catalog.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import { checkStreamOf } from '../grammar/check-stream.ts';
 import { startGateway, type TestGateway } from '../harness.ts';

@@ -47,7 +47,7 @@ describe.each(clientWires)('over %s', (wire) => {
     content: OpenAI.ChatCompletionUserMessageParam['content'] = 'Good morning, world.',
   ): Ask => ({ model: modelOf(wire, slug), messages: [{ role: 'user', content }] });
 
-  // Four tokens of text each way, and four of the message's frame (src/sandbox/tokens.ts).
+  // Four tokens of text each way, and four of the message's frame (sandbox/tokens.ts).
   const written = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
   const counted = { prompt_tokens: 8, completion_tokens: written, total_tokens: 8 + written };
 

@@ -1,8 +1,8 @@
 /** What only a running gateway shows of the Responses wire: which endpoint speaks it, and state that is refused. */
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { sandboxModels, sandboxProviders } from '../../src/sandbox/catalog.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { sandboxModels, sandboxProviders } from '../../sandbox/catalog.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { readStream } from '../readings/client.ts';

@@ -1,7 +1,7 @@
 /** A stream of one wire that breaks off and goes on at another: the sandbox speaks both, and dies as it is told to. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { bedrock_model_prefix } from '../../src/sandbox/bedrock-converse.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
+import { bedrockModelPrefix } from '../../sandbox/bedrock-converse.ts';
+import { startSandbox } from '../../sandbox/server.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { chatClient } from './chat-client.ts';
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
       },
     ]),
   );
-  const upstream = (name: Name, model: string) => (name === 'bedrock' ? `${bedrock_model_prefix}${model}` : model);
+  const upstream = (name: Name, model: string) => (name === 'bedrock' ? `${bedrockModelPrefix}${model}` : model);
   const endpoint = (provider: Name, model: string) => ({
     provider,
     upstream_model: upstream(provider, model),

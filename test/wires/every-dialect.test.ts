@@ -6,13 +6,13 @@
 import { existsSync, globSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sandboxModels, sandboxProviders } from '../../sandbox/catalog.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { type ChatDialect, UpstreamError } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
 import { modelQuirks } from '../../src/providers/shared/model-quirks.ts';
 import { createFramer } from '../../src/providers/transport/frames.ts';
-import { sandboxModels, sandboxProviders } from '../../src/sandbox/catalog.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatRequest, FunctionTool, Message, Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';

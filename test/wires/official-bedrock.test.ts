@@ -15,12 +15,12 @@ import {
   VideoFormat,
 } from '@aws-sdk/client-bedrock-runtime';
 import { describe, expect, test } from 'vitest';
+import { answerTo } from '../../sandbox/answer.ts';
+import { bedrockConverse as sandboxWire } from '../../sandbox/bedrock-converse.ts';
+import { checkBedrockConverse } from '../../sandbox/bedrock-converse-checks.ts';
+import { readFaults } from '../../sandbox/faults.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { bedrockConverse } from '../../src/providers/bedrock-converse/index.ts';
-import { answerTo } from '../../src/sandbox/answer.ts';
-import { bedrockConverse as sandboxWire } from '../../src/sandbox/bedrock-converse.ts';
-import { checkBedrockConverse } from '../../src/sandbox/bedrock-converse-checks.ts';
-import { readFaults } from '../../src/sandbox/faults.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { array, object } from '../readings/recordings.ts';
 import { twentyMedia, twentyRequests } from '../twenty-requests.ts';

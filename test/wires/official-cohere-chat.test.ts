@@ -5,11 +5,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, test } from 'vitest';
+import { answerTo } from '../../sandbox/answer.ts';
+import { cohereChat as sandboxWire } from '../../sandbox/cohere-chat.ts';
+import { readFaults } from '../../sandbox/faults.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { cohereChat } from '../../src/providers/cohere-chat/index.ts';
-import { answerTo } from '../../src/sandbox/answer.ts';
-import { cohereChat as sandboxWire } from '../../src/sandbox/cohere-chat.ts';
-import { readFaults } from '../../src/sandbox/faults.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { twentyMedia, twentyRequests } from '../twenty-requests.ts';
 

@@ -6,10 +6,10 @@
  */
 import { createRequire } from 'node:module';
 import { expect, test } from 'vitest';
+import { vectorWires } from '../../sandbox/embeddings.ts';
 import type { DialectEndpoint } from '../../src/providers/dialect.ts';
 import { cohereEmbeddings } from '../../src/providers/embeddings/cohere.ts';
 import type { EmbeddingInput, EmbeddingRequest } from '../../src/providers/embeddings/dialect.ts';
-import { vectorWires } from '../../src/sandbox/embeddings.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';
 
 interface Schema {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { sandboxModels, sandboxProviders } from '../../src/sandbox/catalog.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { sandboxModels, sandboxProviders } from '../../sandbox/catalog.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 

@@ -1,4 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { anthropicMessages } from '../../sandbox/anthropic-messages.ts';
+import { bedrockConverse } from '../../sandbox/bedrock-converse.ts';
+import { cohereChat } from '../../sandbox/cohere-chat.ts';
+import { geminiGenerateContent } from '../../sandbox/gemini-generate-content.ts';
+import { openAiChat } from '../../sandbox/openai-chat.ts';
+import { openAiResponses } from '../../sandbox/openai-responses.ts';
+import { Refusal } from '../../sandbox/prompt.ts';
+import type { SandboxWire } from '../../sandbox/wire.ts';
 import {
   type AttemptState,
   type ChatDialect,
@@ -7,14 +15,6 @@ import {
 } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
 import { createFramer } from '../../src/providers/transport/frames.ts';
-import { anthropicMessages } from '../../src/sandbox/anthropic-messages.ts';
-import { bedrockConverse } from '../../src/sandbox/bedrock-converse.ts';
-import { cohereChat } from '../../src/sandbox/cohere-chat.ts';
-import { geminiGenerateContent } from '../../src/sandbox/gemini-generate-content.ts';
-import { openAiChat } from '../../src/sandbox/openai-chat.ts';
-import { openAiResponses } from '../../src/sandbox/openai-responses.ts';
-import { Refusal } from '../../src/sandbox/prompt.ts';
-import type { SandboxWire } from '../../src/sandbox/wire.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatCompletion, ChatRequest, Message, Wire } from '../../src/schemas/inner.ts';
 import { messagesBytes } from '../readings/anthropic-messages.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sandboxModels, sandboxProviders } from '../../sandbox/catalog.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import { dialects } from '../../src/providers/dialects.ts';
-import { sandboxModels, sandboxProviders } from '../../src/sandbox/catalog.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI, { toFile } from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sandboxSpeechModels } from '../../../sandbox/catalog.ts';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
-import { sandboxSpeechModels } from '../../sandbox/catalog.ts';
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, '../../../test/audio', name));
 const wav = read('speech.wav');

@@ -1,8 +1,8 @@
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sandboxVectorModels } from '../../../sandbox/catalog.ts';
+import { sandboxVector } from '../../../sandbox/embeddings.ts';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
-import { sandboxVectorModels } from '../../sandbox/catalog.ts';
-import { sandboxVector } from '../../sandbox/embeddings.ts';
 
 let gateway: TestGateway;
 

@@ -6,7 +6,7 @@ import { buildCatalog } from '../../catalog/catalog.ts';
 import type { LostAttempt } from '../../ledger/lookup.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { createServices } from '../../providers/transport/services.ts';
-import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
+import { type Sandbox, startSandbox } from '../../../sandbox/server.ts';
 import { clientRequestId } from '../attempt/exchange.ts';
 import { createLookup } from './lookup.ts';
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { checkCohereChat } from '../../../sandbox/cohere-chat-checks.ts';
 import { inTier } from '../../../test/tier.ts';
 import { type PreparedAttempt, prepareAttempt } from '../../inference/attempt/attempt.ts';
 import { mediaOf, promptTokens, textBytes } from '../../inference/money/worst-case.ts';
 import type { Candidate } from '../../routing/plan.ts';
-import { checkCohereChat } from '../../sandbox/cohere-chat-checks.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { DialectEndpoint } from '../dialect.ts';
 import { cohereChat } from './index.ts';
