@@ -4,40 +4,31 @@ import { requiresCall } from '../../providers/tool-template/dialect.ts';
 import type { Upstream } from '../../providers/transport/upstream.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
-import type { ChatCompletion, ChatRequest, ChoiceError, TokenClasses } from '../../schemas/inner.ts';
-import type { Cancellation } from '../call.ts';
-import type { CallState } from '../call-state.ts';
+import type { ChatRequest, TokenClasses } from '../../schemas/inner.ts';
+import type { Call, Cancellation } from '../call.ts';
 import type { Measure } from '../money/admission.ts';
 import { createMeter, type Meter } from '../money/meter.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
 import { Fitting, type FittingOptions } from '../prepare/fitting.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
-import { servedBy } from '../stream-answer.ts';
-import { requireFewParts } from './answer-bounds.ts';
-import { attemptStream, attemptWhole, noCall, type OpenStream, type PreparedAttempt } from './attempt.ts';
-import { attemptNumber, type Work } from './attempts.ts';
+import { type Attempt, type CallState, servedBy } from '../state.ts';
+import type { PreparedAttempt } from './attempt.ts';
 import type { AttemptContext } from './exchange.ts';
+import { type OpenAnswer, openAnswer } from './open-answer.ts';
+import type { Work } from './work.ts';
 
-/** The beginning of a stream, or a whole answer, with what follows what it uses. */
-export interface MeteredStream {
-  stream: OpenStream;
-  meter: Meter;
-}
-export interface MeteredCompletion {
-  completion: ChatCompletion;
-  meter: Meter;
-}
+/** An attempt of a chat call. */
+export type ChatAttempt = Attempt<PreparedAttempt, Meter>;
 
-/** The request as one endpoint must be told it. */
+/** Changes a request for one endpoint. */
 type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
 
-/** What the attempts of a chat call do: ask one endpoint for a whole answer, or for a stream. */
+/** Makes the work of chat attempts: one endpoint is asked for a whole answer, or for a stream. `call` has the request to send. */
 export interface ChatAttempts {
-  /** Looks at a call once, before its attempts. Throws `GatewayError` 400 for what it asks of the gateway's tools and cannot be. */
-  fittingFor(session: CallState): Fitting;
-  whole(session: CallState): Work<PreparedAttempt, MeteredCompletion>;
-  streamed(session: CallState, adapt?: Adapt): Work<PreparedAttempt, MeteredStream>;
+  /** Looks at a call once, before its attempts. Throws `GatewayError` 400 for tools of the gateway's that cannot be used as requested. */
+  fittingFor(state: CallState): Fitting;
+  work(state: CallState, call: Call, adapt?: Adapt): Work<PreparedAttempt, OpenAnswer, Meter>;
 }
 
 export interface ChatAttemptsOptions extends FittingOptions {
@@ -46,75 +37,36 @@ export interface ChatAttemptsOptions extends FittingOptions {
   total_ms_max: number;
 }
 
-/**
- * An answer that ended in an error before it held anything, or holds nothing and does not say why, is a failure like any other.
- * `told` is why, in the provider's words.
- */
-function requireSubstance(meter: Meter, told: ChoiceError | undefined): void {
-  if (!meter.is_void) return;
-  const is_error = meter.finish_reason === 'error' && meter.native_finish_reason !== null;
-  const message = is_error
-    ? (told?.message ?? 'The provider ended its answer with an error')
-    : 'The provider ended its answer without saying anything';
-  throw new UpstreamError('unavailable', message, { status: 200, native_code: meter.native_finish_reason });
-}
-
-/**
- * An answer that a call was to be in, for which the prompt can only ask, and that came to its end without one, is a failure. One that
- * was cut or filtered says so by its finish reason, as from a model with native tools.
- */
-function requireCall({ encoded }: PreparedAttempt, meter: Meter): void {
-  if (!requiresCall(encoded.state) || meter.finish_reason !== 'stop') return;
-  throw noCall({ has_ended: true });
-}
-
-function meteredCompletion(prepared: PreparedAttempt, completion: ChatCompletion, meter: Meter): MeteredCompletion {
-  meter.completion(completion);
-  requireFewParts(completion);
-  requireSubstance(meter, completion.choices[0].error);
-  requireCall(prepared, meter);
-  return { completion, meter };
-}
-
-function meteredStream(prepared: PreparedAttempt, stream: OpenStream, meter: Meter): MeteredStream {
-  try {
-    requireSubstance(meter, stream.first.findLast(({ error }) => error !== undefined)?.error);
-    requireCall(prepared, meter);
-  } catch (error) {
-    stream.close();
-    throw error;
-  }
-  return { stream, meter };
-}
-
 /** What all attempts share, whichever call they are of. */
 interface Parts {
   chat: ChatWork;
   measure: Measure<PreparedAttempt>;
-  fittingFor(session: CallState): Fitting;
-  contextOf(session: CallState, cancellation?: Cancellation): AttemptContext;
+  fittingFor(state: CallState): Fitting;
+  contextOf(call: Call, attempt: Attempt): AttemptContext;
 }
 
 /** How attempts of one step are got ready and encoded, however they are answered. A class and not closures: there is one for every call. */
-abstract class ChatTries {
+class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
   readonly measure: Measure<PreparedAttempt>;
-  protected readonly session: CallState;
-  protected readonly parts: Parts;
+  readonly call: Call;
+  readonly mayBreakOff: boolean;
+  readonly #parts: Parts;
+  readonly #state: CallState;
   readonly #request: ChatRequest;
   readonly #fitting: Fitting;
   readonly #adapt: Adapt | undefined;
   /** What the attempt under way needs. */
   #media: Media = NO_MEDIA;
   #asked = 0;
-  /** As `used` says. */
-  #unshown: Map<Candidate, TokenClasses> | undefined = undefined;
 
-  constructor(session: CallState, parts: Parts, adapt?: Adapt) {
+  constructor(state: CallState, call: Call, parts: Parts, adapt?: Adapt) {
     this.measure = parts.measure;
-    this.session = session;
-    this.parts = parts;
-    this.#request = session.call.request;
-    this.#fitting = parts.fittingFor(session);
+    this.call = call;
+    this.mayBreakOff = call.request.stream === true;
+    this.#parts = parts;
+    this.#state = state;
+    this.#request = call.request;
+    this.#fitting = parts.fittingFor(state);
     this.#adapt = adapt;
   }
 
@@ -133,7 +85,7 @@ abstract class ChatTries {
   #gather(candidate: Candidate, nth: number): Promise<void> | undefined {
     const { adapter } = this.#fitting;
     const fitted = adapter === undefined ? this.#request : adapter.fit(this.#request, candidate).request;
-    const needs = this.parts.chat.needs(fitted, candidate);
+    const needs = this.#parts.chat.needs(fitted, candidate);
     if (needs.length === 0) return undefined;
     return this.#fitting.gather(needs).then((found) => {
       // A hedge does not wait for it: it may come when another attempt is got ready.
@@ -142,7 +94,7 @@ abstract class ChatTries {
   }
 
   prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): PreparedAttempt | Promise<PreparedAttempt> {
-    const { chat } = this.parts;
+    const { chat } = this.#parts;
     const { adapter, tools } = this.#fitting;
     const encoding = { strip_state, spend, media: this.#media };
     const adapted = this.#adapt === undefined ? this.#request : this.#adapt(this.#request, candidate);
@@ -154,61 +106,31 @@ abstract class ChatTries {
     return prepared instanceof Promise ? prepared.then(finish) : finish(prepared);
   }
 
-  /** What the endpoint's last attempt told that it made, though it failed with nothing to show. */
-  used(candidate: Candidate): TokenClasses | null {
-    return this.#unshown?.get(candidate) ?? null;
-  }
-
-  /** Keeps what is billed of an attempt that failed. What the provider itself calls an error is not. */
-  protected failed(error: unknown, { candidate, request }: PreparedAttempt, meter: Meter): void {
-    if (error instanceof UpstreamError && error.status !== null && error.status >= 400) return;
-    const used = meter.usage(request);
-    if (used !== null) this.#unshown = (this.#unshown ?? new Map()).set(candidate, used);
-  }
-
-  /** What is sent is shown to a client that asks for it. */
-  protected echo({ candidate, encoded }: PreparedAttempt): void {
-    if (this.#request.debug?.echo_upstream_body !== true) return;
-    this.session.bodies.push({ served: servedBy(candidate), body: encoded.body });
-  }
-}
-
-class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCompletion> {
-  async send(prepared: PreparedAttempt): Promise<MeteredCompletion> {
-    this.echo(prepared);
-    const meter = createMeter(choicesOf(prepared.request));
-    try {
-      const context = this.parts.contextOf(this.session);
-      return await attemptWhole(prepared, context, (completion) => meteredCompletion(prepared, completion, meter));
-    } catch (error) {
-      this.failed(error, prepared, meter);
-      throw error;
-    }
-  }
-}
-
-class StreamedAttempts extends ChatTries implements Work<PreparedAttempt, MeteredStream> {
-  readonly mayBreakOff = true;
-
+  /** Whether the answer is held back until its tool call. */
   holdsBack({ encoded }: PreparedAttempt): boolean {
     return requiresCall(encoded.state);
   }
 
-  async send(prepared: PreparedAttempt, cancellation?: Cancellation): Promise<MeteredStream> {
-    this.echo(prepared);
-    const meter = createMeter(choicesOf(prepared.request));
+  async send(attempt: ChatAttempt, cancellation?: Cancellation): Promise<OpenAnswer> {
+    const { prepared, candidate, call } = attempt;
+    if (this.call.request.debug?.echo_upstream_body === true) {
+      this.#state.bodies.push({ served: servedBy(candidate), body: prepared.encoded.body });
+    }
+    attempt.meter = createMeter(choicesOf(prepared.request));
+    const own = cancellation === undefined ? call : { ...call, cancellation };
     try {
-      const stream = await attemptStream(prepared, this.parts.contextOf(this.session, cancellation), meter);
-      return meteredStream(prepared, stream, meter);
+      return await openAnswer(prepared, this.#parts.contextOf(own, attempt), attempt.meter);
     } catch (error) {
-      this.failed(error, prepared, meter);
+      // A failed attempt is billed for what it used, unless the provider itself calls it an error.
+      const is_refused = error instanceof UpstreamError && error.status !== null && error.status >= 400;
+      if (!is_refused) attempt.used = attempt.meter.usage(prepared.request);
       throw error;
     }
   }
 
-  discard({ stream, meter }: MeteredStream, { request }: PreparedAttempt): TokenClasses | null {
-    stream.close();
-    return meter.usage(request);
+  discard(answer: OpenAnswer, { meter, prepared }: ChatAttempt): TokenClasses | null {
+    answer.close();
+    return meter.usage(prepared.request);
   }
 }
 
@@ -219,14 +141,13 @@ export function createChatAttempts(
 ): ChatAttempts {
   const { upstream, first_token_ms_max, total_ms_max } = options;
 
-  function fittingFor(session: CallState): Fitting {
-    session.fitting ??= new Fitting(session.call, options);
-    return session.fitting;
+  function fittingFor(state: CallState): Fitting {
+    state.fitting ??= new Fitting(state.call, options);
+    return state.fitting;
   }
 
-  function contextOf(session: CallState, cancellation?: Cancellation): AttemptContext {
-    const call = cancellation === undefined ? session.call : { ...session.call, cancellation };
-    return { upstream, call, attempt: attemptNumber(session), step: session.step, first_token_ms_max, total_ms_max };
+  function contextOf(call: Call, { number, step }: Attempt): AttemptContext {
+    return { upstream, call, attempt: number, step, first_token_ms_max, total_ms_max };
   }
 
   const parts: Parts = { chat, measure, fittingFor, contextOf };
@@ -234,8 +155,6 @@ export function createChatAttempts(
   return {
     fittingFor,
 
-    whole: (session) => new WholeAttempts(session, parts),
-
-    streamed: (session, adapt) => new StreamedAttempts(session, parts, adapt),
+    work: (state, call, adapt) => new ChatTries(state, call, parts, adapt),
   };
 }

@@ -8,7 +8,7 @@ import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FinishReason, TokenClasses } from '../../schemas/inner.ts';
 import { inputTokens } from '../../schemas/usage.ts';
 import type { Call } from '../call.ts';
-import type { Account } from '../call-state.ts';
+import type { Account } from '../state.ts';
 
 /** The second that was told last, up to its fraction: of a moment's many calls one makes it. */
 let told_second = Number.NaN;
