@@ -9,7 +9,7 @@ import type { Server } from '../http/server.ts';
 import type { Clock } from '../inference/call.ts';
 import { createLookup } from '../inference/observe/lookup.ts';
 import { realClock } from '../ledger/ledger-clock.ts';
-import { startRecorder } from '../ledger/recorder.ts';
+import { startRecorder } from '../ledger/start-recorder.ts';
 import { modelQuirks } from '../providers/shared/model-quirks.ts';
 import { createServices } from '../providers/transport/services.ts';
 import { openDatabase } from '../storage/database.ts';

@@ -1,7 +1,7 @@
-/** A timer that was set; opaque. */
+/** An opaque timer. */
 export type Timer = unknown;
 
-/** The time, and what happens later, as the ledger sees them: injected, so that a simulation can run years in seconds. */
+/** Time and timers of the ledger: injected, so that a simulation can run years in seconds. */
 export interface LedgerClock {
   /** Milliseconds since 1970. */
   now(): number;
@@ -15,17 +15,17 @@ export interface LedgerClock {
   setImmediate(run: () => void): void;
 }
 
-/** This process's own time, with `now` of the caller's. */
+/** The clock of this process, with `now` as the wall clock. */
 export function realClock(now: () => number): LedgerClock {
   return {
     now,
     monotonic: () => performance.now(),
-    setTimeout: (run, delay_ms, background = false) => {
-      const timer = setTimeout(run, delay_ms);
+    setTimeout: (run, delayMs, background = false) => {
+      const timer = setTimeout(run, delayMs);
       return background ? timer.unref() : timer;
     },
     clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
-    setInterval: (run, interval_ms) => setInterval(run, interval_ms).unref(),
+    setInterval: (run, intervalMs) => setInterval(run, intervalMs).unref(),
     clearInterval: (timer) => clearInterval(timer as NodeJS.Timeout | undefined),
     setImmediate: (run) => void setImmediate(run),
   };

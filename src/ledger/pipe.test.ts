@@ -3,11 +3,11 @@ import { generation } from '../../test/generation-fixture.ts';
 import { limits } from '../limits.ts';
 import { realClock } from './ledger-clock.ts';
 import { Pipe } from './pipe.ts';
-import { type SettleBatch, toSettle, type WindowAsk } from './settle.ts';
+import { type SettleBatch, toSettle, type WindowRequest } from './settle.ts';
 
 const record = generation({ id: 'g' });
 const settle = toSettle(record, []);
-const ASK: WindowAsk = {
+const ASK: WindowRequest = {
   budget_id: 'b',
   window_start: '',
   is_new: true,
@@ -53,7 +53,7 @@ test('a batch of asks alone that the store refuses again and again is given up, 
         return Promise.resolve({ epoch: 2, before: { epoch: 1, batch: 0 }, leases: [], now: 0 });
       },
     });
-    pipe.ask();
+    pipe.sendNow();
     for (let turn = 0; turn < 20 && pipe.state().batches === 0; turn++) {
       await vi.advanceTimersByTimeAsync(1_000);
       await new Promise((resolve) => setImmediate(resolve));

@@ -7,7 +7,7 @@ import { budgetOf } from '../../test/ledger/recorder-fixture.ts';
 import { registerNode } from '../../test/ledger/registered-node.ts';
 import { describeStores } from '../../test/ledger/store-variants.ts';
 import { Random } from '../../test/simulation/random.ts';
-import { type SettleBatch, toSettle, type WindowAsk } from '../ledger/settle.ts';
+import { type SettleBatch, toSettle, type WindowRequest } from '../ledger/settle.ts';
 import { limits } from '../limits.ts';
 import type { Database } from './database.ts';
 import { ledgerStore } from './ledger.ts';
@@ -52,7 +52,7 @@ class Peer {
     const random = this.#random;
     const named = [...budget_ids].sort(() => random.next() - 0.5).slice(0, random.whole(1, budget_ids.length));
     const charges: { budget_id: string; window_start: string; amount: number; cover: number }[] = [];
-    const windows = named.map((budget_id): WindowAsk => {
+    const windows = named.map((budget_id): WindowRequest => {
       const own = this.leases.get(budget_id) ?? 0;
       const cost = random.chance(0.5) ? random.whole(0, own) : 0;
       if (cost > 0) charges.push({ budget_id, window_start: '', amount: cost, cover: cost });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { realClock } from '../../src/ledger/ledger-clock.ts';
-import { startRecorder } from '../../src/ledger/recorder.ts';
+import { startRecorder } from '../../src/ledger/start-recorder.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
 import { ledgerStore } from '../../src/storage/ledger.ts';
 import { describeStores } from './store-variants.ts';

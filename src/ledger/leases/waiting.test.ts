@@ -56,7 +56,7 @@ test('a remembered refusal does not refuse a request that holds what it needs', 
 test('what a request waits for is not forgotten', async () => {
   const { leases, time } = make();
   for (let i = 0; i < limits.leases_remembered; i++)
-    leases.book.owe([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
+    leases.book.addPending([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
   time.ms += limits.lease_idle_ms + 1;
   const waiting = leases.reserve(ask('1', [budget('b1')], 100), undefined) as Promise<{ granted_nano: number }>;
   waiting.catch(() => {});
@@ -135,7 +135,7 @@ test('a hold of nothing whose lease was forgotten meanwhile takes from the one t
   const hold = leases.reserve(ask('1', [b], 0), undefined);
   if (hold instanceof Promise) throw new Error('waits');
   for (let i = 0; i < limits.leases_remembered; i++)
-    leases.book.owe([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
+    leases.book.addPending([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
   time.ms += limits.lease_idle_ms + 1;
   leases.applied([], 1, []);
   expect(leases.book.find('b', '')).toBeUndefined();
