@@ -36,7 +36,6 @@ const TYPE_CIRCLES: readonly (readonly string[])[] = [
     'src/inference/tools/tool-runs.ts',
   ],
   ['src/inference/call.ts', 'src/inference/tools/server-tools.ts'],
-  ['src/ledger/node.ts', 'src/ledger/recorder.ts'],
   [
     'src/providers/dialect.ts',
     'src/providers/embeddings/dialect.ts',
@@ -44,13 +43,6 @@ const TYPE_CIRCLES: readonly (readonly string[])[] = [
     'src/providers/transcription/dialect.ts',
   ],
   ['src/schemas/contents.ts', 'src/schemas/inner.ts'],
-  [
-    'src/storage/bulk.ts',
-    'src/storage/database.ts',
-    'src/storage/migrations.ts',
-    'src/storage/sqlite-driver.ts',
-    'src/storage/sqlite-memory.ts',
-  ],
 ];
 
 type Graph = ReadonlyMap<string, ReadonlySet<string>>;

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { budgetStore } from './budgets.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
-/** Credits of organizations. Without any grant an organization spends without bound. */
+/** Credits of organizations. An organization without any grant has no spending limit. */
 export function creditStore(queries: Queries) {
   const grants = (organization_id: string) =>
     queries.selectFrom('credit_grants').where('organization_id', '=', organization_id);
   return {
-    /** All that was granted, nano-USD; undefined where nothing ever was. */
+    /** The sum of all grants, nano-USD; undefined if there are none. */
     total: async (organization_id: string): Promise<number | undefined> => {
       const { granted } = await grants(organization_id)
         .select(({ fn, cast }) => cast<number | null>(fn.sum('amount_nano'), 'bigint').as('granted'))
@@ -15,7 +15,7 @@ export function creditStore(queries: Queries) {
       return granted ?? undefined;
     },
 
-    /** All that was granted, held against other grants until the transaction ends. */
+    /** As `total`; locks it against other grants until the transaction ends. */
     lock: async (organization_id: string): Promise<number | undefined> => {
       await queries
         .updateTable('organizations')
@@ -25,21 +25,21 @@ export function creditStore(queries: Queries) {
       return creditStore(queries).total(organization_id);
     },
 
-    /** Adds to what is granted, or takes of it where the amount is negative; what is spent counts against the sum from then on. */
-    grant: async (made: {
+    /** Adds a grant, or with a negative amount a deduction. Spending counts against the sum from then on. */
+    grant: async (entry: {
       organization_id: string;
       amount_nano: number;
       reason: string;
       at: string;
     }): Promise<void> => {
-      const { organization_id, amount_nano, reason, at } = made;
+      const { organization_id, amount_nano, reason, at } = entry;
       const grant = { id: randomUUID(), organization_id, amount_nano, reason, created_at: at };
       await queries.insertInto('credit_grants').values(grant).execute();
       const total = (await creditStore(queries).total(organization_id)) ?? 0;
       await budgetStore(queries).keepCredits(organization_id, total, at);
     },
 
-    /** Each grant, the oldest first. */
+    /** All grants, the oldest first. */
     list: (organization_id: string) =>
       grants(organization_id)
         .select(['created_at', 'amount_nano', 'reason'])

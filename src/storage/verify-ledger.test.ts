@@ -4,11 +4,11 @@ import { describeStores } from '../../test/ledger/store-variants.ts';
 import { createSecret } from '../accounts/key.ts';
 import { limits } from '../limits.ts';
 import { creditStore } from './credits.ts';
-import type { Queries } from './database.ts';
 import { keyStore } from './keys.ts';
 import { ledgerStore } from './ledger.ts';
 import { ledgerOperations } from './ledger-operations.ts';
 import { organizationStore } from './organizations.ts';
+import type { Queries } from './queries.ts';
 import { verifyLedger } from './verify-ledger.ts';
 
 const AT = '2026-11-21T10:00:00.000Z';
