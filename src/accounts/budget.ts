@@ -3,20 +3,20 @@ import type { KeyBudget } from '../schemas/key.ts';
 import { toUsd } from '../schemas/money.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
 
-/** Whom a limit is set for: what activity is told apart by, and who it is. */
+/** The subject of a limit: a dimension of activity, and an id. */
 export interface Payer {
   by: 'key_hash' | 'user_id' | 'workspace_id' | 'organization_id';
   id: string;
   organization_id: string;
 }
 
-/** A budget that a limit somewhere asks for: what requests of its payer count against. */
+/** A budget with its source: a limit that was set somewhere. Requests of its payer count against it. */
 export interface SourcedBudget extends Budget {
   payer: Payer;
   guardrail_id: string | null;
 }
 
-/** The name of a payer: a user is another one in each organization. */
+/** The name of a payer. A user has another name in each organization. */
 export function subjectOf({ by, id, organization_id }: Payer): string {
   switch (by) {
     case 'key_hash':
@@ -30,7 +30,7 @@ export function subjectOf({ by, id, organization_id }: Payer): string {
   }
 }
 
-/** Everybody whose limits a caller's requests count against. */
+/** The names of all payers whose limits a caller's requests count against. */
 export function subjectsOf(caller: {
   key_hash: string | null;
   organization_id: string;
@@ -44,22 +44,22 @@ export function subjectsOf(caller: {
   });
 }
 
-/** The same budgets of keys, as a refusal names them to a key that was made with those keys. */
+/** A budget of a parent key, labelled for a refusal to a key that was made with that key. */
 export function ofParentKey<B extends { label: string }>(budget: B): B {
   return { ...budget, label: budget.label.replace(/this API key$/, 'the API key that this key was made with') };
 }
 
-/** A budget in force, with what counts against it in the window of a moment. */
+/** A budget in force, with its spending in the current window. */
 export interface BudgetState extends Budget {
   subject: string;
   guardrail_id: string | null;
   spent_nano: number;
 }
 
-/** As a key sees it. */
-export function describeKeyBudget(state: BudgetState, now_ms: number): KeyBudget {
+/** The public record of a budget, for the key. */
+export function describeKeyBudget(state: BudgetState, nowMs: number): KeyBudget {
   const { limit_nano, spent_nano, reset_interval } = state;
-  const resets_ms = windowEnd(reset_interval, now_ms);
+  const resetsMs = windowEnd(reset_interval, nowMs);
   return {
     scope: scopeOf(state),
     guardrail_id: state.guardrail_id,
@@ -69,7 +69,7 @@ export function describeKeyBudget(state: BudgetState, now_ms: number): KeyBudget
     remaining_usd: toUsd(limit_nano - spent_nano),
     include_byok: state.include_byok,
     reset_interval: reset_interval === 'never' ? null : reset_interval,
-    resets_at: resets_ms === undefined ? null : new Date(resets_ms).toISOString(),
+    resets_at: resetsMs === undefined ? null : new Date(resetsMs).toISOString(),
   };
 }
 
@@ -82,14 +82,14 @@ function scopeOf({ scope, subject }: BudgetState): KeyBudget['scope'] {
   return subject.startsWith('user:') ? 'member' : 'workspace_default_key';
 }
 
-/** In the order in which the public service tells them. */
+/** Sorts budgets in the order of the public service. */
 export function inOrderOfScope(budgets: readonly KeyBudget[]): KeyBudget[] {
   return [...budgets].sort((a, b) => scopes.indexOf(a.scope) - scopes.indexOf(b.scope));
 }
 
 type Reset = Exclude<BudgetInterval, 'never'> | null;
 
-/** The budget of a key's own limit; none where it has no limit. */
+/** The budget of a key's own limit; none if it has no limit. */
 export function keyBudgets(key: {
   hash: string;
   organization_id: string;
@@ -114,7 +114,7 @@ export function keyBudgets(key: {
   ];
 }
 
-/** A budget for each whom a guardrail is assigned to; none where it limits no spending. */
+/** One budget for each assignee of a guardrail; none if it does not limit spending. */
 export function guardrailBudgets(
   guardrail: { id: string; organization_id: string; name: string; limit_nano: number | null; reset_interval: Reset },
   assignees: { key_hashes: readonly string[]; user_ids: readonly string[]; workspace_ids: readonly string[] },
@@ -145,7 +145,7 @@ export function guardrailBudgets(
   ];
 }
 
-/** The budgets of a workspace, as they limit spending. */
+/** The budgets of a workspace. */
 export function workspaceBudgets(
   workspace: { id: string; organization_id: string; slug: string; include_byok_in_budgets: boolean },
   budgets: readonly { reset_interval: WorkspaceInterval; limit_nano: number }[],
@@ -166,7 +166,7 @@ export function workspaceBudgets(
   });
 }
 
-/** The budget of an organization that credits were granted to: over all time it spends no more than they are. */
+/** The budget of an organization's credits: over all time it spends no more than was granted. */
 export function creditBudget(organization_id: string, granted_nano: number): SourcedBudget {
   return {
     id: `credits:${organization_id}`,

@@ -15,25 +15,25 @@ const USAGE = `Usage: model-gateway credits grant USD --reason TEXT [--config FI
 Without a grant the spending of the organization is not limited. With one, everything that it ever spent counts against the sum of grants.
 `;
 
-/** Nano-USD for people, exact. */
-export function tellUsd(nano: number): string {
+/** Nano-USD as text, exact. */
+export function formatUsd(nano: number): string {
   const sign = nano < 0 ? '-' : '';
   return `${sign}$${toUsd(Math.abs(nano))
     .toFixed(9)
     .replace(/0{1,7}$/, '')}`;
 }
 
-/** Changes what is granted; says why it cannot. */
-function grant({ change, actor, home }: OpenStore, given: { amount_nano: number; reason: string }) {
+/** Adds a grant. Returns the reason if it cannot. */
+function grant({ change, actor, home }: OpenStore, entry: { amount_nano: number; reason: string }) {
   const { organization_id } = home;
-  const { amount_nano, reason } = given;
+  const { amount_nano, reason } = entry;
   return change(actor, async ({ tx, at, audit, announce }) => {
     const credits = creditStore(tx);
     const before = await credits.lock(organization_id);
     const after = (before ?? 0) + amount_nano;
-    if (after < 0) return `Only ${tellUsd(before ?? 0)} were granted.`;
+    if (after < 0) return `Only ${formatUsd(before ?? 0)} were granted.`;
     if (after > toNano(limits.usd_max))
-      return `More than ${tellUsd(toNano(limits.usd_max))} cannot be counted exactly.`;
+      return `More than ${formatUsd(toNano(limits.usd_max))} cannot be counted exactly.`;
     await credits.grant({ organization_id, amount_nano, reason, at });
     await audit({
       action: 'update',
@@ -48,7 +48,7 @@ function grant({ change, actor, home }: OpenStore, given: { amount_nano: number;
 }
 
 interface Balance {
-  /** null: nothing was granted, and credits bound nothing. */
+  /** null: nothing was granted, so credits do not limit spending. */
   granted_nano: number | null;
   spent_nano: number;
 }
@@ -60,16 +60,16 @@ async function balanceOf({ database, home }: OpenStore): Promise<Balance> {
 
 function balanceLine({ granted_nano, spent_nano }: Balance): string {
   if (granted_nano === null) {
-    return `No credits were granted: spending is not bounded by credits. Spent: ${tellUsd(spent_nano)}\n`;
+    return `No credits were granted: spending is not limited by credits. Spent: ${formatUsd(spent_nano)}\n`;
   }
-  const left = tellUsd(granted_nano - spent_nano);
-  return `Granted: ${tellUsd(granted_nano)}  Spent: ${tellUsd(spent_nano)}  Left: ${left}\n`;
+  const left = formatUsd(granted_nano - spent_nano);
+  return `Granted: ${formatUsd(granted_nano)}  Spent: ${formatUsd(spent_nano)}  Left: ${left}\n`;
 }
 
-async function show(store: OpenStore, as_json: boolean): Promise<void> {
+async function show(store: OpenStore, asJson: boolean): Promise<void> {
   const grants = await creditStore(store.database.queries).list(store.home.organization_id);
   const balance = await balanceOf(store);
-  if (as_json) {
+  if (asJson) {
     printJson({
       granted: balance.granted_nano === null ? null : toUsd(balance.granted_nano),
       spent: toUsd(balance.spent_nano),
@@ -78,12 +78,12 @@ async function show(store: OpenStore, as_json: boolean): Promise<void> {
     return;
   }
   for (const { created_at, amount_nano, reason } of grants) {
-    process.stdout.write(`${created_at}  ${tellUsd(amount_nano)}  ${oneLine(reason)}\n`);
+    process.stdout.write(`${created_at}  ${formatUsd(amount_nano)}  ${oneLine(reason)}\n`);
   }
   process.stdout.write(balanceLine(balance));
 }
 
-/** `model-gateway credits grant|revoke|show`: on the configured store, whether the gateway runs or not. */
+/** `model-gateway credits grant|revoke|show`: works on the configured store, whether or not the gateway runs. */
 export const creditsCommand: Command = {
   usage: USAGE,
   async run(args, environment) {

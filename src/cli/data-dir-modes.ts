@@ -3,17 +3,17 @@ import { join, relative } from 'node:path';
 import { DATABASE_FILE } from '../storage/database.ts';
 import type { Logger } from '../telemetry/log.ts';
 
-/** Bits of the file mode that let other users of the machine in. */
+/** The bits of the file mode that give other users access. */
 const OF_OTHERS = 0o077;
 
-/** What the gateway keeps in its data directory. The directory itself and other files in it may be somebody else's. */
+/** The gateway's files in its data directory. The directory itself and other files in it may belong to others. */
 const KEPT = [DATABASE_FILE, `${DATABASE_FILE}-wal`, `${DATABASE_FILE}-shm`, 'changes', 'secret', 'slots'];
 
 function modeOf(path: string): { mode: number; isFolder: boolean } | undefined {
   try {
     const stats = lstatSync(path);
-    const isOurs = stats.isFile() || stats.isDirectory();
-    return isOurs ? { mode: stats.mode & 0o7777, isFolder: stats.isDirectory() } : undefined;
+    const isKnownKind = stats.isFile() || stats.isDirectory();
+    return isKnownKind ? { mode: stats.mode & 0o7777, isFolder: stats.isDirectory() } : undefined;
   } catch {
     return undefined;
   }
@@ -26,12 +26,12 @@ function exposedBelow(path: string): { path: string; mode: number }[] {
   return file.isFolder ? [...own, ...readdirSync(path).flatMap((name) => exposedBelow(join(path, name)))] : own;
 }
 
-/** What of the gateway's files other users of this machine may read or write. Windows has no such modes. */
+/** The gateway's files that other users of this machine may read or write. None on Windows, which has no such modes. */
 export function exposedFiles(data_dir: string): { path: string; mode: number }[] {
   return process.platform === 'win32' ? [] : KEPT.flatMap((name) => exposedBelow(join(data_dir, name)));
 }
 
-/** Takes from other users of this machine what former versions, or a copy, let them read. */
+/** Removes the permissions of other users that former versions, or a copy, have set. Logs what was changed and what could not be. */
 export function closeDataDir(data_dir: string, log: Pick<Logger, 'warn'>): void {
   const closed: string[] = [];
   for (const { path, mode } of exposedFiles(data_dir)) {

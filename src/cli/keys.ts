@@ -32,7 +32,7 @@ until --undo.
 
 const limitResets = ['daily', 'weekly', 'monthly'] as const satisfies readonly LimitReset[];
 
-/** A key to be made. */
+/** A key to be created. */
 interface Wanted {
   name: string;
   is_management: boolean;
@@ -40,7 +40,7 @@ interface Wanted {
   limit_reset: LimitReset | null;
 }
 
-/** Makes a key in the default workspace, owned by the organization's owner. */
+/** Creates a key in the default workspace, owned by the organization's owner. */
 function create({ change, actor, home }: OpenStore, wanted: Wanted): Promise<{ secret: string; key: StoredKey }> {
   return change(actor, async ({ tx, at, audit }) => {
     const { secret, hash, label } = createSecret();
@@ -63,7 +63,7 @@ function create({ change, actor, home }: OpenStore, wanted: Wanted): Promise<{ s
   });
 }
 
-/** Who granted a key that an application has; undefined: an administrator made it. */
+/** Who granted an application's key; undefined: an administrator created it. */
 function grantedBy({ made_by, parent_hash }: StoredKey): string | undefined {
   if (made_by === null) return undefined;
   if (made_by !== 'key') return made_by;
@@ -73,12 +73,12 @@ function grantedBy({ made_by, parent_hash }: StoredKey): string | undefined {
 const keysOf = ({ database, home }: Pick<OpenStore, 'database' | 'home'>): Promise<StoredKey[]> =>
   keyStore(database.queries).listBy({ organization_id: home.organization_id });
 
-/** Disables the one key of a hash or a label. */
+/** Disables the one key with a hash or a label. */
 async function disable(store: OpenStore, named: string): Promise<void> {
-  const found = (await keysOf(store)).filter(({ hash, label }) => hash === named || label === named);
-  const [key] = found;
+  const matches = (await keysOf(store)).filter(({ hash, label }) => hash === named || label === named);
+  const [key] = matches;
   if (key === undefined) throw new Refusal("No key has this hash or label. 'keys list' shows the keys.");
-  if (found.length > 1) throw new Refusal('Several keys have this label; use the hash of the key.');
+  if (matches.length > 1) throw new Refusal('Several keys have this label; use the hash of the key.');
   await store.change(store.actor, async ({ tx, at, audit, announce }) => {
     const which = { organization_id: key.organization_id, hash: key.hash };
     const keys = keyStore(tx);
@@ -99,24 +99,24 @@ async function disable(store: OpenStore, named: string): Promise<void> {
 function lineOf(key: StoredKey, columns: { granted_by: boolean }): string {
   const kind = key.is_management ? 'management' : 'key';
   const state = key.disabled ? 'disabled' : 'enabled';
-  const granted_by = columns.granted_by ? `${grantedBy(key) ?? ''}  ` : '';
-  return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${granted_by}${oneLine(key.name)}\n`;
+  const grantor = columns.granted_by ? `${grantedBy(key) ?? ''}  ` : '';
+  return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${grantor}${oneLine(key.name)}\n`;
 }
 
-/** Returns when the gateways that run have seen it. */
-async function revokeOnThisNode({ data_dir }: Config, name: string, is_revoked: boolean): Promise<void> {
+/** Resolves when the running gateways have read the list. */
+async function revokeOnThisNode({ data_dir }: Config, name: string, isRevoked: boolean): Promise<void> {
   prepareDataDir(data_dir);
-  const refusal = revokeLocally(data_dir, name, is_revoked);
+  const refusal = revokeLocally(data_dir, name, isRevoked);
   if (refusal !== undefined) throw new Refusal(refusal);
   await sleep(2 * limits.local_revocations_look_ms);
   process.stdout.write(
-    is_revoked
+    isRevoked
       ? 'Gateways on this data directory refuse the key from now on. Disable it in the store as well, as soon as the store answers.\n'
       : 'This node follows the store for this key again.\n',
   );
 }
 
-/** What `list --json` and `create --json` print of a key. */
+/** A key in the output of `list --json` and `create --json`. */
 function shownKey(key: StoredKey) {
   const { hash, label, name, is_management, disabled, limit_nano, limit_reset, workspace_id, created_at } = key;
   const limit = limit_nano === null ? null : toUsd(limit_nano);
@@ -141,7 +141,7 @@ function wantedKey(values: { name?: string; management: boolean; limit?: string;
   return { name, is_management, limit_nano, limit_reset };
 }
 
-/** `model-gateway keys create|list|disable`: on the configured store, whether the gateway runs or not; `revoke`: without it. */
+/** `model-gateway keys create|list|disable`: works on the configured store, whether or not the gateway runs. `revoke` works without it. */
 export const keysCommand: Command = {
   usage: USAGE,
   async run(args, environment) {

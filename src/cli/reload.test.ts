@@ -9,7 +9,7 @@ import { type FoundFile, findConfigFile, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { createLog } from '../telemetry/log.ts';
 import { followConfig, holdReloadSignal } from './follow-config.ts';
-import { createReloader, type Reloaded, tellReload } from './reload.ts';
+import { createReloader, type Reloaded, logReload } from './reload.ts';
 
 const acme = (fields: { price?: number; key?: string; more?: string; timeouts?: string } = {}) => `
 providers:
@@ -66,7 +66,7 @@ describe('a configuration that is replaced', () => {
     expect(known.status).toBe(200);
     expect(known.headers.get('etag')).not.toBe(etag);
     const log = createLog('info', { write: (line) => void gateway.log_lines.push(line) });
-    tellReload(log, { changes, settings: [], needs_restart, warnings: [] });
+    logReload(log, { changes, settings: [], needs_restart, warnings: [] });
     const line = JSON.parse(gateway.log_lines.at(-1) ?? '');
     expect(line).toMatchObject({ models_added: 1, prices_changed: 1, providers_changed: 1 });
     expect(line.changes).toContain('~ price acme|acme/fast: prompt 1 -> 1.5');
@@ -101,7 +101,7 @@ describe('a configuration that is replaced', () => {
     expect(settings).toEqual(['rate_limits']);
     const line = (told: { changes: typeof changes; settings: string[] }) => {
       const log = createLog('info', { write: (text) => void gateway.log_lines.push(text) });
-      tellReload(log, { ...told, needs_restart: [], warnings: [] });
+      logReload(log, { ...told, needs_restart: [], warnings: [] });
       return JSON.parse(gateway.log_lines.at(-1) ?? '') as object;
     };
     expect(line({ changes: [], settings: ['rate_limits'] })).toMatchObject({
@@ -251,11 +251,11 @@ describe('a configuration file that is followed', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  function follow(is_watched = true, found: FoundFile | null = findConfigFile({}, path)): void {
+  function follow(is_watched = true, configFile: FoundFile | null = findConfigFile({}, path)): void {
     const reload = createReloader({
       environment: {},
       path,
-      found,
+      configFile,
       log: createLog('info', { write: (line) => void lines.push(line) }),
       apply: (config) => void applied.push(config.models.map(({ id }) => id).join(',')),
     });
@@ -346,7 +346,7 @@ describe('a configuration file that is followed', () => {
     const reload = createReloader({
       environment: {},
       path,
-      found: null,
+      configFile: null,
       log: createLog('info', { write: (line) => void lines.push(line) }),
       apply: ({ models }) => void applied.push(String(models.length)),
     });
