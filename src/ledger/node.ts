@@ -54,7 +54,7 @@ export class Node implements Recorder {
   /** The last batch that the store has acknowledged. */
   #acknowledged: Position;
   #watching = false;
-  /** Set while waiting requests will be asked for again. */
+  /** Set while a further request for the waiting requests is scheduled. */
   #waitersTimer: Timer;
   #stopped = false;
   /** The store forgot outcomes and no resend has started yet: a registration may take several tries. */

@@ -135,7 +135,7 @@ const GRANT = `CASE WHEN v.want = 0 OR b.limit_nano IS NULL OR ${FREE} < v.need 
   WHEN (${FREE} - v.want) / v.divisor < v.slack THEN v.want + (${FREE} - v.want) / v.divisor
   ELSE v.want + v.slack END`;
 // A node that is refused although others hold what it lacks makes a claim: others return idle money for it. Another node's
-// claim is kept for `claim_ms`. A repeated request does not renew a claim: otherwise a node that asks just after its
+// claim is kept for `claim_ms`. A repeated request does not renew a claim: otherwise a node that requests just after its
 // turn would never get one. The time of the batch is that at which its node was seen.
 const CLAIMS = `(v.need > 0 AND (${GRANT}) = 0 AND ledger_windows.leased > v.own
   AND ${FREE} + ledger_windows.leased - v.own >= v.need
