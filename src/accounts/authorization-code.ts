@@ -103,8 +103,8 @@ export function parseCallback(text: string): Callback {
 }
 
 /** The callback with `answer` added to its query, which otherwise stays unchanged. */
-export function answerTo(callback_url: string, answer: Readonly<Record<string, string>>): string {
-  const url = new URL(callback_url);
+export function answerTo(callbackUrl: string, answer: Readonly<Record<string, string>>): string {
+  const url = new URL(callbackUrl);
   const added = new URLSearchParams(answer).toString();
   url.search = url.search.length > 1 ? `${url.search}&${added}` : added;
   return url.href;
@@ -133,15 +133,15 @@ export function parseChallenge(input: {
 }
 
 /** The expiry of a code: after `authorization_code_ms_max`, and never later than that of the key that it is for. */
-export function codeExpiry(now: number, key_expires_at: string | null): string {
+export function codeExpiry(now: number, keyExpiresAt: string | null): string {
   const until = now + limits.authorization_code_ms_max;
-  return new Date(key_expires_at === null ? until : Math.min(until, Date.parse(key_expires_at))).toISOString();
+  return new Date(keyExpiresAt === null ? until : Math.min(until, Date.parse(keyExpiresAt))).toISOString();
 }
 
 /** Compares SHA-256 hashes of both values in constant time, so that the time reveals nothing about either. */
-function proves(code_verifier: string, method: ChallengeMethod, code_challenge: string): boolean {
-  const challenge = method === 'plain' ? code_verifier : sha256(code_verifier).toString('base64url');
-  return timingSafeEqual(sha256(challenge), sha256(code_challenge));
+function proves(codeVerifier: string, method: ChallengeMethod, codeChallenge: string): boolean {
+  const challenge = method === 'plain' ? codeVerifier : sha256(codeVerifier).toString('base64url');
+  return timingSafeEqual(sha256(challenge), sha256(codeChallenge));
 }
 
 /**

@@ -99,15 +99,15 @@ export function keyBudgets(key: {
 }): SourcedBudget[] {
   const { hash, organization_id, limit_nano, limit_reset } = key;
   if (limit_nano === null) return [];
-  const reset_interval = limit_reset ?? 'never';
+  const resetInterval = limit_reset ?? 'never';
   return [
     {
-      id: `key:${hash}:${reset_interval}`,
+      id: `key:${hash}:${resetInterval}`,
       scope: 'key',
       payer: { by: 'key_hash', id: hash, organization_id },
       guardrail_id: null,
       label: 'the limit of this API key',
-      reset_interval,
+      reset_interval: resetInterval,
       limit_nano,
       include_byok: key.include_byok_in_limit,
     },
@@ -118,24 +118,24 @@ export function keyBudgets(key: {
 export function guardrailBudgets(
   guardrail: { id: string; organization_id: string; name: string; limit_nano: number | null; reset_interval: Reset },
   assignees: { key_hashes: readonly string[]; user_ids: readonly string[]; workspace_ids: readonly string[] },
-  include_byok: boolean,
+  includeByok: boolean,
 ): SourcedBudget[] {
-  const { id: guardrail_id, organization_id, name, limit_nano } = guardrail;
+  const { id: guardrailId, organization_id, name, limit_nano } = guardrail;
   if (limit_nano === null) return [];
-  const reset_interval: BudgetInterval = guardrail.reset_interval ?? 'never';
+  const resetInterval: BudgetInterval = guardrail.reset_interval ?? 'never';
   const budgetOf =
     (by: Payer['by'], whom: string) =>
     (id: string): SourcedBudget => {
       const payer = { by, id, organization_id };
       return {
-        id: `guardrail:${guardrail_id}:${subjectOf(payer)}:${reset_interval}`,
+        id: `guardrail:${guardrailId}:${subjectOf(payer)}:${resetInterval}`,
         scope: 'guardrail',
         payer,
-        guardrail_id,
+        guardrail_id: guardrailId,
         label: `the limit of the guardrail "${name}" for ${whom}`,
-        reset_interval,
+        reset_interval: resetInterval,
         limit_nano,
-        include_byok,
+        include_byok: includeByok,
       };
     };
   return [
@@ -150,32 +150,32 @@ export function workspaceBudgets(
   workspace: { id: string; organization_id: string; slug: string; include_byok_in_budgets: boolean },
   budgets: readonly { reset_interval: WorkspaceInterval; limit_nano: number }[],
 ): SourcedBudget[] {
-  const { id, organization_id, slug, include_byok_in_budgets: include_byok } = workspace;
+  const { id, organization_id, slug, include_byok_in_budgets: includeByok } = workspace;
   return budgets.map(({ reset_interval: named, limit_nano }) => {
-    const reset_interval = named === 'lifetime' ? 'never' : named;
+    const resetInterval = named === 'lifetime' ? 'never' : named;
     return {
-      id: `workspace:${id}:${reset_interval}`,
+      id: `workspace:${id}:${resetInterval}`,
       scope: 'workspace',
       payer: { by: 'workspace_id', id, organization_id },
       guardrail_id: null,
       label: `the ${named} budget of the workspace "${slug}"`,
-      reset_interval,
+      reset_interval: resetInterval,
       limit_nano,
-      include_byok,
+      include_byok: includeByok,
     };
   });
 }
 
 /** The budget of an organization's credits: over all time it spends no more than was granted. */
-export function creditBudget(organization_id: string, granted_nano: number): SourcedBudget {
+export function creditBudget(organizationId: string, grantedNano: number): SourcedBudget {
   return {
-    id: `credits:${organization_id}`,
+    id: `credits:${organizationId}`,
     scope: 'organization',
-    payer: { by: 'organization_id', id: organization_id, organization_id },
+    payer: { by: 'organization_id', id: organizationId, organization_id: organizationId },
     guardrail_id: null,
     label: 'the credits of the organization',
     reset_interval: 'never',
-    limit_nano: granted_nano,
+    limit_nano: grantedNano,
     include_byok: false,
   };
 }

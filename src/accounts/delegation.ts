@@ -29,18 +29,18 @@ export function keyRefusal(
  */
 export function boundGrant(requested: RequestedGrant, lineage: readonly StoredKey[]): Grant {
   const expiries = [requested, ...lineage].flatMap(({ expires_at }) => expires_at ?? []);
-  const expires_at = expiries.reduce<string | null>(
+  const expiresAt = expiries.reduce<string | null>(
     (first, expiry) => (first === null || Date.parse(expiry) < Date.parse(first) ? expiry : first),
     null,
   );
   const limited = lineage.find(({ limit_nano }) => limit_nano !== null);
   if (limited === undefined || limited.limit_nano === null) {
-    return { ...requested, include_byok_in_limit: false, expires_at };
+    return { ...requested, include_byok_in_limit: false, expires_at: expiresAt };
   }
   const { limit_nano, limit_reset, include_byok_in_limit } = limited;
-  if (requested.limit_nano === null) return { limit_nano, limit_reset, include_byok_in_limit, expires_at };
+  if (requested.limit_nano === null) return { limit_nano, limit_reset, include_byok_in_limit, expires_at: expiresAt };
   const least = Math.min(requested.limit_nano, limit_nano);
-  return { limit_nano: least, limit_reset: requested.limit_reset, include_byok_in_limit, expires_at };
+  return { limit_nano: least, limit_reset: requested.limit_reset, include_byok_in_limit, expires_at: expiresAt };
 }
 
 /** The budget mode of a key and its parents: strict if one of them is strict; null: that of the gateway's settings. */

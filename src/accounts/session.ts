@@ -17,14 +17,14 @@ export interface StoredSession {
 }
 
 /** The credential of a session that was opened with a stored key, by the key's hash. */
-export const keyCredential = (key_hash: string): string => `key:${key_hash}`;
+export const keyCredential = (keyHash: string): string => `key:${keyHash}`;
 
 /** The credential of a session that was opened by an OpenID Connect issuer. */
 export const ISSUER_CREDENTIAL = 'issuer';
 
 /** The credential of a session that was opened with the environment's management key: identifies it only with the gateway's secret. */
-export function environmentCredential(management_key: string, secret: string): string {
-  return `environment:${createHmac('sha256', secret).update(`session of ${management_key}`).digest('hex')}`;
+export function environmentCredential(managementKey: string, secret: string): string {
+  return `environment:${createHmac('sha256', secret).update(`session of ${managementKey}`).digest('hex')}`;
 }
 
 /** The stored key on which a session depends; undefined if none. */
@@ -46,22 +46,22 @@ export function createToken(): { token: string; token_hash: string } {
 /** Whether a secret is valid for a session at a moment, and whether it should be replaced. */
 export function judgeSession(
   session: StoredSession,
-  token_hash: string,
+  tokenHash: string,
   now: number,
 ): 'live' | 'rotation due' | 'superseded' | 'over' {
   if (Date.parse(session.expires_at) <= now) return 'over';
   const ageMs = now - Date.parse(session.rotated_at);
-  if (session.token_hash !== token_hash) return ageMs <= limits.session_overlap_ms ? 'superseded' : 'over';
+  if (session.token_hash !== tokenHash) return ageMs <= limits.session_overlap_ms ? 'superseded' : 'over';
   return ageMs >= limits.session_rotation_ms ? 'rotation due' : 'live';
 }
 
 /** The token in the forms of a browser's session: no other site can create one. */
-export function formToken(session_id: string, secret: string): string {
-  return createHmac('sha256', secret).update(`form of ${session_id}`).digest('base64url');
+export function formToken(sessionId: string, secret: string): string {
+  return createHmac('sha256', secret).update(`form of ${sessionId}`).digest('base64url');
 }
 
 /** Compares a form's token with the session's in constant time. */
-export function isFormToken(token: string, session_id: string, secret: string): boolean {
+export function isFormToken(token: string, sessionId: string, secret: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(token), digest(formToken(session_id, secret)));
+  return timingSafeEqual(digest(token), digest(formToken(sessionId, secret)));
 }

@@ -106,18 +106,18 @@ export function checkBudget(
   budgets: readonly StoredBudget[],
   { interval, limit_usd }: { interval: BudgetInterval; limit_usd: number },
 ): number {
-  const limit_nano = toNano(limit_usd);
-  if (limit_nano === 0) throw invalidField('limit_usd', 'must be at least 0.000000001');
+  const limitNano = toNano(limit_usd);
+  if (limitNano === 0) throw invalidField('limit_usd', 'must be at least 0.000000001');
   const width = (name: BudgetInterval) => budgetIntervals.length - budgetIntervals.indexOf(name);
   for (const other of budgets) {
     const narrower = width(interval) < width(other.reset_interval);
-    const fits = narrower ? limit_nano < other.limit_nano : limit_nano > other.limit_nano;
+    const fits = narrower ? limitNano < other.limit_nano : limitNano > other.limit_nano;
     if (other.reset_interval === interval || fits) continue;
     throw new GatewayError(
       400,
-      `limit_usd: the ${interval} budget ($${toUsd(limit_nano)}) must be ${narrower ? 'less' : 'more'} than the ` +
+      `limit_usd: the ${interval} budget ($${toUsd(limitNano)}) must be ${narrower ? 'less' : 'more'} than the ` +
         `${other.reset_interval} budget ($${toUsd(other.limit_nano)})`,
     );
   }
-  return limit_nano;
+  return limitNano;
 }

@@ -19,6 +19,7 @@ Rebuilds the bundled model facts from a file in the format of https://models.dev
 Known names, dates and ids do not change. A running gateway uses the new facts after SIGHUP.
 `;
 
+/** The sources and the target of a refresh: addresses or paths. */
 export interface CatalogRefresh {
   from: string;
   slugs?: string | undefined;

@@ -30,11 +30,11 @@ const OUTPUT_TOKENS = 16;
  * This checks the path of real requests, without changing a record of the real gateway.
  */
 export async function checkProviders(config: Config): Promise<CheckedProvider[]> {
-  const data_dir = temporaryFolder(config);
+  const dataDir = temporaryFolder(config);
   let apiKey: string | undefined;
   try {
     const gateway = await startGateway({
-      config: alone(config, data_dir),
+      config: alone(config, dataDir),
       log: createLog('silent'),
       onFirstKeys(keys) {
         apiKey = keys.api_key;
@@ -48,7 +48,7 @@ export async function checkProviders(config: Config): Promise<CheckedProvider[]>
       await gateway.stop();
     }
   } finally {
-    rmSync(data_dir, { recursive: true, force: true });
+    rmSync(dataDir, { recursive: true, force: true });
   }
 }
 
@@ -62,10 +62,10 @@ function temporaryFolder(config: Config): string {
 }
 
 /** The configuration of a gateway that serves this command only. */
-function alone(config: Config, data_dir: string): Config {
+function alone(config: Config, dataDir: string): Config {
   return {
     ...config,
-    data_dir,
+    data_dir: dataDir,
     host: '127.0.0.1',
     port: 0,
     database_url: undefined,

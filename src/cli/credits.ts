@@ -54,8 +54,11 @@ interface Balance {
 }
 
 async function balanceOf({ database, home }: OpenStore): Promise<Balance> {
-  const granted_nano = (await creditStore(database.queries).total(home.organization_id)) ?? null;
-  return { granted_nano, spent_nano: await activityStore(database.queries).sumUsage(home.organization_id) };
+  const grantedNano = (await creditStore(database.queries).total(home.organization_id)) ?? null;
+  return {
+    granted_nano: grantedNano,
+    spent_nano: await activityStore(database.queries).sumUsage(home.organization_id),
+  };
 }
 
 function balanceLine({ granted_nano, spent_nano }: Balance): string {
@@ -100,15 +103,15 @@ export const creditsCommand: Command = {
     }
     if ((command !== 'grant' && command !== 'revoke') || amount === undefined || rest.length > 0)
       throw new UsageError();
-    const amount_nano = parseUsd(amount);
+    const amountNano = parseUsd(amount);
     const reason = values.reason?.trim() ?? '';
-    if (amount_nano === undefined || amount_nano === 0) {
+    if (amountNano === undefined || amountNano === 0) {
       throw new UsageError(`USD must be an amount such as 25 or 0.50, at most ${limits.usd_max}.`);
     }
     if (reason === '' || reason.length > limits.reason_chars_max || !isStorable(reason)) {
       throw new UsageError(`--reason must be a text of 1 to ${limits.reason_chars_max} characters.`);
     }
-    const change = { amount_nano: command === 'grant' ? amount_nano : -amount_nano, reason };
+    const change = { amount_nano: command === 'grant' ? amountNano : -amountNano, reason };
     await withStore(config, async (store) => {
       const refusal = await grant(store, change);
       if (refusal !== undefined) throw new Refusal(refusal);

@@ -27,15 +27,15 @@ function exposedBelow(path: string): { path: string; mode: number }[] {
 }
 
 /** The gateway's files that other users of this machine may read or write. None on Windows, which has no such modes. */
-export function exposedFiles(data_dir: string): { path: string; mode: number }[] {
-  return process.platform === 'win32' ? [] : KEPT.flatMap((name) => exposedBelow(join(data_dir, name)));
+export function exposedFiles(dataDir: string): { path: string; mode: number }[] {
+  return process.platform === 'win32' ? [] : KEPT.flatMap((name) => exposedBelow(join(dataDir, name)));
 }
 
 /** Removes the permissions of other users that former versions, or a copy, have set. Logs what was changed and what could not be. */
-export function closeDataDir(data_dir: string, log: Pick<Logger, 'warn'>): void {
+export function closeDataDir(dataDir: string, log: Pick<Logger, 'warn'>): void {
   const closed: string[] = [];
-  for (const { path, mode } of exposedFiles(data_dir)) {
-    const file = relative(data_dir, path);
+  for (const { path, mode } of exposedFiles(dataDir)) {
+    const file = relative(dataDir, path);
     try {
       chmodSync(path, mode & ~OF_OTHERS);
       closed.push(file);
@@ -44,12 +44,12 @@ export function closeDataDir(data_dir: string, log: Pick<Logger, 'warn'>): void 
       // Another process of the gateway has just removed it.
       if (code !== 'ENOENT')
         log.warn(
-          { data_dir, file, code },
+          { data_dir: dataDir, file, code },
           "other users of this machine can read this file; make the gateway's user its owner, or remove the permissions of others",
         );
     }
   }
   if (closed.length === 0) return;
-  const facts = { data_dir, files: closed.length, first: closed.slice(0, 5) };
+  const facts = { data_dir: dataDir, files: closed.length, first: closed.slice(0, 5) };
   log.warn(facts, 'other users of this machine could read files of the data directory; their permissions were removed');
 }

@@ -9,17 +9,17 @@ import { limits } from '../limits.ts';
  * Creates the data directory if it is missing, for this user only. Throws if it is not writable. From here on, all files that
  * this process creates are for its user only: SQLite and Node create the store, its change mark and the journal in many places.
  */
-export function prepareDataDir(data_dir: string): void {
+export function prepareDataDir(dataDir: string): void {
   // A thread cannot set the umask, and has that of its process.
   if (isMainThread) process.umask(0o077);
   try {
-    makeFolder(data_dir);
-    accessSync(data_dir, constants.W_OK | constants.X_OK);
+    makeFolder(dataDir);
+    accessSync(dataDir, constants.W_OK | constants.X_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ENOENT' && code !== 'ELOOP' && code !== 'ENAMETOOLONG') throw error;
     throw new ConfigError(
-      `${data_dir} cannot be created (${code}). Set GATEWAY_DATA_DIR to a folder that this user can create.`,
+      `${dataDir} cannot be created (${code}). Set GATEWAY_DATA_DIR to a folder that this user can create.`,
     );
   }
 }
@@ -40,8 +40,8 @@ function makeFolder(path: string): void {
  * The secret that encrypts stored credentials if `GATEWAY_SECRET` is not set: created at the first start, readable for this
  * user only. Processes that start together get the same one. Throws if the file does not contain a valid secret.
  */
-export function secretOf(data_dir: string): string {
-  const file = join(data_dir, 'secret');
+export function secretOf(dataDir: string): string {
+  const file = join(dataDir, 'secret');
   const draft = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
     return readSecret(file);

@@ -148,8 +148,8 @@ function describedForPrograms(config: Config, findings: Findings) {
 }
 
 function catalogFor(config: Config): Catalog {
-  const { providers, loaded_at: created_default } = config;
-  return buildCatalog({ bundled: readBundledCatalog(), config, providers, created_default });
+  const { providers, loaded_at: createdDefault } = config;
+  return buildCatalog({ bundled: readBundledCatalog(), config, providers, created_default: createdDefault });
 }
 
 /** `model-gateway doctor`. Throws a `ConfigError` if the configuration is invalid. */

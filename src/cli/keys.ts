@@ -96,10 +96,10 @@ async function disable(store: OpenStore, named: string): Promise<void> {
   });
 }
 
-function lineOf(key: StoredKey, columns: { granted_by: boolean }): string {
+function lineOf(key: StoredKey, columns: { showsGrantor: boolean }): string {
   const kind = key.is_management ? 'management' : 'key';
   const state = key.disabled ? 'disabled' : 'enabled';
-  const grantor = columns.granted_by ? `${grantedBy(key) ?? ''}  ` : '';
+  const grantor = columns.showsGrantor ? `${grantedBy(key) ?? ''}  ` : '';
   return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${grantor}${oneLine(key.name)}\n`;
 }
 
@@ -120,25 +120,35 @@ async function revokeOnThisNode({ data_dir }: Config, name: string, isRevoked: b
 function shownKey(key: StoredKey) {
   const { hash, label, name, is_management, disabled, limit_nano, limit_reset, workspace_id, created_at } = key;
   const limit = limit_nano === null ? null : toUsd(limit_nano);
-  const granted_by = grantedBy(key) ?? null;
-  return { hash, label, name, is_management, disabled, limit, limit_reset, workspace_id, created_at, granted_by };
+  return {
+    hash,
+    label,
+    name,
+    is_management,
+    disabled,
+    limit,
+    limit_reset,
+    workspace_id,
+    created_at,
+    granted_by: grantedBy(key) ?? null,
+  };
 }
 
 function wantedKey(values: { name?: string; management: boolean; limit?: string; 'limit-reset'?: string }): Wanted {
-  const { management: is_management, limit, 'limit-reset': reset } = values;
-  const name = values.name?.trim() ?? (is_management ? 'Management key' : '');
+  const { management: isManagement, limit, 'limit-reset': reset } = values;
+  const name = values.name?.trim() ?? (isManagement ? 'Management key' : '');
   if (name === '' || name.length > limits.key_name_chars_max || !isStorable(name)) {
     throw new UsageError(`--name must be a text of 1 to ${limits.key_name_chars_max} characters.`);
   }
-  const limit_nano = limit === undefined ? null : parseUsd(limit);
-  if (limit_nano === undefined)
+  const limitNano = limit === undefined ? null : parseUsd(limit);
+  if (limitNano === undefined)
     throw new UsageError(`--limit must be an amount of USD such as 5 or 0.50, not '${limit}'.`);
-  if (limit_nano !== null && is_management) throw new UsageError('Management keys cannot call models: remove --limit.');
-  const limit_reset = reset === undefined ? null : limitResets.find((interval) => interval === reset);
-  if (limit_reset === undefined || (limit_reset !== null && limit_nano === null)) {
+  if (limitNano !== null && isManagement) throw new UsageError('Management keys cannot call models: remove --limit.');
+  const limitReset = reset === undefined ? null : limitResets.find((interval) => interval === reset);
+  if (limitReset === undefined || (limitReset !== null && limitNano === null)) {
     throw new UsageError('--limit-reset must be daily, weekly or monthly, beside a --limit.');
   }
-  return { name, is_management, limit_nano, limit_reset };
+  return { name, is_management: isManagement, limit_nano: limitNano, limit_reset: limitReset };
 }
 
 /** `model-gateway keys create|list|disable`: works on the configured store, whether or not the gateway runs. `revoke` works without it. */
@@ -171,10 +181,10 @@ export const keysCommand: Command = {
       return 0;
     }
     if (command === 'list' && named === undefined) {
-      const granted_by = values['made-by-applications'];
-      const keys = (await withStore(config, keysOf)).filter((key) => !granted_by || key.made_by !== null);
+      const onlyGranted = values['made-by-applications'];
+      const keys = (await withStore(config, keysOf)).filter((key) => !onlyGranted || key.made_by !== null);
       if (values.json) printJson(keys.map(shownKey));
-      else for (const key of keys) process.stdout.write(lineOf(key, { granted_by }));
+      else for (const key of keys) process.stdout.write(lineOf(key, { showsGrantor: onlyGranted }));
       return 0;
     }
     if (named === undefined || rest.length > 0) throw new UsageError();

@@ -134,13 +134,13 @@ export const ledgerCommand: Command = {
       return 0;
     }
     if (command !== 'resolve' || named === undefined || amount === undefined || rest.length > 0) throw new UsageError();
-    const cost_nano = parseUsd(amount);
-    if (cost_nano === undefined) throw new UsageError('USD must be an amount such as 25 or 0.50.');
+    const costNano = parseUsd(amount);
+    if (costNano === undefined) throw new UsageError('USD must be an amount such as 25 or 0.50.');
     const { reason } = values;
     if (reason.length > limits.reason_chars_max) {
       throw new UsageError(`--reason must have at most ${limits.reason_chars_max} characters.`);
     }
-    process.stdout.write(await withStore(config, (store) => resolve(store, named, { cost_nano, reason })));
+    process.stdout.write(await withStore(config, (store) => resolve(store, named, { cost_nano: costNano, reason })));
     return 0;
   },
 };

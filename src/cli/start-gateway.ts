@@ -70,7 +70,7 @@ export interface GatewayOptions {
 }
 
 /** Whether an endpoint has changed: itself, or its provider. */
-function hasChanged(changes: readonly CatalogChange[]): (endpoint_id: string) => boolean {
+function hasChanged(changes: readonly CatalogChange[]): (endpointId: string) => boolean {
   const names = (kind: CatalogChange['what']) =>
     new Set(changes.flatMap(({ what, name }) => (what === kind ? name : [])));
   const [providers, endpoints] = [names('provider'), names('endpoint')];
@@ -117,10 +117,14 @@ function servedOf(config: Config, discovered: readonly string[]): Served {
 }
 
 function logReach(log: Logger, { ledger }: Config, awayMs: number | undefined): void {
-  const serve_for_s = ledger.serve_without_store_ms / 1000;
+  const serveForS = ledger.serve_without_store_ms / 1000;
   if (awayMs !== undefined) log.info({ away_ms: Math.round(awayMs) }, 'the store answers again');
-  else if (serve_for_s === 0) log.error('the store does not answer; requests are refused with 503 until it does');
-  else log.error({ serve_for_s }, 'the store does not answer; recently used keys are served for serve_for_s seconds');
+  else if (serveForS === 0) log.error('the store does not answer; requests are refused with 503 until it does');
+  else
+    log.error(
+      { serve_for_s: serveForS },
+      'the store does not answer; recently used keys are served for serve_for_s seconds',
+    );
 }
 
 /** Counts broken rules of money and streams, and logs the first of each. */

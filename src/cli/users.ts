@@ -55,16 +55,16 @@ function describedBy(values: { email?: string; name?: string; role?: string }): 
 }
 
 function namesOf(name: string) {
-  const [first_name = name, ...rest] = name.split(/\s+/);
-  return { name, first_name, last_name: rest.length === 0 ? null : rest.join(' ') };
+  const [firstName = name, ...rest] = name.split(/\s+/);
+  return { name, first_name: firstName, last_name: rest.length === 0 ? null : rest.join(' ') };
 }
 
-async function membersOf(queries: Queries, organization_id: string): Promise<NamedMember[]> {
+async function membersOf(queries: Queries, organizationId: string): Promise<NamedMember[]> {
   const members: NamedMember[] = [];
   const limit = limits.page_records_max;
   for (;;) {
     const page = { offset: members.length, limit };
-    const { data } = await memberStore(queries).listOrganization(organization_id, page);
+    const { data } = await memberStore(queries).listOrganization(organizationId, page);
     members.push(...data);
     if (data.length < limit) return members;
   }
@@ -106,8 +106,8 @@ function add({ change, actor }: OpenStore, { email, name, role = 'member' }: New
 }
 
 /** The member with an id or an address. Throws a `Refusal` if there is none. */
-async function memberNamed(queries: Queries, organization_id: string, who: string): Promise<NamedMember> {
-  const member = (await membersOf(queries, organization_id)).find(
+async function memberNamed(queries: Queries, organizationId: string, who: string): Promise<NamedMember> {
+  const member = (await membersOf(queries, organizationId)).find(
     ({ id, email }) => id === who || (email !== null && lowerAscii(email) === lowerAscii(who)),
   );
   if (!member) throw new Refusal(`There is no member ${who}; 'users list' shows the members.`);
@@ -120,25 +120,25 @@ async function set(store: OpenStore, who: string, wanted: Described): Promise<st
     store.change(store.actor, async ({ tx, audit, announce }) => {
       const { organization_id } = store.actor;
       const [users, members] = [identityStore(tx), memberStore(tx)];
-      const { id: user_id } = await memberNamed(tx, organization_id, who);
-      const locked = await members.lockForRoles(organization_id, user_id);
+      const { id: userId } = await memberNamed(tx, organization_id, who);
+      const locked = await members.lockForRoles(organization_id, userId);
       // Read again now that nobody else can change it.
-      const member = await memberNamed(tx, organization_id, user_id);
-      const current = locked.find((other) => other.user_id === user_id)?.role;
-      const others = locked.filter((other) => other.role === 'admin' && other.user_id !== user_id);
+      const member = await memberNamed(tx, organization_id, userId);
+      const current = locked.find((other) => other.user_id === userId)?.role;
+      const others = locked.filter((other) => other.role === 'admin' && other.user_id !== userId);
       if (role === 'member' && others.length === 0)
         throw new Refusal('The last administrator must keep this role; make another member an administrator first.');
       if (email !== undefined && email !== lowerAscii(member.email ?? '') && (await users.hasEmail(email))) {
         throw new Refusal(`A user with the address ${email} exists already.`);
       }
       const names = { ...(email === undefined ? {} : { email }), ...(name === undefined ? {} : namesOf(name)) };
-      if (Object.keys(names).length > 0) await users.update(user_id, names);
-      if (role !== undefined) await members.setRole({ organization_id, user_id, role });
+      if (Object.keys(names).length > 0) await users.update(userId, names);
+      if (role !== undefined) await members.setRole({ organization_id, user_id: userId, role });
       const before = { email: member.email, name: member.name, role: current };
       const after = { ...before, ...wanted };
-      await audit({ action: 'update', resource_type: 'user', resource_id: user_id, before, after });
-      announce({ topic: 'policy', id: user_id });
-      return user_id;
+      await audit({ action: 'update', resource_type: 'user', resource_id: userId, before, after });
+      announce({ topic: 'policy', id: userId });
+      return userId;
     }),
   );
 }

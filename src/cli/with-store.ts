@@ -10,8 +10,8 @@ import { systemClock } from './system-clock.ts';
 
 /** The addresses of the configured store. */
 export function databaseOf(config: Config): Pick<DatabaseOptions, 'database_url' | 'listen_url' | 'connections_max'> {
-  const { database_url, listen_url, database_connections: connections_max } = config;
-  return { database_url, listen_url, connections_max };
+  const { database_url, listen_url, database_connections: connectionsMax } = config;
+  return { database_url, listen_url, connections_max: connectionsMax };
 }
 
 /** What a command works with: the configured store, and the way to change it. */
@@ -37,8 +37,8 @@ export async function withStore<T>(
     const changes = await openChangeFeed({ data_dir, database_url: config.database_url, listens: false });
     try {
       const change = createChange({ database, changes, now: systemClock.now_ms });
-      const { organization_id, owner_user_id: user_id } = home;
-      const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id, request_id: null };
+      const { organization_id, owner_user_id: userId } = home;
+      const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id: userId, request_id: null };
       return await run({ database, home, change, actor });
     } finally {
       await changes.stop();

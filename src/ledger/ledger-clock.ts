@@ -7,10 +7,10 @@ export interface LedgerClock {
   now(): number;
   monotonic(): number;
   /** `background`: does not keep the process alive. */
-  setTimeout(run: () => void, delay_ms: number, background?: boolean): Timer;
+  setTimeout(run: () => void, delayMs: number, background?: boolean): Timer;
   clearTimeout(timer: Timer): void;
   /** Does not keep the process alive. */
-  setInterval(run: () => void, interval_ms: number): Timer;
+  setInterval(run: () => void, intervalMs: number): Timer;
   clearInterval(timer: Timer): void;
   setImmediate(run: () => void): void;
 }

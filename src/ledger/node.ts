@@ -222,7 +222,8 @@ export class Node implements Recorder {
     }
   };
 
-  progress: Recorder['progress'] = (id, usage, cost_nano) => this.#journal.note({ t: 'P', id, usage, cost_nano });
+  progress: Recorder['progress'] = (id, usage, costNano) =>
+    this.#journal.note({ t: 'P', id, usage, cost_nano: costNano });
 
   outcome: Recorder['outcome'] = (generation, hold) => this.#outcomes.settle(generation, hold);
 

@@ -63,9 +63,9 @@ export class Outcomes {
   async settleUnknown(hold: Hold): Promise<void> {
     if (hold.attempt === undefined) return this.release(hold);
     const { attempt: number, endpoint, record, least } = hold.attempt;
-    const { id, mode, granted_nano: grant_nano } = hold;
+    const { id, mode, granted_nano: grantNano } = hold;
     const attempt = { id, number, endpoint, record, is_byok: record.is_byok, least, metered: undefined };
-    const unfinished = { ...attempt, hold: heldLines(hold), grant_nano, is_soft: mode === 'soft' };
+    const unfinished = { ...attempt, hold: heldLines(hold), grant_nano: grantNano, is_soft: mode === 'soft' };
     const unknown = outcomeOf(unfinished, this.#options.unknownOutcome, undefined);
     const isOf =
       ({ budget, window_start }: HoldLine) =>

@@ -9,6 +9,7 @@ export interface LedgerLog {
   error(facts: object, message: string): void;
 }
 
+/** The store that a pipe sends to, and its callbacks. */
 export interface PipeOptions {
   store: LedgerStore;
   node: string;

@@ -10,6 +10,7 @@ import type { LedgerLog } from './pipe.ts';
 import type { GenerationRecord, Metered, OpenRecord } from './records.ts';
 import type { LedgerStore } from './settle.ts';
 
+/** What a recorder needs: its folder, its store and its policies. */
 export interface RecorderOptions {
   data_dir: string;
   store: LedgerStore;
@@ -72,10 +73,10 @@ export interface Recorder {
   reserveNow(request: Ask, hold: Hold): boolean;
   /** What `reserve` would grant a request that has no hold. Reads the store and changes nothing. Rejects with a 503 if the store does not answer. */
   preview(request: Ask): Promise<Preview>;
-  /** Enlarges a running attempt's grant to `granted_nano` from this node's leases; false if they do not suffice. Durable when it resolves. */
-  extend(hold: Hold, granted_nano: number): Promise<boolean>;
-  /** The attempt that was reserved last has ended and may have cost `cost_nano`: kept reserved when the next one is reserved. */
-  keep(hold: Hold, cost_nano: number, is_byok: boolean): void;
+  /** Enlarges a running attempt's grant to `grantedNano` from this node's leases; false if they do not suffice. Durable when it resolves. */
+  extend(hold: Hold, grantedNano: number): Promise<boolean>;
+  /** The attempt that was reserved last has ended and may have cost `costNano`: kept reserved when the next one is reserved. */
+  keep(hold: Hold, costNano: number, isByok: boolean): void;
   /** Releases a hold whose request has no recorded attempt. */
   release(hold: Hold): void;
   /**
@@ -92,7 +93,7 @@ export interface Recorder {
     least?: Metered | undefined;
   }): Promise<void>;
   /** Notes the usage and cost of a running attempt so far, for the case that its outcome is never recorded. Not durable when it returns. */
-  progress(id: string, usage: TokenClasses, cost_nano: number): void;
+  progress(id: string, usage: TokenClasses, costNano: number): void;
   /**
    * Resolves when the outcome is in the journal, before the client sees the end of the answer. It is queued for the store
    * at once, once per id, and visible to `find`. Never rejects: if the journal fails, that is logged and the store still gets

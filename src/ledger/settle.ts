@@ -127,10 +127,12 @@ export interface Position {
   batch: number;
 }
 
+/** Whether two positions are equal. */
 export function isSame(a: Position, b: Position): boolean {
   return a.epoch === b.epoch && a.batch === b.batch;
 }
 
+/** Whether `a` is before `b`: an earlier epoch, or an earlier batch of the same. */
 export function isBefore(a: Position, b: Position): boolean {
   return a.epoch < b.epoch || (a.epoch === b.epoch && a.batch < b.batch);
 }
@@ -149,6 +151,7 @@ export interface LedgerStore {
   look(windows: readonly Pick<WindowSums, 'budget_id' | 'window_start'>[]): Promise<WindowSums[]>;
 }
 
+/** The answer to a registration. */
 export interface Registered {
   epoch: number;
   leases: LeaseRow[];
@@ -156,6 +159,7 @@ export interface Registered {
   now: number;
 }
 
+/** The answer to `watch`. */
 export interface Watched {
   /** Windows whose idle money should be returned: another node waits, or the limit was lowered or removed. */
   wanted: { budget_id: string; window_start: string }[];

@@ -64,10 +64,10 @@ export function activityStore(queries: Queries) {
     },
 
     /** What the organization has spent on the gateway's accounts over all time, nano-USD. */
-    sumUsage: async (organization_id: string): Promise<number> => {
+    sumUsage: async (organizationId: string): Promise<number> => {
       const { total } = await queries
         .selectFrom('activity_days')
-        .where('organization_id', '=', organization_id)
+        .where('organization_id', '=', organizationId)
         .select(({ fn, cast, val }) => cast<number>(fn.coalesce(fn.sum('usage_nano'), val(0)), 'bigint').as('total'))
         .executeTakeFirstOrThrow();
       return total;

@@ -65,31 +65,31 @@ export function authorizationCodeStore(queries: Queries) {
       return count;
     },
 
-    find: async (code_hash: string): Promise<StoredCode | undefined> => {
+    find: async (codeHash: string): Promise<StoredCode | undefined> => {
       const row = await queries
         .selectFrom('authorization_codes')
         .selectAll()
-        .where('code_hash', '=', code_hash)
+        .where('code_hash', '=', codeHash)
         .executeTakeFirst();
       return row && toCode(row);
     },
 
     /** The code, locked until the transaction ends. */
-    lock: async (code_hash: string): Promise<StoredCode | undefined> => {
+    lock: async (codeHash: string): Promise<StoredCode | undefined> => {
       const row = await queries
         .updateTable('authorization_codes')
         .set(({ ref }) => ({ failures: ref('failures') }))
-        .where('code_hash', '=', code_hash)
+        .where('code_hash', '=', codeHash)
         .returningAll()
         .executeTakeFirst();
       return row && toCode(row);
     },
 
-    countFailure: async (code_hash: string): Promise<void> => {
+    countFailure: async (codeHash: string): Promise<void> => {
       await queries
         .updateTable('authorization_codes')
         .set(({ eb }) => ({ failures: eb('failures', '+', 1) }))
-        .where('code_hash', '=', code_hash)
+        .where('code_hash', '=', codeHash)
         .execute();
     },
 
@@ -105,12 +105,8 @@ export function authorizationCodeStore(queries: Queries) {
       return rows.map(toCode);
     },
 
-    use: async (code_hash: string, at: string): Promise<void> => {
-      await queries
-        .updateTable('authorization_codes')
-        .set({ used_at: at })
-        .where('code_hash', '=', code_hash)
-        .execute();
+    use: async (codeHash: string, at: string): Promise<void> => {
+      await queries.updateTable('authorization_codes').set({ used_at: at }).where('code_hash', '=', codeHash).execute();
     },
 
     /** Deletes some applications without pending codes, the oldest first. The app id of their ended codes becomes null. */

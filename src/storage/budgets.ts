@@ -113,8 +113,17 @@ export function budgetStore(queries: Queries) {
   };
 
   /** Opens windows for budgets of one kind of payer and one interval, in the order of their ids; see `open`. */
-  const openAlike = async (budgets: readonly SourcedBudget[], window_start: string): Promise<void> => {
-    const empty = { window_start, opening: 0, spent: 0, leased: 0, wanted: 0, wanted_by: '', wanted_at: 0, granted: 0 };
+  const openAlike = async (budgets: readonly SourcedBudget[], start: string): Promise<void> => {
+    const empty = {
+      window_start: start,
+      opening: 0,
+      spent: 0,
+      leased: 0,
+      wanted: 0,
+      wanted_by: '',
+      wanted_at: 0,
+      granted: 0,
+    };
     for (const chunk of portionsOf(budgets)) {
       await queries
         .insertInto('ledger_windows')
@@ -130,14 +139,14 @@ export function budgetStore(queries: Queries) {
         .updateTable('ledger_windows')
         .set(({ ref }) => ({ opening: ref('opening') }))
         .where('budget_id', '=', id)
-        .where('window_start', '=', window_start)
+        .where('window_start', '=', start)
         .returning('spent')
         .executeTakeFirstOrThrow();
       spent.set(id, row.spent);
     }
     const usages = await usagesSince(
       budgets.map(({ payer }) => payer),
-      window_start,
+      start,
     );
     for (const { id, payer, include_byok } of budgets) {
       const { usage, byok_usage } = usages.get(payer.id) ?? { usage: 0, byok_usage: 0 };
@@ -147,7 +156,7 @@ export function budgetStore(queries: Queries) {
         .updateTable('ledger_windows')
         .set(({ eb }) => ({ opening: eb('opening', '+', missing), spent: eb('spent', '+', missing) }))
         .where('budget_id', '=', id)
-        .where('window_start', '=', window_start)
+        .where('window_start', '=', start)
         .execute();
     }
   };
@@ -182,19 +191,19 @@ export function budgetStore(queries: Queries) {
     await open(opened, at);
   };
 
-  const assigneesOf = async (guardrail_id: string) => {
+  const assigneesOf = async (guardrailId: string) => {
     const keys = queries.selectFrom('guardrail_key_assignments').select('key_hash as assignee');
     const users = queries.selectFrom('guardrail_member_assignments').select('user_id as assignee');
     const workspaces = queries.selectFrom('workspaces').select('id as assignee');
-    const [key_hashes, user_ids, workspace_ids] = [
-      await keys.where('guardrail_id', '=', guardrail_id).execute(),
-      await users.where('guardrail_id', '=', guardrail_id).execute(),
-      await workspaces.where('default_guardrail_id', '=', guardrail_id).execute(),
+    const [keyHashes, userIds, workspaceIds] = [
+      await keys.where('guardrail_id', '=', guardrailId).execute(),
+      await users.where('guardrail_id', '=', guardrailId).execute(),
+      await workspaces.where('default_guardrail_id', '=', guardrailId).execute(),
     ];
     return {
-      workspace_ids: workspace_ids.map(({ assignee }) => assignee),
-      key_hashes: key_hashes.map(({ assignee }) => assignee),
-      user_ids: user_ids.map(({ assignee }) => assignee),
+      workspace_ids: workspaceIds.map(({ assignee }) => assignee),
+      key_hashes: keyHashes.map(({ assignee }) => assignee),
+      user_ids: userIds.map(({ assignee }) => assignee),
     };
   };
 
@@ -215,11 +224,11 @@ export function budgetStore(queries: Queries) {
     /** The budgets of these scopes that limit a caller, without those of its key's parents. */
     findStates: async (
       caller: Parameters<typeof subjectsOf>[0],
-      budget_scopes: readonly Budget['scope'][],
-      now_ms: number,
+      budgetScopes: readonly Budget['scope'][],
+      nowMs: number,
     ): Promise<BudgetState[]> => {
       const subjects = subjectsOf(caller);
-      const starts = intervals.map((interval) => windowStart(interval, now_ms));
+      const starts = intervals.map((interval) => windowStart(interval, nowMs));
       const rows = await queries
         .selectFrom('ledger_budgets as b')
         .leftJoin('ledger_windows as w', (join) =>
@@ -228,7 +237,7 @@ export function budgetStore(queries: Queries) {
         .select(['b.id', 'b.scope', 'b.label', 'b.reset_interval', 'b.limit_nano', 'b.include_byok', 'b.subject'])
         .select(['b.guardrail_id', 'w.window_start', 'w.spent'])
         .where('b.subject', 'in', subjects)
-        .where('b.scope', 'in', [...budget_scopes])
+        .where('b.scope', 'in', [...budgetScopes])
         .where('b.limit_nano', 'is not', null)
         .orderBy('b.id')
         .execute();
@@ -240,7 +249,7 @@ export function budgetStore(queries: Queries) {
         window_start: string | null;
         spent: number | null;
       })[]) {
-        const isCurrent = window_start === windowStart(budget.reset_interval, now_ms);
+        const isCurrent = window_start === windowStart(budget.reset_interval, nowMs);
         const known = states.get(budget.id)?.spent_nano ?? 0;
         states.set(budget.id, { ...budget, spent_nano: isCurrent ? (spent ?? 0) : known });
       }
@@ -262,11 +271,11 @@ export function budgetStore(queries: Queries) {
         .select(['g.include_byok_in_budgets', 'w.include_byok_in_budgets as workspace_includes_byok'])
         .where('g.id', '=', id)
         .executeTakeFirstOrThrow();
-      const reset_interval = row.reset_interval as 'daily' | 'weekly' | 'monthly' | null;
+      const resetInterval = row.reset_interval as 'daily' | 'weekly' | 'monthly' | null;
       const assignees =
         row.limit_nano === null ? { key_hashes: [], user_ids: [], workspace_ids: [] } : await assigneesOf(id);
-      const include_byok = row.include_byok_in_budgets || row.workspace_includes_byok;
-      const wanted = guardrailBudgets({ ...row, reset_interval }, assignees, include_byok);
+      const includeByok = row.include_byok_in_budgets || row.workspace_includes_byok;
+      const wanted = guardrailBudgets({ ...row, reset_interval: resetInterval }, assignees, includeByok);
       await keep({ guardrail_id: id }, wanted, at);
     },
 
@@ -288,8 +297,8 @@ export function budgetStore(queries: Queries) {
     },
 
     /** Updates the budget of the credits that were granted to an organization. */
-    keepCredits: async (organization_id: string, granted_nano: number, at: string): Promise<void> => {
-      const budget = creditBudget(organization_id, granted_nano);
+    keepCredits: async (organizationId: string, grantedNano: number, at: string): Promise<void> => {
+      const budget = creditBudget(organizationId, grantedNano);
       await keep({ scope: 'organization', subject: subjectOf(budget.payer) }, [budget], at);
     },
 

@@ -107,20 +107,20 @@ export function byokStore(queries: Queries) {
       return Number(last) + 1;
     },
 
-    count: async (workspace_id: string): Promise<number> => {
+    count: async (workspaceId: string): Promise<number> => {
       const { count } = await queries
         .selectFrom('byok_credentials')
-        .where('workspace_id', '=', workspace_id)
+        .where('workspace_id', '=', workspaceId)
         .select(({ fn }) => fn.countAll<number>().as('count'))
         .executeTakeFirstOrThrow();
       return Number(count);
     },
 
     /** The credentials that requests of a workspace may use. */
-    findEnabled: (workspace_id: string): Promise<StoredByok[]> =>
+    findEnabled: (workspaceId: string): Promise<StoredByok[]> =>
       queries
         .selectFrom('byok_credentials')
-        .where('workspace_id', '=', workspace_id)
+        .where('workspace_id', '=', workspaceId)
         .where('disabled', '=', false)
         .selectAll()
         .orderBy('sort_order')

@@ -4,25 +4,25 @@ import type { Queries } from './queries.ts';
 
 /** Credits of organizations. An organization without any grant has no spending limit. */
 export function creditStore(queries: Queries) {
-  const grants = (organization_id: string) =>
-    queries.selectFrom('credit_grants').where('organization_id', '=', organization_id);
+  const grants = (organizationId: string) =>
+    queries.selectFrom('credit_grants').where('organization_id', '=', organizationId);
   return {
     /** The sum of all grants, nano-USD; undefined if there are none. */
-    total: async (organization_id: string): Promise<number | undefined> => {
-      const { granted } = await grants(organization_id)
+    total: async (organizationId: string): Promise<number | undefined> => {
+      const { granted } = await grants(organizationId)
         .select(({ fn, cast }) => cast<number | null>(fn.sum('amount_nano'), 'bigint').as('granted'))
         .executeTakeFirstOrThrow();
       return granted ?? undefined;
     },
 
     /** As `total`; locks it against other grants until the transaction ends. */
-    lock: async (organization_id: string): Promise<number | undefined> => {
+    lock: async (organizationId: string): Promise<number | undefined> => {
       await queries
         .updateTable('organizations')
         .set(({ ref }) => ({ name: ref('name') }))
-        .where('id', '=', organization_id)
+        .where('id', '=', organizationId)
         .execute();
-      return creditStore(queries).total(organization_id);
+      return creditStore(queries).total(organizationId);
     },
 
     /** Adds a grant, or with a negative amount a deduction. Spending counts against the sum from then on. */
@@ -40,8 +40,8 @@ export function creditStore(queries: Queries) {
     },
 
     /** All grants, the oldest first. */
-    list: (organization_id: string) =>
-      grants(organization_id)
+    list: (organizationId: string) =>
+      grants(organizationId)
         .select(['created_at', 'amount_nano', 'reason'])
         .orderBy('created_at')
         .orderBy('id')

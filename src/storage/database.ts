@@ -22,9 +22,9 @@ export interface DatabaseOptions {
   /** Called if an idle connection breaks; it is replaced when needed. */
   onConnectionLost?: ((error: Error) => void) | undefined;
   /** Called with undefined when the store stops answering requests, and with the length of the outage when it answers again. */
-  onReach?: ((away_ms: number | undefined) => void) | undefined;
+  onReach?: ((awayMs: number | undefined) => void) | undefined;
   /** Called when this machine's clock is further from the store's than `limits.store_skew_ms`. */
-  onSkew?: ((skew_ms: number) => void) | undefined;
+  onSkew?: ((skewMs: number) => void) | undefined;
   /** Default: the machine's clock. */
   clock?: MachineClock | undefined;
   /** Called if the thread of the embedded store ends unexpectedly: the store cannot be used any more. */
@@ -65,9 +65,9 @@ function clockOf({ clock = machineClock, onSkew = () => {} }: DatabaseOptions): 
 }
 
 /** The server in a URL, without user and password, for messages. */
-function serverOf(database_url: string): string {
+function serverOf(databaseUrl: string): string {
   try {
-    const { host, pathname } = new URL(database_url);
+    const { host, pathname } = new URL(databaseUrl);
     return `${host}${pathname}`;
   } catch {
     return 'the server named by DATABASE_URL';

@@ -5,12 +5,12 @@ import { storeNow } from './store-now.ts';
 /** Coordinates the processes of the gateway: which one probes an endpoint, and when. */
 export function endpointProbeStore(queries: Queries, engine: Database['engine']) {
   return {
-    /** Whether the caller may probe the endpoint now; then no process may again for `every_ms`. `at`: as for statistics. */
-    claim: async (endpoint_id: string, every_ms: number, at: number): Promise<boolean> => {
+    /** Whether the caller may probe the endpoint now; then no process may again for `everyMs`. `at`: as for statistics. */
+    claim: async (endpointId: string, everyMs: number, at: number): Promise<boolean> => {
       const { now } = await queries.selectNoFrom(storeNow(engine, at).as('now')).executeTakeFirstOrThrow();
       const claimed = await queries
         .insertInto('endpoint_probes')
-        .values({ endpoint_id, probed_at: now })
+        .values({ endpoint_id: endpointId, probed_at: now })
         .onConflict((conflict) =>
           conflict
             .column('endpoint_id')
@@ -18,8 +18,8 @@ export function endpointProbeStore(queries: Queries, engine: Database['engine'])
             // A time far in the future is of a wrong clock.
             .where(({ eb, or }) =>
               or([
-                eb('endpoint_probes.probed_at', '<=', now - every_ms),
-                eb('endpoint_probes.probed_at', '>', now + every_ms),
+                eb('endpoint_probes.probed_at', '<=', now - everyMs),
+                eb('endpoint_probes.probed_at', '>', now + everyMs),
               ]),
             ),
         )

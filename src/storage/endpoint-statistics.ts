@@ -82,13 +82,13 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
       .execute();
   };
 
-  const sweepSurplus = async (rows_max: number, span: number): Promise<void> => {
+  const sweepSurplus = async (rowsMax: number, span: number): Promise<void> => {
     const surplus = await queries
       .selectFrom('endpoint_statistics')
       .select('written_at')
       .where('span', '=', span)
       .orderBy('written_at', 'desc')
-      .offset(rows_max)
+      .offset(rowsMax)
       .limit(1)
       .executeTakeFirst();
     if (surplus !== undefined) await sweepBefore(surplus.written_at + 1, span);
@@ -97,7 +97,7 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
   return {
     /** Replaces rows of this process that exist already. */
     save: async (run: string, rows: readonly StatisticsRow[], at: number): Promise<void> => {
-      const written_at = await now(at);
+      const writtenAt = await now(at);
       await upsert.run(
         queries,
         rows.map((row) => ({
@@ -111,7 +111,7 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
           tool_calls: row.tool_calls,
           tool_calls_valid: row.tool_calls_valid,
           sketches: row.sketches,
-          written_at,
+          written_at: writtenAt,
         })),
       );
     },
@@ -123,7 +123,7 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
       run: string,
       since: number,
       after: Place | undefined,
-      rows_max: number,
+      rowsMax: number,
     ): Promise<(StatisticsRow & { run: string })[]> => {
       let query = queries
         .selectFrom('endpoint_statistics')
@@ -132,12 +132,12 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
         .where('written_at', '>=', since)
         .where('run', '<>', run);
       if (after !== undefined) {
-        const [endpoint_id, span, start, last] = after;
+        const [endpointId, span, start, last] = after;
         query = query.where(
-          sql<boolean>`(endpoint_id, span, start, run) > (${endpoint_id}, ${span}, ${start}, ${last})`,
+          sql<boolean>`(endpoint_id, span, start, run) > (${endpointId}, ${span}, ${start}, ${last})`,
         );
       }
-      return query.orderBy('endpoint_id').orderBy('span').orderBy('start').orderBy('run').limit(rows_max).execute();
+      return query.orderBy('endpoint_id').orderBy('span').orderBy('start').orderBy('run').limit(rowsMax).execute();
     },
 
     /** Deletes rows older than the windows, and the oldest rows beyond a number, of minutes and of quarter hours. */

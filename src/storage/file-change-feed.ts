@@ -8,7 +8,7 @@ import type { Announcement, ChangeFeed } from './change-feed.ts';
 /** A file beside the embedded store; its content changes with every change. */
 const CHANGES_FILE = 'changes';
 
-/** A valid mark. An incomplete one, while another process writes it, is none: two of these would be equal. */
+/** A valid mark. An incomplete one, while another process writes it, does not match: two of these could be equal. */
 const MARK = /^[\da-f-]{36}$/;
 
 function markOf(file: string): string | undefined {
@@ -30,8 +30,8 @@ function markOf(file: string): string | undefined {
  * If the machine is suspended, all processes and the clock that they compare are. A paused or slow process reads the mark
  * when it resumes. A process that dies between the commit and the second mark has not confirmed its change to anybody.
  */
-export function fileChangeFeed(data_dir: string): ChangeFeed {
-  const file = join(data_dir, CHANGES_FILE);
+export function fileChangeFeed(dataDir: string): ChangeFeed {
+  const file = join(dataDir, CHANGES_FILE);
   const listeners: ((change: Announcement | 'everything') => void)[] = [];
   const writeMark = () => writeFileSync(file, randomUUID(), { mode: 0o600 });
   let seen: string | undefined;

@@ -231,13 +231,13 @@ export function assignmentStore(queries: Queries) {
      * Locks the keys with these hashes until the transaction ends, in one order, so that two transactions that assign the same
      * keys cannot deadlock. Returns the hashes of those that the organization has.
      */
-    lockKeys: async (organization_id: string, hashes: readonly string[]): Promise<Set<string>> => {
+    lockKeys: async (organizationId: string, hashes: readonly string[]): Promise<Set<string>> => {
       const locked = new Set<string>();
       for (const hash of [...hashes].sort()) {
         const row = await queries
           .updateTable('api_keys')
           .set(({ ref }) => ({ version: ref('version') }))
-          .where('organization_id', '=', organization_id)
+          .where('organization_id', '=', organizationId)
           .where('is_management', '=', false)
           .where('hash', '=', hash)
           .returning('hash')
@@ -248,17 +248,17 @@ export function assignmentStore(queries: Queries) {
     },
 
     /** Locks these members of the organization as `lockKeys` locks keys. Returns the user ids of those that exist. */
-    lockMembers: async (organization_id: string, user_ids: readonly string[]): Promise<Set<string>> => {
+    lockMembers: async (organizationId: string, userIds: readonly string[]): Promise<Set<string>> => {
       const locked = new Set<string>();
-      for (const user_id of [...user_ids].sort()) {
+      for (const userId of [...userIds].sort()) {
         const row = await queries
           .updateTable('organization_members')
           .set(({ ref }) => ({ seq: ref('seq') }))
-          .where('organization_id', '=', organization_id)
-          .where('user_id', '=', user_id)
+          .where('organization_id', '=', organizationId)
+          .where('user_id', '=', userId)
           .returning('user_id')
           .executeTakeFirst();
-        if (row) locked.add(user_id);
+        if (row) locked.add(userId);
       }
       return locked;
     },
@@ -271,18 +271,23 @@ export function assignmentStore(queries: Queries) {
 
     findMembers: async (
       { organization_id }: AssignmentFilter,
-      user_ids: readonly string[],
+      userIds: readonly string[],
     ): Promise<FormerAssignment[]> =>
       members({ organization_id })
         .select(['id', 'guardrail_id', 'user_id as assignee'])
-        .where('user_id', 'in', [...user_ids])
+        .where('user_id', 'in', [...userIds])
         .execute(),
 
     /** Assigns a guardrail to keys without one. Returns the ids of the assignments, in the order of the keys. */
     insertKeys: async (assigned: Assigned & { assigned_by: string | null; created_at: string }): Promise<string[]> => {
       const { assignees, ...shared } = assigned;
       const first = await nextNumber(queries, 'guardrail_assignments', assignees.length);
-      const rows = assignees.map((key_hash, index) => ({ id: randomUUID(), seq: first + index, key_hash, ...shared }));
+      const rows = assignees.map((keyHash, index) => ({
+        id: randomUUID(),
+        seq: first + index,
+        key_hash: keyHash,
+        ...shared,
+      }));
       await queries.insertInto('guardrail_key_assignments').values(rows).execute();
       await budgetStore(queries).keepGuardrail(assigned.guardrail_id, assigned.created_at);
       return rows.map(({ id }) => id);
@@ -294,7 +299,12 @@ export function assignmentStore(queries: Queries) {
     ): Promise<string[]> => {
       const { assignees, ...shared } = assigned;
       const first = await nextNumber(queries, 'guardrail_assignments', assignees.length);
-      const rows = assignees.map((user_id, index) => ({ id: randomUUID(), seq: first + index, user_id, ...shared }));
+      const rows = assignees.map((userId, index) => ({
+        id: randomUUID(),
+        seq: first + index,
+        user_id: userId,
+        ...shared,
+      }));
       await queries.insertInto('guardrail_member_assignments').values(rows).execute();
       await budgetStore(queries).keepGuardrail(assigned.guardrail_id, assigned.created_at);
       return rows.map(({ id }) => id);
@@ -327,18 +337,18 @@ export function assignmentStore(queries: Queries) {
     },
 
     /** Deletes the guardrail's assignments to keys, and returns them. */
-    deleteAllKeys: (guardrail_id: string): Promise<FormerAssignment[]> =>
+    deleteAllKeys: (guardrailId: string): Promise<FormerAssignment[]> =>
       queries
         .deleteFrom('guardrail_key_assignments')
-        .where('guardrail_id', '=', guardrail_id)
+        .where('guardrail_id', '=', guardrailId)
         .returning(['id', 'guardrail_id', 'key_hash as assignee'])
         .execute(),
 
     /** Deletes the guardrail's assignments to members, and returns them. */
-    deleteAllMembers: (guardrail_id: string): Promise<FormerAssignment[]> =>
+    deleteAllMembers: (guardrailId: string): Promise<FormerAssignment[]> =>
       queries
         .deleteFrom('guardrail_member_assignments')
-        .where('guardrail_id', '=', guardrail_id)
+        .where('guardrail_id', '=', guardrailId)
         .returning(['id', 'guardrail_id', 'user_id as assignee'])
         .execute(),
 

@@ -27,7 +27,7 @@ async function withEmail(queries: Queries, email: string) {
 /** Users by their identity at an issuer, and by email address. */
 export function identityStore(queries: Queries) {
   const addMember = async (
-    user_id: string,
+    userId: string,
     { organization_id, role, at }: { organization_id: string; role: 'admin' | 'member'; at: string },
   ): Promise<void> => {
     await queries
@@ -35,7 +35,7 @@ export function identityStore(queries: Queries) {
       .values({
         id: randomUUID(),
         organization_id,
-        user_id,
+        user_id: userId,
         role,
         created_at: at,
         seq: await nextNumber(queries, 'organization_members'),

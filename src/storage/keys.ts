@@ -331,7 +331,7 @@ async function insertAncestors(tx: Queries, { hash, parent_hash }: StoredKey): P
   const ancestors = [parent_hash, ...known.map(({ ancestor_hash }) => ancestor_hash)];
   await tx
     .insertInto('api_key_ancestors')
-    .values(ancestors.map((ancestor_hash) => ({ key_hash: hash, ancestor_hash })))
+    .values(ancestors.map((ancestorHash) => ({ key_hash: hash, ancestor_hash: ancestorHash })))
     .execute();
 }
 

@@ -92,11 +92,11 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
     release: (node: string, at: number) => releaseLeases(queries, engine, { node, at, silent_ms: limits.node_lost_ms }),
 
     /** See `findSilent`. */
-    findSilent: (at: number, silent_ms: number) => findSilent(queries, engine, { at, silent_ms }),
+    findSilent: (at: number, silentMs: number) => findSilent(queries, engine, { at, silent_ms: silentMs }),
 
     /** See `bookLeases`. */
-    book: (node: string, at: number, silent_ms: number): Promise<MovedLeases | undefined> =>
-      bookLeases(queries, engine, { node, at, silent_ms }),
+    book: (node: string, at: number, silentMs: number): Promise<MovedLeases | undefined> =>
+      bookLeases(queries, engine, { node, at, silent_ms: silentMs }),
 
     /** A generation as it was charged; undefined if the store has none with this id. */
     findResolvable: async (id: string): Promise<Resolvable | undefined> => {
@@ -118,7 +118,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
         // Own accounts count in some budgets only: those that were charged more than what the organization owes.
         windows: charges
           .filter(([, , amount]) => !is_byok || amount > row.cost)
-          .map(([budget_id, window_start]) => ({ budget_id, window_start })),
+          .map(([budgetId, windowStart]) => ({ budget_id: budgetId, window_start: windowStart })),
         row: { key_hash: row.key_hash, day: row.created_at.slice(0, 'YYYY-MM-DD'.length), record },
       };
     },

@@ -56,7 +56,7 @@ function passQuery(engine: Database['engine']) {
     WHERE id = ${text('')} AND epoch = ${bigint(0)} AND batch = ${bigint(0)} AND instance <> '' RETURNING seen_at`;
 }
 
-/** The parameters of `passQuery`; on PostgreSQL the time is none of them. */
+/** The parameters of `passQuery`; PostgreSQL uses its own clock. */
 function passRow(engine: Database['engine'], { node, epoch, number, at }: SettleBatch) {
   const guard = { node, epoch, before: number - 1 };
   return engine === 'sqlite' ? { number, at, ...guard } : { number, ...guard };
@@ -198,10 +198,10 @@ function lockWindowsQuery(rows: readonly { budget_id: string; window_start: stri
     ORDER BY budget_id COLLATE "C", window_start COLLATE "C" FOR UPDATE`;
 }
 
-function generationRow(settle: Settle, node_id: string) {
+function generationRow(settle: Settle, nodeId: string) {
   return {
     id: settle.id,
-    node_id,
+    node_id: nodeId,
     organization_id: settle.organization_id,
     workspace_id: settle.workspace_id,
     key_hash: settle.key_hash,

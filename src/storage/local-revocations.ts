@@ -8,8 +8,8 @@ const REVOKED_FILE = 'revoked-keys';
 /** The name of a key: the hash of its secret, or its label. */
 const NAME = /^[\x21-\x7e]{1,200}$/;
 
-function read(data_dir: string): string[] {
-  const file = join(data_dir, REVOKED_FILE);
+function read(dataDir: string): string[] {
+  const file = join(dataDir, REVOKED_FILE);
   const { size } = statSync(file, { throwIfNoEntry: false }) ?? { size: 0 };
   if (size === 0) return [];
   if (size > limits.local_revocations_bytes_max) throw new Error(`${file} is too large`);
@@ -19,13 +19,13 @@ function read(data_dir: string): string[] {
 }
 
 /** Adds a key to those that gateways on this data directory refuse, or removes it. Returns the reason if it cannot. */
-export function revokeLocally(data_dir: string, name: string, isRevoked: boolean): string | undefined {
+export function revokeLocally(dataDir: string, name: string, isRevoked: boolean): string | undefined {
   if (!NAME.test(name)) return 'KEY must be the hash or the label of a key.';
-  const others = read(data_dir).filter((other) => other !== name);
+  const others = read(dataDir).filter((other) => other !== name);
   if (others.length >= limits.local_revocations_max) {
     return `${limits.local_revocations_max} keys are revoked on this node already; remove some with --undo.`;
   }
-  const file = join(data_dir, REVOKED_FILE);
+  const file = join(dataDir, REVOKED_FILE);
   const partial = `${file}.${process.pid}`;
   writeFileSync(partial, [...others, ...(isRevoked ? [name] : []), ''].join('\n'), { mode: 0o600, flush: true });
   chmodSync(partial, 0o600);
@@ -40,8 +40,8 @@ export interface LocalRevocations {
 }
 
 /** Follows the list of a data directory. If it cannot be read, the last list stays in force and `onFault` is called once. */
-export function followRevocations(data_dir: string, onFault: (error: unknown) => void): LocalRevocations {
-  const file = join(data_dir, REVOKED_FILE);
+export function followRevocations(dataDir: string, onFault: (error: unknown) => void): LocalRevocations {
+  const file = join(dataDir, REVOKED_FILE);
   let names: ReadonlySet<string> = new Set();
   let seen = '';
   let isFaulty = false;
@@ -50,7 +50,7 @@ export function followRevocations(data_dir: string, onFault: (error: unknown) =>
       const { mtimeMs, ino, size } = statSync(file, { throwIfNoEntry: false }) ?? { mtimeMs: 0, ino: 0, size: 0 };
       const mark = `${ino} ${mtimeMs} ${size}`;
       if (mark === seen) return;
-      names = new Set(read(data_dir));
+      names = new Set(read(dataDir));
       seen = mark;
       isFaulty = false;
     } catch (error) {

@@ -41,14 +41,14 @@ export function loggedContentStore(queries: Queries) {
   };
 
   /** Deletes the oldest contents, of one workspace or of all, until `surplus` characters are deleted. */
-  const sweepSurplus = async (surplus: number, workspace_id?: string): Promise<void> => {
+  const sweepSurplus = async (surplus: number, workspaceId?: string): Promise<void> => {
     let left = surplus;
     while (left > 0) {
       const all = queries.selectFrom('logged_contents').select(['id', 'chars']).limit(limits.logged_sweep_rows_max);
       const oldest =
-        workspace_id === undefined
+        workspaceId === undefined
           ? all.orderBy('expires_at')
-          : all.where('workspace_id', '=', workspace_id).orderBy('created_at');
+          : all.where('workspace_id', '=', workspaceId).orderBy('created_at');
       const ids: string[] = [];
       for (const { id, chars } of await oldest.execute()) {
         if (left <= 0) break;
@@ -104,12 +104,12 @@ export function loggedContentStore(queries: Queries) {
     },
 
     /** The content of an organization's call, unless it has expired. */
-    find: async (id: string, organization_id: string, now: string): Promise<LoggedContentRow | undefined> =>
+    find: async (id: string, organizationId: string, now: string): Promise<LoggedContentRow | undefined> =>
       queries
         .selectFrom('logged_contents')
         .selectAll()
         .where('id', '=', id)
-        .where('organization_id', '=', organization_id)
+        .where('organization_id', '=', organizationId)
         .where('expires_at', '>', now)
         .executeTakeFirst(),
 
@@ -153,8 +153,8 @@ export function loggedContentStore(queries: Queries) {
     ): Promise<void> => {
       await sweepExpired(now);
       let all = 0;
-      for (const [workspace_id, sum] of await lengths(rowsAtOnce)) {
-        await sweepSurplus(sum - most.workspace_chars, workspace_id);
+      for (const [workspaceId, sum] of await lengths(rowsAtOnce)) {
+        await sweepSurplus(sum - most.workspace_chars, workspaceId);
         all += Math.min(sum, most.workspace_chars);
       }
       await sweepSurplus(all - most.chars);

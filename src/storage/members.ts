@@ -25,17 +25,17 @@ const withRole = <T extends RoleRow>(row: T) => ({ ...row, role: row.role as Wor
 
 /** Members of organizations and of their workspaces. */
 export function memberStore(queries: Queries) {
-  const organization = (organization_id: string) =>
-    queries.selectFrom('organization_members').where('organization_members.organization_id', '=', organization_id);
+  const organization = (organizationId: string) =>
+    queries.selectFrom('organization_members').where('organization_members.organization_id', '=', organizationId);
   return {
     /** The roles of these users in the organization; users that are not members are missing. */
     findRoles: async (
-      organization_id: string,
-      user_ids: readonly string[],
+      organizationId: string,
+      userIds: readonly string[],
     ): Promise<Map<string, WorkspaceMember['role']>> => {
-      const rows = await organization(organization_id)
+      const rows = await organization(organizationId)
         .select(['user_id', 'role'])
-        .where('user_id', 'in', [...user_ids])
+        .where('user_id', 'in', [...userIds])
         .execute();
       return new Map(rows.map((row) => [row.user_id, withRole(row).role]));
     },
@@ -45,30 +45,30 @@ export function memberStore(queries: Queries) {
      * users cannot deadlock. Users that are not members are missing.
      */
     lockRoles: async (
-      organization_id: string,
-      user_ids: readonly string[],
+      organizationId: string,
+      userIds: readonly string[],
     ): Promise<Map<string, WorkspaceMember['role']>> => {
       const roles = new Map<string, WorkspaceMember['role']>();
-      for (const user_id of [...new Set(user_ids)].sort()) {
+      for (const userId of [...new Set(userIds)].sort()) {
         const row = await queries
           .updateTable('organization_members')
           .set(({ ref }) => ({ seq: ref('seq') }))
-          .where('organization_id', '=', organization_id)
-          .where('user_id', '=', user_id)
+          .where('organization_id', '=', organizationId)
+          .where('user_id', '=', userId)
           .returning('role')
           .executeTakeFirst();
-        if (row) roles.set(user_id, withRole(row).role);
+        if (row) roles.set(userId, withRole(row).role);
       }
       return roles;
     },
 
     /** A member and all administrators, locked against changes of roles until the transaction ends. */
-    lockForRoles: async (organization_id: string, user_id: string) => {
+    lockForRoles: async (organizationId: string, userId: string) => {
       const rows = await queries
         .updateTable('organization_members')
         .set(({ ref }) => ({ seq: ref('seq') }))
-        .where('organization_id', '=', organization_id)
-        .where((eb) => eb.or([eb('role', '=', 'admin'), eb('user_id', '=', user_id)]))
+        .where('organization_id', '=', organizationId)
+        .where((eb) => eb.or([eb('role', '=', 'admin'), eb('user_id', '=', userId)]))
         .returning(['user_id', 'role'])
         .execute();
       return rows.map(withRole);
@@ -93,11 +93,11 @@ export function memberStore(queries: Queries) {
     },
 
     /** The members of the organization, in the order in which they joined. */
-    listOrganization: async (organization_id: string, page: Page): Promise<Paged<NamedMember>> => {
-      const { count } = await organization(organization_id)
+    listOrganization: async (organizationId: string, page: Page): Promise<Paged<NamedMember>> => {
+      const { count } = await organization(organizationId)
         .select(({ fn }) => fn.countAll<number>().as('count'))
         .executeTakeFirstOrThrow();
-      const rows = await organization(organization_id)
+      const rows = await organization(organizationId)
         .innerJoin('users', 'users.id', 'organization_members.user_id')
         .select(['users.id as id', 'name', 'email', 'first_name', 'last_name', 'role'])
         .orderBy('seq')
@@ -137,18 +137,18 @@ export function memberStore(queries: Queries) {
     },
 
     /** The memberships of these users in a workspace, by user id. */
-    findBy: async (which: Membership, user_ids: readonly string[]): Promise<Map<string, WorkspaceMember>> => {
+    findBy: async (which: Membership, userIds: readonly string[]): Promise<Map<string, WorkspaceMember>> => {
       const { organization_id, workspace_id, is_default } = which;
       const rows = is_default
         ? await organization(organization_id)
             .select(['id', 'user_id', 'role', 'created_at'])
-            .where('user_id', 'in', [...user_ids])
+            .where('user_id', 'in', [...userIds])
             .execute()
         : await queries
             .selectFrom('workspace_members')
             .select(['id', 'user_id', 'role', 'created_at'])
             .where('workspace_id', '=', workspace_id)
-            .where('user_id', 'in', [...user_ids])
+            .where('user_id', 'in', [...userIds])
             .execute();
       return new Map(rows.map((row) => [row.user_id, { ...withRole(row), workspace_id }]));
     },

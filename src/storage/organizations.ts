@@ -79,11 +79,11 @@ export function organizationStore(queries: Queries) {
         return stored;
       }),
 
-    findDefaultWorkspace: (organization_id: string) =>
+    findDefaultWorkspace: (organizationId: string) =>
       queries
         .selectFrom('workspaces')
         .selectAll()
-        .where('organization_id', '=', organization_id)
+        .where('organization_id', '=', organizationId)
         .where('is_default', '=', true)
         .executeTakeFirst(),
 
@@ -107,11 +107,11 @@ export function organizationStore(queries: Queries) {
         .executeTakeFirst(),
 
     /** The user that the environment's management key acts for: the administrator since the longest time. */
-    findOwner: async (organization_id: string): Promise<string | undefined> => {
+    findOwner: async (organizationId: string): Promise<string | undefined> => {
       const owner = await queries
         .selectFrom('organization_members')
         .select('user_id')
-        .where('organization_id', '=', organization_id)
+        .where('organization_id', '=', organizationId)
         .where('role', '=', 'admin')
         .orderBy('created_at')
         .orderBy('id')
@@ -160,14 +160,14 @@ async function findHome(tx: Queries): Promise<Home> {
 }
 
 async function insertHome(tx: Queries, at: string): Promise<void> {
-  const organization_id = randomUUID();
-  const user_id = randomUUID();
-  const workspace_id = randomUUID();
-  await tx.insertInto('organizations').values({ id: organization_id, name: 'Default', created_at: at }).execute();
+  const organizationId = randomUUID();
+  const userId = randomUUID();
+  const workspaceId = randomUUID();
+  await tx.insertInto('organizations').values({ id: organizationId, name: 'Default', created_at: at }).execute();
   await tx
     .insertInto('users')
     .values({
-      id: user_id,
+      id: userId,
       name: 'Owner',
       email: null,
       created_at: at,
@@ -181,8 +181,8 @@ async function insertHome(tx: Queries, at: string): Promise<void> {
     .insertInto('organization_members')
     .values({
       id: randomUUID(),
-      organization_id,
-      user_id,
+      organization_id: organizationId,
+      user_id: userId,
       role: 'admin',
       created_at: at,
       seq: await nextNumber(tx, 'organization_members'),
@@ -191,14 +191,14 @@ async function insertHome(tx: Queries, at: string): Promise<void> {
   await tx
     .insertInto('workspaces')
     .values({
-      id: workspace_id,
-      organization_id,
+      id: workspaceId,
+      organization_id: organizationId,
       is_default: true,
       name: 'Default',
       slug: 'default',
       description: null,
       created_at: at,
-      created_by: user_id,
+      created_by: userId,
       updated_at: null,
       default_image_model: null,
       default_text_model: null,
@@ -217,8 +217,8 @@ async function insertHome(tx: Queries, at: string): Promise<void> {
     .insertInto('workspace_members')
     .values({
       id: randomUUID(),
-      workspace_id,
-      user_id,
+      workspace_id: workspaceId,
+      user_id: userId,
       role: 'admin',
       created_at: at,
       seq: await nextNumber(tx, 'workspace_members'),

@@ -20,7 +20,7 @@ export interface PostgresChangeFeedOptions {
   /** True: the cache must stay current at all times, so the node sends beats even while it serves no requests. */
   is_restless?: boolean | undefined;
   /** Called with the store's time, and the moment at which it was requested. */
-  onTime?: ((store_ms: number, sent_ms: number) => void) | undefined;
+  onTime?: ((storeMs: number, sentMs: number) => void) | undefined;
   /** Called if the server has no free connection. */
   onRefused?: (() => void) | undefined;
   /** Called if notifications do not arrive, so that caches are bypassed; `onReturn` when they arrive again. */

@@ -108,8 +108,8 @@ class PromptClient implements PostgresPoolClient {
 
   // Kysely's type has a second overload, for cursors, which nothing here uses.
   readonly query = (async (text: string, values: readonly unknown[]) => {
-    const query_timeout = limits.database_connect_ms_max;
-    const running = this.#client.run({ text, values: [...values], query_timeout });
+    const queryTimeout = limits.database_connect_ms_max;
+    const running = this.#client.run({ text, values: [...values], query_timeout: queryTimeout });
     this.#running = running.catch(() => undefined);
     try {
       return await inTime(running, Math.max(1, this.#untilMs - performance.now()));

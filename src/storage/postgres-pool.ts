@@ -114,16 +114,16 @@ export class PostgresPool {
     return this.#open.size;
   }
 
-  /** First come, first served. Rejects with `StoreUnavailable` if none is free within `wait_ms`. */
-  connect(wait_ms: number): Promise<MortalClient> {
+  /** First come, first served. Rejects with `StoreUnavailable` if none is free within `waitMs`. */
+  connect(waitMs: number): Promise<MortalClient> {
     if (this.#ended) return Promise.reject(new StoreUnavailable('The store is closed'));
     const idle = this.#idle.pop();
     if (idle !== undefined) return Promise.resolve(idle);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
-        reject(this.#unavailable(`No connection to the store was free within ${wait_ms} ms`));
-      }, wait_ms);
+        reject(this.#unavailable(`No connection to the store was free within ${waitMs} ms`));
+      }, waitMs);
       const waiter: Waiter = { resolve, reject, timer };
       this.#waiters.push(waiter);
       this.#openMore();

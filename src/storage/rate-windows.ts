@@ -70,8 +70,8 @@ function countStatement(engine: Database['engine']) {
 const statements = { sqlite: countStatement('sqlite'), postgres: countStatement('postgres') };
 
 function toRow(request: RateAsk, at: number): RequestRow {
-  const { id, span_ms: span, amount, need, waiting, want, owed, back, back_start_ms: back_start } = request;
-  return { id, span, amount, need, waiting, want, owed, back, back_start, at };
+  const { id, span_ms: span, amount, need, waiting, want, owed, back, back_start_ms: backStart } = request;
+  return { id, span, amount, need, waiting, want, owed, back, back_start: backStart, at };
 }
 
 /** The counters of rate limits, shared by all nodes. */

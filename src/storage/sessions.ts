@@ -36,7 +36,7 @@ export function sessionStore(queries: Queries) {
     },
 
     /** The session of a cookie's secret, current or from before the last rotation, with its user. Undefined if the user is no member any more. */
-    find: (token_hash: string) =>
+    find: (tokenHash: string) =>
       queries
         .selectFrom('sessions')
         .innerJoin('users', 'users.id', 'sessions.user_id')
@@ -48,7 +48,7 @@ export function sessionStore(queries: Queries) {
         .selectAll('sessions')
         .select(['users.name as user_name', 'users.email as user_email'])
         .where(({ eb, or }) =>
-          or([eb('sessions.token_hash', '=', token_hash), eb('sessions.previous_hash', '=', token_hash)]),
+          or([eb('sessions.token_hash', '=', tokenHash), eb('sessions.previous_hash', '=', tokenHash)]),
         )
         .executeTakeFirst(),
 

@@ -28,6 +28,7 @@ export type SqliteRequest = { id: number } & (
   | { do: 'close' }
 );
 
+/** An error of SQLite, as the thread reports it. */
 export interface SqliteFailure {
   message: string;
   code: string | undefined;
@@ -37,6 +38,7 @@ export interface SqliteFailure {
   sql: string | undefined;
 }
 
+/** The result of one statement. */
 export interface SqliteResult {
   rows: Record<string, unknown>[];
   /** Undefined if the statement does not change tables. */

@@ -12,7 +12,7 @@ export interface MachineClock {
  */
 export class StoreClock implements MachineClock {
   readonly #machine: MachineClock;
-  readonly #onSkew: (skew_ms: number) => void;
+  readonly #onSkew: (skewMs: number) => void;
   /** The store's time minus the monotonic clock; undefined until it is known. */
   #aheadMs: number | undefined;
   /** The machine's time minus the monotonic clock at that measurement. */
@@ -20,17 +20,17 @@ export class StoreClock implements MachineClock {
   #isSkewed = false;
   #skews = 0;
 
-  constructor(machine: MachineClock, onSkew: (skew_ms: number) => void) {
+  constructor(machine: MachineClock, onSkew: (skewMs: number) => void) {
     this.#machine = machine;
     this.#onSkew = onSkew;
   }
 
-  /** The store's time was `now_ms` at some moment between the sending of a request, `sent_ms` by the monotonic clock, and now. */
-  adjust(now_ms: number, sent_ms: number): void {
+  /** The store's time was `nowMs` at some moment between the sending of a request, `sentMs` by the monotonic clock, and now. */
+  adjust(nowMs: number, sentMs: number): void {
     const receivedMs = this.#machine.monotonic_ms();
     // A slow answer is inexact; the previous one is better, unless the machine was suspended since.
-    if (this.#aheadMs !== undefined && receivedMs - sent_ms > limits.store_clock_way_ms_max && this.is_sure) return;
-    this.#aheadMs = now_ms - (sent_ms + receivedMs) / 2;
+    if (this.#aheadMs !== undefined && receivedMs - sentMs > limits.store_clock_way_ms_max && this.is_sure) return;
+    this.#aheadMs = nowMs - (sentMs + receivedMs) / 2;
     this.#machineAheadMs = this.#machine.now_ms() - receivedMs;
     const { skew_ms } = this;
     const isSkewed = Math.abs(skew_ms) > limits.store_skew_ms;

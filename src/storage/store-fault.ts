@@ -6,8 +6,8 @@ import { DATABASE_FILE, unopened } from './database.ts';
 import { verifyMigrations } from './migrations.ts';
 
 /** The error with which a gateway would refuse the embedded store of a data directory; undefined if it would open it. Writes nothing. */
-export async function storeFault(data_dir: string): Promise<string | undefined> {
-  const file = join(data_dir, DATABASE_FILE);
+export async function storeFault(dataDir: string): Promise<string | undefined> {
+  const file = join(dataDir, DATABASE_FILE);
   if (!existsSync(file)) return undefined;
   try {
     const database = new DatabaseSync(file, { readOnly: true, timeout: limits.database_busy_ms_max });

@@ -4,7 +4,7 @@ export interface StoreReachOptions {
   /** Sends the store a trivial query, bounded by `limits.store_read_ms_max`; its answer is reported to `answered` like any other. */
   probe(): Promise<unknown>;
   /** Called with undefined when the store stops answering, and with the length of the outage when it answers again. */
-  onChange(away_ms: number | undefined): void;
+  onChange(awayMs: number | undefined): void;
   monotonic_ms?: () => number;
 }
 

@@ -64,23 +64,23 @@ export function storedResponseStore(queries: Queries) {
     },
 
     /** The sealed response of a workspace, unless it has expired. */
-    find: async (id: string, workspace_id: string, now: string): Promise<string | undefined> => {
+    find: async (id: string, workspaceId: string, now: string): Promise<string | undefined> => {
       const row = await queries
         .selectFrom('stored_responses')
         .select('sealed')
         .where('id', '=', id)
-        .where('workspace_id', '=', workspace_id)
+        .where('workspace_id', '=', workspaceId)
         .where('expires_at', '>', now)
         .executeTakeFirst();
       return row?.sealed;
     },
 
     /** Deletes a response. False if there is none, or if it has expired. */
-    delete: async (id: string, workspace_id: string, now: string): Promise<boolean> => {
+    delete: async (id: string, workspaceId: string, now: string): Promise<boolean> => {
       const { numDeletedRows } = await queries
         .deleteFrom('stored_responses')
         .where('id', '=', id)
-        .where('workspace_id', '=', workspace_id)
+        .where('workspace_id', '=', workspaceId)
         .where('expires_at', '>', now)
         .executeTakeFirst();
       return numDeletedRows > 0n;

@@ -39,8 +39,8 @@ async function sumCharges(tx: Queries): Promise<{ generations: number; charged: 
       .limit(PAGE)
       .execute();
     for (const { charges } of rows) {
-      for (const [budget_id, window_start, amount] of JSON.parse(charges) as [string, string, number][]) {
-        const name = `${budget_id} ${window_start}`;
+      for (const [budgetId, windowStart, amount] of JSON.parse(charges) as [string, string, number][]) {
+        const name = `${budgetId} ${windowStart}`;
         charged.set(name, (charged.get(name) ?? 0) + amount);
       }
     }

@@ -32,11 +32,11 @@ function written({ io_logging_api_key_ids: ids, ...settings }: WorkspaceSettings
 /** Workspaces and their budgets. */
 export function workspaceStore(queries: Queries) {
   /** Updates the budgets of a workspace's guardrails, which depend on its settings. Locks the guardrails, so that none is assigned meanwhile. */
-  const keepGuardrails = async (workspace_id: string, at: string): Promise<void> => {
+  const keepGuardrails = async (workspaceId: string, at: string): Promise<void> => {
     const rows = await queries
       .selectFrom('guardrails')
       .select('id')
-      .where('workspace_id', '=', workspace_id)
+      .where('workspace_id', '=', workspaceId)
       .orderBy('id')
       .execute();
     for (const { id } of rows) {
@@ -142,23 +142,23 @@ export function workspaceStore(queries: Queries) {
     },
 
     /** Removes a default guardrail from all workspaces, and returns their ids. */
-    dropGuardrail: async (guardrail_id: string, updated_at: string): Promise<string[]> => {
+    dropGuardrail: async (guardrailId: string, updatedAt: string): Promise<string[]> => {
       const rows = await queries
         .updateTable('workspaces')
-        .set({ default_guardrail_id: null, updated_at })
+        .set({ default_guardrail_id: null, updated_at: updatedAt })
         .set(({ eb }) => ({ version: eb('version', '+', 1) }))
-        .where('default_guardrail_id', '=', guardrail_id)
+        .where('default_guardrail_id', '=', guardrailId)
         .returning('id')
         .execute();
       return rows.map(({ id }) => id);
     },
 
     /** Which of these integer ids are those of the organization's API keys. */
-    findKeyIds: async (organization_id: string, ids: readonly number[]): Promise<Set<number>> => {
+    findKeyIds: async (organizationId: string, ids: readonly number[]): Promise<Set<number>> => {
       const rows = await queries
         .selectFrom('api_keys')
         .select('id')
-        .where('organization_id', '=', organization_id)
+        .where('organization_id', '=', organizationId)
         .where('is_management', '=', false)
         .where('id', 'in', [...ids])
         .execute();
@@ -168,7 +168,8 @@ export function workspaceStore(queries: Queries) {
     /** Deletes the workspace with everything in it; its keys must be deleted before. */
     delete: async (id: string): Promise<void> => {
       const guardrails = queries.selectFrom('guardrails').select('id').where('workspace_id', '=', id);
-      for (const { id: guardrail_id } of await guardrails.execute()) await budgetStore(queries).close({ guardrail_id });
+      for (const { id: guardrailId } of await guardrails.execute())
+        await budgetStore(queries).close({ guardrail_id: guardrailId });
       for (const table of ['guardrail_key_assignments', 'guardrail_member_assignments'] as const) {
         await queries.deleteFrom(table).where('guardrail_id', 'in', guardrails).execute();
       }
@@ -188,19 +189,19 @@ export function workspaceStore(queries: Queries) {
       await budgetStore(queries).close({ payers: [{ by: 'workspace_id', id, organization_id }] });
     },
 
-    listBy: async (organization_id: string, page: Page): Promise<Paged<StoredWorkspace>> => {
-      const query = queries.selectFrom('workspaces').where('organization_id', '=', organization_id);
+    listBy: async (organizationId: string, page: Page): Promise<Paged<StoredWorkspace>> => {
+      const query = queries.selectFrom('workspaces').where('organization_id', '=', organizationId);
       const { count } = await query.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
       const rows = await query.selectAll().orderBy('seq').limit(page.limit).offset(page.offset).execute();
       return { total_count: count, data: rows.map(toWorkspace) };
     },
 
     /** The budgets of a workspace, the longest interval first. */
-    listBudgets: async (workspace_id: string): Promise<StoredBudget[]> => {
+    listBudgets: async (workspaceId: string): Promise<StoredBudget[]> => {
       const rows = await queries
         .selectFrom('workspace_budgets')
         .selectAll()
-        .where('workspace_id', '=', workspace_id)
+        .where('workspace_id', '=', workspaceId)
         .execute();
       const order = ['lifetime', 'monthly', 'weekly', 'daily'];
       return rows

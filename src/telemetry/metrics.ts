@@ -17,6 +17,7 @@ export interface RecorderState {
   waiting: number;
 }
 
+/** The metrics of a process: methods count events, `watch…` methods register gauges. */
 export interface Metrics {
   registry: Registry;
   attempt(provider: string, outcome: string): void;

@@ -97,11 +97,11 @@ function reportedRecord({ record, endpoint, is_byok }: Unfinished, report: Found
  */
 export function outcomeOf(unfinished: Unfinished, policy: UnknownOutcome, report: FoundAttempt | undefined): Outcome {
   const { record, hold, is_byok, least, metered = least } = unfinished;
-  const cost_nano = report?.cost_nano ?? assumedCost(unfinished, policy);
+  const costNano = report?.cost_nano ?? assumedCost(unfinished, policy);
   const charges = hold
-    .map(([budget_id, window_start, held, granted]): Charged => {
-      const amount = held - granted + (granted > 0 ? cost_nano : 0);
-      return { budget_id, window_start, amount, cover: Math.min(amount, held) };
+    .map(([budgetId, windowStart, held, granted]): Charged => {
+      const amount = held - granted + (granted > 0 ? costNano : 0);
+      return { budget_id: budgetId, window_start: windowStart, amount, cover: Math.min(amount, held) };
     })
     .filter(({ amount }) => amount > 0);
   const fees = (record.fees ?? []).reduce((sum, fee) => sum + fee.cost_nano, 0);
@@ -114,9 +114,9 @@ export function outcomeOf(unfinished: Unfinished, policy: UnknownOutcome, report
         ? reportedRecord(unfinished, report)
         : { ...NO_END, ...record, outcome: 'unknown', usage: { ...metered?.usage, estimated: true } }),
       is_byok,
-      cost_nano: paid + (is_byok ? 0 : cost_nano),
-      upstream_cost_nano: paid + byok + cost_nano,
-      byok_cost_nano: byok + (is_byok ? cost_nano : 0),
+      cost_nano: paid + (is_byok ? 0 : costNano),
+      upstream_cost_nano: paid + byok + costNano,
+      byok_cost_nano: byok + (is_byok ? costNano : 0),
     },
   };
 }

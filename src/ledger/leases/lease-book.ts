@@ -63,22 +63,22 @@ export class LeaseBook {
   }
 
   /** The lease of a window; undefined if this node has none. */
-  find(budget_id: string, window_start: string): Lease | undefined {
-    return this.#byBudget.get(budget_id)?.get(window_start);
+  find(budgetId: string, windowStart: string): Lease | undefined {
+    return this.#byBudget.get(budgetId)?.get(windowStart);
   }
 
   /** As `find`; creates an empty lease if there is none. */
-  of(budget_id: string, window_start: string): Lease {
-    let windows = this.#byBudget.get(budget_id);
+  of(budgetId: string, windowStart: string): Lease {
+    let windows = this.#byBudget.get(budgetId);
     if (windows === undefined) {
       windows = new Map();
-      this.#byBudget.set(budget_id, windows);
+      this.#byBudget.set(budgetId, windows);
     }
-    let lease = windows.get(window_start);
+    let lease = windows.get(windowStart);
     if (lease === undefined) {
       lease = {
-        budget_id,
-        window_start,
+        budget_id: budgetId,
+        window_start: windowStart,
         stored: 0,
         returning: 0,
         held: 0,
@@ -102,7 +102,7 @@ export class LeaseBook {
         span_before: 0,
         is_forgotten: false,
       };
-      windows.set(window_start, lease);
+      windows.set(windowStart, lease);
       this.#leases.add(lease);
     }
     return lease;
@@ -161,8 +161,8 @@ export class LeaseBook {
   }
 
   /** See `Recorder.keep`. */
-  keep(hold: Hold, cost_nano: number, is_byok: boolean): void {
-    for (const line of hold.lines) if (!is_byok || line.budget.include_byok) line.share += cost_nano;
+  keep(hold: Hold, costNano: number, isByok: boolean): void {
+    for (const line of hold.lines) if (!isByok || line.budget.include_byok) line.share += costNano;
   }
 
   /**
@@ -179,9 +179,9 @@ export class LeaseBook {
   }
 
   /** Takes back an extension that could not be recorded. Its money stays reserved, since the record may be on the disk. */
-  undoExtend(hold: Hold, granted_nano: number): void {
-    for (const line of hold.lines) if (line.granted > 0) line.granted -= hold.granted_nano - granted_nano;
-    hold.granted_nano = granted_nano;
+  undoExtend(hold: Hold, grantedNano: number): void {
+    for (const line of hold.lines) if (line.granted > 0) line.granted -= hold.granted_nano - grantedNano;
+    hold.granted_nano = grantedNano;
   }
 
   /** Drops a hold. The cost of its request, `amountOf` each line, is pending from here on. Returns the charges that are not 0. */

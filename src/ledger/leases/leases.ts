@@ -139,31 +139,41 @@ export class Leases {
     const now = this.#options.now();
     const at = this.#momentOf(request);
     const budgets = countedIn(request).map((budget) => {
-      const window_start = this.#startOf(budget.reset_interval, at);
-      const isOf = (sum: WindowSums) => sum.budget_id === budget.id && sum.window_start === window_start;
+      const start = this.#startOf(budget.reset_interval, at);
+      const isOf = (sum: WindowSums) => sum.budget_id === budget.id && sum.window_start === start;
       const { spent, leased } = sums.find(isOf) ?? { spent: 0, leased: 0 };
-      const lease = this.book.find(budget.id, window_start);
+      const lease = this.book.find(budget.id, start);
       const { stored, pending } = lease ?? { stored: 0, pending: 0 };
       const elsewhere = Math.max(0, leased - stored);
       const own = lease === undefined ? 0 : freeOf(lease);
       const availableNano = Math.max(0, own + Math.max(0, budget.limit_nano - spent - leased));
-      const resets_at = windowEnd(budget.reset_interval, now);
+      const resetsAt = windowEnd(budget.reset_interval, now);
       const spentNano = spent + pending;
-      const line = { budget, window_start, spent_nano: spentNano, available_nano: availableNano, resets_at };
+      const line = {
+        budget,
+        window_start: start,
+        spent_nano: spentNano,
+        available_nano: availableNano,
+        resets_at: resetsAt,
+      };
       return { line, elsewhere };
     });
     const lines = budgets.map(({ line }) => line);
-    const { full_nano, least_nano: needed_nano } = request;
+    const { full_nano, least_nano: neededNano } = request;
     const mostNano = budgets.map(({ line, elsewhere }) => maxGrantOf(request, line.available_nano + elsewhere));
-    const granted_nano = Math.min(full_nano, ...mostNano, ...lines.map(({ available_nano }) => available_nano));
-    if (full_nano === 0 || (granted_nano >= needed_nano && granted_nano > 0)) {
-      return { granted_nano, lines, refusal: undefined };
+    const grantedNano = Math.min(full_nano, ...mostNano, ...lines.map(({ available_nano }) => available_nano));
+    if (full_nano === 0 || (grantedNano >= neededNano && grantedNano > 0)) {
+      return { granted_nano: grantedNano, lines, refusal: undefined };
     }
     const [short] = budgets
-      .filter(({ line }) => line.available_nano < Math.max(1, needed_nano))
+      .filter(({ line }) => line.available_nano < Math.max(1, neededNano))
       .sort((a, b) => a.line.available_nano + a.elsewhere - b.line.available_nano - b.elsewhere);
     const { budget, spent_nano, resets_at } = short!.line;
-    return { granted_nano: 0, lines, refusal: budgetRefusal({ budget, spent_nano, needed_nano, resets_at, now }) };
+    return {
+      granted_nano: 0,
+      lines,
+      refusal: budgetRefusal({ budget, spent_nano, needed_nano: neededNano, resets_at, now }),
+    };
   }
 
   #momentOf({ at }: Ask): number {
@@ -243,16 +253,16 @@ export class Leases {
         continue;
       }
       at ??= this.#momentOf(request);
-      const window_start = this.#startOf(budget.reset_interval, at);
-      const lease = this.book.of(budget.id, window_start);
-      lines.push({ budget, window_start, lease, amount: 0, share: 0, granted: 0 });
+      const start = this.#startOf(budget.reset_interval, at);
+      const lease = this.book.of(budget.id, start);
+      lines.push({ budget, window_start: start, lease, amount: 0, share: 0, granted: 0 });
     }
     return lines;
   }
 
   /** See `Recorder.extend`. */
-  extend(hold: Hold, granted_nano: number): boolean {
-    const more = granted_nano - hold.granted_nano;
+  extend(hold: Hold, grantedNano: number): boolean {
+    const more = grantedNano - hold.granted_nano;
     if (more <= 0) return true;
     const growing = hold.lines
       .filter((line) => line.granted > 0)
@@ -269,7 +279,7 @@ export class Leases {
       line.granted += more;
       this.book.recordUse(lease, more, now);
     }
-    hold.granted_nano = granted_nano;
+    hold.granted_nano = grantedNano;
     return true;
   }
 

@@ -116,9 +116,9 @@ export class RateCounter {
     this.#owed += owed;
   }
 
-  /** Puts units of the window `start_ms` back that were not used. */
-  giveBack(units: number, start_ms: number): void {
-    if (start_ms === this.#startMs) this.#left += units;
+  /** Puts units of the window `startMs` back that were not used. */
+  giveBack(units: number, startMs: number): void {
+    if (startMs === this.#startMs) this.#left += units;
   }
 
   /** Counts units that were used without a grant, in the window in which that becomes known. */

@@ -81,14 +81,14 @@ function addLine(
   { prices, model }: Work,
   name: string,
   units: number | undefined,
-  unit_price_pico: number,
-  price_units = 1,
+  unitPricePico: number,
+  priceUnits = 1,
 ): void {
-  if (units === undefined || units <= 0 || unit_price_pico <= 0) return;
-  const line: ChargeLine = { class: name, units, unit_price_pico };
-  if (price_units !== 1) line.price_units = price_units;
-  const discount_ppm = MILLION - afterDiscountPpm(prices);
-  if (discount_ppm > 0) line.discount_ppm = discount_ppm;
+  if (units === undefined || units <= 0 || unitPricePico <= 0) return;
+  const line: ChargeLine = { class: name, units, unit_price_pico: unitPricePico };
+  if (priceUnits !== 1) line.price_units = priceUnits;
+  const discountPpm = MILLION - afterDiscountPpm(prices);
+  if (discountPpm > 0) line.discount_ppm = discountPpm;
   if (model !== undefined) line.model = model;
   lines.push(line);
 }
@@ -125,12 +125,12 @@ function isUnpriced({ prices }: Work): boolean {
 export function charge(works: readonly Work[]): Charge {
   const lines: ChargeLine[] = [];
   for (const work of works) addLines(lines, work);
-  const cost_nano = nanoOf(lines, isAny);
-  const input_nano = Math.min(nanoOf(lines, isInput), cost_nano);
+  const costNano = nanoOf(lines, isAny);
+  const inputNano = Math.min(nanoOf(lines, isInput), costNano);
   return {
-    cost_nano,
-    input_nano,
-    output_nano: Math.min(nanoOf(lines, isOutput), cost_nano - input_nano),
+    cost_nano: costNano,
+    input_nano: inputNano,
+    output_nano: Math.min(nanoOf(lines, isOutput), costNano - inputNano),
     cache_discount_nano: cacheDiscount(works),
     lines,
     is_unpriced: works.some(isUnpriced),
