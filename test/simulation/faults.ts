@@ -80,7 +80,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'second attempt reuses the hold of a billed first one',
     paper: '100 %',
-    edits: [{ file: BOOK, text: 'line.share += cost_nano;', replacement: 'line.share += 0;' }],
+    edits: [{ file: BOOK, text: 'line.share += costNano;', replacement: 'line.share += 0;' }],
   },
   {
     name: 'admission one unit over the lease',
