@@ -41,7 +41,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
 
 const HELP = new Set(['--help', '-h']);
 
-/** Runs one command. Gives its exit code, or -1 when it goes on by itself. */
+/** Runs one command. Returns its exit code, or -1 if it keeps running. */
 async function main(words: string[]): Promise<number> {
   const [first, ...others] = words;
   if (first === '--version') {
@@ -52,8 +52,8 @@ async function main(words: string[]): Promise<number> {
     process.stdout.write(USAGE);
     return 0;
   }
-  const is_named = first !== undefined && !first.startsWith('-');
-  const [name, args] = is_named ? [first, others] : ['serve', words];
+  const isNamed = first !== undefined && !first.startsWith('-');
+  const [name, args] = isNamed ? [first, others] : ['serve', words];
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (load === undefined) {
     const { didYouMean } = await import('./config/config-error.ts');
@@ -78,9 +78,9 @@ async function main(words: string[]): Promise<number> {
   }
 }
 
-const FAULTS_OF_OURS = [TypeError, ReferenceError, RangeError, SyntaxError, EvalError];
+const INTERNAL_FAULTS = [TypeError, ReferenceError, RangeError, SyntaxError, EvalError];
 
-/** What an operator needs to know of a command that failed: a sentence; the stack only where the program is at fault. */
+/** The message of a failed command for an operator; the stack only if the program is at fault. */
 function failureText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, path } = error as NodeJS.ErrnoException;
@@ -103,14 +103,14 @@ function failureText(error: unknown): string {
     case 'EEXIST':
       return `${path ?? error.message} cannot be used as a folder (${code}). Set GATEWAY_DATA_DIR to a folder.`;
     default:
-      return FAULTS_OF_OURS.some((kind) => error instanceof kind) ? (error.stack ?? error.message) : error.message;
+      return INTERNAL_FAULTS.some((kind) => error instanceof kind) ? (error.stack ?? error.message) : error.message;
   }
 }
 
-// Where it cannot be written either, that is no fault to be told there: it would be told for ever, and nobody served meanwhile.
+// A failure to write to standard error must not become an uncaught exception, which would be written there again and again.
 process.stderr.on('error', () => {});
 
-// A fault that escapes everything else is told and does not end the process: other requests are under way.
+// A fault that escapes everything else is logged and does not end the process: other requests are running.
 for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
   process.on(event, (reason: unknown) => {
     process.stderr.write(`${event}: ${reason instanceof Error ? reason.stack : String(reason)}\n`);
@@ -119,5 +119,5 @@ for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
 
 const code = await main(process.argv.slice(2));
 if (code === 0) process.exitCode = code;
-// A worker that failed to start still has its parent's channel, which would keep it.
+// A worker that failed to start still has the channel to its parent, which would keep it alive.
 if (code > 0) process.exit(code);

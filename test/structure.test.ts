@@ -18,7 +18,6 @@ const VALUE_CIRCLES: readonly (readonly string[])[] = [];
 const TYPE_CIRCLES: readonly (readonly string[])[] = [
   ['src/http/bounded-bodies.ts', 'src/http/connection.ts', 'src/http/running.ts', 'src/http/server.ts'],
   ['src/inference/call.ts', 'src/inference/tools/server-tools.ts'],
-  ['src/ledger/node.ts', 'src/ledger/recorder.ts'],
   [
     'src/providers/dialect.ts',
     'src/providers/embeddings/dialect.ts',
@@ -26,13 +25,6 @@ const TYPE_CIRCLES: readonly (readonly string[])[] = [
     'src/providers/transcription/dialect.ts',
   ],
   ['src/schemas/contents.ts', 'src/schemas/inner.ts'],
-  [
-    'src/storage/bulk.ts',
-    'src/storage/database.ts',
-    'src/storage/migrations.ts',
-    'src/storage/sqlite-driver.ts',
-    'src/storage/sqlite-memory.ts',
-  ],
 ];
 
 type Graph = ReadonlyMap<string, ReadonlySet<string>>;

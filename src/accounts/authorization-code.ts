@@ -4,18 +4,18 @@ import { limits } from '../limits.ts';
 import type { LimitReset } from '../schemas/key.ts';
 import { toUsd } from '../schemas/money.ts';
 
-/** How a verifier is turned into its challenge (RFC 7636, section 4.2). */
+/** How a challenge is computed from its verifier (RFC 7636, section 4.2). */
 export type ChallengeMethod = 'S256' | 'plain';
 
-/** An authorization code as it is stored: everything but the code. */
+/** A stored authorization code: everything but the code itself. */
 export interface StoredCode {
   code_hash: string;
   organization_id: string;
   workspace_id: string;
   user_id: string | null;
-  /** The stored key that it was asked for with, by hand or by a sign-in to the pages. The code dies with it. */
+  /** The stored key that requested it, directly or by a sign-in to the pages. The code is invalid once that key is. */
   asker_key_hash: string | null;
-  /** null where no application is sent the code: a person reads it from a page. */
+  /** null if no application receives the code: a person reads it from a page. */
   app_id: number | null;
   callback_url: string | null;
   code_challenge: string | null;
@@ -28,66 +28,66 @@ export interface StoredCode {
   created_at: string;
   expires_at: string;
   used_at: string | null;
-  /** `key`: an API key made it, the parent of the new key; `session`: a signed-in member approved it. */
+  /** `key`: an API key created it and is the parent of the new key; `session`: a signed-in member approved it. */
   made_by: 'key' | 'session';
 }
 
-/** Where an application wants its code: the address, and what the application is known by. */
+/** The callback of an application: its address, and the application's identity. */
 export interface Callback {
   href: string;
   /** Identifies the application; safe as a source in a content security policy. */
   origin: string;
-  /** What a person is shown, and the name of an application that tells none. */
+  /** Shown to people; also the name of an application that sends none. */
   host: string;
 }
 
-/** A challenge that fits its method; both null where none was given. */
+/** A challenge with its method; both null if the request has none. */
 export interface Challenge {
   code_challenge: string | null;
   code_challenge_method: ChallengeMethod | null;
 }
 
-/** What an exchange brings, beside the code. */
+/** The parameters of an exchange, in addition to the code. */
 export interface Proof {
   code_verifier?: string | undefined;
   code_challenge_method?: ChallengeMethod | null | undefined;
 }
 
-/** What becomes of an exchange. `wrong` counts against the code; `void` and `method` do not. */
+/** The result of an exchange. `wrong` counts against the code; `void` and `method` do not. */
 export type Verdict = 'granted' | 'wrong' | 'void' | 'expired' | 'method';
 
 const CODE_BYTES = 32;
 /** Ports that a callback may name (specification, section Limits). */
 const PORTS = ['', '3000'];
-// Host names as certificates know them: nothing that means something in a policy, a header or a page.
+// Host names as in certificates: without characters that have a meaning in a policy, a header or a page.
 const HOST_NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.?$/;
-/** What the answer to the callback carries; a callback that has them already would be answered twice. */
-const ANSWERED = ['code', 'error'];
-// RFC 7636 section 4.2: the unpadded base64url of 32 bytes, whose last character has two bits to spare.
+/** Query parameters that the gateway adds to the callback; a callback that has them already would have them twice. */
+const ADDED_PARAMETERS = ['code', 'error'];
+// RFC 7636 section 4.2: the unpadded base64url of 32 bytes, whose last character has two unused bits.
 const S256_CHALLENGE = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
 // Section 4.1: 43 to 128 unreserved characters.
 const PLAIN_CHALLENGE = /^[\w.~-]{43,128}$/;
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest();
 
-/** What a code is stored under: lower-case hex SHA-256. */
+/** The stored form of a code: lower-case hex SHA-256. */
 export function hashCode(code: string): string {
   return sha256(code).toString('hex');
 }
 
-/** Makes a new code, the only place that does. It is told once; the hash is what is kept. */
+/** Creates a code; the only place that does. The code is shown once; the hash is stored. */
 export function createCode(): { code: string; code_hash: string } {
   const code = randomBytes(CODE_BYTES).toString('base64url');
   return { code, code_hash: hashCode(code) };
 }
 
-/** Reads a callback address: https, port 443 or 3000 (specification), no credentials, no fragment. Its query is kept. */
+/** Parses a callback address: https, port 443 or 3000 (specification), no credentials, no fragment. Its query is kept. Throws a 400. */
 export function parseCallback(text: string): Callback {
   const wrong = (rule: string) => new GatewayError(400, `callback_url ${rule}`);
   if (text.length > limits.callback_url_chars_max) {
     throw wrong(`must have at most ${limits.callback_url_chars_max} characters`);
   }
-  // The parser drops white space and control characters and turns backslashes; what is read and what is called must be one.
+  // The parser drops white space and control characters and converts backslashes; the address must be called as it was checked.
   const url = /^[\x21-\x5b\x5d-\x7e]+$/.test(text) ? URL.parse(text) : null;
   if (url === null) throw wrong('must be an absolute URL');
   if (url.protocol !== 'https:') throw wrong('must start with https://');
@@ -97,30 +97,30 @@ export function parseCallback(text: string): Callback {
   if (!HOST_NAME.test(url.hostname)) {
     throw wrong('must name a host of letters, digits, dots and hyphens');
   }
-  const answered = ANSWERED.find((name) => url.searchParams.has(name));
-  if (answered !== undefined) throw wrong(`must not have ${answered} in its query, because the gateway adds it`);
+  const added = ADDED_PARAMETERS.find((name) => url.searchParams.has(name));
+  if (added !== undefined) throw wrong(`must not have ${added} in its query, because the gateway adds it`);
   return { href: url.href, origin: url.origin, host: url.host };
 }
 
-/** The callback with what it is told added to its query, which otherwise stays as it was written. */
-export function answerTo(callback_url: string, answer: Readonly<Record<string, string>>): string {
-  const url = new URL(callback_url);
+/** The callback with `answer` added to its query, which otherwise stays unchanged. */
+export function answerTo(callbackUrl: string, answer: Readonly<Record<string, string>>): string {
+  const url = new URL(callbackUrl);
   const added = new URLSearchParams(answer).toString();
   url.search = url.search.length > 1 ? `${url.search}&${added}` : added;
   return url.href;
 }
 
-/** Reads a challenge: without a method it is plain (RFC 7636, section 4.3); a method without a challenge is a mistake. */
-export function parseChallenge(given: {
+/** Parses a challenge: without a method it is plain (RFC 7636, section 4.3). Throws a 400, also for a method without a challenge. */
+export function parseChallenge(input: {
   code_challenge?: string | undefined;
   code_challenge_method?: string | undefined;
 }): Challenge {
-  const { code_challenge, code_challenge_method = 'plain' } = given;
+  const { code_challenge, code_challenge_method = 'plain' } = input;
   if (code_challenge_method !== 'S256' && code_challenge_method !== 'plain') {
     throw invalidField('code_challenge_method', 'must be S256 or plain');
   }
   if (code_challenge === undefined) {
-    if (given.code_challenge_method === undefined) return { code_challenge: null, code_challenge_method: null };
+    if (input.code_challenge_method === undefined) return { code_challenge: null, code_challenge_method: null };
     throw new GatewayError(400, 'code_challenge_method requires a code_challenge');
   }
   if (code_challenge_method === 'S256' && !S256_CHALLENGE.test(code_challenge)) {
@@ -132,21 +132,21 @@ export function parseChallenge(given: {
   return { code_challenge, code_challenge_method };
 }
 
-/** Until when a code waits: a while, and never longer than the key that it is for would live. */
-export function codeExpiry(now: number, key_expires_at: string | null): string {
+/** The expiry of a code: after `authorization_code_ms_max`, and never later than that of the key that it is for. */
+export function codeExpiry(now: number, keyExpiresAt: string | null): string {
   const until = now + limits.authorization_code_ms_max;
-  return new Date(key_expires_at === null ? until : Math.min(until, Date.parse(key_expires_at))).toISOString();
+  return new Date(keyExpiresAt === null ? until : Math.min(until, Date.parse(keyExpiresAt))).toISOString();
 }
 
-/** The verifier's challenge is compared as SHA-256 of SHA-256, so that time tells nothing of either. */
-function proves(code_verifier: string, method: ChallengeMethod, code_challenge: string): boolean {
-  const made = method === 'plain' ? code_verifier : sha256(code_verifier).toString('base64url');
-  return timingSafeEqual(sha256(made), sha256(code_challenge));
+/** Compares SHA-256 hashes of both values in constant time, so that the time reveals nothing about either. */
+function proves(codeVerifier: string, method: ChallengeMethod, codeChallenge: string): boolean {
+  const challenge = method === 'plain' ? codeVerifier : sha256(codeVerifier).toString('base64url');
+  return timingSafeEqual(sha256(challenge), sha256(codeChallenge));
 }
 
 /**
- * Decides an exchange. A code with a challenge wants its verifier; one without refuses any, so that nobody can strip the
- * challenge from a flow unnoticed (RFC 9700, section 2.1.1). A method may be left out; one that is told must be the code's.
+ * Decides an exchange. A code with a challenge requires its verifier; a code without one rejects any, so that nobody can
+ * remove the challenge from a flow unnoticed (RFC 9700, section 2.1.1). A method is optional, and must be the code's.
  */
 export function judgeExchange(code: StoredCode, proof: Proof, now: number): Verdict {
   if (code.used_at !== null || code.failures >= limits.authorization_code_failures_max) return 'void';
@@ -160,7 +160,7 @@ export function judgeExchange(code: StoredCode, proof: Proof, now: number): Verd
   return proves(code_verifier, code.code_challenge_method, code.code_challenge) ? 'granted' : 'wrong';
 }
 
-/** What the audit keeps of a code: for whom, and what key it is for. */
+/** The state of a code in the audit log: its owner, and the key that it is for. */
 export function codeState(code: StoredCode): Record<string, unknown> {
   return {
     app_id: code.app_id,

@@ -3,20 +3,20 @@ import type { KeyBudget } from '../schemas/key.ts';
 import { toUsd } from '../schemas/money.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
 
-/** Whom a limit is set for: what activity is told apart by, and who it is. */
+/** The subject of a limit: a dimension of activity, and an id. */
 export interface Payer {
   by: 'key_hash' | 'user_id' | 'workspace_id' | 'organization_id';
   id: string;
   organization_id: string;
 }
 
-/** A budget that a limit somewhere asks for: what requests of its payer count against. */
+/** A budget with its source: a limit that was set somewhere. Requests of its payer count against it. */
 export interface SourcedBudget extends Budget {
   payer: Payer;
   guardrail_id: string | null;
 }
 
-/** The name of a payer: a user is another one in each organization. */
+/** The name of a payer. A user has another name in each organization. */
 export function subjectOf({ by, id, organization_id }: Payer): string {
   switch (by) {
     case 'key_hash':
@@ -30,7 +30,7 @@ export function subjectOf({ by, id, organization_id }: Payer): string {
   }
 }
 
-/** Everybody whose limits a caller's requests count against. */
+/** The names of all payers whose limits a caller's requests count against. */
 export function subjectsOf(caller: {
   key_hash: string | null;
   organization_id: string;
@@ -44,22 +44,22 @@ export function subjectsOf(caller: {
   });
 }
 
-/** The same budgets of keys, as a refusal names them to a key that was made with those keys. */
+/** A budget of a parent key, labelled for a refusal to a key that was made with that key. */
 export function ofParentKey<B extends { label: string }>(budget: B): B {
   return { ...budget, label: budget.label.replace(/this API key$/, 'the API key that this key was made with') };
 }
 
-/** A budget in force, with what counts against it in the window of a moment. */
+/** A budget in force, with its spending in the current window. */
 export interface BudgetState extends Budget {
   subject: string;
   guardrail_id: string | null;
   spent_nano: number;
 }
 
-/** As a key sees it. */
-export function describeKeyBudget(state: BudgetState, now_ms: number): KeyBudget {
+/** The public record of a budget, for the key. */
+export function describeKeyBudget(state: BudgetState, nowMs: number): KeyBudget {
   const { limit_nano, spent_nano, reset_interval } = state;
-  const resets_ms = windowEnd(reset_interval, now_ms);
+  const resetsMs = windowEnd(reset_interval, nowMs);
   return {
     scope: scopeOf(state),
     guardrail_id: state.guardrail_id,
@@ -69,7 +69,7 @@ export function describeKeyBudget(state: BudgetState, now_ms: number): KeyBudget
     remaining_usd: toUsd(limit_nano - spent_nano),
     include_byok: state.include_byok,
     reset_interval: reset_interval === 'never' ? null : reset_interval,
-    resets_at: resets_ms === undefined ? null : new Date(resets_ms).toISOString(),
+    resets_at: resetsMs === undefined ? null : new Date(resetsMs).toISOString(),
   };
 }
 
@@ -82,14 +82,14 @@ function scopeOf({ scope, subject }: BudgetState): KeyBudget['scope'] {
   return subject.startsWith('user:') ? 'member' : 'workspace_default_key';
 }
 
-/** In the order in which the public service tells them. */
+/** Sorts budgets in the order of the public service. */
 export function inOrderOfScope(budgets: readonly KeyBudget[]): KeyBudget[] {
   return [...budgets].sort((a, b) => scopes.indexOf(a.scope) - scopes.indexOf(b.scope));
 }
 
 type Reset = Exclude<BudgetInterval, 'never'> | null;
 
-/** The budget of a key's own limit; none where it has no limit. */
+/** The budget of a key's own limit; none if it has no limit. */
 export function keyBudgets(key: {
   hash: string;
   organization_id: string;
@@ -99,43 +99,43 @@ export function keyBudgets(key: {
 }): SourcedBudget[] {
   const { hash, organization_id, limit_nano, limit_reset } = key;
   if (limit_nano === null) return [];
-  const reset_interval = limit_reset ?? 'never';
+  const resetInterval = limit_reset ?? 'never';
   return [
     {
-      id: `key:${hash}:${reset_interval}`,
+      id: `key:${hash}:${resetInterval}`,
       scope: 'key',
       payer: { by: 'key_hash', id: hash, organization_id },
       guardrail_id: null,
       label: 'the limit of this API key',
-      reset_interval,
+      reset_interval: resetInterval,
       limit_nano,
       include_byok: key.include_byok_in_limit,
     },
   ];
 }
 
-/** A budget for each whom a guardrail is assigned to; none where it limits no spending. */
+/** One budget for each assignee of a guardrail; none if it does not limit spending. */
 export function guardrailBudgets(
   guardrail: { id: string; organization_id: string; name: string; limit_nano: number | null; reset_interval: Reset },
   assignees: { key_hashes: readonly string[]; user_ids: readonly string[]; workspace_ids: readonly string[] },
-  include_byok: boolean,
+  includeByok: boolean,
 ): SourcedBudget[] {
-  const { id: guardrail_id, organization_id, name, limit_nano } = guardrail;
+  const { id: guardrailId, organization_id, name, limit_nano } = guardrail;
   if (limit_nano === null) return [];
-  const reset_interval: BudgetInterval = guardrail.reset_interval ?? 'never';
+  const resetInterval: BudgetInterval = guardrail.reset_interval ?? 'never';
   const budgetOf =
     (by: Payer['by'], whom: string) =>
     (id: string): SourcedBudget => {
       const payer = { by, id, organization_id };
       return {
-        id: `guardrail:${guardrail_id}:${subjectOf(payer)}:${reset_interval}`,
+        id: `guardrail:${guardrailId}:${subjectOf(payer)}:${resetInterval}`,
         scope: 'guardrail',
         payer,
-        guardrail_id,
+        guardrail_id: guardrailId,
         label: `the limit of the guardrail "${name}" for ${whom}`,
-        reset_interval,
+        reset_interval: resetInterval,
         limit_nano,
-        include_byok,
+        include_byok: includeByok,
       };
     };
   return [
@@ -145,37 +145,37 @@ export function guardrailBudgets(
   ];
 }
 
-/** The budgets of a workspace, as they limit spending. */
+/** The budgets of a workspace. */
 export function workspaceBudgets(
   workspace: { id: string; organization_id: string; slug: string; include_byok_in_budgets: boolean },
   budgets: readonly { reset_interval: WorkspaceInterval; limit_nano: number }[],
 ): SourcedBudget[] {
-  const { id, organization_id, slug, include_byok_in_budgets: include_byok } = workspace;
+  const { id, organization_id, slug, include_byok_in_budgets: includeByok } = workspace;
   return budgets.map(({ reset_interval: named, limit_nano }) => {
-    const reset_interval = named === 'lifetime' ? 'never' : named;
+    const resetInterval = named === 'lifetime' ? 'never' : named;
     return {
-      id: `workspace:${id}:${reset_interval}`,
+      id: `workspace:${id}:${resetInterval}`,
       scope: 'workspace',
       payer: { by: 'workspace_id', id, organization_id },
       guardrail_id: null,
       label: `the ${named} budget of the workspace "${slug}"`,
-      reset_interval,
+      reset_interval: resetInterval,
       limit_nano,
-      include_byok,
+      include_byok: includeByok,
     };
   });
 }
 
-/** The budget of an organization that credits were granted to: over all time it spends no more than they are. */
-export function creditBudget(organization_id: string, granted_nano: number): SourcedBudget {
+/** The budget of an organization's credits: over all time it spends no more than was granted. */
+export function creditBudget(organizationId: string, grantedNano: number): SourcedBudget {
   return {
-    id: `credits:${organization_id}`,
+    id: `credits:${organizationId}`,
     scope: 'organization',
-    payer: { by: 'organization_id', id: organization_id, organization_id },
+    payer: { by: 'organization_id', id: organizationId, organization_id: organizationId },
     guardrail_id: null,
     label: 'the credits of the organization',
     reset_interval: 'never',
-    limit_nano: granted_nano,
+    limit_nano: grantedNano,
     include_byok: false,
   };
 }

@@ -1,6 +1,6 @@
 import type { ByokCredential, DeclaredRegion } from '../schemas/byok.ts';
 
-/** A credential of the organization's own account at a provider, as it is stored. */
+/** A stored credential of the organization's own account at a provider. */
 export interface StoredByok {
   id: string;
   seq: number;
@@ -9,38 +9,38 @@ export interface StoredByok {
   workspace_id: string;
   provider: string;
   label: string;
-  /** The credential itself, encrypted. */
+  /** The encrypted credential. */
   sealed: string;
   name: string | null;
   disabled: boolean;
   is_fallback: boolean;
-  /** Whether a call that it could not serve may go on to the gateway's own accounts. */
+  /** Whether a call that it could not serve may fall back to the gateway's own accounts. */
   allow_shared_fallback: boolean;
   sort_order: number;
   allowed_models: string[] | null;
   allowed_api_key_hashes: string[] | null;
   allowed_user_ids: string[] | null;
-  /** Whether the account keeps nothing, as its owner says; null: as is known of its provider. */
+  /** Whether the account keeps no data, as declared by its owner; null: as is known of its provider. */
   declared_zdr: boolean | null;
-  /** Told, and nothing else. */
+  /** Shown only; has no effect. */
   declared_region: string | null;
-  /** No model goes to the gateway's own account at this provider. */
+  /** No model may use the gateway's own account at this provider. */
   is_byok_only: boolean;
   created_at: string;
   updated_at: string | null;
 }
 
-/** Of a credential shorter than this, nothing is shown: what is left would be too little to guess. */
+/** A credential shorter than this is not shown at all: the hidden part would be short enough to guess. */
 const SHOWN_CHARS_MIN = 16;
 
-/** What may be shown of a credential: its first three and last three characters, of a JSON text only that it is one. */
+/** The displayable part of a credential: its first three and last three characters; of JSON, only that it is JSON. */
 export function labelOfCredential(credential: string): string {
   if (credential.startsWith('{')) return 'JSON';
   if (credential.length < SHOWN_CHARS_MIN) return '***';
   return `${credential.slice(0, 3)}...${credential.slice(-3)}`;
 }
 
-/** Whether a text can be a credential: JSON, or what the value of a header can carry (RFC 9110, section 5.5; no spaces: they come from copying). */
+/** Whether a text can be a credential: JSON, or a header value (RFC 9110, section 5.5) without spaces, which come from copying. */
 export function isCredential(text: string): boolean {
   if (!text.startsWith('{')) return /^[\x21-\x7e]+$/.test(text);
   try {
@@ -51,7 +51,7 @@ export function isCredential(text: string): boolean {
   }
 }
 
-/** Where a credential is sealed to: a row that was copied over another does not open. */
+/** The place that a credential is sealed for: copied into another row, it does not open. */
 export function placeOf({ organization_id, id }: Pick<StoredByok, 'organization_id' | 'id'>): string {
   return `byok ${organization_id} ${id}`;
 }
@@ -73,7 +73,7 @@ export function describeByok(stored: StoredByok): ByokCredential {
     allowed_api_key_hashes: stored.allowed_api_key_hashes,
     allowed_user_ids: stored.allowed_user_ids,
     declared_zdr: stored.declared_zdr,
-    // The column's CHECK names the values that TypeScript cannot know.
+    // The column's CHECK allows only the values of the cast.
     declared_region: stored.declared_region as DeclaredRegion | null,
     workspace_id: stored.workspace_id,
     created_at: stored.created_at,

@@ -75,7 +75,7 @@ test.each([
 
 test.each([
   // limit, reset, byok counts, remaining
-  [null, 'daily', true, null, 'no limit, nothing remaining to tell'],
+  [null, 'daily', true, null, 'no limit, no remaining amount'],
   [10, null, false, 6, 'without a reset all usage counts'],
   [10, null, true, 5.6, 'and all BYOK usage where it counts'],
   [10, 'daily', false, 9, 'a daily limit sees the day'],
@@ -125,7 +125,7 @@ test('the public record has exactly the specified fields, the key number and the
   });
 });
 
-test('what remains of a limit is told from what admission counts, where that is known', () => {
+test('what remains of a limit follows from what admission counts, if that is known', () => {
   const counted = (limit_nano: number | null) =>
     describeKey(stored({ limit_nano }), { ...spent, counted: 2_500_000_000 }).limit_remaining;
   expect([counted(10_000_000_000), counted(1), counted(null)]).toEqual([7.5, 0, null]);

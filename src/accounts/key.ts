@@ -4,7 +4,7 @@ import { type BudgetMode, windowStart } from '../schemas/budget.ts';
 import type { CurrentKey, Key, KeyBudget, LimitReset } from '../schemas/key.ts';
 import { toUsd } from '../schemas/money.ts';
 
-/** An API key as it is stored: everything but the secret. */
+/** A stored API key: everything but the secret. */
 export interface StoredKey {
   id: number;
   hash: string;
@@ -21,19 +21,19 @@ export interface StoredKey {
   expires_at: string | null;
   created_at: string;
   updated_at: string | null;
-  /** Rises with every change. */
+  /** Incremented by every change. */
   version: number;
-  /** How strictly its budgets are kept; null: as the gateway's settings say. */
+  /** How strictly its budgets are enforced; null: as in the gateway's settings. */
   budget_mode: BudgetMode | null;
-  /** The key that its authorization code was made with; null: none. It ends with that key, and counts against its limits. */
+  /** The key that its authorization code was made with; null: none. It expires with that key, and counts against its limits. */
   parent_hash: string | null;
-  /** How an application got it: by an API key, a member's session, or before this was recorded; null: an administrator made it. */
+  /** How an application received it: by an API key, a member's session, or before this was recorded; null: an administrator created it. */
   made_by: 'key' | 'session' | 'unknown' | null;
-  /** The end user of its owner's that it is for; null: not told. */
+  /** The end user of the owner that it is for; null: not set. */
   external_user: string | null;
 }
 
-/** Nano-USD over the four periods that the key record shows. */
+/** Nano-USD over the four periods of the key record. */
 interface PeriodSums {
   total: number;
   daily: number;
@@ -41,25 +41,25 @@ interface PeriodSums {
   monthly: number;
 }
 
-/** What a key has spent: on the gateway's account, and on the organization's own provider accounts. */
+/** The spending of a key: on the gateway's accounts, and on the organization's own provider accounts. */
 export interface KeyUsage {
   usage: PeriodSums;
   byok_usage: PeriodSums;
-  /** What its limit counts in the window that runs, as requests are admitted by; absent where nothing was counted in it. */
+  /** The spending that its limit counts in the current window, as for admission. Not set if nothing was counted in it. */
   counted?: number;
-  /** Of that window, what nodes have set aside that were not heard of for long: nobody can spend it. */
+  /** The part of that window that is leased to lost nodes: nobody can spend it. */
   stuck?: number;
-  /** When its last call was admitted; absent: none is known. */
+  /** When its last call was admitted. Not set if none is known. */
   last_used_at?: string;
 }
 
-/** Nothing spent yet. */
+/** The usage of a key without spending. */
 export const UNUSED: KeyUsage = {
   usage: { total: 0, daily: 0, weekly: 0, monthly: 0 },
   byok_usage: { total: 0, daily: 0, weekly: 0, monthly: 0 },
 };
 
-/** First day (YYYY-MM-DD, UTC) of the windows that a moment lies in. */
+/** The first days (YYYY-MM-DD, UTC) of the windows that contain a moment. */
 export interface WindowStarts {
   daily: string;
   weekly: string;
@@ -75,12 +75,12 @@ export function hashSecret(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }
 
-/** What may be shown of a secret: `sk-gw-v1-au7...890`. */
+/** The displayable part of a secret: `sk-gw-v1-au7...890`. */
 function labelOf(secret: string): string {
   return `${secret.slice(0, PREFIX.length + 3)}...${secret.slice(-3)}`;
 }
 
-/** Makes a new secret, the only place that does. It is shown once; hash and label are what is kept. */
+/** Creates a secret; the only place that does. It is shown once; hash and label are stored. */
 export function createSecret(): { secret: string; hash: string; label: string } {
   const secret = PREFIX + randomBytes(32).toString('hex');
   return { secret, hash: hashSecret(secret), label: labelOf(secret) };
@@ -96,19 +96,19 @@ export function windowStarts(now: number): WindowStarts {
   };
 }
 
-/** What a key has spent in the window that its limit speaks of, nano-USD. */
+/** The spending of a key in the window of its limit, nano-USD. */
 function countedUsage(key: Limited, { usage, byok_usage, counted }: KeyUsage): number {
   if (counted !== undefined) return counted;
   const period = key.limit_reset ?? 'total';
   return usage[period] + (key.include_byok_in_limit ? byok_usage[period] : 0);
 }
 
-/** The same with what is stuck: the rest is what can still be spent. */
+/** The same with `stuck`: the rest of the limit can still be spent. */
 function takenUsage(key: Limited, usage: KeyUsage): number {
   return countedUsage(key, usage) + (usage.stuck ?? 0);
 }
 
-/** What the audit keeps of a key: everything that management may set. */
+/** The state of a key in the audit log: everything that management can set. */
 export function keyState(key: StoredKey): Record<string, unknown> {
   const { name, label, disabled, workspace_id, creator_user_id, limit_nano, limit_reset, include_byok_in_limit } = key;
   return {
@@ -129,7 +129,7 @@ export function keyState(key: StoredKey): Record<string, unknown> {
 
 type Limited = Pick<StoredKey, 'limit_nano' | 'limit_reset' | 'include_byok_in_limit'>;
 
-/** Limit and usage, which every face of a key shows. */
+/** Limit and usage, as in every public record of a key. */
 function describeSpending(key: Limited, spent: KeyUsage) {
   const { usage, byok_usage } = spent;
   return {
@@ -148,7 +148,7 @@ function describeSpending(key: Limited, spent: KeyUsage) {
   };
 }
 
-/** A key's own limit and what is taken of it, as the credits of its owner; where it has none, 0 and all that it spent. */
+/** A key's own limit and its spending, as the credits of its owner; without a limit, 0 and its total usage. */
 export function keyCredits(key: Limited, spent: KeyUsage): { total_credits: number; total_usage: number } {
   if (key.limit_nano === null) return { total_credits: 0, total_usage: toUsd(spent.usage.total) };
   const taken = Math.min(key.limit_nano, takenUsage(key, spent));
@@ -176,10 +176,10 @@ export function describeKey(key: StoredKey, spent: KeyUsage): Key {
   };
 }
 
-/** The largest number of 32 bits, which every client reads. */
+/** The largest 32-bit integer, which every client can read. */
 const NO_QUOTA = 2_147_483_647;
 
-/** The budget that refuses first: of those with the least left, the first. */
+/** The budget that refuses first: the one with the least left. */
 function tightest(budgets: readonly KeyBudget[]): KeyBudget | null {
   return budgets.reduce<KeyBudget | null>(
     (least, budget) => (least === null || budget.remaining_usd < least.remaining_usd ? budget : least),
@@ -187,13 +187,13 @@ function tightest(budgets: readonly KeyBudget[]): KeyBudget | null {
   );
 }
 
-/** The limits that a key's calls count against: its own and its guardrails', and those of its workspace and organization that it may know of. */
+/** The limits that a key's calls count against: its own and its guardrails', and those of its workspace and organization that it may see. */
 interface KeyBudgets {
   budgets: readonly KeyBudget[];
   others?: readonly KeyBudget[];
 }
 
-/** What a key is told about itself. */
+/** The public record of the calling key. */
 export function describeCurrentKey(
   key: Limited &
     Pick<StoredKey, 'label' | 'organization_id' | 'workspace_id' | 'creator_user_id' | 'expires_at' | 'is_management'>,
@@ -214,24 +214,24 @@ export function describeCurrentKey(
     is_free_tier: false,
     is_management_key: key.is_management,
     is_provisioning_key: key.is_management,
-    // As the public service answers it.
+    // As the public service returns it.
     rate_limit: { requests: -1, interval: '10s', note: 'This field is deprecated and safe to ignore.' },
   };
 }
 
-/** Whether a key opens the door at a moment. */
+/** Whether a key is accepted at a moment. */
 export function isUsable(key: Pick<StoredKey, 'disabled' | 'expires_at'>, now: number): boolean {
   return !key.disabled && (key.expires_at === null || Date.parse(key.expires_at) > now);
 }
 
-// RFC 3339 section 5.6, with the offset kept apart.
+// RFC 3339 section 5.6, with the offset as a group of its own.
 const TIMESTAMP = /^(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?)([Zz]|[+-]\d{2}:\d{2})$/;
 
-/** Reads `expires_at`: a moment to come, told in UTC. The specification rejects other time zones. */
+/** Parses `expires_at`: a moment in the future. Returns it in UTC. Throws a 400, also for other time zones (specification). */
 export function parseExpiry(text: string, now: number): string {
   const [, date, time, offset] = TIMESTAMP.exec(text) ?? [];
   const moment = Date.parse(`${date}T${time}Z`);
-  // A day that the calendar lacks (30 February) parses as another one.
+  // A day that the calendar lacks (30 February) is parsed as another one.
   if (Number.isNaN(moment) || new Date(moment).toISOString().slice(0, 10) !== date) {
     throw invalidField('expires_at', 'must be an ISO 8601 date and time in UTC, such as 2027-01-31T00:00:00Z');
   }

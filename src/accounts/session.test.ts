@@ -36,7 +36,7 @@ test('a form’s token is of one session and one secret', () => {
   expect(isFormToken('', 'id', 'secret')).toBe(false);
 });
 
-test('secrets of cookies are random; the environment’s key is told by none of its marks', () => {
+test('secrets of cookies are random; the environment’s key cannot be derived from its credential', () => {
   const { token, token_hash } = createToken();
   expect(token).toMatch(/^[\w-]{43}$/);
   expect(token_hash).toBe(hashToken(token));

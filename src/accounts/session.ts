@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { limits } from '../limits.ts';
 
-/** A sign-in to the pages as it is stored: everything but the cookie's secret. */
+/** A stored sign-in to the pages: everything but the cookie's secret. */
 export interface StoredSession {
   /** Stays the same when the cookie's secret is replaced. */
   id: string;
@@ -9,59 +9,59 @@ export interface StoredSession {
   previous_hash: string | null;
   organization_id: string;
   user_id: string;
-  /** What it was signed in with, as `keyCredential` and its siblings write it. */
+  /** The credential that it was opened with, as returned by `keyCredential` and the functions beside it. */
   credential: string;
   created_at: string;
   rotated_at: string;
   expires_at: string;
 }
 
-/** The credential of a session that a stored key has opened, by the key's hash. */
-export const keyCredential = (key_hash: string): string => `key:${key_hash}`;
+/** The credential of a session that was opened with a stored key, by the key's hash. */
+export const keyCredential = (keyHash: string): string => `key:${keyHash}`;
 
-/** The credential of a session that an OpenID Connect issuer has opened. */
+/** The credential of a session that was opened by an OpenID Connect issuer. */
 export const ISSUER_CREDENTIAL = 'issuer';
 
-/** The credential of a session that the environment's management key has opened: says which, and only to who has the gateway's secret. */
-export function environmentCredential(management_key: string, secret: string): string {
-  return `environment:${createHmac('sha256', secret).update(`session of ${management_key}`).digest('hex')}`;
+/** The credential of a session that was opened with the environment's management key: identifies it only with the gateway's secret. */
+export function environmentCredential(managementKey: string, secret: string): string {
+  return `environment:${createHmac('sha256', secret).update(`session of ${managementKey}`).digest('hex')}`;
 }
 
-/** The stored key that a session lives and dies with; undefined when it has none. */
+/** The stored key on which a session depends; undefined if none. */
 export function keyOfCredential(credential: string): string | undefined {
   return credential.startsWith('key:') ? credential.slice('key:'.length) : undefined;
 }
 
-/** What a cookie's secret is stored under. */
+/** The stored form of a cookie's secret. */
 export function hashToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** Makes the secret of a cookie, the only place that does. */
+/** Creates the secret of a cookie; the only place that does. */
 export function createToken(): { token: string; token_hash: string } {
   const token = randomBytes(32).toString('base64url');
   return { token, token_hash: hashToken(token) };
 }
 
-/** Whether a secret is one that a browser's session has at this moment, and whether it should get a new one. */
+/** Whether a secret is valid for a session at a moment, and whether it should be replaced. */
 export function judgeSession(
   session: StoredSession,
-  token_hash: string,
+  tokenHash: string,
   now: number,
 ): 'live' | 'rotation due' | 'superseded' | 'over' {
   if (Date.parse(session.expires_at) <= now) return 'over';
-  const age_ms = now - Date.parse(session.rotated_at);
-  if (session.token_hash !== token_hash) return age_ms <= limits.session_overlap_ms ? 'superseded' : 'over';
-  return age_ms >= limits.session_rotation_ms ? 'rotation due' : 'live';
+  const ageMs = now - Date.parse(session.rotated_at);
+  if (session.token_hash !== tokenHash) return ageMs <= limits.session_overlap_ms ? 'superseded' : 'over';
+  return ageMs >= limits.session_rotation_ms ? 'rotation due' : 'live';
 }
 
-/** What the forms of a browser's session carry, so that no other site can make one. */
-export function formToken(session_id: string, secret: string): string {
-  return createHmac('sha256', secret).update(`form of ${session_id}`).digest('base64url');
+/** The token in the forms of a browser's session: no other site can create one. */
+export function formToken(sessionId: string, secret: string): string {
+  return createHmac('sha256', secret).update(`form of ${sessionId}`).digest('base64url');
 }
 
-/** Compares a form's token with the session's in a time that tells nothing. */
-export function isFormToken(given: string, session_id: string, secret: string): boolean {
+/** Compares a form's token with the session's in constant time. */
+export function isFormToken(token: string, sessionId: string, secret: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(formToken(session_id, secret)));
+  return timingSafeEqual(digest(token), digest(formToken(sessionId, secret)));
 }

@@ -12,7 +12,7 @@ test('what is sealed opens at its place, and reads differently each time', () =>
   expect(Buffer.from(sealed.split('.')[2] ?? '', 'base64url').includes('sk-')).toBe(false);
 });
 
-test('another secret, another place and a changed text are told apart and open nothing', () => {
+test('another secret, another place and a changed text are distinguished and open nothing', () => {
   const vault = createVault(SECRET);
   const sealed = vault.seal('credential', 'byok o 1');
   expect(() => createVault(`${SECRET}!`).open(sealed, 'byok o 1')).toThrow(/another GATEWAY_SECRET/);

@@ -1,10 +1,10 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 
-/** Keeps secrets so that the store alone cannot give them away. */
+/** Encrypts secrets for the store, so that the store alone does not reveal them. */
 export interface Vault {
-  /** Encrypts a text for one place: what was sealed for another place does not open there. */
+  /** Encrypts a text for one place: it does not open for another. */
   seal(text: string, place: string): string;
-  /** Gives the text back. Throws a plain sentence when it was sealed with another secret, for another place, or changed since. */
+  /** Decrypts a text. Throws if it was sealed with another secret or for another place, or was changed; the message says which. */
   open(sealed: string, place: string): string;
 }
 
@@ -12,22 +12,22 @@ const FORMAT = 'v1';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Makes the vault of a gateway's secret: AES-256-GCM (NIST SP 800-38D) under a key derived by HKDF (RFC 5869), a fresh nonce each time. */
+/** Creates the vault of a gateway's secret: AES-256-GCM (NIST SP 800-38D) under a key derived by HKDF (RFC 5869), a fresh nonce each time. */
 export function createVault(secret: string): Vault {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'model-gateway credentials', 32));
-  // Tells which secret sealed something; says nothing about it.
-  const key_id = createHash('sha256').update('key id').update(key).digest('hex').slice(0, 8);
+  // Identifies the secret that sealed a text, without revealing it.
+  const keyId = createHash('sha256').update('key id').update(key).digest('hex').slice(0, 8);
   return {
     seal(text, place) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(place));
-      const hidden = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-      return `${FORMAT}.${key_id}.${hidden.toString('base64url')}`;
+      const encrypted = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+      return `${FORMAT}.${keyId}.${encrypted.toString('base64url')}`;
     },
     open(sealed, place) {
-      const [format, sealed_by, body = ''] = sealed.split('.');
+      const [format, sealedBy, body = ''] = sealed.split('.');
       if (format !== FORMAT) throw new Error('A stored credential has a format that this version cannot read');
-      if (sealed_by !== key_id) throw new Error('A stored credential was encrypted with another GATEWAY_SECRET');
+      if (sealedBy !== keyId) throw new Error('A stored credential was encrypted with another GATEWAY_SECRET');
       const bytes = Buffer.from(body, 'base64url');
       try {
         const nonce = bytes.subarray(0, NONCE_BYTES);

@@ -9,7 +9,7 @@ import {
   type WorkspaceBudget,
 } from '../schemas/workspace.ts';
 
-/** A workspace as it is stored. */
+/** A stored workspace. */
 export interface StoredWorkspace extends Omit<Workspace, 'io_logging_sampling_rate' | 'default_guardrail_id'> {
   organization_id: string;
   is_default: boolean;
@@ -20,7 +20,7 @@ export interface StoredWorkspace extends Omit<Workspace, 'io_logging_sampling_ra
   version: number;
 }
 
-/** A budget as it is stored. */
+/** A stored budget. */
 export interface StoredBudget {
   id: string;
   workspace_id: string;
@@ -34,12 +34,12 @@ const RATE_UNITS = 10_000;
 const SLUG = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** The settings of a body in the shape they are stored in; what the body leaves out is absent. */
+/** The settings of a request body in their stored form. A setting that the body omits is not set. */
 export type WorkspaceSettings = Omit<UpdateWorkspaceBody, 'io_logging_sampling_rate' | 'disabled_server_tools'> & {
   io_logging_sampling_rate_bp?: number;
 };
 
-/** Checks what schemas cannot say of a body: the slug's form, texts that a store keeps, each logged key once. */
+/** Validates what schemas cannot express: the slug's form, storable texts, each logged key once. Throws a 400. */
 export function workspaceSettings(body: UpdateWorkspaceBody): WorkspaceSettings {
   const { io_logging_sampling_rate: rate, disabled_server_tools: _, ...settings } = body;
   const { name, description, default_image_model, default_text_model } = settings;
@@ -48,7 +48,7 @@ export function workspaceSettings(body: UpdateWorkspaceBody): WorkspaceSettings 
   const ids = settings.io_logging_api_key_ids;
   return {
     ...settings,
-    // As clients write what is none where they know texts alone.
+    // Clients that know only strings send '' for none.
     ...(settings.default_guardrail_id === '' ? { default_guardrail_id: null } : {}),
     ...(ids ? { io_logging_api_key_ids: [...new Set(ids)] } : {}),
     ...(rate === undefined ? {} : { io_logging_sampling_rate_bp: Math.max(1, Math.round(rate * RATE_UNITS)) }),
@@ -80,7 +80,7 @@ export function describeWorkspace(stored: StoredWorkspace): Workspace {
     is_data_discount_logging_enabled: stored.is_data_discount_logging_enabled,
     is_observability_broadcast_enabled: stored.is_observability_broadcast_enabled,
     is_observability_io_logging_enabled: stored.is_observability_io_logging_enabled,
-    // Clients of the public service read a text: there every workspace has one.
+    // Clients of the public service expect a string: there every workspace has a guardrail.
     default_guardrail_id: stored.default_guardrail_id ?? '',
     include_byok_in_budgets: stored.include_byok_in_budgets,
   };
@@ -99,25 +99,25 @@ export function describeBudget(stored: StoredBudget): WorkspaceBudget {
 }
 
 /**
- * Refuses a budget that makes no sense beside the others of its workspace: limits fall strictly as the interval narrows.
- * Gives the limit in nano-USD.
+ * Validates a budget against the others of its workspace: limits must fall strictly as the interval narrows. Returns the limit
+ * in nano-USD. Throws a 400.
  */
 export function checkBudget(
   budgets: readonly StoredBudget[],
   { interval, limit_usd }: { interval: BudgetInterval; limit_usd: number },
 ): number {
-  const limit_nano = toNano(limit_usd);
-  if (limit_nano === 0) throw invalidField('limit_usd', 'must be at least 0.000000001');
-  const width = (one: BudgetInterval) => budgetIntervals.length - budgetIntervals.indexOf(one);
+  const limitNano = toNano(limit_usd);
+  if (limitNano === 0) throw invalidField('limit_usd', 'must be at least 0.000000001');
+  const width = (name: BudgetInterval) => budgetIntervals.length - budgetIntervals.indexOf(name);
   for (const other of budgets) {
     const narrower = width(interval) < width(other.reset_interval);
-    const fits = narrower ? limit_nano < other.limit_nano : limit_nano > other.limit_nano;
+    const fits = narrower ? limitNano < other.limit_nano : limitNano > other.limit_nano;
     if (other.reset_interval === interval || fits) continue;
     throw new GatewayError(
       400,
-      `limit_usd: the ${interval} budget ($${toUsd(limit_nano)}) must be ${narrower ? 'less' : 'more'} than the ` +
+      `limit_usd: the ${interval} budget ($${toUsd(limitNano)}) must be ${narrower ? 'less' : 'more'} than the ` +
         `${other.reset_interval} budget ($${toUsd(other.limit_nano)})`,
     );
   }
-  return limit_nano;
+  return limitNano;
 }

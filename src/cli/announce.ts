@@ -5,10 +5,10 @@ import type { Logger } from '../telemetry/log.ts';
 import { commandName, startCommand } from './command-name.ts';
 import type { FirstKeys } from './first-start.ts';
 
-/** What the lines of a start are made of. */
+/** The configuration that the lines of a start show. */
 type Shown = Pick<Config, 'providers' | 'sandbox'>;
 
-/** Where clients of this machine reach a gateway that listens on every address. */
+/** The address by which clients on this machine reach a gateway that listens on all addresses. */
 function localUrl(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//127.0.0.1:');
 }
@@ -17,9 +17,9 @@ const listens = (url: string) => `Model Gateway ${gatewayVersion()} listens on $
 
 const reference = (url: string) => `API reference: ${localUrl(url)}/docs`;
 
-/** A request that a shell runs as it stands. `key` is what it knows the API key as. */
+/** A request that can be pasted into a shell. `key` is the API key, or the shell's name for it. */
 function curl(url: string, model: string, key: string): string[] {
-  // A quote in the model's name must not end that of the shell.
+  // A quote in the model's name must not end the shell's string.
   const name = JSON.stringify(model).replaceAll("'", "'\\''");
   return [
     `curl -s ${localUrl(url)}/api/v1/chat/completions \\`,
@@ -67,7 +67,7 @@ function providerLines({ providers, sandbox }: Shown): string[] {
   ];
 }
 
-/** Shows what a first start made, once in its life, and what to do next: nobody can read the keys again, whatever comes next. */
+/** Prints the keys of a first start, the only time, and what to do next. */
 export function announceFirst(config: Shown, keys: FirstKeys, start: { url: string; model: string | undefined }): void {
   const paragraphs = [
     [listens(start.url)],
@@ -80,16 +80,16 @@ export function announceFirst(config: Shown, keys: FirstKeys, start: { url: stri
   process.stdout.write(`\n${text.join('\n\n')}\n\n`);
 }
 
-/** What is known of a gateway once it serves. */
+/** The state of a gateway that serves. */
 export interface Started {
   url: string;
-  /** `announceFirst` has shown it. */
+  /** `announceFirst` has printed the address already. */
   has_shown: boolean;
   /** What its configuration lacks. */
   warnings: readonly string[];
 }
 
-/** Says where the gateway is, and what its configuration lacks. */
+/** Prints or logs the address of the gateway, and what its configuration lacks. */
 export function announce(config: Shown, { url, has_shown, warnings }: Started, log: Logger): void {
   const providers = config.providers.map(({ slug }) => slug);
   if (process.stdout.isTTY && !has_shown) {
@@ -102,11 +102,11 @@ export function announce(config: Shown, { url, has_shown, warnings }: Started, l
 }
 
 /**
- * Runs `stop` at the first SIGTERM or SIGINT, then ends the process; a second signal ends it at once, unless it is the
- * first one's echo. What it gives back ends the process in the same order, as failed.
+ * Runs `stop` at the first SIGTERM or SIGINT, then ends the process. A second signal ends it at once, unless it is an echo of
+ * the first. Returns a function that stops and ends the process in the same order, as failed.
  */
 export function onceSignalled(stop: (reason: string) => Promise<void>): (reason: string) => void {
-  let first_ms: number | undefined;
+  let firstMs: number | undefined;
   const end = (reason: string, code: number) =>
     void stop(reason).then(
       () => process.exit(code),
@@ -117,18 +117,18 @@ export function onceSignalled(stop: (reason: string) => Promise<void>): (reason:
     );
   const handle = (signal: NodeJS.Signals) => {
     const now = performance.now();
-    if (first_ms !== undefined) {
-      if (now - first_ms > limits.signal_echo_ms) process.exit(1);
+    if (firstMs !== undefined) {
+      if (now - firstMs > limits.signal_echo_ms) process.exit(1);
       return;
     }
-    first_ms = now;
+    firstMs = now;
     end(signal, 0);
   };
   process.on('SIGTERM', handle);
   process.on('SIGINT', handle);
   return (reason) => {
-    if (first_ms !== undefined) return;
-    first_ms = performance.now();
+    if (firstMs !== undefined) return;
+    firstMs = performance.now();
     end(reason, 1);
   };
 }

@@ -23,7 +23,7 @@ function file(name: string, text: string): string {
   return path;
 }
 
-test('a file becomes a catalog; the next refresh tells what came and went', async () => {
+test('a file becomes a catalog; the next refresh reports what was added and removed', async () => {
   const out = join(folder, 'models.json');
   const first = await refreshCatalog({ from: file('a.json', facts('gpt-a', 'gpt-b')), out });
   expect(first).toEqual({
@@ -65,7 +65,7 @@ test('a URL is fetched', async () => {
   try {
     const out = join(folder, 'models.json');
     expect(await refreshCatalog({ from: `${url}/api.json`, out })).toMatchObject({ models: 1 });
-    await expect(refreshCatalog({ from: `${url}/gone`, out })).rejects.toThrow('answered 500');
+    await expect(refreshCatalog({ from: `${url}/missing`, out })).rejects.toThrow('answered 500');
     await expect(refreshCatalog({ from: `${url}/cut.json`, out })).rejects.toThrow(`${url}/cut.json cannot be read (`);
   } finally {
     server.close();
@@ -97,8 +97,8 @@ test('a file that is not a catalog is not overwritten', async () => {
 
 test('what cannot be read is named, with the reason', async () => {
   const out = join(folder, 'models.json');
-  const gone = join(folder, 'gone.json');
-  await expect(refreshCatalog({ from: gone, out })).rejects.toThrow(`${gone} cannot be read (ENOENT)`);
+  const missing = join(folder, 'missing.json');
+  await expect(refreshCatalog({ from: missing, out })).rejects.toThrow(`${missing} cannot be read (ENOENT)`);
   const from = 'http://127.0.0.1:1/x';
   await expect(refreshCatalog({ from, out })).rejects.toThrow(`${from} cannot be read (`);
 });

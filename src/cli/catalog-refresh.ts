@@ -9,16 +9,17 @@ import type { ProxyRules } from '../providers/transport/proxy.ts';
 import { createServices, ServiceFailed, type Services } from '../providers/transport/services.ts';
 import { type Command, readArguments, UsageError } from './command.ts';
 
-const bundled_file = fileURLToPath(new URL('../../catalog/models.json', import.meta.url));
+const bundledFile = fileURLToPath(new URL('../../catalog/models.json', import.meta.url));
 
 const usage = `Usage: model-gateway catalog refresh --from URL|FILE [--slugs URL|FILE] [--out FILE]
 
 Rebuilds the bundled model facts from a file in the format of https://models.dev/api.json.
   --slugs  public author/slug ids to use; by default those of the present catalog
-  --out    the file to write; by default the bundled one, ${bundled_file}
+  --out    the file to write; by default the bundled one, ${bundledFile}
 Known names, dates and ids do not change. A running gateway uses the new facts after SIGHUP.
 `;
 
+/** The sources and the target of a refresh: addresses or paths. */
 export interface CatalogRefresh {
   from: string;
   slugs?: string | undefined;
@@ -26,7 +27,7 @@ export interface CatalogRefresh {
   proxies?: ProxyRules | undefined;
 }
 
-/** What a refresh did, for its report. */
+/** The result of a refresh. */
 export interface RefreshOutcome {
   models: number;
   endpoints: number;
@@ -35,7 +36,7 @@ export interface RefreshOutcome {
   left_out: number;
 }
 
-/** Rebuilds the catalog file from facts of others. Writes a whole new file or none. */
+/** Rebuilds the catalog file from published model facts. Writes the whole new file, or none if it rejects. */
 export async function refreshCatalog({ from, slugs, out, proxies }: CatalogRefresh): Promise<RefreshOutcome> {
   const before = await previousCatalog(out);
   const source = object(await read(from, proxies), from) as ModelsDev;
@@ -63,7 +64,7 @@ export const catalogCommand: Command = {
     const { values, positionals } = readArguments({
       args,
       allowPositionals: true,
-      options: { from: { type: 'string' }, slugs: { type: 'string' }, out: { type: 'string', default: bundled_file } },
+      options: { from: { type: 'string' }, slugs: { type: 'string' }, out: { type: 'string', default: bundledFile } },
     });
     if (values.from === undefined || positionals.join(' ') !== 'refresh') throw new UsageError();
     const proxies = readProxies(environment);
@@ -91,7 +92,7 @@ async function previousCatalog(path: string): Promise<BundledCatalog | undefined
 function object(text: string, from: string): object {
   let value: unknown;
   try {
-    // A byte order mark is no part of the text.
+    // A byte order mark is not part of the JSON.
     value = JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (cause) {
     throw new Error(`${from} is not JSON`, { cause });
@@ -102,7 +103,7 @@ function object(text: string, from: string): object {
   return value;
 }
 
-/** What stands where another kind of value was expected shows only when it is used. */
+/** Runs `bundle`, whose type errors show that a value in the source has another type than expected. */
 function bundled<T>(from: string, bundle: () => T): T {
   try {
     return bundle();
@@ -114,7 +115,7 @@ function bundled<T>(from: string, bundle: () => T): T {
 function unread(from: string): (error: unknown) => never {
   return (cause) => {
     const { code, cause: inner, name } = cause as NodeJS.ErrnoException & { cause?: NodeJS.ErrnoException };
-    // What asked for it has the reason as the cause of its failure.
+    // `Services` puts the reason into the cause of its error.
     const reason = code ?? inner?.code ?? (cause instanceof ServiceFailed ? cause.message : name);
     throw new Error(`${from} cannot be read (${reason})`, { cause });
   };

@@ -2,12 +2,12 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { readConfigFile } from '../config/read-file.ts';
 import { ConfigError, loadConfig } from '../config.ts';
-import type { CheckAnswer, CheckOrder } from './check-config.ts';
+import type { CheckRequest, CheckResult } from './check-config.ts';
 
-function answer({ environment, found }: CheckOrder): CheckAnswer {
+function check({ environment, file }: CheckRequest): CheckResult {
   try {
-    const { value } = readConfigFile(found.path, found.text);
-    loadConfig(environment, { found: { ...found, value } });
+    const { value } = readConfigFile(file.path, file.text);
+    loadConfig(environment, { found: { ...file, value } });
     return { value };
   } catch (error) {
     if (error instanceof ConfigError) return { reason: error.message };
@@ -15,4 +15,4 @@ function answer({ environment, found }: CheckOrder): CheckAnswer {
   }
 }
 
-parentPort?.postMessage(answer(workerData as CheckOrder));
+parentPort?.postMessage(check(workerData as CheckRequest));

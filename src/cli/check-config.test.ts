@@ -20,21 +20,21 @@ const large = (provider = 'acme'): FoundFile => ({
 });
 
 test('a large file is read while other work goes on, and holds what it would hold otherwise', async () => {
-  const found = large();
-  expect(found.text.length).toBeGreaterThan(limits.config_inline_chars_max);
+  const file = large();
+  expect(file.text.length).toBeGreaterThan(limits.config_inline_chars_max);
   let turns = 0;
   const timer = setInterval(() => {
     turns += 1;
   }, 1);
-  const checked = await checkedFile({}, found);
+  const checked = await checkedFile({}, file);
   clearInterval(timer);
   expect(turns).toBeGreaterThan(10);
-  expect(checked.value).toEqual(readConfigFile(found.path, found.text).value);
-  expect(loadConfig({}, { found: checked }).models).toEqual(loadConfig({}, { found }).models);
+  expect(checked.value).toEqual(readConfigFile(file.path, file.text).value);
+  expect(loadConfig({}, { found: checked }).models).toEqual(loadConfig({}, { found: file }).models);
 });
 
-test('what is wrong with a large file is told with its line, whatever it is', async () => {
-  const wrong = (found: FoundFile) => expect(checkedFile({}, found)).rejects;
+test('an error in a large file names its line, whatever it is', async () => {
+  const wrong = (file: FoundFile) => expect(checkedFile({}, file)).rejects;
   await wrong({ ...large(), text: `${large().text}\n: [` }).toThrow(/line \d+: this is not valid YAML/);
   await wrong({ ...large(), text: `${large().text}\nmodel: {}` }).toThrow(/line \d+: model is not a known setting/);
   await wrong(large('akme')).toThrow(
@@ -42,8 +42,8 @@ test('what is wrong with a large file is told with its line, whatever it is', as
   );
 });
 
-test('a file that was checked elsewhere still tells the line of what does not fit here', async () => {
-  const found = { ...large(), text: large().text.replace('"http://127.0.0.1:9/v1"', `"\${ADDRESS}"`) };
-  const checked = await checkedFile({ ADDRESS: 'http://127.0.0.1:9' }, found);
+test('a file that was checked elsewhere still names the line of an error here', async () => {
+  const file = { ...large(), text: large().text.replace('"http://127.0.0.1:9/v1"', `"\${ADDRESS}"`) };
+  const checked = await checkedFile({ ADDRESS: 'http://127.0.0.1:9' }, file);
   expect(() => loadConfig({}, { found: checked })).toThrow(/line 2: providers\.acme\.base_url refers to ADDRESS/);
 });

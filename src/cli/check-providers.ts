@@ -7,17 +7,17 @@ import { createLog } from '../telemetry/log.ts';
 import { type CheapOutput, cheapModel } from './example-model.ts';
 import { catalogOf, startGateway } from './start-gateway.ts';
 
-/** How one provider took one short request. */
+/** The result of one short request to one provider. */
 export interface CheckedProvider {
   provider: string;
-  /** Which model was called. */
+  /** The model that was called. */
   model?: string;
   ms?: number;
   /** USD. */
   cost?: number;
-  /** Why it did not answer; undefined: it did. */
+  /** Why it did not answer; undefined if it did. */
   failure?: string;
-  /** Why it was not called; undefined: it was. */
+  /** Why it was not called; undefined if it was. */
   skipped?: string;
 }
 
@@ -26,33 +26,33 @@ const CHECK_MS_MAX = 60_000;
 const OUTPUT_TOKENS = 16;
 
 /**
- * Sends each provider one short request, all at once, through a gateway of the same configuration with a store of its own: what is
- * checked is the way that requests take, and no record of the real gateway changes.
+ * Sends each provider one short request, all at once, through a gateway of the same configuration with a store of its own.
+ * This checks the path of real requests, without changing a record of the real gateway.
  */
 export async function checkProviders(config: Config): Promise<CheckedProvider[]> {
-  const data_dir = temporaryFolder(config);
-  let api_key: string | undefined;
+  const dataDir = temporaryFolder(config);
+  let apiKey: string | undefined;
   try {
     const gateway = await startGateway({
-      config: alone(config, data_dir),
+      config: alone(config, dataDir),
       log: createLog('silent'),
       onFirstKeys(keys) {
-        api_key = keys.api_key;
+        apiKey = keys.api_key;
       },
     });
     try {
       const catalog = catalogOf(config).at(Date.now());
-      const ask = askThrough(`${gateway.url}/api/v1`, api_key ?? '');
-      return await Promise.all(config.providers.map(({ slug }) => check(slug, catalog, ask)));
+      const call = callerFor(`${gateway.url}/api/v1`, apiKey ?? '');
+      return await Promise.all(config.providers.map(({ slug }) => check(slug, catalog, call)));
     } finally {
       await gateway.stop();
     }
   } finally {
-    rmSync(data_dir, { recursive: true, force: true });
+    rmSync(dataDir, { recursive: true, force: true });
   }
 }
 
-/** In a container with a read-only root only the data directory can be written. */
+/** In a container with a read-only root, only the data directory is writable. */
 function temporaryFolder(config: Config): string {
   try {
     return mkdtempSync(join(tmpdir(), 'gateway-check-'));
@@ -61,11 +61,11 @@ function temporaryFolder(config: Config): string {
   }
 }
 
-/** The configuration of a gateway that serves this command alone, and nobody else. */
-function alone(config: Config, data_dir: string): Config {
+/** The configuration of a gateway that serves this command only. */
+function alone(config: Config, dataDir: string): Config {
   return {
     ...config,
-    data_dir,
+    data_dir: dataDir,
     host: '127.0.0.1',
     port: 0,
     database_url: undefined,
@@ -78,10 +78,10 @@ function alone(config: Config, data_dir: string): Config {
   };
 }
 
-async function check(provider: string, catalog: Catalog, ask: Ask): Promise<CheckedProvider> {
+async function check(provider: string, catalog: Catalog, call: CallModel): Promise<CheckedProvider> {
   for (const kind of ['text', 'embeddings', 'transcription'] as const) {
     const model = cheapModel(catalog, kind, provider);
-    if (model !== undefined) return ask(provider, model.id, kind);
+    if (model !== undefined) return call(provider, model.id, kind);
   }
   return {
     provider,
@@ -89,7 +89,7 @@ async function check(provider: string, catalog: Catalog, ask: Ask): Promise<Chec
   };
 }
 
-type Ask = (provider: string, model: string, kind: CheapOutput) => Promise<CheckedProvider>;
+type CallModel = (provider: string, model: string, kind: CheapOutput) => Promise<CheckedProvider>;
 
 const SAMPLES_PER_SECOND = 16_000;
 
@@ -112,7 +112,7 @@ function silence(): Buffer {
   return wav;
 }
 
-/** The operation and the body of a short request. */
+/** The path and the body of a short request. */
 function requestOf(kind: CheapOutput): { path: string; body: object } {
   const text = 'Answer with OK.';
   switch (kind) {
@@ -131,14 +131,14 @@ function requestOf(kind: CheapOutput): { path: string; body: object } {
   }
 }
 
-function askThrough(base_url: string, api_key: string): Ask {
+function callerFor(baseUrl: string, apiKey: string): CallModel {
   return async (provider, model, kind) => {
     const from = performance.now();
     const { path, body } = requestOf(kind);
     try {
-      const response = await fetch(`${base_url}/${path}`, {
+      const response = await fetch(`${baseUrl}/${path}`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${api_key}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
         body: JSON.stringify({ ...body, model, provider: { only: [provider], allow_fallbacks: false } }),
         signal: AbortSignal.timeout(CHECK_MS_MAX),
       });

@@ -1,12 +1,12 @@
-/** Whether this program is a package that npm has installed, and no checkout. */
-const is_installed = /[\\/]node_modules[\\/]model-gateway[\\/]/.test(import.meta.dirname);
+/** Whether this program was installed by npm as a package, and is not a checkout. */
+const isInstalled = /[\\/]node_modules[\\/]model-gateway[\\/]/.test(import.meta.dirname);
 
-/** How the commands of this program are called from where it stands. */
+/** How the commands of this installation are called. */
 export function commandName(): string {
-  return is_installed ? 'npx model-gateway' : 'node bin/model-gateway.cjs';
+  return isInstalled ? 'npx model-gateway' : 'node bin/model-gateway.cjs';
 }
 
-/** How it is started. */
+/** How this installation is started. */
 export function startCommand(): string {
-  return is_installed ? 'npx model-gateway' : 'npm start';
+  return isInstalled ? 'npx model-gateway' : 'npm start';
 }

@@ -4,18 +4,18 @@ import type { Environment } from '../config.ts';
 
 /** One command of the program. */
 export interface Command {
-  /** What `--help` prints. */
+  /** The output of `--help`. */
   usage: string;
-  /** Gives the exit code, or -1 when it goes on by itself. */
+  /** Returns the exit code, or -1 if it keeps running. */
   run(args: string[], environment: Environment): Promise<number>;
 }
 
-/** What a command refuses, in a sentence for the operator; the program ends with 1. */
+/** A command refuses to act; the message is a sentence for the operator, and the program exits with 1. */
 export class Refusal extends Error {
   override readonly name: string = 'Refusal';
 }
 
-/** A command was called wrongly; the program ends with 2. Without a sentence its whole usage is printed. */
+/** Wrong arguments; the program exits with 2. Without a message the whole usage is printed. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -23,10 +23,10 @@ export class UsageError extends Error {
 const config = { type: 'string' } as const;
 const json = { type: 'boolean', default: false } as const;
 
-/** Options that several commands take. */
+/** Options of several commands. */
 export const common = { config, json };
 
-/** What the command line says, as Node's parser reads it; throws a `UsageError` that says what is wrong with it. */
+/** Parses the command line with Node's parser. Throws a `UsageError` that says what is wrong. */
 export function readArguments<const T extends ParseArgsConfig>(described: T): ReturnType<typeof parseArgs<T>> {
   try {
     return parseArgs(described);
@@ -43,7 +43,7 @@ function faultOf({ args, options = {}, allowPositionals = false }: ParseArgsConf
     if (token.kind !== 'option') continue;
     const { name, rawName, value } = token;
     const option = options[name];
-    const known = Object.keys(options).map((one) => `--${one}`);
+    const known = Object.keys(options).map((option) => `--${option}`);
     if (option === undefined) return sentence(`There is no option ${rawName}${didYouMean(rawName, known)}`);
     if (option.type === 'boolean' && value !== undefined) return `${rawName} takes no value.`;
     if (option.type === 'boolean') continue;

@@ -15,25 +15,25 @@ const USAGE = `Usage: model-gateway credits grant USD --reason TEXT [--config FI
 Without a grant the spending of the organization is not limited. With one, everything that it ever spent counts against the sum of grants.
 `;
 
-/** Nano-USD for people, exact. */
-export function tellUsd(nano: number): string {
+/** Nano-USD as text, exact. */
+export function formatUsd(nano: number): string {
   const sign = nano < 0 ? '-' : '';
   return `${sign}$${toUsd(Math.abs(nano))
     .toFixed(9)
     .replace(/0{1,7}$/, '')}`;
 }
 
-/** Changes what is granted; says why it cannot. */
-function grant({ change, actor, home }: OpenStore, given: { amount_nano: number; reason: string }) {
+/** Adds a grant. Returns the reason if it cannot. */
+function grant({ change, actor, home }: OpenStore, entry: { amount_nano: number; reason: string }) {
   const { organization_id } = home;
-  const { amount_nano, reason } = given;
+  const { amount_nano, reason } = entry;
   return change(actor, async ({ tx, at, audit, announce }) => {
     const credits = creditStore(tx);
     const before = await credits.lock(organization_id);
     const after = (before ?? 0) + amount_nano;
-    if (after < 0) return `Only ${tellUsd(before ?? 0)} were granted.`;
+    if (after < 0) return `Only ${formatUsd(before ?? 0)} were granted.`;
     if (after > toNano(limits.usd_max))
-      return `More than ${tellUsd(toNano(limits.usd_max))} cannot be counted exactly.`;
+      return `More than ${formatUsd(toNano(limits.usd_max))} cannot be counted exactly.`;
     await credits.grant({ organization_id, amount_nano, reason, at });
     await audit({
       action: 'update',
@@ -48,28 +48,31 @@ function grant({ change, actor, home }: OpenStore, given: { amount_nano: number;
 }
 
 interface Balance {
-  /** null: nothing was granted, and credits bound nothing. */
+  /** null: nothing was granted, so credits do not limit spending. */
   granted_nano: number | null;
   spent_nano: number;
 }
 
 async function balanceOf({ database, home }: OpenStore): Promise<Balance> {
-  const granted_nano = (await creditStore(database.queries).total(home.organization_id)) ?? null;
-  return { granted_nano, spent_nano: await activityStore(database.queries).sumUsage(home.organization_id) };
+  const grantedNano = (await creditStore(database.queries).total(home.organization_id)) ?? null;
+  return {
+    granted_nano: grantedNano,
+    spent_nano: await activityStore(database.queries).sumUsage(home.organization_id),
+  };
 }
 
 function balanceLine({ granted_nano, spent_nano }: Balance): string {
   if (granted_nano === null) {
-    return `No credits were granted: spending is not bounded by credits. Spent: ${tellUsd(spent_nano)}\n`;
+    return `No credits were granted: spending is not limited by credits. Spent: ${formatUsd(spent_nano)}\n`;
   }
-  const left = tellUsd(granted_nano - spent_nano);
-  return `Granted: ${tellUsd(granted_nano)}  Spent: ${tellUsd(spent_nano)}  Left: ${left}\n`;
+  const left = formatUsd(granted_nano - spent_nano);
+  return `Granted: ${formatUsd(granted_nano)}  Spent: ${formatUsd(spent_nano)}  Left: ${left}\n`;
 }
 
-async function show(store: OpenStore, as_json: boolean): Promise<void> {
+async function show(store: OpenStore, asJson: boolean): Promise<void> {
   const grants = await creditStore(store.database.queries).list(store.home.organization_id);
   const balance = await balanceOf(store);
-  if (as_json) {
+  if (asJson) {
     printJson({
       granted: balance.granted_nano === null ? null : toUsd(balance.granted_nano),
       spent: toUsd(balance.spent_nano),
@@ -78,12 +81,12 @@ async function show(store: OpenStore, as_json: boolean): Promise<void> {
     return;
   }
   for (const { created_at, amount_nano, reason } of grants) {
-    process.stdout.write(`${created_at}  ${tellUsd(amount_nano)}  ${oneLine(reason)}\n`);
+    process.stdout.write(`${created_at}  ${formatUsd(amount_nano)}  ${oneLine(reason)}\n`);
   }
   process.stdout.write(balanceLine(balance));
 }
 
-/** `model-gateway credits grant|revoke|show`: on the configured store, whether the gateway runs or not. */
+/** `model-gateway credits grant|revoke|show`: works on the configured store, whether or not the gateway runs. */
 export const creditsCommand: Command = {
   usage: USAGE,
   async run(args, environment) {
@@ -100,15 +103,15 @@ export const creditsCommand: Command = {
     }
     if ((command !== 'grant' && command !== 'revoke') || amount === undefined || rest.length > 0)
       throw new UsageError();
-    const amount_nano = parseUsd(amount);
+    const amountNano = parseUsd(amount);
     const reason = values.reason?.trim() ?? '';
-    if (amount_nano === undefined || amount_nano === 0) {
+    if (amountNano === undefined || amountNano === 0) {
       throw new UsageError(`USD must be an amount such as 25 or 0.50, at most ${limits.usd_max}.`);
     }
     if (reason === '' || reason.length > limits.reason_chars_max || !isStorable(reason)) {
       throw new UsageError(`--reason must be a text of 1 to ${limits.reason_chars_max} characters.`);
     }
-    const change = { amount_nano: command === 'grant' ? amount_nano : -amount_nano, reason };
+    const change = { amount_nano: command === 'grant' ? amountNano : -amountNano, reason };
     await withStore(config, async (store) => {
       const refusal = await grant(store, change);
       if (refusal !== undefined) throw new Refusal(refusal);

@@ -30,7 +30,7 @@ test.each([
   ['below a link to itself', 'itself/d', /cannot be created \(ELOOP\)\. Set GATEWAY_DATA_DIR/],
   ['below a file', 'file/d', /ENOTDIR/],
 ])('a folder %s is refused in a moment', (_, path, message) => {
-  symlinkSync(join(home, 'gone'), join(home, 'nothing'));
+  symlinkSync(join(home, 'missing'), join(home, 'nothing'));
   symlinkSync(join(home, 'itself'), join(home, 'itself'));
   writeFileSync(join(home, 'file'), '');
   expect(() => prepareDataDir(resolve(home, path))).toThrow(message);

@@ -6,56 +6,56 @@ import { ConfigError } from '../config.ts';
 import { limits } from '../limits.ts';
 
 /**
- * Makes the data directory where it is missing, for this user alone; fails where it may not be written. From here on all files
- * that this process makes are for its user alone: the store, its log of changes and the journal are made by SQLite and Node in many places.
+ * Creates the data directory if it is missing, for this user only. Throws if it is not writable. From here on, all files that
+ * this process creates are for its user only: SQLite and Node create the store, its change mark and the journal in many places.
  */
-export function prepareDataDir(data_dir: string): void {
-  // A thread cannot set it, and has that of its process.
+export function prepareDataDir(dataDir: string): void {
+  // A thread cannot set the umask, and has that of its process.
   if (isMainThread) process.umask(0o077);
   try {
-    makeFolder(data_dir);
-    accessSync(data_dir, constants.W_OK | constants.X_OK);
+    makeFolder(dataDir);
+    accessSync(dataDir, constants.W_OK | constants.X_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ENOENT' && code !== 'ELOOP' && code !== 'ENAMETOOLONG') throw error;
     throw new ConfigError(
-      `${data_dir} cannot be created (${code}). Set GATEWAY_DATA_DIR to a folder that this user can create.`,
+      `${dataDir} cannot be created (${code}). Set GATEWAY_DATA_DIR to a folder that this user can create.`,
     );
   }
 }
 
-/** Makes a folder and those above it, one by one: Node's own way never ends where there can be none, as in `/proc`. */
+/** Creates a folder and its parents, one by one: Node's recursive mkdir never returns for some paths, as in `/proc`. */
 function makeFolder(path: string): void {
   const above = dirname(path);
   if (above !== path && statSync(above, { throwIfNoEntry: false }) === undefined) makeFolder(above);
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
-    const is_there = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-    if (!is_there) throw error;
+    const exists = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+    if (!exists) throw error;
   }
 }
 
 /**
- * The secret that stored credentials are encrypted with, where `GATEWAY_SECRET` names none: made at the first start,
- * readable for this user alone. Processes that start together get the same one.
+ * The secret that encrypts stored credentials if `GATEWAY_SECRET` is not set: created at the first start, readable for this
+ * user only. Processes that start together get the same one. Throws if the file does not contain a valid secret.
  */
-export function secretOf(data_dir: string): string {
-  const file = join(data_dir, 'secret');
-  const own = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
+export function secretOf(dataDir: string): string {
+  const file = join(dataDir, 'secret');
+  const draft = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
     return readSecret(file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
   try {
-    writeFileSync(own, randomBytes(32).toString('hex'), { mode: 0o600, flag: 'wx', flush: true });
-    // A link is never made over an existing file, and shows the file only when it is whole.
-    linkSync(own, file);
+    writeFileSync(draft, randomBytes(32).toString('hex'), { mode: 0o600, flag: 'wx', flush: true });
+    // A link never replaces an existing file, and the file appears complete.
+    linkSync(draft, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   } finally {
-    rmSync(own, { force: true });
+    rmSync(draft, { force: true });
   }
   return readSecret(file);
 }

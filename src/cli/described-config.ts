@@ -2,13 +2,13 @@ import type { Config } from '../config.ts';
 import { toUsd } from '../schemas/money.ts';
 import type { RateAmounts, RateRules } from '../schemas/rate-limit.ts';
 
-/** Settings that belong together, by name. */
+/** A group of settings, by name. */
 interface Section {
   title: string;
   rows: (readonly [name: string, value: string])[];
 }
 
-/** What may be printed of a configuration: of secrets, only whether they are there. */
+/** The printable form of a configuration: of secrets, only whether they are set. */
 export function describeConfig(config: Config): Section[] {
   return [
     { title: 'Settings', rows: shown(serviceSettings(config)) },
@@ -75,7 +75,7 @@ function serviceSettings(config: Config): Record<string, Setting> {
   };
 }
 
-/** Without the passwords that their addresses may hold. */
+/** Without the passwords that the addresses may contain. */
 function proxies({ proxies: rules }: Config): Record<string, Setting> {
   if (rules === undefined) return {};
   const host = (proxy: string | undefined) => (proxy === undefined ? undefined : new URL(proxy).host);
@@ -84,12 +84,12 @@ function proxies({ proxies: rules }: Config): Record<string, Setting> {
 }
 
 function loggingSettings({ logging: { retention_days, broadcast } }: Config): Record<string, Setting> {
-  const told = broadcast.map(({ name, type, url, workspaces, include_content, share_bp }) => [
+  const rows = broadcast.map(({ name, type, url, workspaces, include_content, share_bp }) => [
     `broadcast.${name}`,
     `${type} at ${new URL(url).origin}, ${share_bp / 100} % of ${workspaces?.join(', ') ?? 'every workspace that enables it'}` +
       (include_content ? ', with contents' : ''),
   ]);
-  return { retention_days, ...Object.fromEntries(told) };
+  return { retention_days, ...Object.fromEntries(rows) };
 }
 
 function routingSettings({ routing: { users, hedge_share_max, ...settings } }: Config): Record<string, Setting> {
@@ -97,11 +97,11 @@ function routingSettings({ routing: { users, hedge_share_max, ...settings } }: C
 }
 
 function guardrails({ guardrails: { analyzer, ...settings } }: Config): Record<string, Setting> {
-  const told =
+  const detector =
     analyzer === undefined
       ? 'this gateway'
       : `${URL.parse(analyzer.base_url)?.host ?? '?'}, ${analyzer.api_key === undefined ? 'without key' : 'with key'}, ${analyzer.language}, from a score of ${analyzer.score_min}`;
-  return { ...settings, analyzer: told };
+  return { ...settings, analyzer: detector };
 }
 
 function plugins({ web, file_parser: { ocr } }: Config['plugins']): Section['rows'] {
@@ -127,8 +127,8 @@ function rateLimits(rules: RateRules): Section['rows'] {
     ['per_key', amounts(rules.per_key)],
     ['per_model', amounts(rules.per_model)],
     ['per_key_and_model', amounts(rules.per_key_and_model)],
-    ...[...rules.keys].map(([key, told]) => [`keys.${key}`, amounts(told)] as const),
-    ...[...rules.models].map(([model, told]) => [`models.${model}`, amounts(told)] as const),
+    ...[...rules.keys].map(([key, rates]) => [`keys.${key}`, amounts(rates)] as const),
+    ...[...rules.models].map(([model, rates]) => [`models.${model}`, amounts(rates)] as const),
     [
       'free_models',
       free === undefined
@@ -141,9 +141,9 @@ function rateLimits(rules: RateRules): Section['rows'] {
 }
 
 function amounts({ requests_per_minute, tokens_per_minute }: RateAmounts): string {
-  const told = [
+  const parts = [
     ...(requests_per_minute === undefined ? [] : [`${requests_per_minute} requests`]),
     ...(tokens_per_minute === undefined ? [] : [`${tokens_per_minute} tokens`]),
   ];
-  return told.length === 0 ? 'without bound' : `${told.join(' and ')} a minute`;
+  return parts.length === 0 ? 'without bound' : `${parts.join(' and ')} a minute`;
 }

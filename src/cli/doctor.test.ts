@@ -40,8 +40,8 @@ const secrets = {
   DATABASE_URL: 'postgres://hidden-user:hidden-password@hidden-host/db',
 };
 
-test('tells which names of models stand for nothing', () => {
-  const told = (model: string) =>
+test('reports names of models that no provider serves', () => {
+  const faultsWith = (model: string) =>
     examine(
       { OPENAI_API_KEY: 'sk-hidden-openai', GATEWAY_DEFAULT_MODEL: model },
       [
@@ -59,12 +59,12 @@ test('tells which names of models stand for nothing', () => {
     'routing.users.user_1 names acme/gone',
   ];
   for (const model of ['openai/gpt-5:nitro', '~openai/gpt-latest', 'gateway/auto', 'openrouter/auto:floor']) {
-    expect(told(model)).toEqual(others);
+    expect(faultsWith(model)).toEqual(others);
   }
-  expect(told('~openai/none-latest')).toEqual(['GATEWAY_DEFAULT_MODEL names ~openai/none-latest', ...others]);
+  expect(faultsWith('~openai/none-latest')).toEqual(['GATEWAY_DEFAULT_MODEL names ~openai/none-latest', ...others]);
 });
 
-test('tells what is on, what is off and why, and no secret', () => {
+test('reports what is on, what is off and why, and no secret', () => {
   const text = examine(
     { ...secrets, GATEWAY_DEFAULT_MODEL: 'mistralai/mistral-nemo' },
     [
@@ -92,7 +92,7 @@ test('tells what is on, what is off and why, and no secret', () => {
   for (const secret of [...Object.values(secrets), 'hidden']) expect(text).not.toContain(secret);
 });
 
-test('tells how requests are routed, limited and probed', () => {
+test('reports how requests are routed, limited and probed', () => {
   const text = examine(
     {},
     [
@@ -123,7 +123,7 @@ test('tells how requests are routed, limited and probed', () => {
   expect(text).not.toMatch(/\[object|undefined/);
 });
 
-test('tells who is told of calls, and nothing that such a destination should keep to itself', () => {
+test('reports the destinations of calls, and none of their secrets', () => {
   const text = examine(
     { HOOK_TOKEN: 'token-to-hide', HOOK_SECRET: 'secret-to-hide' },
     `logging: { retention_days: 7, broadcast: [{ type: webhook, url: "https://hooks.example/path-to-hide", name: hooks,
@@ -143,24 +143,24 @@ test('a wrong file is refused with its message, which the program ends on', asyn
   );
 });
 
-test('what stands in the data directory is told as a start would find it', async () => {
+test('the data directory is reported as a start would see it', async () => {
   const path = file('bundled_catalog: false\n');
   const data_dir = mkdtempSync(join(folder, 'data-'));
-  const told = async (DATABASE_URL?: string) => {
+  const stateWith = async (DATABASE_URL?: string) => {
     const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
     await doctorCommand.run(['--config', path], { GATEWAY_DATA_DIR: data_dir, ...(DATABASE_URL && { DATABASE_URL }) });
     const printed = write.mock.calls.join('');
     write.mockRestore();
     return /^Data directory: (.*)$/m.exec(printed)?.[1];
   };
-  expect(await told()).toBe('empty');
+  expect(await stateWith()).toBe('empty');
   writeFileSync(join(data_dir, 'notes.txt'), 'mine');
-  expect(await told()).toBe('not empty, but without a store yet');
-  expect(await told('postgres://u@127.0.0.1:1/d')).toBe('in use');
+  expect(await stateWith()).toBe('not empty, but without a store yet');
+  expect(await stateWith('postgres://u@127.0.0.1:1/d')).toBe('in use');
 
   const store = join(data_dir, DATABASE_FILE);
   await (await openDatabase({ data_dir })).close();
-  expect(await told()).toBe('in use');
+  expect(await stateWith()).toBe('in use');
   const whole = readFileSync(store);
   const refusal = () =>
     openDatabase({ data_dir }).then(
@@ -175,17 +175,17 @@ test('what stands in the data directory is told as a start would find it', async
     const said = await refusal();
     expect(said).toContain(`${store} is damaged, or is not a store of this program (`);
     expect(said).toContain(reason);
-    expect(await told()).toBe(`not usable. ${said}`);
+    expect(await stateWith()).toBe(`not usable. ${said}`);
   }
   writeFileSync(store, whole);
   const database = new DatabaseSync(store);
   database.exec("INSERT INTO schema_migrations VALUES ('9999_later.sql', 'x', 'now')");
   database.close();
   expect(await refusal()).toContain('newer version');
-  expect(await told()).toBe(`not usable. ${await refusal()}`);
+  expect(await stateWith()).toBe(`not usable. ${await refusal()}`);
 });
 
-test('a right file gives exit code 0', async () => {
+test('a valid file results in exit code 0', async () => {
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   const code = await doctorCommand.run(['--config', file('bundled_catalog: false\n')], {
     GATEWAY_DATA_DIR: join(folder, 'none'),

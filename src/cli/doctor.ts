@@ -19,20 +19,20 @@ Prints what is configured, which providers are on, and what will not work, witho
            and is not recorded by the gateway. A provider that does not answer is a fault
 `;
 
-/** What the doctor found outside the configuration. */
+/** The doctor's findings outside the configuration. */
 export interface Findings {
   catalog: Catalog;
-  /** The same with the sandbox's models, where it is served. */
+  /** The same with the sandbox's models, if the sandbox is on. */
   served?: Catalog;
-  /** What is to be said of it. */
+  /** The state of the data directory. */
   data_dir: string;
   /** Files in it that other users of the machine may read. */
   exposed: readonly string[];
-  /** What providers answered; undefined: they were not called. */
+  /** The results of calling the providers; undefined if they were not called. */
   checked?: readonly CheckedProvider[];
 }
 
-/** What of the configuration and its surroundings will not work, a sentence each. */
+/** What will not work, one sentence each. */
 function faultsOf(config: Config, findings: Findings): string[] {
   const { catalog, served = catalog, data_dir, exposed, checked = [] } = findings;
   const failed = checked.flatMap(({ provider, failure }) =>
@@ -53,14 +53,14 @@ function faultsOf(config: Config, findings: Findings): string[] {
   ];
 }
 
-/** In the words of the guide. */
+/** The data policy in the words of the guide. */
 function dataPolicyText({ training, retention_days }: DataPolicy): string {
   const trains = training === 'unknown' ? training : training ? 'yes' : 'no';
   const kept = retention_days === 0 ? 'none' : retention_days === 'unknown' ? retention_days : `${retention_days} days`;
   return `training: ${trains}, retention: ${kept}`;
 }
 
-/** What is configured and what will not work, as text, without any secret. */
+/** The report as text, without any secret. */
 export function doctor(config: Config, findings: Findings): string {
   const { catalog, data_dir, checked } = findings;
   const faults = faultsOf(config, findings);
@@ -100,7 +100,7 @@ export function doctor(config: Config, findings: Findings): string {
   ].join('\n');
 }
 
-/** What the file says that tokens cost, in one unit for all, so that a price in another unit is noticed. */
+/** The declared prices of tokens, all in one unit, so that a price in a wrong unit is noticed. */
 function declaredPrices(models: Config['models']): string[] {
   const rows = models.flatMap(({ id, endpoints = [] }) =>
     endpoints.flatMap(({ provider, variant, pricing }): (readonly [string, string])[] => {
@@ -126,7 +126,7 @@ function table(rows: (readonly [string, string])[]): string[] {
   return rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`);
 }
 
-/** What `--json` prints: the same, for programs. */
+/** The report as JSON, for programs. */
 function describedForPrograms(config: Config, findings: Findings) {
   const { catalog, data_dir, checked } = findings;
   return {
@@ -148,11 +148,11 @@ function describedForPrograms(config: Config, findings: Findings) {
 }
 
 function catalogFor(config: Config): Catalog {
-  const { providers, loaded_at: created_default } = config;
-  return buildCatalog({ bundled: readBundledCatalog(), config, providers, created_default });
+  const { providers, loaded_at: createdDefault } = config;
+  return buildCatalog({ bundled: readBundledCatalog(), config, providers, created_default: createdDefault });
 }
 
-/** `model-gateway doctor`; throws a `ConfigError` when the configuration is wrong. */
+/** `model-gateway doctor`. Throws a `ConfigError` if the configuration is invalid. */
 export const doctorCommand: Command = {
   usage,
   async run(args, environment) {
@@ -161,7 +161,7 @@ export const doctorCommand: Command = {
     const findings: Findings = {
       catalog: catalogFor(config),
       served: catalogFor(config.sandbox ? addSandbox(config, 'http://127.0.0.1:9') : config),
-      // Before the store is opened, which makes files beside it.
+      // Before the store is opened, which creates files beside it.
       exposed: exposedFiles(config.data_dir).map(({ path }) => path),
       data_dir: await stateOf(config),
       ...(values.check ? { checked: await (await import('./check-providers.ts')).checkProviders(config) } : {}),

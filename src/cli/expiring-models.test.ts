@@ -11,8 +11,8 @@ const configOf = (models: { id: string; expiration_date?: string }[]) => ({ mode
 function follow(config: Config) {
   const lines: string[] = [];
   const log = createLog('info', { write: (line) => void lines.push(JSON.parse(line).msg) });
-  const told = warnOfExpiry(config, log);
-  return { lines, told };
+  const replace = warnOfExpiry(config, log);
+  return { lines, replace };
 }
 
 test('models are warned of in their last month and after it, once a day', () => {
@@ -20,19 +20,19 @@ test('models are warned of in their last month and after it, once a day', () => 
     configOf([
       { id: 'acme/stays' },
       { id: 'acme/later', expiration_date: '2026-12-22' },
-      { id: 'acme/gone', expiration_date: '2026-10-01' },
+      { id: 'acme/expired', expiration_date: '2026-10-01' },
     ]),
   );
-  const gone = 'acme/gone may be removed at any time: its last day was 2026-10-01';
-  expect(lines).toEqual([gone]);
+  const expired = 'acme/expired may be removed at any time: its last day was 2026-10-01';
+  expect(lines).toEqual([expired]);
   vi.advanceTimersByTime(86_400_000);
-  expect(lines).toEqual([gone, 'acme/later may be removed after 2026-12-22, in 31 days', gone]);
+  expect(lines).toEqual([expired, 'acme/later may be removed after 2026-12-22, in 31 days', expired]);
 });
 
 test('another configuration is warned of at once; many models make few lines', () => {
-  const { lines, told } = follow(configOf([]));
+  const { lines, replace } = follow(configOf([]));
   expect(lines).toEqual([]);
-  told(configOf(Array.from({ length: 100 }, (_, at) => ({ id: `acme/${at}`, expiration_date: '2026-11-30' }))));
+  replace(configOf(Array.from({ length: 100 }, (_, at) => ({ id: `acme/${at}`, expiration_date: '2026-11-30' }))));
   expect(lines).toHaveLength(21);
   expect(lines.at(-1)).toBe('80 more models expire within 30 days, or have expired');
 });

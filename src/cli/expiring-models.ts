@@ -4,8 +4,8 @@ import { limits } from '../limits.ts';
 import type { Logger } from '../telemetry/log.ts';
 
 /**
- * Warns in the log of models that are about to expire and of those that have, at once and then once a day. Gives what is
- * told of another configuration, which is warned of at once as well.
+ * Logs warnings of models that are about to expire or have expired, at once and then once a day. Returns a function that takes
+ * over another configuration and logs its warnings at once.
  */
 export function warnOfExpiry(config: Config, log: Logger): (next: Config) => void {
   let current = config;

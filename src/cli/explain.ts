@@ -27,20 +27,19 @@ export const explainCommand: Command = {
       options: { ...common, body: text, prompt: text, url: text },
     });
     const [model, ...rest] = positionals;
-    const is_one = (model === undefined) !== (values.body === undefined);
-    if (rest.length > 0 || !is_one || (values.body !== undefined && values.prompt !== undefined))
-      throw new UsageError();
+    const isOne = (model === undefined) !== (values.body === undefined);
+    if (rest.length > 0 || !isOne || (values.body !== undefined && values.prompt !== undefined)) throw new UsageError();
     const key = environment['GATEWAY_KEY'];
     if (key === undefined || key === '') {
-      const make = `export GATEWAY_KEY=$(${commandName()} keys create --name explain)`;
-      throw new Refusal(`GATEWAY_KEY is not set: it must hold an API key. Make one: ${make}`);
+      const example = `export GATEWAY_KEY=$(${commandName()} keys create --name explain)`;
+      throw new Refusal(`GATEWAY_KEY is not set: it must hold an API key. Create one: ${example}`);
     }
     const body =
       values.body === undefined
         ? { model, messages: [{ role: 'user', content: values.prompt ?? 'Hello' }] }
         : await bodyOf(values.body);
     const url = values.url ?? localUrl(loadConfig(environment, { config_file: values.config }));
-    const explanation = await ask(url.replace(/\/+$/, ''), key, body);
+    const explanation = await fetchExplanation(url.replace(/\/+$/, ''), key, body);
     if (values.json) printJson(explanation);
     else process.stdout.write(textOf(explanation));
     return explanation.error === null ? 0 : 1;
@@ -48,8 +47,8 @@ export const explainCommand: Command = {
 };
 
 function localUrl({ host, port }: Config): string {
-  const reached = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
+  const address = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 
 async function bodyOf(file: string): Promise<unknown> {
@@ -63,7 +62,7 @@ async function bodyOf(file: string): Promise<unknown> {
   }
 }
 
-async function ask(url: string, key: string, body: unknown): Promise<RouteExplanation> {
+async function fetchExplanation(url: string, key: string, body: unknown): Promise<RouteExplanation> {
   const response = await fetch(`${url}/api/v1/route/explain`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -85,15 +84,17 @@ async function ask(url: string, key: string, body: unknown): Promise<RouteExplan
 const usd = (amount: number | null) => (amount === null ? 'unknown' : `$${amount}`);
 
 function textOf({ requested, models, strategy, sort, endpoints, hold, error, warnings }: RouteExplanation): string {
-  const planned = endpoints.planned.map((one) => {
+  const planned = endpoints.planned.map((endpoint) => {
     const facts = [
-      ...(one.weight === null ? [] : [`drawn first in ${Math.round(one.weight * 100)} % of requests`]),
-      `expected cost ${usd(one.expected_cost)}, at most ${usd(one.worst_case_cost)}`,
-      ...(one.health.cooling_down_until === null ? [] : [`cools down until ${one.health.cooling_down_until}`]),
-      ...(one.refusal === null ? [] : [`refused: ${one.refusal.message}`]),
+      ...(endpoint.weight === null ? [] : [`drawn first in ${Math.round(endpoint.weight * 100)} % of requests`]),
+      `expected cost ${usd(endpoint.expected_cost)}, at most ${usd(endpoint.worst_case_cost)}`,
+      ...(endpoint.health.cooling_down_until === null
+        ? []
+        : [`cools down until ${endpoint.health.cooling_down_until}`]),
+      ...(endpoint.refusal === null ? [] : [`refused: ${endpoint.refusal.message}`]),
     ];
-    const because = one.because.length === 0 ? [] : [`     because: ${one.because.join('; ')}`];
-    return [`  ${one.position}. ${one.tag}  ${one.model}  ${facts.join(', ')}`, ...because];
+    const because = endpoint.because.length === 0 ? [] : [`     because: ${endpoint.because.join('; ')}`];
+    return [`  ${endpoint.position}. ${endpoint.tag}  ${endpoint.model}  ${facts.join(', ')}`, ...because];
   });
   const excluded = endpoints.excluded.map(({ tag, model, step, reason }) => `  ${tag}  ${model}  ${step}: ${reason}`);
   const unplanned = endpoints.unplanned.map(({ tag, model }) => `  ${tag}  ${model}`);

@@ -4,9 +4,9 @@ import { limits } from '../limits.ts';
 import type { ReloadCause } from './reload.ts';
 
 /**
- * Calls `reload` when the file has changed, and at SIGHUP. The file is looked at rather than waited for: the system's own
- * notices miss what network and container file systems do, and renames and links put in another's place. What is looked at
- * is the file that the path leads to, so that both are seen. Gives what ends it.
+ * Calls `reload` when the file has changed, and at SIGHUP. Returns a function that ends it. The file is polled: notifications of
+ * the system miss changes on network and container file systems, and files that are replaced by a rename or a link. The path is
+ * resolved each time, so that both are seen.
  */
 export function followConfig(
   { path, is_watched }: { path: string; is_watched: boolean },
@@ -21,39 +21,39 @@ export function followConfig(
 }
 
 /**
- * Keeps SIGHUP from ending a gateway that has nothing to reload yet, as a supervisor may send it right after the start. What it
- * gives ends that, and tells whether a signal came.
+ * Catches SIGHUP while there is nothing to reload yet: a supervisor may send it right after the start, which would end the
+ * process. Returns a function that stops catching and says whether a signal arrived.
  */
 export function holdReloadSignal(): () => boolean {
-  let has_come = false;
+  let hasArrived = false;
   const stopListening = onReloadSignal(() => {
-    has_come = true;
+    hasArrived = true;
   });
   return () => {
     stopListening();
-    return has_come;
+    return hasArrived;
   };
 }
 
 /**
- * Runs `reload` at SIGHUP. A terminal that is closed sends the same signal, and then nobody is left to stop the gateway: it ends
- * the process, as it does where nothing listens for it. A gateway that writes to a terminal, be it its errors alone, runs in it.
- * Gives what ends that.
+ * Runs `reload` at SIGHUP. Returns a function that ends it. A terminal that is closed sends the same signal: then the process
+ * ends, as it would without a listener, since nobody is left to stop the gateway. A gateway belongs to a terminal if its
+ * standard output or standard error is one.
  */
 export function onReloadSignal(reload: () => void): () => void {
-  // On Windows it says that the console is being closed.
+  // On Windows the signal means that the console is being closed.
   if (process.platform === 'win32') return () => undefined;
-  const take = () => {
-    const is_of_terminal = process.stdout.isTTY || process.stderr.isTTY;
-    if (!is_of_terminal || hasTerminal()) return reload();
+  const handle = () => {
+    const isOfTerminal = process.stdout.isTTY || process.stderr.isTTY;
+    if (!isOfTerminal || hasTerminal()) return reload();
     process.removeAllListeners('SIGHUP');
     process.kill(process.pid, 'SIGHUP');
   };
-  process.on('SIGHUP', take);
-  return () => process.off('SIGHUP', take);
+  process.on('SIGHUP', handle);
+  return () => process.off('SIGHUP', handle);
 }
 
-/** Whether this process belongs to a terminal that is still there. */
+/** Whether this process has a terminal that is still open. */
 function hasTerminal(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'));
@@ -63,7 +63,7 @@ function hasTerminal(): boolean {
   }
 }
 
-/** What tells one state of a file from another; undefined where there is none. */
+/** Identifies the state of a file; undefined if there is none. */
 async function stateOf(path: string): Promise<string | undefined> {
   try {
     const { dev, ino, size, mtimeNs } = await stat(path, { bigint: true });
@@ -74,30 +74,30 @@ async function stateOf(path: string): Promise<string | undefined> {
 }
 
 /**
- * Calls `changed` once the file is in another state than before, and has been for two looks in a row: nobody is writing it
- * any more. Also for the state that it finds first, which may be newer than what was read before.
+ * Calls `changed` once the file is in another state than before, and was for two polls in a row, so that nobody is writing it
+ * any more. Also called for the first state, which may be newer than what was loaded.
  */
 function watch(path: string, changed: () => void): () => void {
   let known: string | undefined;
   let last: string | undefined;
-  let is_looking = false;
-  let is_stopped = false;
-  const look = async () => {
-    if (is_looking) return;
-    is_looking = true;
+  let isPolling = false;
+  let isStopped = false;
+  const poll = async () => {
+    if (isPolling) return;
+    isPolling = true;
     const state = await stateOf(path);
-    is_looking = false;
-    if (state !== known && state === last && !is_stopped) {
+    isPolling = false;
+    if (state !== known && state === last && !isStopped) {
       known = state;
       changed();
     }
     last = state;
   };
-  void look();
-  const timer = setInterval(look, limits.config_watch_ms);
+  void poll();
+  const timer = setInterval(poll, limits.config_watch_ms);
   timer.unref();
   return () => {
-    is_stopped = true;
+    isStopped = true;
     clearInterval(timer);
   };
 }

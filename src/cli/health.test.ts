@@ -32,14 +32,14 @@ async function health(args: string[], environment: Record<string, string>) {
 }
 
 test.each(['127.0.0.1', '0.0.0.0', 'localhost'])(
-  'a gateway that is ready gives 0, also one that listens on %s',
+  'a ready gateway results in 0, also one that listens on %s',
   async (host) => {
     const port = await gatewayThat({ '/health/ready': 200 });
     expect(await health([], { GATEWAY_HOST: host, GATEWAY_PORT: port })).toEqual({ code: 0, text: 'ready\n' });
   },
 );
 
-test('one that is not ready gives 1 and its reason, and with --live 0', async () => {
+test('one that is not ready results in 1 and its reason, and with --live in 0', async () => {
   const port = await gatewayThat({ '/health/ready': 503, '/health/live': 200 });
   expect(await health([], { GATEWAY_PORT: port })).toEqual({
     code: 1,
@@ -48,7 +48,7 @@ test('one that is not ready gives 1 and its reason, and with --live 0', async ()
   expect(await health(['--live'], { GATEWAY_PORT: port })).toEqual({ code: 0, text: 'live\n' });
 });
 
-test('where none answers it gives 1 and says where it asked, and asks no proxy', async () => {
+test('without an answer it results in 1 and names the address, and uses no proxy', async () => {
   const port = await gatewayThat({});
   server?.close();
   const proxy = { HTTP_PROXY: `http://127.0.0.1:${port}` };
@@ -58,7 +58,7 @@ test('where none answers it gives 1 and says where it asked, and asks no proxy',
   });
 });
 
-test('a port that is any port cannot be asked', async () => {
+test('port 0 cannot be checked', async () => {
   await expect(healthCommand.run([], { GATEWAY_PORT: '0' })).rejects.toThrow(
     'GATEWAY_PORT is 0, so the port is not known',
   );

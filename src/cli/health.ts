@@ -5,12 +5,12 @@ import { type Command, readArguments } from './command.ts';
 
 const usage = `Usage: model-gateway health [--live]
 
-Asks the gateway at GATEWAY_HOST and GATEWAY_PORT whether it is ready for requests. Ends with 0 if it is, otherwise with 1.
+Checks whether the gateway at GATEWAY_HOST and GATEWAY_PORT is ready for requests. Ends with 0 if it is, otherwise with 1.
   --live  checks only whether the process answers: for supervisors that restart an unhealthy gateway
 `;
 
-/** Addresses at which a server listens for all, and at which it is reached from the same machine. */
-const REACHED_AT: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+/** The loopback addresses that reach a server on all addresses. */
+const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 /** `model-gateway health`, for containers and supervisors. */
 export const healthCommand: Command = {
@@ -22,7 +22,7 @@ export const healthCommand: Command = {
       throw new ConfigError('GATEWAY_PORT is 0, so the port is not known. Set it to the port of the gateway');
     const path = values.live ? '/health/live' : '/health/ready';
     try {
-      const { status, text } = await ask({ host: REACHED_AT[host] ?? host, port, path });
+      const { status, text } = await fetchHealth({ host: LOOPBACK[host] ?? host, port, path });
       if (status === 200) {
         process.stdout.write(values.live ? 'live\n' : 'ready\n');
         return 0;
@@ -38,11 +38,11 @@ export const healthCommand: Command = {
   },
 };
 
-/** No proxy is asked: it is this machine. */
-function ask(target: { host: string; port: number; path: string }): Promise<{ status: number; text: string }> {
+/** Sends the request without a proxy: the gateway is on this machine. */
+function fetchHealth(target: { host: string; port: number; path: string }): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(limits.health_ms_max);
-    const asked = request({ ...target, signal, agent: false }, (answer) => {
+    const sent = request({ ...target, signal, agent: false }, (answer) => {
       let text = '';
       answer.setEncoding('utf8');
       answer.on('data', (part: string) => {
@@ -51,8 +51,8 @@ function ask(target: { host: string; port: number; path: string }): Promise<{ st
       answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text: messageOf(text) }));
       answer.on('error', reject);
     });
-    asked.on('error', reject);
-    asked.end();
+    sent.on('error', reject);
+    sent.end();
   });
 }
 

@@ -32,7 +32,7 @@ until --undo.
 
 const limitResets = ['daily', 'weekly', 'monthly'] as const satisfies readonly LimitReset[];
 
-/** A key to be made. */
+/** A key to be created. */
 interface Wanted {
   name: string;
   is_management: boolean;
@@ -40,7 +40,7 @@ interface Wanted {
   limit_reset: LimitReset | null;
 }
 
-/** Makes a key in the default workspace, owned by the organization's owner. */
+/** Creates a key in the default workspace, owned by the organization's owner. */
 function create({ change, actor, home }: OpenStore, wanted: Wanted): Promise<{ secret: string; key: StoredKey }> {
   return change(actor, async ({ tx, at, audit }) => {
     const { secret, hash, label } = createSecret();
@@ -63,7 +63,7 @@ function create({ change, actor, home }: OpenStore, wanted: Wanted): Promise<{ s
   });
 }
 
-/** Who granted a key that an application has; undefined: an administrator made it. */
+/** Who granted an application's key; undefined: an administrator created it. */
 function grantedBy({ made_by, parent_hash }: StoredKey): string | undefined {
   if (made_by === null) return undefined;
   if (made_by !== 'key') return made_by;
@@ -73,12 +73,12 @@ function grantedBy({ made_by, parent_hash }: StoredKey): string | undefined {
 const keysOf = ({ database, home }: Pick<OpenStore, 'database' | 'home'>): Promise<StoredKey[]> =>
   keyStore(database.queries).listBy({ organization_id: home.organization_id });
 
-/** Disables the one key of a hash or a label. */
+/** Disables the one key with a hash or a label. */
 async function disable(store: OpenStore, named: string): Promise<void> {
-  const found = (await keysOf(store)).filter(({ hash, label }) => hash === named || label === named);
-  const [key] = found;
+  const matches = (await keysOf(store)).filter(({ hash, label }) => hash === named || label === named);
+  const [key] = matches;
   if (key === undefined) throw new Refusal("No key has this hash or label. 'keys list' shows the keys.");
-  if (found.length > 1) throw new Refusal('Several keys have this label; use the hash of the key.');
+  if (matches.length > 1) throw new Refusal('Several keys have this label; use the hash of the key.');
   await store.change(store.actor, async ({ tx, at, audit, announce }) => {
     const which = { organization_id: key.organization_id, hash: key.hash };
     const keys = keyStore(tx);
@@ -96,52 +96,62 @@ async function disable(store: OpenStore, named: string): Promise<void> {
   });
 }
 
-function lineOf(key: StoredKey, columns: { granted_by: boolean }): string {
+function lineOf(key: StoredKey, columns: { showsGrantor: boolean }): string {
   const kind = key.is_management ? 'management' : 'key';
   const state = key.disabled ? 'disabled' : 'enabled';
-  const granted_by = columns.granted_by ? `${grantedBy(key) ?? ''}  ` : '';
-  return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${granted_by}${oneLine(key.name)}\n`;
+  const grantor = columns.showsGrantor ? `${grantedBy(key) ?? ''}  ` : '';
+  return `${key.hash}  ${kind.padEnd(10)}  ${state.padEnd(8)}  ${key.label}  ${grantor}${oneLine(key.name)}\n`;
 }
 
-/** Returns when the gateways that run have seen it. */
-async function revokeOnThisNode({ data_dir }: Config, name: string, is_revoked: boolean): Promise<void> {
+/** Resolves when the running gateways have read the list. */
+async function revokeOnThisNode({ data_dir }: Config, name: string, isRevoked: boolean): Promise<void> {
   prepareDataDir(data_dir);
-  const refusal = revokeLocally(data_dir, name, is_revoked);
+  const refusal = revokeLocally(data_dir, name, isRevoked);
   if (refusal !== undefined) throw new Refusal(refusal);
   await sleep(2 * limits.local_revocations_look_ms);
   process.stdout.write(
-    is_revoked
+    isRevoked
       ? 'Gateways on this data directory refuse the key from now on. Disable it in the store as well, as soon as the store answers.\n'
       : 'This node follows the store for this key again.\n',
   );
 }
 
-/** What `list --json` and `create --json` print of a key. */
+/** A key in the output of `list --json` and `create --json`. */
 function shownKey(key: StoredKey) {
   const { hash, label, name, is_management, disabled, limit_nano, limit_reset, workspace_id, created_at } = key;
   const limit = limit_nano === null ? null : toUsd(limit_nano);
-  const granted_by = grantedBy(key) ?? null;
-  return { hash, label, name, is_management, disabled, limit, limit_reset, workspace_id, created_at, granted_by };
+  return {
+    hash,
+    label,
+    name,
+    is_management,
+    disabled,
+    limit,
+    limit_reset,
+    workspace_id,
+    created_at,
+    granted_by: grantedBy(key) ?? null,
+  };
 }
 
 function wantedKey(values: { name?: string; management: boolean; limit?: string; 'limit-reset'?: string }): Wanted {
-  const { management: is_management, limit, 'limit-reset': reset } = values;
-  const name = values.name?.trim() ?? (is_management ? 'Management key' : '');
+  const { management: isManagement, limit, 'limit-reset': reset } = values;
+  const name = values.name?.trim() ?? (isManagement ? 'Management key' : '');
   if (name === '' || name.length > limits.key_name_chars_max || !isStorable(name)) {
     throw new UsageError(`--name must be a text of 1 to ${limits.key_name_chars_max} characters.`);
   }
-  const limit_nano = limit === undefined ? null : parseUsd(limit);
-  if (limit_nano === undefined)
+  const limitNano = limit === undefined ? null : parseUsd(limit);
+  if (limitNano === undefined)
     throw new UsageError(`--limit must be an amount of USD such as 5 or 0.50, not '${limit}'.`);
-  if (limit_nano !== null && is_management) throw new UsageError('Management keys cannot call models: remove --limit.');
-  const limit_reset = reset === undefined ? null : limitResets.find((interval) => interval === reset);
-  if (limit_reset === undefined || (limit_reset !== null && limit_nano === null)) {
+  if (limitNano !== null && isManagement) throw new UsageError('Management keys cannot call models: remove --limit.');
+  const limitReset = reset === undefined ? null : limitResets.find((interval) => interval === reset);
+  if (limitReset === undefined || (limitReset !== null && limitNano === null)) {
     throw new UsageError('--limit-reset must be daily, weekly or monthly, beside a --limit.');
   }
-  return { name, is_management, limit_nano, limit_reset };
+  return { name, is_management: isManagement, limit_nano: limitNano, limit_reset: limitReset };
 }
 
-/** `model-gateway keys create|list|disable`: on the configured store, whether the gateway runs or not; `revoke`: without it. */
+/** `model-gateway keys create|list|disable`: works on the configured store, whether or not the gateway runs. `revoke` works without it. */
 export const keysCommand: Command = {
   usage: USAGE,
   async run(args, environment) {
@@ -171,10 +181,10 @@ export const keysCommand: Command = {
       return 0;
     }
     if (command === 'list' && named === undefined) {
-      const granted_by = values['made-by-applications'];
-      const keys = (await withStore(config, keysOf)).filter((key) => !granted_by || key.made_by !== null);
+      const onlyGranted = values['made-by-applications'];
+      const keys = (await withStore(config, keysOf)).filter((key) => !onlyGranted || key.made_by !== null);
       if (values.json) printJson(keys.map(shownKey));
-      else for (const key of keys) process.stdout.write(lineOf(key, { granted_by }));
+      else for (const key of keys) process.stdout.write(lineOf(key, { showsGrantor: onlyGranted }));
       return 0;
     }
     if (named === undefined || rest.length > 0) throw new UsageError();

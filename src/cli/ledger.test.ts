@@ -38,7 +38,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('tells what nodes have set aside, and releases it where a node is lost; a live one keeps it', async () => {
+  test('shows what nodes have reserved, and releases it if a node is lost; a live one keeps it', async () => {
     const { gateway, run, database, manage } = await setUp();
     try {
       const lost = {
@@ -85,7 +85,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('corrects once what a generation cost that was never told', async () => {
+  test('corrects once the cost of a generation whose end is unknown', async () => {
     const { gateway, run, database, manage } = await setUp();
     try {
       const settle = await spendingNode(database);

@@ -6,7 +6,7 @@ import { isUniqueViolation } from '../storage/database.ts';
 import { type LedgerNode, ledgerOperations } from '../storage/ledger-operations.ts';
 import { type Verification, verifyLedger } from '../storage/verify-ledger.ts';
 import { type Command, common, printJson, Refusal, readArguments, UsageError } from './command.ts';
-import { tellUsd } from './credits.ts';
+import { formatUsd } from './credits.ts';
 import { systemClock } from './system-clock.ts';
 import { type OpenStore, withStore } from './with-store.ts';
 
@@ -21,7 +21,7 @@ release  frees what a lost node has reserved, or what was booked as spent for it
 resolve  corrects, once, the cost of a generation whose end is unknown
 `;
 
-function told({ generations, windows, differences }: Verification): string {
+function reportOf({ generations, windows, differences }: Verification): string {
   const compared = `${generations} generations, ${windows} windows`;
   if (differences.length === 0) return `${compared}: no differences\n`;
   const lines = differences.map(
@@ -31,24 +31,24 @@ function told({ generations, windows, differences }: Verification): string {
   return `${lines.join('')}${compared}: ${differences.length}${more} differences\n`;
 }
 
-async function verify(config: Config, as_json: boolean): Promise<number> {
-  // However long a statement takes: the operator waits for it.
-  const found = await withStore(config, ({ database }) => verifyLedger(database.queries), { statement_ms_max: 0 });
-  if (as_json) printJson(found);
-  else process.stdout.write(told(found));
-  return found.differences.length === 0 ? 0 : 1;
+async function verify(config: Config, asJson: boolean): Promise<number> {
+  // Without a statement timeout: the operator waits for the result.
+  const result = await withStore(config, ({ database }) => verifyLedger(database.queries), { statement_ms_max: 0 });
+  if (asJson) printJson(result);
+  else process.stdout.write(reportOf(result));
+  return result.differences.length === 0 ? 0 : 1;
 }
 
 const isLost = ({ unseen_ms }: LedgerNode) => unseen_ms === undefined || unseen_ms > limits.node_lost_ms;
 
-async function status({ database }: OpenStore, as_json: boolean): Promise<void> {
+async function status({ database }: OpenStore, asJson: boolean): Promise<void> {
   const operations = ledgerOperations(database.queries, database.engine);
   const nodes = await operations.listNodes(systemClock.now_ms());
   const { booked_nano, estimated_nano, estimated } = await operations.sumPresumed();
   const sum = (some: LedgerNode[]) => some.reduce((total, { leased_nano }) => total + leased_nano, 0);
-  const set_aside_nano = sum(nodes);
-  const in_doubt_nano = sum(nodes.filter(isLost));
-  if (as_json) {
+  const reservedNano = sum(nodes);
+  const inDoubtNano = sum(nodes.filter(isLost));
+  if (asJson) {
     printJson({
       nodes: nodes.map(({ id, unseen_ms, leased_nano, leases }) => ({
         id,
@@ -59,8 +59,8 @@ async function status({ database }: OpenStore, as_json: boolean): Promise<void> 
       booked: toUsd(booked_nano),
       estimated: toUsd(estimated_nano),
       estimated_generations: estimated,
-      set_aside: toUsd(set_aside_nano),
-      in_doubt: toUsd(in_doubt_nano),
+      set_aside: toUsd(reservedNano),
+      in_doubt: toUsd(inDoubtNano),
     });
     return;
   }
@@ -68,51 +68,52 @@ async function status({ database }: OpenStore, as_json: boolean): Promise<void> 
     const { id, unseen_ms, leased_nano, leases } = node;
     const seen = unseen_ms === undefined ? 'never' : `${Math.max(0, Math.round(unseen_ms / 1_000))} s ago`;
     const doubt = isLost(node) && leased_nano > 0 ? '  in doubt' : '';
-    return `${id}  seen ${seen}  reserved ${tellUsd(leased_nano)} in ${leases} windows${doubt}\n`;
+    return `${id}  seen ${seen}  reserved ${formatUsd(leased_nano)} in ${leases} windows${doubt}\n`;
   });
   const presumed = [
-    `Booked as spent for lost nodes: ${tellUsd(booked_nano)}\n`,
-    `Charged by estimate: ${tellUsd(estimated_nano)} in ${estimated} generations\n`,
-    `Reserved: ${tellUsd(set_aside_nano)}, of which in doubt: ${tellUsd(in_doubt_nano)}\n`,
+    `Booked as spent for lost nodes: ${formatUsd(booked_nano)}\n`,
+    `Charged by estimate: ${formatUsd(estimated_nano)} in ${estimated} generations\n`,
+    `Reserved: ${formatUsd(reservedNano)}, of which in doubt: ${formatUsd(inDoubtNano)}\n`,
   ];
   process.stdout.write([...lines, ...presumed].join(''));
 }
 
 async function release({ database, change, actor }: OpenStore, node: string): Promise<string> {
   const at = systemClock.now_ms();
-  const found = await change(actor, (work) => releaseNode(work, { engine: database.engine, node, at }));
-  if ('why' in found) throw new Refusal(found.why === 'live' ? liveNode(node) : `There is no node ${node}.`);
-  const { leased_nano, leases, booked_nano } = found;
-  const booked = booked_nano > 0 ? `, and ${tellUsd(booked_nano)} that had been booked as spent` : '';
-  return `Released ${tellUsd(leased_nano)} in ${leases} windows${booked}\n`;
+  const released = await change(actor, (work) => releaseNode(work, { engine: database.engine, node, at }));
+  if ('why' in released) throw new Refusal(released.why === 'live' ? liveNode(node) : `There is no node ${node}.`);
+  const { leased_nano, leases, booked_nano } = released;
+  const booked = booked_nano > 0 ? `, and ${formatUsd(booked_nano)} that had been booked as spent` : '';
+  return `Released ${formatUsd(leased_nano)} in ${leases} windows${booked}\n`;
 }
 
-async function resolve(store: OpenStore, id: string, given: { cost_nano: number; reason: string }): Promise<string> {
-  const { cost_nano, reason } = given;
+async function resolve(store: OpenStore, id: string, change: { cost_nano: number; reason: string }): Promise<string> {
+  const { cost_nano, reason } = change;
   const { queries, engine } = store.database;
-  const found = await ledgerOperations(queries, engine).findResolvable(id);
-  if (found === undefined) throw new Refusal(`The store has no generation ${id}.`);
-  if (!found.is_estimated) throw new Refusal(`The cost of ${id} is known: ${tellUsd(found.cost_nano)}.`);
-  const actor = { ...store.actor, organization_id: found.organization_id };
+  const generation = await ledgerOperations(queries, engine).findResolvable(id);
+  if (generation === undefined) throw new Refusal(`The store has no generation ${id}.`);
+  if (!generation.is_estimated) throw new Refusal(`The cost of ${id} is known: ${formatUsd(generation.cost_nano)}.`);
+  const actor = { ...store.actor, organization_id: generation.organization_id };
   try {
     await store.change(actor, async ({ tx, at, audit }) => {
-      await ledgerOperations(tx, engine).resolve(found, { cost_nano, reason, at });
+      await ledgerOperations(tx, engine).resolve(generation, { cost_nano, reason, at });
       await audit({
         action: 'update',
         resource_type: 'generation',
         resource_id: id,
-        before: { cost: toUsd(found.cost_nano), is_byok: found.is_byok },
-        after: { cost: toUsd(cost_nano), is_byok: found.is_byok, reason },
+        before: { cost: toUsd(generation.cost_nano), is_byok: generation.is_byok },
+        after: { cost: toUsd(cost_nano), is_byok: generation.is_byok, reason },
       });
     });
   } catch (error) {
     if (isUniqueViolation(error)) throw new Refusal(`${id} is already resolved.`);
     throw error;
   }
-  return `${id}: ${tellUsd(found.cost_nano)} -> ${tellUsd(cost_nano)} in ${found.windows.length} windows\n`;
+  const { cost_nano: before, windows } = generation;
+  return `${id}: ${formatUsd(before)} -> ${formatUsd(cost_nano)} in ${windows.length} windows\n`;
 }
 
-/** `model-gateway ledger verify|status|release|resolve`: on the configured store, whether the gateway runs or not. */
+/** `model-gateway ledger verify|status|release|resolve`: works on the configured store, whether or not the gateway runs. */
 export const ledgerCommand: Command = {
   usage: USAGE,
   async run(args, environment) {
@@ -133,13 +134,13 @@ export const ledgerCommand: Command = {
       return 0;
     }
     if (command !== 'resolve' || named === undefined || amount === undefined || rest.length > 0) throw new UsageError();
-    const cost_nano = parseUsd(amount);
-    if (cost_nano === undefined) throw new UsageError('USD must be an amount such as 25 or 0.50.');
+    const costNano = parseUsd(amount);
+    if (costNano === undefined) throw new UsageError('USD must be an amount such as 25 or 0.50.');
     const { reason } = values;
     if (reason.length > limits.reason_chars_max) {
       throw new UsageError(`--reason must have at most ${limits.reason_chars_max} characters.`);
     }
-    process.stdout.write(await withStore(config, (store) => resolve(store, named, { cost_nano, reason })));
+    process.stdout.write(await withStore(config, (store) => resolve(store, named, { cost_nano: costNano, reason })));
     return 0;
   },
 };

@@ -6,14 +6,14 @@ import { createServices, type Services } from '../providers/transport/services.t
 import type { Logger } from '../telemetry/log.ts';
 
 export interface LocalModelsOptions {
-  /** The providers that are on. Asked each time. */
+  /** The active providers; called each time. */
   providers(): readonly Provider[];
   log: Logger;
-  /** Told of the ids, `<provider>/<model>`, when they are others than before. */
+  /** Called with the ids, `<provider>/<model>`, when they have changed. */
   onChange(ids: readonly string[]): void;
 }
 
-/** The ids of a list of models as OpenAI's API has it; undefined: it is none. */
+/** The ids in a list of models in the format of OpenAI's API; undefined if it is not such a list. */
 function idsOf(body: Buffer): string[] | undefined {
   let list: unknown;
   try {
@@ -23,10 +23,10 @@ function idsOf(body: Buffer): string[] | undefined {
   }
   const { data } = (list ?? {}) as { data?: unknown };
   if (!Array.isArray(data)) return undefined;
-  const ids = data.slice(0, limits.local_models_max).flatMap((one: { id?: unknown } | null) => one?.id ?? []);
-  const is_name = (id: unknown): id is string =>
+  const ids = data.slice(0, limits.local_models_max).flatMap((model: { id?: unknown } | null) => model?.id ?? []);
+  const isName = (id: unknown): id is string =>
     typeof id === 'string' && /^[\x21-\x7e]+$/.test(id) && id.length <= limits.local_model_name_chars_max;
-  return [...new Set(ids.filter(is_name))].sort();
+  return [...new Set(ids.filter(isName))].sort();
 }
 
 async function listOf({ base_url, credential, headers }: Provider, services: Services): Promise<string[] | undefined> {
@@ -47,46 +47,46 @@ async function listOf({ base_url, credential, headers }: Provider, services: Ser
 }
 
 /**
- * Follows which models the servers on the operator's own machines have (Ollama, vLLM and their like): they are asked at once, and
- * every minute after that. What cannot be asked has none until it answers again; requests to its models go to it all the same.
+ * Lists the models of servers on the operator's own machines (Ollama, vLLM and the like), at once and then every minute. A
+ * server that does not answer has none until it answers again; requests for its models are sent to it all the same.
  */
 export function followLocalModels({ providers, log, onChange }: LocalModelsOptions): { stop(): Promise<void> } {
   const services = createServices();
-  const unheard = new Set<string>();
+  const silent = new Set<string>();
   let known: readonly string[] = [];
   let timer: NodeJS.Timeout | undefined;
-  let has_stopped = false;
+  let isStopped = false;
 
   async function modelsOf(provider: Provider): Promise<string[]> {
     const { slug } = provider;
     const ids = await listOf(provider, services);
     if (ids !== undefined) {
-      unheard.delete(slug);
+      silent.delete(slug);
       return ids.map((id) => `${slug}/${id}`);
     }
-    if (!has_stopped && !unheard.has(slug)) {
-      unheard.add(slug);
+    if (!isStopped && !silent.has(slug)) {
+      silent.add(slug);
       log.warn({ provider: slug }, 'a local server does not list its models; GET /models shows none of them');
     }
     return [];
   }
 
-  async function look(): Promise<void> {
+  async function update(): Promise<void> {
     const local = providers().filter(({ slug }) => providerRow.get(slug)?.any_model === true);
-    const found = (await Promise.all(local.map(modelsOf))).flat();
-    if (has_stopped) return;
-    if (!isDeepStrictEqual(found, known)) {
-      known = found;
-      onChange(found);
+    const ids = (await Promise.all(local.map(modelsOf))).flat();
+    if (isStopped) return;
+    if (!isDeepStrictEqual(ids, known)) {
+      known = ids;
+      onChange(ids);
     }
-    timer = setTimeout(() => void look(), limits.local_models_every_ms);
+    timer = setTimeout(() => void update(), limits.local_models_every_ms);
     timer.unref();
   }
-  void look();
+  void update();
 
   return {
     async stop() {
-      has_stopped = true;
+      isStopped = true;
       clearTimeout(timer);
       await services.close();
     },

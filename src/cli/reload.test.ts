@@ -9,7 +9,7 @@ import { type FoundFile, findConfigFile, loadConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { createLog } from '../telemetry/log.ts';
 import { followConfig, holdReloadSignal } from './follow-config.ts';
-import { createReloader, type Reloaded, tellReload } from './reload.ts';
+import { createReloader, logReload, type Reloaded } from './reload.ts';
 
 const acme = (fields: { price?: number; key?: string; more?: string; timeouts?: string } = {}) => `
 providers:
@@ -45,7 +45,7 @@ describe('a configuration that is replaced', () => {
     return Object.fromEntries(data.map((model) => [model.id, model]));
   };
 
-  test('takes effect at once, and tells what changed of it without any secret', async () => {
+  test('takes effect at once, and logs what changed without any secret', async () => {
     const etag = (await gateway.call('GET', '/models')).headers.get('etag') ?? '';
     const { changes, needs_restart } = replace(
       acme({
@@ -66,7 +66,7 @@ describe('a configuration that is replaced', () => {
     expect(known.status).toBe(200);
     expect(known.headers.get('etag')).not.toBe(etag);
     const log = createLog('info', { write: (line) => void gateway.log_lines.push(line) });
-    tellReload(log, { changes, settings: [], needs_restart, warnings: [] });
+    logReload(log, { changes, settings: [], needs_restart, warnings: [] });
     const line = JSON.parse(gateway.log_lines.at(-1) ?? '');
     expect(line).toMatchObject({ models_added: 1, prices_changed: 1, providers_changed: 1 });
     expect(line.changes).toContain('~ price acme|acme/fast: prompt 1 -> 1.5');
@@ -96,12 +96,12 @@ describe('a configuration that is replaced', () => {
     }
   });
 
-  test('a change beside the catalog is told by its name, and none as none', () => {
+  test('a change outside the catalog is logged by its name, and no change as none', () => {
     const { settings, changes } = replace(acme({ more: 'rate_limits: { per_key: { requests_per_minute: 2 } }' }));
     expect(settings).toEqual(['rate_limits']);
-    const line = (told: { changes: typeof changes; settings: string[] }) => {
+    const line = (reloaded: { changes: typeof changes; settings: string[] }) => {
       const log = createLog('info', { write: (text) => void gateway.log_lines.push(text) });
-      tellReload(log, { ...told, needs_restart: [], warnings: [] });
+      logReload(log, { ...reloaded, needs_restart: [], warnings: [] });
       return JSON.parse(gateway.log_lines.at(-1) ?? '') as object;
     };
     expect(line({ changes: [], settings: ['rate_limits'] })).toMatchObject({
@@ -113,7 +113,7 @@ describe('a configuration that is replaced', () => {
     });
   });
 
-  test('a tag comes back with the catalog that it was of', async () => {
+  test('a tag returns with the catalog that it belongs to', async () => {
     const first = (await gateway.call('GET', '/models')).headers.get('etag');
     replace(acme({ price: 7 }));
     replace(acme());
@@ -134,7 +134,7 @@ describe('a configuration that is replaced', () => {
     );
     expect(changes).toEqual([]);
     expect(needs_restart.toSorted()).toEqual(['auth', 'timeouts']);
-    // What is in force has not changed, so that the same is told again.
+    // What is in force has not changed, so the same is logged again.
     expect(replace(acme({ timeouts: 'timeouts: { heartbeat_ms: 1 }' })).needs_restart).toEqual(['timeouts']);
   });
 
@@ -142,10 +142,10 @@ describe('a configuration that is replaced', () => {
     const body = { model: 'acme/fast', messages: [{ role: 'user', content: 'Hello' }] };
     const isCooling = async () => {
       const answer = await gateway.call('POST', '/route/explain', body);
-      const told = (await answer.json()) as {
+      const explanation = (await answer.json()) as {
         data: { endpoints: { planned: { health: { cooling_down_until: unknown } }[] } };
       };
-      return told.data.endpoints.planned[0]?.health.cooling_down_until !== null;
+      return explanation.data.endpoints.planned[0]?.health.cooling_down_until !== null;
     };
     expect((await gateway.call('POST', '/chat/completions', body)).status).toBe(502);
     expect(await isCooling()).toBe(true);
@@ -172,8 +172,8 @@ describe('a configuration that is replaced', () => {
       replace(yaml(1, 'first-key'));
       const ask = async () => {
         const body = { model: 'acme/fast', messages: [{ role: 'user', content: 'Hello' }] };
-        const told = await gateway.call('POST', '/chat/completions', body);
-        return ((await told.json()) as { usage: { cost: number } }).usage.cost;
+        const answer = await gateway.call('POST', '/chat/completions', body);
+        return ((await answer.json()) as { usage: { cost: number } }).usage.cost;
       };
       const first = ask();
       await upstream.exchange(0);
@@ -201,11 +201,11 @@ describe('a configuration that is replaced', () => {
     expect([await ask(), await ask()]).toEqual([502, 429]);
     replace(acme());
     expect(await listed()).not.toHaveProperty('gateway/auto');
-    // It chooses among what is on again, and no rate limit stands against it.
+    // It chooses among what is on again, and no rate limit refuses it.
     expect([await ask(), await ask()]).toEqual([502, 502]);
   });
 
-  test('a model that is gone is no longer answered for', async () => {
+  test('a removed model is no longer served', async () => {
     replace(acme().replace('acme/fast', 'acme/other'));
     const answer = await gateway.call('POST', '/chat/completions', {
       model: 'acme/fast',
@@ -251,11 +251,11 @@ describe('a configuration file that is followed', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  function follow(is_watched = true, found: FoundFile | null = findConfigFile({}, path)): void {
+  function follow(is_watched = true, configFile: FoundFile | null = findConfigFile({}, path)): void {
     const reload = createReloader({
       environment: {},
       path,
-      found,
+      configFile,
       log: createLog('info', { write: (line) => void lines.push(line) }),
       apply: (config) => void applied.push(config.models.map(({ id }) => id).join(',')),
     });
@@ -276,7 +276,7 @@ describe('a configuration file that is followed', () => {
     writeFileSync(`${path}.new`, other);
     renameSync(`${path}.new`, path);
     await seen(['acme/other']);
-    // Written after it was moved away: the name was gone for a while.
+    // Written after it was moved away: the name was missing for a while.
     renameSync(path, `${path}~`);
     await sleep(100);
     writeFileSync(path, acme());
@@ -325,7 +325,7 @@ describe('a configuration file that is followed', () => {
     await seen(['acme/other']);
   });
 
-  test('a signal that comes before anything can be reloaded ends nothing and is not lost', async () => {
+  test('a signal before anything can be reloaded does not end the process and is not lost', async () => {
     stop = () => undefined;
     const listeners = process.listenerCount('SIGHUP');
     const quiet = holdReloadSignal();
@@ -338,7 +338,7 @@ describe('a configuration file that is followed', () => {
     expect(process.listenerCount('SIGHUP')).toBe(listeners);
   });
 
-  test('is read in turn: what is asked for meanwhile is one more reading, of what is there then', async () => {
+  test('runs one read at a time: requests meanwhile cause one further read, of the state then', async () => {
     const many = (count: number) =>
       Array.from({ length: count }, (_, index) => acme().split('models:')[1]?.trim().replace('fast', `m-${index}`));
     const large = (count: number) => `${acme().split('models:')[0]}models:\n  ${many(count).join('\n  ')}\n`;
@@ -346,7 +346,7 @@ describe('a configuration file that is followed', () => {
     const reload = createReloader({
       environment: {},
       path,
-      found: null,
+      configFile: null,
       log: createLog('info', { write: (line) => void lines.push(line) }),
       apply: ({ models }) => void applied.push(String(models.length)),
     });
@@ -369,7 +369,7 @@ describe('a configuration file that is followed', () => {
     await seen(['acme/other']);
   });
 
-  test('changes nothing when it is gone', async () => {
+  test('changes nothing if it was deleted', async () => {
     follow();
     await sleep(FOUR_LOOKS_MS);
     rmSync(path);

@@ -31,13 +31,13 @@ export interface Reloaded {
   warnings: readonly string[];
 }
 
-/** The configuration that is in force once `next` is taken over while `running` runs. */
+/** The configuration that is in force once `next` replaces `running`, as far as it can while the gateway runs. */
 export function takeOver(running: Config, next: Config): { config: Config } & Omit<Reloaded, 'changes'> {
   const differ = (name: keyof Config) => !isDeepStrictEqual(running[name], next[name]);
   return {
     config: {
       ...running,
-      // What is the same stays the same object, so that nothing is made anew of it.
+      // Unchanged values keep their identity, so that nothing is rebuilt from them.
       ...Object.fromEntries(live.map((name) => [name, differ(name) ? next[name] : running[name]])),
     },
     settings: live.filter((name) => !CATALOG_FIELDS.includes(name) && differ(name)),
@@ -46,8 +46,8 @@ export function takeOver(running: Config, next: Config): { config: Config } & Om
   };
 }
 
-/** Tells in the log what a reload did. */
-export function tellReload(log: Logger, { changes, settings, needs_restart, warnings }: Reloaded): void {
+/** Logs the result of a reload. */
+export function logReload(log: Logger, { changes, settings, needs_restart, warnings }: Reloaded): void {
   const lines = changes.slice(0, limits.reload_lines_max).map(changeLine);
   const more = changes.length - lines.length;
   log.info(
@@ -68,58 +68,57 @@ export type ReloadCause = 'file' | 'signal';
 export interface ReloaderOptions {
   environment: Environment;
   path: string;
-  /** What is in force. */
-  found: FoundFile | null;
+  /** The file in force; null: none. */
+  configFile: FoundFile | null;
   log: Logger;
-  /** Puts a configuration in force that was checked. What it throws changes nothing. */
-  apply(config: Config, found: FoundFile | null): void;
+  /** Puts a checked configuration in force. If it throws, nothing has changed. */
+  apply(config: Config, configFile: FoundFile | null): void;
 }
 
 /**
- * Makes what reads the configuration again and puts it in force, or, where anything is wrong with it, changes nothing and
- * says what in the log. A file that was read once and is gone changes nothing either: an editor may be at work. One reading
- * goes on at a time; all that is asked for meanwhile is the next one.
+ * Returns a function that reads the configuration again and puts it in force. If it is invalid, or if the file was deleted (an
+ * editor may be at work), nothing changes and the log says why. One read runs at a time; calls during it cause one further read.
  */
 export function createReloader(options: ReloaderOptions): (cause: ReloadCause) => Promise<void> {
   const { environment, path, log } = options;
-  let current = options.found;
-  let is_refused = false;
-  let is_reading = false;
-  let wanted: ReloadCause | undefined;
+  let current = options.configFile;
+  let isRefused = false;
+  let isReading = false;
+  let pending: ReloadCause | undefined;
   const read = async (cause: ReloadCause) => {
     try {
       // Without a file there is still the bundled catalog to read again.
-      const found = current === null && cause === 'signal' ? openIfThere(path) : openConfigFile(path);
-      if (cause === 'file' && found?.text === current?.text) {
-        if (is_refused)
+      const file = current === null && cause === 'signal' ? openIfThere(path) : openConfigFile(path);
+      if (cause === 'file' && file?.text === current?.text) {
+        if (isRefused)
           log.info({ config_file: path }, 'the configuration file is the same again as the configuration in force');
-        is_refused = false;
+        isRefused = false;
         return;
       }
-      const checked = found === null ? null : await checkedFile(environment, found);
+      const checked = file === null ? null : await checkedFile(environment, file);
       options.apply(loadConfig(environment, { found: checked }), checked);
-      current = found;
-      is_refused = false;
+      current = file;
+      isRefused = false;
     } catch (error) {
-      is_refused = true;
-      const told = error instanceof ConfigError ? { reason: error.message } : { err: error };
+      isRefused = true;
+      const details = error instanceof ConfigError ? { reason: error.message } : { err: error };
       log.error(
-        { config_file: path, ...told },
+        { config_file: path, ...details },
         'the configuration cannot be reloaded; the previous one stays in force',
       );
     }
   };
   return async (cause) => {
-    // A signal asks for more than the file.
-    if (wanted !== 'signal') wanted = cause;
-    if (is_reading) return;
-    is_reading = true;
-    while (wanted !== undefined) {
-      const next: ReloadCause = wanted;
-      wanted = undefined;
+    // A signal causes more than a changed file does.
+    if (pending !== 'signal') pending = cause;
+    if (isReading) return;
+    isReading = true;
+    while (pending !== undefined) {
+      const next: ReloadCause = pending;
+      pending = undefined;
       await read(next);
     }
-    is_reading = false;
+    isReading = false;
   };
 }
 

@@ -11,7 +11,7 @@ Models: ${Object.keys(modelsByName).join(', ')}.
 Settings follow a model's name: story;tokens=500;chunk_delay_ms=20
 `;
 
-/** `model-gateway sandbox`: runs it until the process is asked to end. */
+/** `model-gateway sandbox`: runs until the process receives a signal. */
 export const sandboxCommand: Command = {
   usage,
   async run(args) {

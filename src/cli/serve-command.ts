@@ -30,12 +30,12 @@ export const serveCommand: Command = {
     const hasReloadSignal = (await import('./follow-config.ts')).holdReloadSignal();
     keepTaskShape();
     const { serve } = await import('./serve.ts');
-    const said = {
+    const overridden = {
       ...environment,
       ...(values.port === undefined ? {} : { GATEWAY_PORT: values.port }),
       ...(values.host === undefined ? {} : { GATEWAY_HOST: values.host }),
     };
-    await serve(said, { workers, config_file: values.config, hasReloadSignal });
+    await serve(overridden, { workers, config_file: values.config, hasReloadSignal });
     return -1;
   },
 };

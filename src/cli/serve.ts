@@ -5,8 +5,8 @@ import { createLog, standardOutput } from '../telemetry/log.ts';
 import { announce, announceFirst, onceSignalled } from './announce.ts';
 import { warnOfExpiry } from './expiring-models.ts';
 import { followConfig } from './follow-config.ts';
-import { giveBackMemory } from './give-back-memory.ts';
-import { createReloader, tellReload } from './reload.ts';
+import { releaseStartMemory } from './release-start-memory.ts';
+import { createReloader, logReload } from './reload.ts';
 import { readableOutput } from './terminal-log.ts';
 import { serveWorkers, workerSide } from './workers.ts';
 
@@ -14,31 +14,31 @@ export interface ServeOptions {
   /** How many processes share the work; each is a node of its own. */
   workers: number;
   config_file?: string | undefined;
-  /** Whether SIGHUP came before this gateway could listen for it; asked once, when it can. */
+  /** Whether SIGHUP arrived before this gateway could listen for it; called once, when it can. */
   hasReloadSignal(): boolean;
 }
 
 /** Runs a gateway until a signal ends it: in this process, or in several workers of it. */
 export async function serve(environment: Environment, options: ServeOptions): Promise<void> {
   const worker = cluster.isWorker ? workerSide() : undefined;
-  // What the parent has checked, not what the file has become since.
-  const found = worker ? (await worker.settings()).found : findConfigFile(environment, options.config_file);
-  const config = loadConfig(environment, { found });
+  // The file that the parent has checked; it may have changed since.
+  const configFile = worker ? (await worker.settings()).configFile : findConfigFile(environment, options.config_file);
+  const config = loadConfig(environment, { found: configFile });
   const log = createLog(
     config.log_level,
-    process.stdout.isTTY ? readableOutput(standardOutput(), { has_colours: process.stdout.hasColors() }) : undefined,
+    process.stdout.isTTY ? readableOutput(standardOutput(), { hasColours: process.stdout.hasColors() }) : undefined,
   );
   const { path } = configPath(environment, options.config_file);
   const file = { path, is_watched: config.config_watch };
   if (options.workers > 1 && cluster.isPrimary) {
     const { workers, hasReloadSignal } = options;
-    await serveWorkers({ config, log, workers, environment, file, found, hasReloadSignal });
+    await serveWorkers({ config, log, workers, environment, file, configFile, hasReloadSignal });
     return;
   }
-  // The parent of workers never needs it.
+  // Imported here: the parent of workers never needs it.
   const { startGateway } = await import('./start-gateway.ts');
   const lost = Promise.withResolvers<Error>();
-  let has_shown = false;
+  let hasShown = false;
   const gateway = await startGateway({
     config: worker ? await worker.adapt(config) : config,
     log,
@@ -47,22 +47,22 @@ export async function serve(environment: Environment, options: ServeOptions): Pr
     onMetrics: worker?.count,
     onFirstKeys(keys, start) {
       announceFirst(config, keys, start);
-      has_shown = true;
+      hasShown = true;
     },
     onStoreLost: lost.resolve,
-    onBuilt: giveBackMemory,
+    onBuilt: releaseStartMemory,
   });
   if (worker) {
-    worker.serving({ url: gateway.url, has_shown, warnings: gateway.warnings });
+    worker.serving({ url: gateway.url, has_shown: hasShown, warnings: gateway.warnings });
     worker.onReload(environment, log, gateway.replace);
   } else {
-    announce(config, { url: gateway.url, has_shown, warnings: gateway.warnings }, log);
-    const warnAnew = warnOfExpiry(config, log);
+    announce(config, { url: gateway.url, has_shown: hasShown, warnings: gateway.warnings }, log);
+    const warnAgain = warnOfExpiry(config, log);
     const apply = (next: Config) => {
-      tellReload(log, gateway.replace(next));
-      warnAnew(next);
+      logReload(log, gateway.replace(next));
+      warnAgain(next);
     };
-    const reload = createReloader({ environment, path, found, log, apply });
+    const reload = createReloader({ environment, path, configFile, log, apply });
     followConfig(file, reload);
     if (options.hasReloadSignal()) void reload('signal');
   }

@@ -7,7 +7,7 @@ import { loadConfig } from '../config.ts';
 import { anthropicModelQuirks } from '../providers/anthropic-messages/model-quirks.ts';
 import { catalogOf } from './start-gateway.ts';
 
-test('models of the Anthropic wire bring the quirks that their names tell', () => {
+test('models of the Anthropic wire have the quirks that their names imply', () => {
   const config = loadConfig({
     ANTHROPIC_API_KEY: 'sk-ant-test',
     GATEWAY_DATA_DIR: mkdtempSync(join(tmpdir(), 'gateway-')),

@@ -9,7 +9,7 @@ import type { Server } from '../http/server.ts';
 import type { Clock } from '../inference/call.ts';
 import { createLookup } from '../inference/observe/lookup.ts';
 import { realClock } from '../ledger/ledger-clock.ts';
-import { startRecorder } from '../ledger/recorder.ts';
+import { startRecorder } from '../ledger/start-recorder.ts';
 import { modelQuirks } from '../providers/shared/model-quirks.ts';
 import { createServices } from '../providers/transport/services.ts';
 import { openDatabase } from '../storage/database.ts';
@@ -30,20 +30,20 @@ import { unservedNames } from './unserved-names.ts';
 import { addSandbox, withSandbox } from './with-sandbox.ts';
 import { databaseOf } from './with-store.ts';
 
-/** What a first start shows beside its keys. */
+/** The facts that a first start shows in addition to its keys. */
 export interface FirstStart {
   url: string;
-  /** A model that can be called; undefined: none can. */
+  /** A model that can be called; undefined if there is none. */
   model: string | undefined;
 }
 
-/** A gateway that serves. */
+/** A running gateway. */
 export interface Gateway {
   url: string;
   app: App;
   /** What its configuration lacks. */
   warnings: readonly string[];
-  /** Puts another configuration in force, as far as it can be while the gateway runs. What it throws changes nothing. */
+  /** Puts another configuration in force, as far as it can while the gateway runs. If it throws, nothing has changed. */
   replace(config: Config): Reloaded;
   /** Drains, flushes the ledger, closes the store. */
   stop(): Promise<void>;
@@ -52,39 +52,39 @@ export interface Gateway {
 export interface GatewayOptions {
   config: Config;
   log: Logger;
-  /** Where `/metrics` reads; by default this process's own registry. */
+  /** The source of `/metrics`; by default this process's own registry. */
   metrics_source?: MetricsSource | undefined;
   clock?: Clock;
-  /** Numbers from 0 to 1 for what routing leaves to chance. */
+  /** Random numbers from 0 to 1 for routing. */
   chance?: (() => number) | undefined;
   /** Other processes listen on the same port. */
   share_port?: boolean | undefined;
-  /** Receives the keys that this start made: it listens, and nothing is left that can fail. */
+  /** Called with the keys that this start created, once it listens and nothing can fail any more. */
   onFirstKeys?: ((keys: FirstKeys, start: FirstStart) => void) | undefined;
-  /** Told where this process counts. */
+  /** Called with the registry of this process. */
   onMetrics?: ((registry: Registry) => void) | undefined;
-  /** Told that the store is gone for good: the gateway cannot be ready again and should end. */
+  /** Called if the store is lost permanently: the gateway cannot become ready again and should end. */
   onStoreLost?: ((error: Error) => void) | undefined;
-  /** Called when everything is built, before the first request can come. */
+  /** Called when everything is built, before the first request can arrive. */
   onBuilt?: (() => void) | undefined;
 }
 
-/** Whether an endpoint is another than before: by itself, or by its provider. */
-function hasChanged(changes: readonly CatalogChange[]): (endpoint_id: string) => boolean {
-  const names = (wanted: CatalogChange['what']) =>
-    new Set(changes.flatMap(({ what, name }) => (what === wanted ? name : [])));
+/** Whether an endpoint has changed: itself, or its provider. */
+function hasChanged(changes: readonly CatalogChange[]): (endpointId: string) => boolean {
+  const names = (kind: CatalogChange['what']) =>
+    new Set(changes.flatMap(({ what, name }) => (what === kind ? name : [])));
   const [providers, endpoints] = [names('provider'), names('endpoint')];
   return (id) => endpoints.has(id) || providers.has(/^[^/|]*/.exec(id)?.[0] ?? '');
 }
 
-/** The listener's own address, which tells the port when it was asked to take any. */
+/** The listener's actual address, which has the port if the configured one is 0. */
 function urlOf(address: ReturnType<Server['addresses']>[number] | undefined, config: Config): string {
   if (address === undefined || typeof address === 'string') return `http://${config.host}:${config.port}`;
   const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
   return `http://${host}:${address.port}`;
 }
 
-/** The catalog of a configuration; models bring what their names tell about them. */
+/** The catalog of a configuration, with the quirks that the names of models imply. */
 export function catalogOf(
   config: Config,
   providers = config.providers,
@@ -101,7 +101,7 @@ export function catalogOf(
   });
 }
 
-/** What a configuration serves, with the models that local servers have. */
+/** What a configuration serves, with the models that local servers list. */
 function servedOf(config: Config, discovered: readonly string[]): Served {
   let whole: Catalog | undefined;
   const bundled = readBundledCatalog();
@@ -116,11 +116,15 @@ function servedOf(config: Config, discovered: readonly string[]): Served {
   };
 }
 
-function tellReach(log: Logger, { ledger }: Config, away_ms: number | undefined): void {
-  const serve_for_s = ledger.serve_without_store_ms / 1000;
-  if (away_ms !== undefined) log.info({ away_ms: Math.round(away_ms) }, 'the store answers again');
-  else if (serve_for_s === 0) log.error('the store does not answer; requests are refused with 503 until it does');
-  else log.error({ serve_for_s }, 'the store does not answer; recently used keys are served for serve_for_s seconds');
+function logReach(log: Logger, { ledger }: Config, awayMs: number | undefined): void {
+  const serveForS = ledger.serve_without_store_ms / 1000;
+  if (awayMs !== undefined) log.info({ away_ms: Math.round(awayMs) }, 'the store answers again');
+  else if (serveForS === 0) log.error('the store does not answer; requests are refused with 503 until it does');
+  else
+    log.error(
+      { serve_for_s: serveForS },
+      'the store does not answer; recently used keys are served for serve_for_s seconds',
+    );
 }
 
 /** Counts broken rules of money and streams, and logs the first of each. */
@@ -132,20 +136,20 @@ function brokenRules(log: Logger, metrics: Pick<Metrics, 'brokenRule'>): Paramet
     logged.add(rule);
     log.error(
       { rule, ...facts },
-      'a rule of money or streams is broken: a fault of the gateway; what was set aside stays set aside',
+      'a rule of money or streams is broken: a fault of the gateway; the money that was reserved stays reserved',
     );
   };
 }
 
-/** Opens the store, replays the journal, builds the service and listens. A start that fails closes what it opened. */
+/** Opens the store, replays the journal, builds the service and listens. If the start fails, closes what it opened. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const opened = new AsyncDisposableStack();
   try {
     const { app, config, catalog, replace, makeFirstKeys } = await build(options, opened);
     const listeningUrl = () => urlOf(app.server.addresses()[0], config);
     options.onBuilt?.();
-    // On Linux the kernel deals connections out to workers that listen each for themselves. Elsewhere the parent hands
-    // them on, and a client whose connection is on its way to a worker that dies waits for ever.
+    // On Linux the kernel distributes connections to workers that each listen. Elsewhere the parent passes them on, and a
+    // client whose connection is passed to a worker that dies waits for ever.
     const reusePort = options.share_port === true && process.platform === 'linux';
     await app.listen({ host: config.host, port: config.port, reusePort }, async () => {
       const keys = await makeFirstKeys();
@@ -167,14 +171,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   }
 }
 
-/** Everything but the listener. What is opened goes onto the stack, so that it closes in the opposite order. */
+/** Builds everything but the listener. What is opened goes onto the stack, so that it is closed in reverse order. */
 async function build(
   options: GatewayOptions,
   opened: AsyncDisposableStack,
 ): Promise<
   Pick<Gateway, 'app' | 'replace'> & {
     config: Config;
-    /** As of the start. */
+    /** The catalog at the start. */
     catalog: Catalog;
     makeFirstKeys(): Promise<FirstKeys | undefined>;
   }
@@ -190,10 +194,10 @@ async function build(
     ...databaseOf(config),
     clock: machine,
     onConnectionLost: (error) => log.warn({ err: error }, 'a connection to the store broke'),
-    onReach: (away_ms) => tellReach(log, config, away_ms),
-    onSkew: (skew_ms) =>
+    onReach: (awayMs) => logReach(log, config, awayMs),
+    onSkew: (skewMs) =>
       log.warn(
-        { skew_ms: Math.round(skew_ms) },
+        { skew_ms: Math.round(skewMs) },
         "the clock of this machine differs by more than two seconds from the store's, which is used; synchronize it with NTP",
       ),
     onLost: options.onStoreLost,
@@ -207,7 +211,7 @@ async function build(
     through: config.listen_url === undefined ? undefined : database.queries,
     is_restless: config.ledger.serve_without_store_ms > 0,
     onRefused: () => database.shedConnection(),
-    onTime: (store_ms, sent_ms) => clock.adjust(store_ms, sent_ms),
+    onTime: (storeMs, sentMs) => clock.adjust(storeMs, sentMs),
     listens: true,
     onSilence: (reason) =>
       log.warn({ reason }, 'change feed disconnected; key cache bypassed, every request reads the store'),
@@ -227,7 +231,7 @@ async function build(
     unknown_outcome: config.ledger.unknown_outcome,
     isStoreAway: () => !database.isReachable(),
     lookup: createLookup({ catalog: served.catalog, providers: config.providers, services }),
-    // It knows the store's time by itself, and watches for where the machine's own jumps.
+    // The recorder reads the store's time itself, and notices if the machine's clock is set.
     clock: realClock(machine.now_ms),
     log,
   });
@@ -272,12 +276,12 @@ async function build(
     replace(next) {
       const adapted = sandbox === undefined ? next : addSandbox(next, sandbox.url);
       const taken = takeOver(served.config, adapted);
-      const made = servedOf(taken.config, discovered);
-      const changes = catalogChanges(served.catalog, made.catalog);
+      const replaced = servedOf(taken.config, discovered);
+      const changes = catalogChanges(served.catalog, replaced.catalog);
       const known = unservedNames(served.config, served.catalog);
-      const unserved = unservedNames(made.config, made.catalog).filter((warning) => !known.includes(warning));
-      // From here on whoever asks finds all of it.
-      served = made;
+      const unserved = unservedNames(replaced.config, replaced.catalog).filter((warning) => !known.includes(warning));
+      // From here on all of it is in force.
+      served = replaced;
       app.forgetFailures(hasChanged(changes));
       return { ...taken, changes, warnings: [...taken.warnings, ...unserved] };
     },

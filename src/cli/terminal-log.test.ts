@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { createLog } from '../telemetry/log.ts';
 import { readableOutput } from './terminal-log.ts';
 
-function written(has_colours = false) {
+function written(hasColours = false) {
   const lines: string[] = [];
-  const log = createLog('info', readableOutput({ write: (line) => void lines.push(line) }, { has_colours }));
+  const log = createLog('info', readableOutput({ write: (line) => void lines.push(line) }, { hasColours }));
   return { log, lines };
 }
 

@@ -12,22 +12,22 @@ const COLOURED: typeof PLAIN = {
   off: '\x1b[0m',
 };
 
-/** Fastify's own lines, which the lines of the start repeat. */
-const SAID_BY_THE_START = /^Server listening at /;
+/** Fastify's own line, which the announcement repeats. */
+const REDUNDANT = /^Server listening at /;
 
-/** A log for people: takes the lines of the log, which are JSON, and writes each as text for a terminal. */
-export function readableOutput(output: Destination, { has_colours }: { has_colours: boolean }): Destination {
-  const colours = has_colours ? COLOURED : PLAIN;
+/** A log for people: converts the JSON lines of the log to text for a terminal. */
+export function readableOutput(output: Destination, { hasColours }: { hasColours: boolean }): Destination {
+  const colours = hasColours ? COLOURED : PLAIN;
   return {
     write(line) {
       const facts = JSON.parse(line) as Facts;
-      if (SAID_BY_THE_START.test(String(facts['msg']))) return;
+      if (REDUNDANT.test(String(facts['msg']))) return;
       output.write(facts['msg'] === 'request' ? requestLine(facts, colours) : plainLine(facts, colours));
     },
   };
 }
 
-/** The time of day here: who reads a terminal sits in front of it. */
+/** The local time of day. */
 function timeOf({ time }: Facts): string {
   const at = new Date(String(time));
   return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':');
@@ -56,15 +56,15 @@ function requestLine(facts: Facts, colours: typeof PLAIN): string {
   return `${parts.join('  ')}\n`;
 }
 
-/** Exact: costs of a call are often a small part of a cent. */
+/** Exact: a call often costs a small part of a cent. */
 function usd(cost: number): string {
   return `$${cost.toFixed(9).replace(/0{1,7}$/, '')}`;
 }
 
 function plainLine(facts: Facts, colours: typeof PLAIN): string {
   const { level, time, msg, err, ...rest } = facts;
-  const is_bad = level === 'error' || level === 'fatal';
-  const colour = is_bad ? colours.red : level === 'warn' ? colours.yellow : '';
+  const isBad = level === 'error' || level === 'fatal';
+  const colour = isBad ? colours.red : level === 'warn' ? colours.yellow : '';
   const word = level === 'info' ? '' : `${colour}${String(level).toUpperCase()}${colour === '' ? '' : colours.off}  `;
   const details = Object.entries(rest).map(([name, value]) => `${name}=${shown(value)}`);
   const head = `${colours.dim}${timeOf({ time })}${colours.off}  ${word}${[shown(msg ?? ''), ...details].join('  ')}`;

@@ -3,32 +3,32 @@ import type { Config } from '../config.ts';
 import { limits } from '../limits.ts';
 import { declaredSandbox } from './with-sandbox.ts';
 
-/** The variables that a reason names, or undefined where it is another one. */
+/** The variables that a reason names; undefined if the reason is another one. */
 function variablesOf(reason: string): string | undefined {
   return /^(.*) is not set$/.exec(reason)?.[1];
 }
 
 /**
- * Makes what says of a model that is known, and that no provider serves, how to turn it on: the sandbox's, and those of the bundled
- * catalog. Undefined for any other name.
+ * Returns a function that says how to enable a known model that no active provider serves: a model of the sandbox or of the
+ * bundled catalog. It returns undefined for any other name.
  */
 export function unservedModels(
   { providers, providers_off, bundled_catalog, sandbox }: Config,
   bundled: BundledCatalog,
 ): (id: string) => string | undefined {
   const off = new Map(providers_off.map((provider) => [provider.slug, provider]));
-  /** Who serves a model: the rest of the facts is not kept. */
+  /** The providers of each model; the other facts are not kept in memory. */
   const known = new Map(
     (bundled_catalog ? bundled.models : []).map(({ id, endpoints }) => [
       id,
       [...new Set(endpoints.map(({ provider }) => provider))],
     ]),
   );
-  let of_sandbox: ReadonlySet<string> | undefined;
+  let sandboxIds: ReadonlySet<string> | undefined;
 
   function sandboxOff(id: string): string | undefined {
-    of_sandbox ??= new Set(Object.keys(declaredSandbox('http://127.0.0.1').models));
-    if (sandbox || !of_sandbox.has(id)) return undefined;
+    sandboxIds ??= new Set(Object.keys(declaredSandbox('http://127.0.0.1').models));
+    if (sandbox || !sandboxIds.has(id)) return undefined;
     const why = providers.length === 0 ? '' : ' while a provider is on';
     return `${id} is a model of the sandbox, which is off${why}: set GATEWAY_SANDBOX=on, or use a model of a provider`;
   }

@@ -6,14 +6,14 @@ import { latestModels } from '../routing/families.ts';
 import { AUTO } from '../routing/router-models.ts';
 import { resolveVariant } from '../routing/variants.ts';
 
-/** What is to be said of names of the configuration that stand for no model that can be called. */
+/** Warnings for names in the configuration that no active provider serves. */
 export function unservedNames({ default_model, routing }: Config, catalog: Catalog): string[] {
   const latest = latestModels(catalog.models());
   const has = (id: string) => catalog.find(id) !== undefined;
   const router = (id: string) => {
-    const found = routerOf(id);
-    const among = found === AUTO ? routing.auto_models : routing.free_models;
-    return among === undefined ? undefined : found;
+    const name = routerOf(id);
+    const among = name === AUTO ? routing.auto_models : routing.free_models;
+    return among === undefined ? undefined : name;
   };
   const isServed = (name: string) =>
     resolveVariant<object | string>(name, (id) => catalog.find(id) ?? router(id) ?? latest.get(id)) !== undefined;

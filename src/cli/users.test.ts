@@ -120,7 +120,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     }
   }, 60_000);
 
-  test('works on a store that no gateway has started on, and makes no management key that nobody asked for', async () => {
+  test('works on a store that no gateway has started on, and creates no management key', async () => {
     const home = mkdtempSync(join(tmpdir(), 'gateway-users-'));
     const url = await freshUrl();
     const store: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url };

@@ -23,7 +23,7 @@ removed cannot sign in again before they are added again, and gets nothing back 
 
 type Role = 'admin' | 'member';
 
-/** What options say of a user; what they leave out is absent. */
+/** The options for a user. An omitted option is not set. */
 interface Described {
   email?: string;
   name?: string;
@@ -47,7 +47,7 @@ function describedBy(values: { email?: string; name?: string; role?: string }): 
     throw new UsageError('--role must be admin or member.');
   }
   return {
-    // Addresses that differ in capitals alone are one person's.
+    // Addresses that differ only in capitals belong to one person.
     ...(email === undefined ? {} : { email: lowerAscii(email) }),
     ...(name === undefined ? {} : { name }),
     ...(role === undefined ? {} : { role }),
@@ -55,22 +55,22 @@ function describedBy(values: { email?: string; name?: string; role?: string }): 
 }
 
 function namesOf(name: string) {
-  const [first_name = name, ...rest] = name.split(/\s+/);
-  return { name, first_name, last_name: rest.length === 0 ? null : rest.join(' ') };
+  const [firstName = name, ...rest] = name.split(/\s+/);
+  return { name, first_name: firstName, last_name: rest.length === 0 ? null : rest.join(' ') };
 }
 
-async function membersOf(queries: Queries, organization_id: string): Promise<NamedMember[]> {
-  const found: NamedMember[] = [];
+async function membersOf(queries: Queries, organizationId: string): Promise<NamedMember[]> {
+  const members: NamedMember[] = [];
   const limit = limits.page_records_max;
   for (;;) {
-    const page = { offset: found.length, limit };
-    const { data } = await memberStore(queries).listOrganization(organization_id, page);
-    found.push(...data);
-    if (data.length < limit) return found;
+    const page = { offset: members.length, limit };
+    const { data } = await memberStore(queries).listOrganization(organizationId, page);
+    members.push(...data);
+    if (data.length < limit) return members;
   }
 }
 
-/** Runs a change that may give somebody an address that another has. */
+/** Runs a write that may set an address that another user has: then throws a `Refusal`. */
 async function withFreeEmail<T>(email: string | undefined, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
@@ -87,7 +87,7 @@ function add({ change, actor }: OpenStore, { email, name, role = 'member' }: New
       const { organization_id } = actor;
       const former = await users.findByEmail(email);
       if (former !== undefined && !(await organizationStore(tx).findMember({ organization_id, user_id: former.id }))) {
-        // Somebody who was removed: known by sign-in as before, with nothing of what was taken.
+        // A removed user: the sign-in is known again, and nothing that was removed is restored.
         if (name !== undefined) await users.update(former.id, namesOf(name));
         await users.addMember(former.id, { organization_id, role, at });
         const after = { email, name: name ?? former.name, role };
@@ -105,9 +105,9 @@ function add({ change, actor }: OpenStore, { email, name, role = 'member' }: New
   );
 }
 
-/** The member of an id or an address. */
-async function memberNamed(queries: Queries, organization_id: string, who: string): Promise<NamedMember> {
-  const member = (await membersOf(queries, organization_id)).find(
+/** The member with an id or an address. Throws a `Refusal` if there is none. */
+async function memberNamed(queries: Queries, organizationId: string, who: string): Promise<NamedMember> {
+  const member = (await membersOf(queries, organizationId)).find(
     ({ id, email }) => id === who || (email !== null && lowerAscii(email) === lowerAscii(who)),
   );
   if (!member) throw new Refusal(`There is no member ${who}; 'users list' shows the members.`);
@@ -120,37 +120,37 @@ async function set(store: OpenStore, who: string, wanted: Described): Promise<st
     store.change(store.actor, async ({ tx, audit, announce }) => {
       const { organization_id } = store.actor;
       const [users, members] = [identityStore(tx), memberStore(tx)];
-      const { id: user_id } = await memberNamed(tx, organization_id, who);
-      const held = await members.lockForRoles(organization_id, user_id);
-      // As it is now that nobody else changes it.
-      const member = await memberNamed(tx, organization_id, user_id);
-      const current = held.find((one) => one.user_id === user_id)?.role;
-      const others = held.filter((one) => one.role === 'admin' && one.user_id !== user_id);
+      const { id: userId } = await memberNamed(tx, organization_id, who);
+      const locked = await members.lockForRoles(organization_id, userId);
+      // Read again now that nobody else can change it.
+      const member = await memberNamed(tx, organization_id, userId);
+      const current = locked.find((other) => other.user_id === userId)?.role;
+      const others = locked.filter((other) => other.role === 'admin' && other.user_id !== userId);
       if (role === 'member' && others.length === 0)
         throw new Refusal('The last administrator must keep this role; make another member an administrator first.');
       if (email !== undefined && email !== lowerAscii(member.email ?? '') && (await users.hasEmail(email))) {
         throw new Refusal(`A user with the address ${email} exists already.`);
       }
       const names = { ...(email === undefined ? {} : { email }), ...(name === undefined ? {} : namesOf(name)) };
-      if (Object.keys(names).length > 0) await users.update(user_id, names);
-      if (role !== undefined) await members.setRole({ organization_id, user_id, role });
+      if (Object.keys(names).length > 0) await users.update(userId, names);
+      if (role !== undefined) await members.setRole({ organization_id, user_id: userId, role });
       const before = { email: member.email, name: member.name, role: current };
       const after = { ...before, ...wanted };
-      await audit({ action: 'update', resource_type: 'user', resource_id: user_id, before, after });
-      announce({ topic: 'policy', id: user_id });
-      return user_id;
+      await audit({ action: 'update', resource_type: 'user', resource_id: userId, before, after });
+      announce({ topic: 'policy', id: userId });
+      return userId;
     }),
   );
 }
 
-/** Removes a member; says what became of the keys and sessions. */
+/** Removes a member. Returns a line about the keys and sessions. */
 async function remove(store: OpenStore, who: string, to: string | undefined): Promise<string> {
   const { actor, change } = store;
   try {
     const removed = await change(actor, async (work) => {
       const named = async (user: string) => (await memberNamed(work.tx, actor.organization_id, user)).id;
-      const hand_keys_to = to === undefined ? undefined : await named(to);
-      return removeMember(work, { user_id: await named(who), hand_keys_to });
+      const heir = to === undefined ? undefined : await named(to);
+      return removeMember(work, { user_id: await named(who), hand_keys_to: heir });
     });
     const { keys_disabled, keys_handed_over, sessions_ended } = removed;
     return `removed: ${keys_disabled} keys disabled, ${keys_handed_over} handed over, ${sessions_ended} sessions ended`;
@@ -160,9 +160,9 @@ async function remove(store: OpenStore, who: string, to: string | undefined): Pr
   }
 }
 
-async function list(store: OpenStore, as_json: boolean): Promise<string> {
+async function list(store: OpenStore, asJson: boolean): Promise<string> {
   const members = await membersOf(store.database.queries, store.home.organization_id);
-  if (as_json) {
+  if (asJson) {
     const shown = members.map(({ id, role, email, name }) => ({ id, role: role.replace('org:', ''), email, name }));
     return JSON.stringify(shown, null, 2);
   }
@@ -173,26 +173,26 @@ async function list(store: OpenStore, as_json: boolean): Promise<string> {
   return rows.join('\n');
 }
 
-/** What to do, by the words of the command; undefined: nothing that there is. */
+/** The action of the command's words; undefined if there is none. */
 function actionOf(
   positionals: readonly string[],
   wanted: Described,
-  { hand_keys_to, as_json }: { hand_keys_to: string | undefined; as_json: boolean },
+  { handKeysTo, asJson }: { handKeysTo: string | undefined; asJson: boolean },
 ): ((store: OpenStore) => Promise<string>) | undefined {
   const [verb, who, ...rest] = positionals;
   const none = Object.keys(wanted).length === 0;
   const { email } = wanted;
   if (verb === 'remove' && who !== undefined && rest.length === 0 && none) {
-    return (store) => remove(store, who, hand_keys_to);
+    return (store) => remove(store, who, handKeysTo);
   }
-  if (hand_keys_to !== undefined) return undefined;
-  if (verb === 'list' && who === undefined && none) return (store) => list(store, as_json);
+  if (handKeysTo !== undefined) return undefined;
+  if (verb === 'list' && who === undefined && none) return (store) => list(store, asJson);
   if (verb === 'add' && who === undefined && email !== undefined) return (store) => add(store, { ...wanted, email });
   if (verb === 'set' && who !== undefined && rest.length === 0 && !none) return (store) => set(store, who, wanted);
   return undefined;
 }
 
-/** `model-gateway users add|set|remove|list`: members of the organization, on the configured store, whether the gateway runs or not. */
+/** `model-gateway users add|set|remove|list`: members of the organization, in the configured store, whether or not the gateway runs. */
 export const usersCommand: Command = {
   usage: USAGE,
   async run(args, environment) {
@@ -202,7 +202,7 @@ export const usersCommand: Command = {
       allowPositionals: true,
       options: { ...common, email: text, 'hand-keys-to': text, name: text, role: text },
     });
-    const chosen = { hand_keys_to: values['hand-keys-to'], as_json: values.json };
+    const chosen = { handKeysTo: values['hand-keys-to'], asJson: values.json };
     const action = actionOf(positionals, describedBy(values), chosen);
     if (action === undefined) throw new UsageError();
     const config = loadConfig(environment, { config_file: values.config });

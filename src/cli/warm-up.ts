@@ -1,8 +1,8 @@
 import type { Command } from './command.ts';
 
 /**
- * Loads what serving loads, and ends: what Node makes of the sources is kept (`bin/launch.cjs`), so that the first start takes no more
- * time and memory than those after it. Whoever imports one of these only when it is needed adds it here.
+ * Loads everything that serving loads, and ends: Node keeps the compiled code (`bin/launch.cjs`), so that the first start takes
+ * no more time and memory than later ones. A module that is imported on demand must be added here.
  */
 async function warmUp(): Promise<number> {
   for (const load of [

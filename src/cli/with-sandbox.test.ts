@@ -14,7 +14,7 @@ describe('where nothing is set up the sandbox searches the web as well', () => {
   });
   afterAll(() => gateway.stop());
 
-  async function told(body: object) {
+  async function answerTo(body: object) {
     const messages = [{ role: 'user', content: 'Who discovered Neptune?' }];
     const response = await gateway.call('POST', '/chat/completions', { messages, ...body });
     const answer = (await response.json()) as {
@@ -30,13 +30,13 @@ describe('where nothing is set up the sandbox searches the web as well', () => {
     end_index: number;
   }
 
-  test('a model that calls the tool cites what it found, where the filters of the request allow', async () => {
+  test('a model that calls the tool cites its search results, if the filters of the request allow', async () => {
     const parameters = {
       max_results: 3,
       allowed_domains: ['neptune.example'],
       excluded_domains: ['old.neptune.example'],
     };
-    const { content, annotations } = await told({
+    const { content, annotations } = await answerTo({
       model: 'sandbox/research',
       tools: [{ type: 'gateway:web_search', parameters }],
     });
@@ -48,18 +48,18 @@ describe('where nothing is set up the sandbox searches the web as well', () => {
   });
 
   test('the plugin and the suffix search as well', async () => {
-    const asked = [
+    const requests = [
       { model: 'sandbox/echo:online' },
       { model: 'sandbox/echo', plugins: [{ id: 'web', max_results: 5 }] },
     ];
-    for (const one of asked) {
-      const { annotations } = await told(one);
+    for (const one of requests) {
+      const { annotations } = await answerTo(one);
       expect(annotations).toHaveLength(5);
       expect(annotations[0]!.url_citation.url).toMatch(/^https:\/\/sandbox\.example\./);
     }
   });
 
-  test('what a filter makes of the found addresses ends no answer', async () => {
+  test('a filter that changes the addresses of results ends no answer', async () => {
     const manage = async (path: string, body: object) => {
       const headers = { authorization: `Bearer ${gateway.management_key}` };
       const response = await gateway.call('POST', path, body, headers);
@@ -68,7 +68,7 @@ describe('where nothing is set up the sandbox searches the web as well', () => {
     const pattern = { pattern: 'sandbox\\.example\\.org', action: 'redact', label: 'HOST' };
     const { id } = await manage('/guardrails', { name: 'hosts', content_filters: [pattern] });
     await manage(`/guardrails/${id}/assignments/keys`, { key_hashes: [gateway.key_hash] });
-    const { content } = await told({ model: 'sandbox/research', tools: [{ type: 'gateway:web_search' }] });
+    const { content } = await answerTo({ model: 'sandbox/research', tools: [{ type: 'gateway:web_search' }] });
     expect(content).toContain('(https://sandbox.example.com/');
     expect(content).not.toContain('example.org');
   });

@@ -21,7 +21,7 @@ export function declaredSandbox(url: string) {
 /** The configuration with the sandbox's providers and its models. */
 export function addSandbox(config: Config, url: string): Config {
   const declared = JSON.stringify(declaredSandbox(url));
-  // It is known to be right (a test says so): reading it as a file would load the reader of YAML, which may have nothing else to read.
+  // It is valid (a test checks that): parsing it as a file would load the YAML parser, which may have nothing else to parse.
   const file = readConfigFile('the sandbox', declared, JSON.parse(declared));
   const { on } = resolveProviders({}, file);
   const slugs = new Set(on.map(({ slug }) => slug));
@@ -32,13 +32,15 @@ export function addSandbox(config: Config, url: string): Config {
     routing: { ...config.routing, sandbox_models: config.providers.length > 0 ? undefined : ['sandbox/echo'] },
     providers: [
       ...config.providers,
-      ...on.flatMap((one) => (one.slug.startsWith('sandbox') ? { ...one, is_sandbox: true as const } : [])),
+      ...on.flatMap((provider) =>
+        provider.slug.startsWith('sandbox') ? { ...provider, is_sandbox: true as const } : [],
+      ),
     ],
     models: [...config.models, ...declaredModels(file, slugs, true).filter(({ id }) => !own.has(id))],
   };
 }
 
-/** Where nothing is set up at all the sandbox also finds pages, as it makes answers up; real models never get any of them. */
+/** If no provider and no search engine is configured, the sandbox also simulates a search engine; real models never get its pages. */
 function searchedBySandbox({ providers, plugins }: Config, url: string): Config['plugins'] {
   if (providers.length > 0 || plugins.web.engines.size > 0) return plugins;
   const price = { search_nano: 0, results_included: 0, result_nano: 0 };

@@ -8,22 +8,22 @@ import { prepareDataDir } from './data-dir.ts';
 import { firstHome } from './first-start.ts';
 import { systemClock } from './system-clock.ts';
 
-/** How a process of this configuration reaches its store. */
+/** The addresses of the configured store. */
 export function databaseOf(config: Config): Pick<DatabaseOptions, 'database_url' | 'listen_url' | 'connections_max'> {
-  const { database_url, listen_url, database_connections: connections_max } = config;
-  return { database_url, listen_url, connections_max };
+  const { database_url, listen_url, database_connections: connectionsMax } = config;
+  return { database_url, listen_url, connections_max: connectionsMax };
 }
 
-/** What a command works with: the store of the configured gateway, and its one way to change things. */
+/** What a command works with: the configured store, and the way to change it. */
 export interface OpenStore {
   database: Database;
   home: Home;
   change: Change;
-  /** Who the audit says it was. */
+  /** The actor in the audit log. */
   actor: Actor;
 }
 
-/** Opens the store that the configured gateway has, whether that runs or not, and closes it after `run`. */
+/** Opens the configured store, whether or not the gateway runs, and closes it after `run`. */
 export async function withStore<T>(
   config: Config,
   run: (store: OpenStore) => Promise<T>,
@@ -37,8 +37,8 @@ export async function withStore<T>(
     const changes = await openChangeFeed({ data_dir, database_url: config.database_url, listens: false });
     try {
       const change = createChange({ database, changes, now: systemClock.now_ms });
-      const { organization_id, owner_user_id: user_id } = home;
-      const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id, request_id: null };
+      const { organization_id, owner_user_id: userId } = home;
+      const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id: userId, request_id: null };
       return await run({ database, home, change, actor });
     } finally {
       await changes.stop();

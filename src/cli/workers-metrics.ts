@@ -3,73 +3,73 @@ import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue } fro
 import { coalesced } from '../http/coalesced.ts';
 import { limits } from '../limits.ts';
 
-/** What one process counts, as its registry gives it out. */
+/** The metrics of one process, as its registry returns them. */
 export type CountedMetrics = MetricObjectWithValues<MetricValue<string>>[];
 
-/** The metrics of all workers as one. */
+/** The metrics of all workers, as one. */
 export interface WorkersMetrics {
-  /** The sum, in Prometheus' text format. A worker that does not answer in time counts as when it last did. */
+  /** The sum, in Prometheus' text format. For a worker that does not answer in time, its last answer counts. */
   text(): Promise<string>;
-  /** What a worker counts from now on is part of the sum. */
+  /** Adds a worker to the sum. */
   add(worker: Worker): void;
-  /** Takes a worker's answer to the question with this id. */
+  /** Takes the worker's answer to the request with this id. */
   answer(id: number, metrics: CountedMetrics): void;
 }
 
-interface Question {
+interface PendingRequest {
   worker: Worker;
   settle(metrics: CountedMetrics | undefined): void;
 }
 
-/** Adds up the workers' metrics: `ask` sends a worker a question, whose answer comes back through `answer`. */
-export function addUpMetrics(ask: (worker: Worker, id: number) => void): WorkersMetrics {
+/** Adds up the workers' metrics. `request` sends a worker a request with an id; its answer is passed to `answer`. */
+export function addUpMetrics(request: (worker: Worker, id: number) => void): WorkersMetrics {
   const last = new Map<Worker, CountedMetrics>();
-  const questions = new Map<number, Question>();
-  let asked = 0;
-  // Counters of workers that are gone stay in the sum: one that falls reads as a restart of everything.
-  let gone: CountedMetrics[] = [];
+  const pending = new Map<number, PendingRequest>();
+  let lastId = 0;
+  // Counters of ended workers stay in the sum: a decreasing counter looks like a restart of everything.
+  let ended: CountedMetrics[] = [];
   let folding = false;
 
-  const askOne = (worker: Worker): Promise<void> =>
+  const update = (worker: Worker): Promise<void> =>
     new Promise((resolve) => {
-      asked += 1;
-      const id = asked;
+      lastId += 1;
+      const id = lastId;
       const settle = (metrics: CountedMetrics | undefined) => {
-        questions.delete(id);
+        pending.delete(id);
         clearTimeout(late);
         if (metrics !== undefined && last.has(worker)) last.set(worker, metrics);
         resolve();
       };
       const late = setTimeout(() => settle(undefined), limits.metrics_worker_ms_max);
-      questions.set(id, { worker, settle });
-      ask(worker, id);
+      pending.set(id, { worker, settle });
+      request(worker, id);
     });
 
-  /** Makes one of the sums of those that are gone, so that they do not gather. */
+  /** Replaces the metrics of ended workers by their sum, so that they do not accumulate. */
   const fold = async () => {
-    if (folding || gone.length < 2) return;
+    if (folding || ended.length < 2) return;
     folding = true;
-    const parts = gone.length;
-    const sum = (await AggregatorRegistry.aggregate(gone).getMetricsAsJSON()) as CountedMetrics;
-    gone = [sum, ...gone.slice(parts)];
+    const parts = ended.length;
+    const sum = (await AggregatorRegistry.aggregate(ended).getMetricsAsJSON()) as CountedMetrics;
+    ended = [sum, ...ended.slice(parts)];
     folding = false;
   };
 
   return {
-    // However many workers ask for their clients.
+    // Concurrent reads share one result.
     text: coalesced(async () => {
-      await Promise.all([...last.keys()].map(askOne));
-      return AggregatorRegistry.aggregate([...gone, ...last.values()]).metrics();
+      await Promise.all([...last.keys()].map(update));
+      return AggregatorRegistry.aggregate([...ended, ...last.values()]).metrics();
     }),
     add(worker) {
       last.set(worker, []);
       worker.once('exit', () => {
-        for (const question of questions.values()) if (question.worker === worker) question.settle(undefined);
-        gone.push((last.get(worker) ?? []).filter(({ type }) => String(type) !== 'gauge'));
+        for (const request of pending.values()) if (request.worker === worker) request.settle(undefined);
+        ended.push((last.get(worker) ?? []).filter(({ type }) => String(type) !== 'gauge'));
         last.delete(worker);
         void fold();
       });
     },
-    answer: (id, metrics) => questions.get(id)?.settle(metrics),
+    answer: (id, metrics) => pending.get(id)?.settle(metrics),
   };
 }

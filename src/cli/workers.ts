@@ -14,20 +14,20 @@ import { closeDataDir } from './data-dir-modes.ts';
 import { warnOfExpiry } from './expiring-models.ts';
 import { firstHome } from './first-start.ts';
 import { followConfig, onReloadSignal } from './follow-config.ts';
-import { giveBackMemory } from './give-back-memory.ts';
-import { createReloader, type Reloaded, tellReload } from './reload.ts';
+import { releaseStartMemory } from './release-start-memory.ts';
+import { createReloader, logReload, type Reloaded } from './reload.ts';
 import { systemClock } from './system-clock.ts';
 import { addSandbox, withSandbox } from './with-sandbox.ts';
 import { databaseOf } from './with-store.ts';
 import { addUpMetrics, type CountedMetrics, type WorkersMetrics } from './workers-metrics.ts';
 
-/** What the parent settles for all its workers. */
+/** The settings that the parent decides for all its workers. */
 interface Settings {
   port: number;
   sandbox_url: string | undefined;
-  /** The configuration file that the parent has checked; null: there is none. */
-  found: FoundFile | null;
-  /** When the parent started, so that all workers say the same of a model without a date. */
+  /** The configuration file that the parent has checked; null: none. */
+  configFile: FoundFile | null;
+  /** When the parent started: all workers report the same age for a model without a date. */
   loaded_at: number;
 }
 
@@ -40,13 +40,13 @@ type ToWorker =
   | { type: 'count'; id: number }
   | { type: 'metrics'; id: number; text: string }
   | { type: 'settings'; settings: Settings }
-  /** One worker tells for all what changed. */
-  | { type: 'reload'; settings: Settings; tells: boolean }
+  /** `logs`: this worker logs the changes, for all of them. */
+  | { type: 'reload'; settings: Settings; logs: boolean }
   | { type: 'drain' };
 
 /**
- * The parent of several workers: makes the store ready, starts one worker and, once that serves, the others; replaces
- * those that die, adds up their metrics. Fails when the first cannot start.
+ * Runs the parent of several workers: prepares the store, starts one worker and, once that serves, the others; replaces those
+ * that die, and adds up their metrics. Rejects if the first cannot start.
  */
 export async function serveWorkers(options: {
   config: Config;
@@ -54,17 +54,17 @@ export async function serveWorkers(options: {
   workers: number;
   environment: Environment;
   file: { path: string; is_watched: boolean };
-  found: FoundFile | null;
+  configFile: FoundFile | null;
   hasReloadSignal(): boolean;
 }): Promise<void> {
-  const { config, log, environment, file, found } = options;
+  const { config, log, environment, file, configFile } = options;
   prepareDataDir(config.data_dir);
   closeDataDir(config.data_dir, log);
   const port = await freePort(config);
   await prepareStore(config);
   const sandbox = config.sandbox ? await withSandbox(config) : undefined;
   const { loaded_at } = config;
-  const family = createFamily({ log, settings: { port, sandbox_url: sandbox?.url, found, loaded_at } });
+  const family = createFamily({ log, settings: { port, sandbox_url: sandbox?.url, configFile, loaded_at } });
   try {
     announce(config, await family.first(), log);
   } catch (error) {
@@ -72,18 +72,18 @@ export async function serveWorkers(options: {
     throw error;
   }
   for (let slot = 1; slot < options.workers; slot += 1) family.start(slot);
-  giveBackMemory();
-  const warnAnew = warnOfExpiry(config, log);
+  releaseStartMemory();
+  const warnAgain = warnOfExpiry(config, log);
   const reload = createReloader({
     environment,
     path: file.path,
-    found,
+    configFile,
     log,
-    apply(next, found) {
-      // Read here too, so that a file that is wrong stops before any worker has taken it.
+    apply(next, reloadedFile) {
+      // Read here too, so that an invalid file is refused before any worker has taken it over.
       readBundledCatalog();
-      family.reload(found);
-      warnAnew(next);
+      family.reload(reloadedFile);
+      warnAgain(next);
     },
   });
   followConfig(file, reload);
@@ -100,10 +100,10 @@ export async function serveWorkers(options: {
   });
 }
 
-/** The workers of this process, each in a slot that is filled again when its worker dies. */
+/** The workers of this process. Each has a slot, which is filled again when its worker dies. */
 function createFamily({ log, settings: first }: { log: Logger; settings: Settings }) {
   let settings = first;
-  const metrics = addUpMetrics((worker, id) => tell(worker, { type: 'count', id }));
+  const metrics = addUpMetrics((worker, id) => send(worker, { type: 'count', id }));
   let stopping = false;
 
   const fork = (): Worker => {
@@ -111,31 +111,31 @@ function createFamily({ log, settings: first }: { log: Logger; settings: Setting
     worker.on('message', (message: ToParent) => {
       if (message?.type === 'metrics') void answerMetrics(metrics, worker, message.id, log);
       else if (message?.type === 'counted') metrics.answer(message.id, message.metrics);
-      else if (message?.type === 'settings') tell(worker, { type: 'settings', settings });
+      else if (message?.type === 'settings') send(worker, { type: 'settings', settings });
       else if (message?.type === 'serving') metrics.add(worker);
     });
-    // A message to a worker that is just dying fails here too; its exit is what counts.
+    // Sending to a worker that is dying fails here too; its exit is handled.
     worker.on('error', (error) => log.warn({ err: error }, 'a worker could not be reached'));
     return worker;
   };
-  const keep = (worker: Worker, slot: number, delay_ms: number) => {
-    const born = performance.now();
+  const supervise = (worker: Worker, slot: number, delayMs: number) => {
+    const startedMs = performance.now();
     worker.on('exit', (code, signal) => {
       if (stopping) return;
-      // A worker that dies at once is not started again in a tight loop.
-      const lived_ms = performance.now() - born;
-      const next_ms =
-        lived_ms > limits.worker_stable_ms
+      // A worker that dies at once is not restarted in a tight loop.
+      const livedMs = performance.now() - startedMs;
+      const nextMs =
+        livedMs > limits.worker_stable_ms
           ? limits.worker_restart_ms_min
-          : Math.min(delay_ms * 2, limits.worker_restart_ms_max);
-      log.error({ worker: slot, code, signal, restart_in_ms: next_ms }, 'a worker ended');
+          : Math.min(delayMs * 2, limits.worker_restart_ms_max);
+      log.error({ worker: slot, code, signal, restart_in_ms: nextMs }, 'a worker ended');
       setTimeout(() => {
-        if (!stopping) keep(fork(), slot, next_ms);
-      }, next_ms);
+        if (!stopping) supervise(fork(), slot, nextMs);
+      }, nextMs);
     });
   };
   return {
-    /** Starts the first worker and waits until it serves; what keeps it from that, it has told by itself. */
+    /** Starts the first worker and waits until it serves. Rejects if it ends before; the worker itself reports why. */
     first: () =>
       new Promise<Started>((resolve, reject) => {
         const worker = fork();
@@ -144,37 +144,37 @@ function createFamily({ log, settings: first }: { log: Logger; settings: Setting
         worker.on('message', (message: ToParent) => {
           if (message?.type !== 'serving') return;
           worker.off('exit', failed);
-          keep(worker, 0, limits.worker_restart_ms_min);
+          supervise(worker, 0, limits.worker_restart_ms_min);
           resolve(message.started);
         });
       }),
-    start: (slot: number) => keep(fork(), slot, limits.worker_restart_ms_min),
-    /** Hands another configuration to those that run, and to all that start from now on. */
-    reload(found: FoundFile | null) {
-      settings = { ...settings, found };
+    start: (slot: number) => supervise(fork(), slot, limits.worker_restart_ms_min),
+    /** Sends another configuration to the running workers, and to all that start from now on. */
+    reload(configFile: FoundFile | null) {
+      settings = { ...settings, configFile };
       for (const [index, worker] of Object.values(cluster.workers ?? {}).entries()) {
-        if (worker) tell(worker, { type: 'reload', settings, tells: index === 0 });
+        if (worker) send(worker, { type: 'reload', settings, logs: index === 0 });
       }
     },
-    /** Drains them all; those that are not gone by then are killed. */
-    async stop(bound_ms: number) {
+    /** Drains all workers; those that have not ended after `boundMs` are killed. */
+    async stop(boundMs: number) {
       stopping = true;
       const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
       const exits = workers.map((worker) => (worker.isDead() ? undefined : once(worker, 'exit')));
-      for (const worker of workers) tell(worker, { type: 'drain' });
-      await Promise.race([Promise.all(exits), sleep(bound_ms, undefined, { ref: false })]);
+      for (const worker of workers) send(worker, { type: 'drain' });
+      await Promise.race([Promise.all(exits), sleep(boundMs, undefined, { ref: false })]);
       for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
     },
   };
 }
 
-function tell(worker: Worker, message: ToWorker): void {
+function send(worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.send(message);
 }
 
 /**
- * The port that the workers will share: the configured one, or a free one where any will do. Fails where somebody
- * listens there already: sharing workers would not notice.
+ * The port that the workers will share: the configured one, or a free one if that is 0. Rejects if another process listens
+ * there already: workers that share the port would not notice.
  */
 async function freePort({ host, port }: Config): Promise<number> {
   const probe = createServer().listen({ host, port });
@@ -185,7 +185,7 @@ async function freePort({ host, port }: Config): Promise<number> {
   return address !== null && typeof address === 'object' ? address.port : port;
 }
 
-/** Migrates and makes the first organization before any worker runs, so that they find everything ready. */
+/** Migrates the store and creates the first organization before any worker runs. */
 async function prepareStore(config: Config): Promise<void> {
   const database = await openDatabase({ data_dir: config.data_dir, ...databaseOf(config) });
   try {
@@ -197,41 +197,41 @@ async function prepareStore(config: Config): Promise<void> {
 
 async function answerMetrics(metrics: WorkersMetrics, worker: Worker, id: number, log: Logger): Promise<void> {
   try {
-    tell(worker, { type: 'metrics', id, text: await metrics.text() });
+    send(worker, { type: 'metrics', id, text: await metrics.text() });
   } catch (error) {
     log.warn({ err: error }, 'the metrics of the workers could not be combined');
   }
 }
 
-/** What a worker knows of its parent. */
+/** A worker's connection to its parent. */
 export interface WorkerSide {
-  /** What the parent settled. */
+  /** The settings that the parent decided. */
   settings(): Promise<Settings>;
   /** The configuration with the parent's port, and its sandbox in place of one of its own. */
   adapt(config: Config): Promise<Config>;
-  /** Tells the parent that this worker serves. */
+  /** Reports to the parent that this worker serves. */
   serving(started: Started): void;
-  /** Puts in force with `replace` what the parent hands on, now and later. */
+  /** Passes each configuration that the parent sends, now and later, to `replace`. */
   onReload(environment: Environment, log: Logger, replace: (config: Config) => Reloaded): void;
   metrics_source: MetricsSource;
-  /** Tells the parent what this registry counts, whenever it asks. */
+  /** Sends the parent the metrics of this registry whenever it requests them. */
   count(registry: Registry): void;
 }
 
-/** In a worker: the port and the sandbox are the parent's, metrics are asked of the parent. */
+/** The connection of this worker to its parent, which decides the port and the sandbox and adds up the metrics. */
 export function workerSide(): WorkerSide {
-  // Nothing listens for the signal while the worker starts: there is nothing to drain yet.
+  // While the worker starts, nothing listens for the signal: there is nothing to drain yet.
   const drain = () => {
     if (!process.emit('SIGTERM', 'SIGTERM')) process.exit(0);
   };
   const waiting = new Map<number, (text: string) => void>();
-  let asked = 0;
+  let lastId = 0;
   const settled = Promise.withResolvers<Settings>();
-  let counted: Registry | undefined;
+  let registry: Registry | undefined;
   type Reload = Extract<ToWorker, { type: 'reload' }>;
-  /** What came before this worker was ready for it. */
+  /** A reload that arrived before this worker was ready for it. */
   let missed: Reload | undefined;
-  let take = (message: Reload) => {
+  let handleReload = (message: Reload) => {
     missed = message;
   };
   process.on('message', (message: ToWorker) => {
@@ -239,7 +239,7 @@ export function workerSide(): WorkerSide {
       waiting.get(message.id)?.(message.text);
       waiting.delete(message.id);
     } else if (message?.type === 'count') {
-      void counted?.getMetricsAsJSON().then((metrics) => {
+      void registry?.getMetricsAsJSON().then((metrics) => {
         const answer = { type: 'counted', id: message.id, metrics: metrics as CountedMetrics } satisfies ToParent;
         if (process.connected) process.send?.(answer);
       });
@@ -248,12 +248,12 @@ export function workerSide(): WorkerSide {
     } else if (message?.type === 'settings') {
       settled.resolve(message.settings);
     } else if (message?.type === 'reload') {
-      take(message);
+      handleReload(message);
     }
   });
-  // It is the parent's to decide on; a terminal sends it to all of them.
+  // The parent handles the signal; a terminal sends it to all of them.
   onReloadSignal(() => {});
-  // A worker must not outlive its parent: nobody would stop it. Node would end it at once, and what runs with it.
+  // A worker must not outlive its parent: nobody would stop it. Without this Node would end it at once, with all running requests.
   cluster.worker?.once('disconnect', () => {
     if (cluster.worker) cluster.worker.exitedAfterDisconnect = true;
     drain();
@@ -269,28 +269,28 @@ export function workerSide(): WorkerSide {
     settings: () => settled.promise,
     adapt: async (config) => adapted(config, await settled.promise),
     onReload(environment, log, replace) {
-      take = ({ settings, tells }) => {
+      handleReload = ({ settings, logs }) => {
         try {
-          const reloaded = replace(adapted(loadConfig(environment, { found: settings.found }), settings));
-          if (tells) tellReload(log, reloaded);
+          const reloaded = replace(adapted(loadConfig(environment, { found: settings.configFile }), settings));
+          if (logs) logReload(log, reloaded);
         } catch (error) {
           log.error({ err: error }, 'this worker cannot reload the configuration and keeps the previous one');
         }
       };
-      if (missed !== undefined) take(missed);
+      if (missed !== undefined) handleReload(missed);
     },
     serving(started) {
       process.send?.({ type: 'serving', started } satisfies ToParent);
     },
-    count(registry) {
-      counted = registry;
+    count(counted) {
+      registry = counted;
     },
     metrics_source: {
       content_type: Registry.PROMETHEUS_CONTENT_TYPE,
       text: () =>
         new Promise((resolve, reject) => {
-          asked += 1;
-          const id = asked;
+          lastId += 1;
+          const id = lastId;
           const late = setTimeout(() => {
             waiting.delete(id);
             reject(new Error('the parent process did not answer with metrics'));

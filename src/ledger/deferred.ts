@@ -5,9 +5,9 @@ export interface Deferred {
   reject: (error: Error) => void;
 }
 
-/** A failure that nobody waits for is no unhandled rejection: whoever makes it reports it otherwise. */
+/** A promise whose rejection is never unhandled: the caller that rejects it reports the failure elsewhere. */
 export function deferred(): Deferred {
-  const made = Promise.withResolvers<void>();
-  made.promise.catch(() => {});
-  return made;
+  const created = Promise.withResolvers<void>();
+  created.promise.catch(() => {});
+  return created;
 }

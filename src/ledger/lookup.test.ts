@@ -7,7 +7,7 @@ import { ledgerStore } from '../storage/ledger.ts';
 import { recordOf } from './journal/record-values.ts';
 import type { FoundAttempt, Lookup, LostAttempt } from './lookup.ts';
 
-const found = (cost_nano: number): FoundAttempt => ({
+const reported = (cost_nano: number): FoundAttempt => ({
   usage: { in_uncached: 1, out_text: 2 },
   cost_nano,
   charges: [{ class: 'request', units: 1, unit_price_pico: cost_nano * 1_000 }],
@@ -21,16 +21,16 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
   async function killed(database: Database, lookup: Lookup) {
     const budget = await budgetOf(database, 1_000_000);
     const [store, data_dir] = [ledgerStore(database.queries, database.engine), freshDir()];
-    const gone = await start(store, data_dir);
+    const node = await start(store, data_dir);
     const ask = { id: 'gen-1', budgets: [budget], is_byok: false, full_nano: 7_000, least_nano: 7_000 };
-    const hold = await gone.reserve(ask);
+    const hold = await node.reserve(ask);
     const unended = generation({ id: 'gen-1', outcome: 'unknown', attempts: [], cost_nano: 0, usage: null });
-    await gone.attempt({ id: 'gen-1', attempt: 1, endpoint: 'e1', record: unended, hold });
-    gone.keep(hold, 2_000, false);
-    await gone.reserve(ask, hold);
+    await node.attempt({ id: 'gen-1', attempt: 1, endpoint: 'e1', record: unended, hold });
+    node.keep(hold, 2_000, false);
+    await node.reserve(ask, hold);
     const failed = { ...generation({ id: 'gen-1' }).attempts[0]!, cost_nano: 2_000, failure: 'timeout' };
     const record = { ...unended, attempts: [failed] };
-    await gone.attempt({ id: 'gen-1', attempt: 2, endpoint: 'e2', record, hold });
+    await node.attempt({ id: 'gen-1', attempt: 2, endpoint: 'e2', record, hold });
     const next = await start(store, asKilled(data_dir), { lookup });
     const early = next.find('gen-1');
     await next.flush();
@@ -42,12 +42,12 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
   }
 
   test('cost what the provider says, on top of what earlier attempts may have cost', async () => {
-    const asked: LostAttempt[] = [];
+    const lookedUp: LostAttempt[] = [];
     const { spent, stored } = await killed(await open(), async (attempt) => {
-      asked.push(attempt);
-      return found(500);
+      lookedUp.push(attempt);
+      return reported(500);
     });
-    expect(asked).toMatchObject([{ id: 'gen-1', number: 2, endpoint: 'e2', is_byok: false }]);
+    expect(lookedUp).toMatchObject([{ id: 'gen-1', number: 2, endpoint: 'e2', is_byok: false }]);
     expect(spent).toEqual([2_500]);
     expect(stored).toMatchObject({
       outcome: 'failed',
@@ -69,7 +69,7 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
   test.each([Number.NaN, 0.5, -1, 1e300])(
     'are counted as what was set aside where the provider says that they cost %d',
     async (cost_nano) => {
-      const { spent, stored } = await killed(await open(), async () => ({ ...found(0), cost_nano }));
+      const { spent, stored } = await killed(await open(), async () => ({ ...reported(0), cost_nano }));
       expect(spent).toEqual([9_000]);
       expect(stored).toMatchObject({ outcome: 'unknown', cost_nano: 9_000 });
     },
@@ -77,7 +77,7 @@ describeStores('attempts whose gateway was killed', ({ open }) => {
 
   test.each<[string, Lookup]>([
     ['cannot say', async () => undefined],
-    ['cannot be asked', () => Promise.reject(new Error('refused'))],
+    ['cannot be queried', () => Promise.reject(new Error('refused'))],
     ['does not answer', () => new Promise(() => {})],
   ])('are counted as what was set aside where the provider %s', async (_, lookup) => {
     const { spent, stored } = await killed(await open(), lookup);

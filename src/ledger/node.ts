@@ -1,44 +1,23 @@
-import { randomUUID } from 'node:crypto';
-import { brokenRule, GatewayError } from '../errors.ts';
+import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { carry } from './journal/carry.ts';
-import { isDiskFull } from './journal/disk.ts';
 import { Journal, type JournalSync } from './journal/journal.ts';
-import { lineOf, outcomeLine } from './journal/journal-format.ts';
-import { isInDoubt, type LastRun, readLastRun, writeLastRun } from './journal/last-run.ts';
-import { recordOf } from './journal/record-values.ts';
-import {
-  forgottenSince,
-  lastAcknowledged,
-  type Outcome,
-  outcomeOf,
-  type Replay,
-  replay,
-  type Unfinished,
-  type UnknownOutcome,
-} from './journal/replay.ts';
-import { Segments } from './journal/segments.ts';
+import { lineOf } from './journal/journal-format.ts';
+import { isInDoubt, type LastRun, writeLastRun } from './journal/last-run.ts';
+import type { Outcome, Replay } from './journal/replay.ts';
+import type { Segments } from './journal/segments.ts';
 import type { Slot } from './journal/slot.ts';
-import type { Ask, Hold, HoldLine } from './leases/hold.ts';
+import { JournalUpkeep } from './journal/upkeep.ts';
+import type { Ask, Hold } from './leases/hold.ts';
 import type { Holding } from './leases/lease-book.ts';
 import { Leases } from './leases/leases.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
-import { lookUpAll } from './lookup.ts';
+import { heldLines, Outcomes } from './outcomes.ts';
 import { type AppliedAnswer, type LedgerLog, type LostAnswer, Pipe } from './pipe.ts';
 import type { Recorder, RecorderOptions } from './recorder.ts';
-import type { Charged, GenerationRecord, HeldLine } from './records.ts';
-import { storeRefusal } from './refusal.ts';
-import {
-  isBefore,
-  isCountable,
-  isMoney,
-  type LeaseRow,
-  type LedgerStore,
-  type Position,
-  type Registered,
-  type Settle,
-  toSettle,
-} from './settle.ts';
+import { register } from './registration.ts';
+import { Resend } from './resend.ts';
+import type { LeaseRow, LedgerStore, Position, Registered, Settle } from './settle.ts';
+import { StoreTime } from './store-time.ts';
 
 function refusal(cause: unknown): GatewayError {
   return new GatewayError(503, 'The gateway cannot record requests at the moment; try again soon', {
@@ -47,42 +26,39 @@ function refusal(cause: unknown): GatewayError {
   });
 }
 
-const SHORT_OF_SPACE =
-  'the disk is short of space: a journal segment was deleted early. If the store is restored to an earlier time, this node cannot send it those entries again. Give the data directory more space, or lower ledger.journal_keep_bytes';
+/** Whether one of the request's budgets has windows, so that the time decides which window it counts in. */
+function hasWindows({ budgets }: Ask): boolean {
+  for (const { reset_interval } of budgets) if (reset_interval !== 'never') return true;
+  return false;
+}
 
-/** One node at work: its journal, its way to the store, and what is between them. */
-class Node implements Recorder {
+/** One running node: connects its journal, its leases and the pipe to the store. */
+export class Node implements Recorder {
   readonly #slot: Slot;
   readonly #segments: Segments;
   readonly #journal: Journal;
+  readonly #upkeep: JournalUpkeep;
   readonly #pipe: Pipe;
+  readonly #outcomes: Outcomes;
+  readonly #resend: Resend;
   readonly #store: LedgerStore;
   readonly #leases: Leases;
   readonly #sync: JournalSync;
   readonly #clock: LedgerClock;
+  readonly #time: StoreTime;
   readonly #log: LedgerLog;
-  readonly #unknown_outcome: UnknownOutcome;
-  readonly #unflushed = new Map<string, Settle>();
-  readonly #sweeper: Timer;
+  readonly #checkTimer: Timer;
+  readonly #watchTimer: Timer;
+  readonly #spaceTimer: Timer;
   #epoch: number;
-  /** So much the store has said that it knows. */
+  /** The last batch that the store has acknowledged. */
   #acknowledged: Position;
-  /** The store's clock less the monotonic one, as of its last answer; and this machine's then. */
-  #store_ahead_ms = 0;
-  #clock_ahead_ms = 0;
-  #learning: Promise<void> | undefined;
-  readonly #watcher: Timer;
-  readonly #space_watcher: Timer;
   #watching = false;
-  #asking: Timer;
+  /** Set while a further request for the waiting requests is scheduled. */
+  #waitersTimer: Timer;
   #stopped = false;
-  #sweeping: Promise<void> = Promise.resolve();
-  /** What was said last of a journal that needs attention. */
-  #wrong: string | undefined;
-  /** The store forgot something that is not being sent again yet: a registration may take several tries. */
-  #owes = false;
-  #resends = 0;
-  #resent: Promise<void> = Promise.resolve();
+  /** The store forgot outcomes and no resend has started yet: a registration may take several tries. */
+  #needsResend = false;
 
   constructor(slot: Slot, segments: Segments, registered: Registered, options: RecorderOptions) {
     const { store, journal_sync, clock, log } = options;
@@ -95,14 +71,15 @@ class Node implements Recorder {
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
-    this.#unknown_outcome = options.unknown_outcome;
-    this.#tellTime(registered.now);
+    this.#time = new StoreTime(clock, () => store.watch(slot.node, clock.now()));
+    this.#time.update(registered.now);
     const boot = segments.disk.boot();
     this.#journal = new Journal({ segments, node: slot.node, epoch, boot, sync: journal_sync, clock });
+    this.#upkeep = new JournalUpkeep({ journal: this.#journal, segments, clock, log });
     this.#leases = new Leases({
-      now: () => clock.monotonic() + this.#store_ahead_ms,
+      now: () => this.#time.now(),
       monotonic: clock.monotonic,
-      onNeed: () => this.#pipe.ask(),
+      onNeed: () => this.#pipe.sendNow(),
       isStoreAway: options.isStoreAway ?? (() => false),
     });
     this.#pipe = new Pipe({
@@ -111,49 +88,62 @@ class Node implements Recorder {
       epoch,
       clock,
       log,
-      freeze: (settles, number, is_last) => ({
-        windows: this.#leases.freeze(settles, number, is_last),
+      freeze: (settles, number, isLast) => ({
+        windows: this.#leases.freeze(settles, number, isLast),
         divisor: this.#leases.divisor,
       }),
       onApplied: (settles, batch, answer) => this.#applied(settles, batch, answer),
       onLost: (answer) => this.#registerAgain(answer),
     });
+    this.#outcomes = new Outcomes({
+      journal: this.#journal,
+      pipe: this.#pipe,
+      book: this.#leases.book,
+      unknownOutcome: options.unknown_outcome,
+      log,
+    });
+    this.#resend = new Resend({
+      node: slot.node,
+      segments,
+      journal: this.#journal,
+      pipe: this.#pipe,
+      outcomes: this.#outcomes,
+      clock,
+      log,
+      makeRoom: () => this.#upkeep.makeRoom(),
+      isStopped: () => this.#stopped,
+    });
     this.#leases.registered(registered.leases);
-    this.#sweeper = clock.setInterval(() => this.#lookAfter(), limits.journal_sweep_ms);
-    this.#watcher = clock.setInterval(() => void this.#watch(), limits.lease_watch_ms);
-    this.#space_watcher = clock.setInterval(() => this.#makeRoom(), limits.journal_space_ms);
+    this.#checkTimer = clock.setInterval(() => {
+      this.#pipe.retryAside();
+      this.#upkeep.check();
+    }, limits.journal_sweep_ms);
+    this.#watchTimer = clock.setInterval(() => void this.#watch(), limits.lease_watch_ms);
+    this.#spaceTimer = clock.setInterval(() => this.#upkeep.makeRoom(), limits.journal_space_ms);
   }
 
-  /** Sends on what the slot's last owner left. */
+  /** Sends on what the slot's last owner left, and opens the leases. `ended`: the outcomes of its unfinished attempts. */
   async replay(
     left: Pick<Replay, 'outcomes'>,
     { ended, last }: { ended: readonly Outcome[]; last: LastRun | undefined },
   ): Promise<void> {
-    for (const settle of left.outcomes) {
-      this.#leases.book.owe(settle.charges);
-      this.#queue(settle);
-    }
-    await Promise.all(
-      ended.map(({ record, charges }) => {
-        this.#leases.book.owe(charges);
-        return this.#write(record, charges);
-      }),
-    );
+    for (const settle of left.outcomes) this.#outcomes.requeue(settle);
+    await Promise.all(ended.map(({ record, charges }) => this.#outcomes.record(record, charges)));
     await this.#freezeDoubtful(last);
     this.#leases.open();
-    if (this.#segments.owed) this.#resend(this.#segments.owed);
-    this.#sweep();
+    if (this.#segments.owed) this.#resend.start(this.#segments.owed);
+    this.#upkeep.sweep();
   }
 
-  /** Without a sync before each send, a machine that stopped at once may have sent what the journal does not tell of. */
+  /** Without a sync before each send, a machine that stopped suddenly may have sent requests that the journal does not have. */
   async #freezeDoubtful(last: LastRun | undefined): Promise<void> {
     if (last === undefined && this.#sync === 'group') return;
-    const in_doubt = isInDoubt(last, this.#segments.disk.boot());
-    // What the journal does tell is settled first: it is no part of the doubt, and the store may have it already.
-    if (in_doubt) await this.#pipe.flush();
-    const frozen = this.#leases.book.freezeDoubtful(last?.frozen ?? [], in_doubt);
-    // Before anything is sent: until then the slot says what it said before.
-    this.#tellRun(frozen, this.#sync === 'group');
+    const inDoubt = isInDoubt(last, this.#segments.disk.boot());
+    // What the journal does have is settled first: it is not in doubt, and the store may have it already.
+    if (inDoubt) await this.#pipe.flush();
+    const frozen = this.#leases.book.freezeDoubtful(last?.frozen ?? [], inDoubt);
+    // Before anything is sent: until then the slot's file still describes the last run.
+    this.#writeLastRun(frozen, this.#sync === 'group');
     if (frozen.length === 0) return;
     this.#log.warn(
       { node: this.#slot.node, frozen },
@@ -161,107 +151,67 @@ class Node implements Recorder {
     );
   }
 
-  #tellRun(frozen: LeaseRow[], is_sure: boolean): void {
+  #writeLastRun(frozen: LeaseRow[], isSure: boolean): void {
     const { dir, disk } = this.#segments;
-    this.#segments.retention.withRoom(() => writeLastRun(dir, disk, { boot: disk.boot(), is_sure, frozen }));
+    this.#segments.retention.withRoom(() => writeLastRun(dir, disk, { boot: disk.boot(), is_sure: isSure, frozen }));
   }
 
-  reserve: Recorder['reserve'] = (ask, hold) => {
-    if (hasTurns(ask) && !this.#isTimeKnown()) return this.#learnTimeFor(ask).then(() => this.#reserve(ask, hold));
-    return this.#reserve(ask, hold);
+  reserve: Recorder['reserve'] = (request, hold) => {
+    if (hasWindows(request) && !this.#time.isKnown())
+      return this.#time.refreshFor(request.store_wait).then(() => this.#reserve(request, hold));
+    return this.#reserve(request, hold);
   };
 
-  reserveNow: Recorder['reserveNow'] = (ask, hold) => {
-    return (!hasTurns(ask) || this.#isTimeKnown()) && this.#leases.reserveNow(ask, hold);
+  reserveNow: Recorder['reserveNow'] = (request, hold) => {
+    return (!hasWindows(request) || this.#time.isKnown()) && this.#leases.reserveNow(request, hold);
   };
 
-  #reserve(ask: Ask, hold: Hold | undefined): Hold | Promise<Hold> {
-    const reserved = this.#leases.reserve(ask, hold);
-    if (reserved instanceof Promise) this.#askLater();
+  #reserve(request: Ask, hold: Hold | undefined): Hold | Promise<Hold> {
+    const reserved = this.#leases.reserve(request, hold);
+    if (reserved instanceof Promise) this.#retryWaiters();
     return reserved;
   }
 
-  preview: Recorder['preview'] = async (ask) => {
-    if (!this.#isTimeKnown()) await this.#learnTime();
-    const wanted = this.#leases.windowsOf(ask);
-    if (wanted.length === 0) return this.#leases.preview(ask, []);
+  preview: Recorder['preview'] = async (request) => {
+    if (!this.#time.isKnown()) await this.#time.refresh();
+    const windows = this.#leases.windowsOf(request);
+    if (windows.length === 0) return this.#leases.preview(request, []);
     for (let tries = 1; ; tries += 1) {
       const before = this.#pipe.settled();
-      const sums = await this.#inTime(this.#store.look(wanted));
-      // While a batch is on its way, its money is counted at both ends or at none.
-      const is_still = before !== undefined && before === this.#pipe.settled();
-      if (is_still || tries >= limits.preview_tries_max) return this.#leases.preview(ask, sums);
+      const sums = await this.#time.withinBound(this.#store.look(windows));
+      // While a batch is in flight, its money is counted at both ends or at none.
+      const isStill = before !== undefined && before === this.#pipe.settled();
+      if (isStill || tries >= limits.preview_tries_max) return this.#leases.preview(request, sums);
       await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, limits.preview_again_ms));
     }
   };
 
-  #tellTime(store_now: number): void {
-    this.#store_ahead_ms = store_now - this.#clock.monotonic();
-    this.#clock_ahead_ms = this.#clock.now() - this.#clock.monotonic();
-  }
-
-  /** False where the machine's two clocks have moved against each other: it slept, or was set, and which window is open is not known. */
-  #isTimeKnown(): boolean {
-    const ahead_ms = this.#clock.now() - this.#clock.monotonic();
-    return Math.abs(ahead_ms - this.#clock_ahead_ms) <= limits.admission_clock_ms_max;
-  }
-
-  /** Asks the store for its time, once for all who need it. Rejects with a 503 where it does not answer. */
-  #learnTime(): Promise<void> {
-    this.#learning ??= this.#inTime(this.#store.watch(this.#slot.node, this.#clock.now()))
-      .then(({ now }) => this.#tellTime(now))
-      .finally(() => {
-        this.#learning = undefined;
-      });
-    return this.#learning;
-  }
-
-  async #learnTimeFor({ store_wait }: Ask): Promise<void> {
-    store_wait?.begin();
-    try {
-      await this.#inTime(this.#learnTime(), store_wait?.left_ms());
-    } finally {
-      store_wait?.end();
-    }
-  }
-
-  /** What a request waits for the store. Rejects with a 503 where it does not answer within a bound. */
-  async #inTime<T>(work: Promise<T>, ms_max: number = limits.store_read_ms_max): Promise<T> {
-    const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = this.#clock.setTimeout(() => reject(storeRefusal()), Math.min(ms_max, limits.store_read_ms_max));
-    try {
-      return await Promise.race([work.catch(() => Promise.reject(storeRefusal())), late]);
-    } finally {
-      this.#clock.clearTimeout(timer);
-    }
-  }
-
-  extend: Recorder['extend'] = async (hold, granted_nano) => {
+  extend: Recorder['extend'] = async (hold, grantedNano) => {
     const before = hold.granted_nano;
-    if (!this.#leases.extend(hold, granted_nano)) return false;
+    if (!this.#leases.extend(hold, grantedNano)) return false;
     if (before === hold.granted_nano || !hold.attempt) return true;
     try {
       await this.#journal.extend(hold.id, this.#attemptLine(hold, hold.attempt));
       return true;
     } catch (error) {
-      this.#leases.book.notGranted(hold, before);
+      this.#leases.book.undoExtend(hold, before);
       this.#log.error({ err: error, generation: hold.id }, 'a larger hold could not be written to the journal');
       return false;
     }
   };
 
-  keep: Recorder['keep'] = (hold, cost_nano, is_byok) => this.#leases.book.keep(hold, cost_nano, is_byok);
+  keep: Recorder['keep'] = (hold, costNano, isByok) => this.#leases.book.keep(hold, costNano, isByok);
 
-  release: Recorder['release'] = (hold) => void this.#leases.book.settle(hold, () => 0);
+  release: Recorder['release'] = (hold) => this.#outcomes.release(hold);
 
   attempt: Recorder['attempt'] = async ({ id, attempt, endpoint, record, hold, least }) => {
-    // A fallback of a request that was let in goes on.
+    // The fallback of an admitted request is admitted as well.
     if (attempt === 1 && !this.#hasRoom()) throw refusal(new Error('too many outcomes wait for the store'));
     hold.attempt = { attempt, endpoint, record, least };
     const durable = this.#journal.attempt(id, this.#attemptLine(hold, hold.attempt));
     try {
       await durable;
-      // Where a power loss can take the record, the hold stays what an older one says.
+      // If a power loss can take the record, an older record may still count, so its hold is kept.
       if (this.#sync === 'group') this.#leases.book.attempted(hold);
     } catch (error) {
       if (attempt === 1) {
@@ -272,65 +222,25 @@ class Node implements Recorder {
     }
   };
 
-  progress: Recorder['progress'] = (id, usage, cost_nano) => this.#journal.note({ t: 'P', id, usage, cost_nano });
+  progress: Recorder['progress'] = (id, usage, costNano) =>
+    this.#journal.note({ t: 'P', id, usage, cost_nano: costNano });
 
-  outcome: Recorder['outcome'] = (generation, hold) => {
-    const { cost_nano, byok_cost_nano = 0, id } = generation;
-    if (!isCountable(generation)) {
-      this.#log.error({ generation: id, cost_nano, byok_cost_nano }, 'the cost of an outcome is not a valid amount');
-      return this.lose(hold);
-    }
-    return this.#end(generation, hold, ({ budget }) => cost_nano + (budget.include_byok ? byok_cost_nano : 0));
-  };
+  outcome: Recorder['outcome'] = (generation, hold) => this.#outcomes.settle(generation, hold);
 
-  lose: Recorder['lose'] = async (hold) => {
-    if (hold.attempt === undefined) return this.release(hold);
-    const { attempt: number, endpoint, record, least } = hold.attempt;
-    const { id, mode, granted_nano: grant_nano } = hold;
-    const told = { id, number, endpoint, record, is_byok: record.is_byok, least, metered: undefined };
-    const unfinished = { ...told, hold: heldLines(hold), grant_nano, is_soft: mode === 'soft' };
-    const lost = outcomeOf(unfinished, this.#unknown_outcome, undefined);
-    const isOf =
-      ({ budget, window_start }: HoldLine) =>
-      (charge: Charged) =>
-        charge.budget_id === budget.id && charge.window_start === window_start;
-    await this.#end(lost.record, hold, (line) => lost.charges.find(isOf(line))?.amount ?? 0);
-  };
+  lose: Recorder['lose'] = (hold) => this.#outcomes.settleUnknown(hold);
 
-  /** Set aside until here, pending from here on: nothing can come between. */
-  async #end(generation: GenerationRecord, hold: Hold, amountOf: (line: HoldLine) => number): Promise<void> {
-    if (hold.is_settled) {
-      brokenRule('settled_once', { generation: generation.id, cost_nano: generation.cost_nano });
-      return;
-    }
-    hold.is_settled = true;
-    await this.#write(generation, this.#leases.book.settle(hold, amountOf));
-  }
-
-  /** A journal that cannot be written keeps no outcome from the store; its attempt stays open until the store has it. */
-  async #write(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
-    try {
-      await this.#record(generation, charges);
-    } catch (error) {
-      this.#log.error({ err: error, generation: generation.id }, 'an outcome could not be written to the journal');
-    }
-  }
-
-  find: Recorder['find'] = (id) => {
-    const settle = this.#unflushed.get(id);
-    return settle && recordOf(settle.record);
-  };
+  find: Recorder['find'] = (id) => this.#outcomes.find(id);
 
   flush: Recorder['flush'] = () => this.#pipe.flush();
 
   state: Recorder['state'] = () => {
-    const { unflushed, aside, oldest_at, batches, failing } = this.#pipe.state();
+    const { unflushed, aside, oldestAt, batches, failing } = this.#pipe.state();
     return {
       node: this.#slot.node,
       epoch: this.#epoch,
       unflushed,
       refused: aside,
-      oldest_unflushed_ms: oldest_at === undefined ? 0 : Math.max(0, this.#clock.now() - oldest_at),
+      oldest_unflushed_ms: oldestAt === undefined ? 0 : Math.max(0, this.#clock.now() - oldestAt),
       admitting: this.admits(),
       store_failing: failing,
       problem: this.#problem(),
@@ -343,7 +253,7 @@ class Node implements Recorder {
     };
   };
 
-  /** What this node has of each window, for whoever checks the sums. */
+  /** What this node has of each window, for checks of the sums. */
   holdings(): Holding[] {
     return [...this.#leases.book.all];
   }
@@ -352,23 +262,23 @@ class Node implements Recorder {
 
   stop: Recorder['stop'] = async () => {
     this.#stopped = true;
-    this.#clock.clearInterval(this.#sweeper);
-    this.#clock.clearInterval(this.#watcher);
-    this.#clock.clearInterval(this.#space_watcher);
-    this.#clock.clearTimeout(this.#asking);
+    this.#clock.clearInterval(this.#checkTimer);
+    this.#clock.clearInterval(this.#watchTimer);
+    this.#clock.clearInterval(this.#spaceTimer);
+    this.#clock.clearTimeout(this.#waitersTimer);
     this.#leases.drain();
-    const clean = await this.#pipe.stop();
-    if (clean) this.#journal.note({ t: 'C' });
+    const isClean = await this.#pipe.stop();
+    if (isClean) this.#journal.note({ t: 'C' });
     else
       this.#log.warn(
-        { unflushed: this.#unflushed.size },
+        { unflushed: this.#outcomes.unflushed },
         'stopping; some outcomes are only in the journal and are stored at the next start',
       );
     try {
       await this.#journal.close();
-      if (clean && this.#sync === 'os') this.#tellRun(this.#leases.book.freezeDoubtful([], false), true);
-      this.#sweep();
-      await this.#sweeping;
+      if (isClean && this.#sync === 'os') this.#writeLastRun(this.#leases.book.freezeDoubtful([], false), true);
+      this.#upkeep.sweep();
+      await this.#upkeep.idle;
     } finally {
       this.#slot.release();
     }
@@ -376,24 +286,19 @@ class Node implements Recorder {
 
   /** Resolves when nothing is being sent again. */
   get resent(): Promise<void> {
-    return this.#resent;
+    return this.#resend.done;
   }
 
   #hasRoom(): boolean {
-    return this.#unflushed.size < limits.journal_unflushed_records_max;
+    return this.#outcomes.unflushed < limits.journal_unflushed_records_max;
   }
 
-  /** Why calls are refused, for an operator. */
+  /** Why calls are refused, for an operator; undefined if they are not. */
   #problem(): string | undefined {
     if (this.#hasRoom()) return this.#journal.problem;
     const { failure } = this.#pipe.state();
     const cause = failure === undefined ? '' : `: ${failure}`;
-    return `${this.#unflushed.size} outcomes wait for the store, which does not accept them${cause}`;
-  }
-
-  #queue(settle: Settle): void {
-    this.#unflushed.set(settle.id, settle);
-    this.#pipe.push(settle);
+    return `${this.#outcomes.unflushed} outcomes wait for the store, which does not accept them${cause}`;
   }
 
   #attemptLine(held: Hold, { attempt, endpoint, record, least }: NonNullable<Hold['attempt']>): string {
@@ -403,49 +308,41 @@ class Node implements Recorder {
     return lineOf({ t: 'A', id, attempt, endpoint, hold, grant_nano: granted_nano, mode, is_byok, least, record });
   }
 
-  #record(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
-    if (this.#unflushed.has(generation.id)) return Promise.resolve();
-    const settle = toSettle(generation, charges);
-    const written = this.#journal.outcome(generation.id, outcomeLine(settle.charged, settle.record));
-    this.#queue(settle);
-    return written;
-  }
-
   #applied(settles: readonly Settle[], batch: number, answer: AppliedAnswer): void {
-    this.#tellTime(answer.now);
+    this.#time.update(answer.now);
     this.#acknowledged = { epoch: this.#epoch, batch };
     if (answer.is === 'applied') this.#leases.applied(settles, batch, answer.windows);
     else this.#leases.alreadyApplied(settles, answer.leases);
-    if (this.#leases.waiting > 0) this.#askLater();
+    if (this.#leases.waiting > 0) this.#retryWaiters();
     if (settles.length === 0) return;
     const ids = settles.map(({ id }) => id);
     this.#journal.note({ t: 'F', ids, batch });
-    for (const id of ids) this.#unflushed.delete(id);
-    this.#sweep();
+    this.#outcomes.acknowledge(ids);
+    this.#upkeep.sweep();
   }
 
-  /** Asks again, while requests wait, for what others may have given back meanwhile. */
-  #askLater(): void {
-    if (this.#asking !== undefined || this.#stopped) return;
-    this.#asking = this.#clock.setTimeout(() => {
-      this.#asking = undefined;
+  /** While requests wait, asks the store again at intervals for what other nodes may have returned. */
+  #retryWaiters(): void {
+    if (this.#waitersTimer !== undefined || this.#stopped) return;
+    this.#waitersTimer = this.#clock.setTimeout(() => {
+      this.#waitersTimer = undefined;
       this.#leases.expire();
       if (this.#leases.waiting === 0) return;
-      this.#pipe.ask();
-      this.#askLater();
+      this.#pipe.sendNow();
+      this.#retryWaiters();
     }, limits.recall_ask_ms);
   }
 
-  /** While the store has something set aside for this node: whether others want it, and whether it is used at all. */
+  /** While the node has leases: returns those that other nodes wait for or that are idle. */
   async #watch(): Promise<void> {
     if (this.#watching || !this.#leases.book.holds) return;
     this.#watching = true;
     try {
       const watched = await this.#store.watch(this.#slot.node, this.#clock.now());
-      this.#tellTime(watched.now);
-      if (!this.#stopped && this.#leases.watched(watched)) this.#pipe.ask();
+      this.#time.update(watched.now);
+      if (!this.#stopped && this.#leases.watched(watched)) this.#pipe.sendNow();
     } catch {
-      // The pipe tells of a store that does not answer.
+      // The pipe logs that the store does not answer.
     } finally {
       this.#watching = false;
     }
@@ -458,11 +355,11 @@ class Node implements Recorder {
       'the store and this node disagree about its leases; registering again',
     );
     const registered = await register(this.#store, node, {
-      epoch_seen: this.#epoch,
+      epochSeen: this.#epoch,
       acknowledged: this.#acknowledged,
       onForgotten: (known) => {
-        owe(this.#segments, known);
-        this.#owes = true;
+        this.#segments.oweFrom(known);
+        this.#needsResend = true;
       },
       clock: this.#clock,
     });
@@ -470,182 +367,8 @@ class Node implements Recorder {
     this.#acknowledged = { epoch: registered.epoch, batch: 0 };
     this.#journal.beginEpoch(registered.epoch);
     this.#leases.registered(registered.leases);
-    if (this.#owes && this.#segments.owed) this.#resend(this.#segments.owed);
-    this.#owes = false;
+    if (this.#needsResend && this.#segments.owed) this.#resend.start(this.#segments.owed);
+    this.#needsResend = false;
     return registered;
-  }
-
-  /** Sends everything that the store may have forgotten, a segment at a time, while the node serves. */
-  #resend(position: Position): void {
-    const resend = ++this.#resends;
-    const run = async () => {
-      for await (const forgotten of forgottenSince(this.#segments, position)) {
-        if (resend !== this.#resends) return;
-        for (const settle of forgotten) {
-          if (this.#unflushed.has(settle.id)) continue;
-          this.#leases.book.owe(settle.charges);
-          this.#queue(settle);
-        }
-        await this.#pipe.flush();
-      }
-      if (resend !== this.#resends || this.#pipe.state().aside > 0) return;
-      // A later set-back must find that it was acknowledged again.
-      await this.#syncResent(resend);
-      if (resend !== this.#resends) return;
-      this.#segments.owePaid();
-      this.#log.info({ node: this.#slot.node }, 'the store has received all outcomes that it was missing');
-    };
-    this.#log.warn(
-      { node: this.#slot.node, position },
-      'the store is older than the journal; sending the missing outcomes',
-    );
-    this.#resent = run().catch((error: unknown) =>
-      this.#log.error({ err: error }, 'the missing outcomes could not all be sent; the next start tries again'),
-    );
-  }
-
-  /** On a full disk, what was just sent again may go to make room for the note of it. */
-  async #syncResent(resend: number): Promise<void> {
-    for (;;) {
-      try {
-        return await this.#journal.sync();
-      } catch (error) {
-        if (!isDiskFull(error) || this.#stopped || resend !== this.#resends) throw error;
-      }
-      this.#segments.resent();
-      this.#makeRoom();
-      await new Promise<void>((resolve) => this.#clock.setTimeout(resolve, limits.journal_retry_ms, true));
-    }
-  }
-
-  #sweep(): void {
-    this.#sweeping = this.#sweeping
-      .then(() => {
-        const time = { now: this.#clock.now(), monotonic: this.#clock.monotonic() };
-        return this.#segments.sweep(time, () => this.#journal.syncWritten());
-      })
-      .catch((error: unknown) => this.#log.error({ err: error }, 'settled journal segments could not be archived'));
-  }
-
-  /** While the disk is short of space: what the store has acknowledged makes room, the oldest first. */
-  #makeRoom(): void {
-    const { retention } = this.#segments;
-    if (retention.lackingBytes() <= 0) return;
-    this.#sweep();
-    this.#sweeping = this.#sweeping.then(() => retention.makeRoom()).catch((error: unknown) => this.#tellWrong(error));
-  }
-
-  /** What is wrong with the journal stays wrong until somebody mends it: logged once. */
-  #tellWrong(error: unknown): void {
-    const message = String(error);
-    if (message !== this.#wrong) this.#log.error({ err: error }, 'the journal cannot be written');
-    this.#wrong = message;
-  }
-
-  #lookAfter(): void {
-    this.#pipe.retryAside();
-    this.#sweeping = this.#sweeping.then(async () => {
-      try {
-        this.#journal.lookAfter();
-        const late = this.#segments.oldestOpen(this.#clock.now() - limits.journal_carry_ms);
-        if (late) await carry(this.#journal, this.#segments, late);
-        this.#wrong = undefined;
-      } catch (error) {
-        this.#tellWrong(error);
-      }
-    });
-    this.#sweep();
-  }
-}
-
-/** Whether a budget of the request starts anew now and then. */
-function hasTurns({ budgets }: Ask): boolean {
-  for (const { reset_interval } of budgets) if (reset_interval !== 'never') return true;
-  return false;
-}
-
-/** A hold as the journal tells of it. */
-function heldLines({ lines }: Hold): HeldLine[] {
-  return lines.map(({ budget, window_start, share, granted }) => [budget.id, window_start, share + granted, granted]);
-}
-
-interface RegisterOptions {
-  epoch_seen: number;
-  acknowledged: Position;
-  /** The store knows nothing after this position, which is before what it had acknowledged. */
-  onForgotten: (known: Position) => void;
-  clock: LedgerClock;
-}
-
-/**
- * Raises the node's epoch above the store's and the journal's. What the store forgot is told before: once it has registered
- * the node, nothing else tells, and whoever hears no answer to that asks again.
- */
-async function register(store: LedgerStore, node: string, options: RegisterOptions): Promise<Registered> {
-  const { epoch_seen, acknowledged, onForgotten, clock } = options;
-  for (;;) {
-    const known = await store.position(node);
-    if (isBefore(known, acknowledged)) onForgotten(known);
-    const registered = await store.register({ node, instance: randomUUID(), epoch_seen, known, at: clock.now() });
-    // It may have been set back between the two.
-    if (registered) return registered;
-  }
-}
-
-/** Notes what the store forgot; what it was owed before is owed still. */
-function owe(segments: Segments, position: Position): void {
-  if (segments.owed === undefined || isBefore(position, segments.owed)) segments.owe(position);
-}
-
-/**
- * Replays what the slot's last owner left, under a new epoch, and records from then on. A store that knows less than the
- * journal saw acknowledged was restored from a backup: it gets again what it forgot.
- */
-export async function startNode(slot: Slot, options: RecorderOptions): Promise<Node> {
-  const { store, clock, log } = options;
-  const onDamage = (file: string, at: number) =>
-    log.error({ file, at }, 'an archived journal segment is damaged; its readable part is used');
-  const segments = new Segments(slot.dir, {
-    disk: options.disk,
-    keep: options.journal_keep,
-    onDamage,
-    onGivenUp: ({ name, bytes, closed_at }) => {
-      const facts = { dir: slot.dir, segment: name, bytes, age_ms: clock.now() - (closed_at ?? 0) };
-      log.warn(facts, SHORT_OF_SPACE);
-    },
-  });
-  const left = replay(segments);
-  if (options.journal_sync === 'group') await segments.sync();
-  // Before anything is registered or written: a gateway that ends here finds everything as it was.
-  const found = await lookUpAll(left.unknown, options);
-  const endOf = (attempt: Unfinished): Outcome => {
-    const told = found.get(attempt.id);
-    const is_sound = told === undefined || isMoney(told.cost_nano);
-    if (!is_sound)
-      log.error({ generation: attempt.id, told }, 'the usage that a provider reports for an attempt is not valid');
-    return outcomeOf(attempt, options.unknown_outcome, is_sound ? told : undefined);
-  };
-  const ended = left.unknown.map(endOf);
-  const registered = await register(store, slot.node, {
-    epoch_seen: segments.epoch,
-    acknowledged: await lastAcknowledged(segments),
-    onForgotten: (known) => owe(segments, known),
-    clock,
-  });
-  if (left.lost.length > 0) {
-    const files = left.lost.map(({ name }) => name);
-    log.warn(
-      { node: slot.node, files },
-      'the end of a journal file was lost in a power failure; the files that continue it are dropped',
-    );
-    segments.discard(left.lost);
-  }
-  const node = new Node(slot, segments, registered, options);
-  try {
-    await node.replay(left, { ended, last: readLastRun(slot.dir, segments.disk) });
-    return node;
-  } catch (error) {
-    await node.stop();
-    throw error;
   }
 }

@@ -3,11 +3,11 @@ import { generation } from '../../test/generation-fixture.ts';
 import { limits } from '../limits.ts';
 import { realClock } from './ledger-clock.ts';
 import { Pipe } from './pipe.ts';
-import { type SettleBatch, toSettle, type WindowAsk } from './settle.ts';
+import { type SettleBatch, toSettle, type WindowRequest } from './settle.ts';
 
 const record = generation({ id: 'g' });
 const settle = toSettle(record, []);
-const ASK: WindowAsk = {
+const REQUEST: WindowRequest = {
   budget_id: 'b',
   window_start: '',
   is_new: true,
@@ -19,18 +19,18 @@ const ASK: WindowAsk = {
   withdraws: false,
 };
 
-test('a batch of asks alone that the store refuses again and again is given up, and outcomes go', async () => {
+test('a batch of lease requests alone that the store refuses repeatedly is dropped, and outcomes are sent', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
     const sent: SettleBatch[] = [];
-    let asks = 1;
+    let requests = 1;
     let frozen = 0;
     const pipe = new Pipe({
       store: {
-        position: () => Promise.reject(new Error('not asked')),
-        register: () => Promise.reject(new Error('not asked')),
-        watch: () => Promise.reject(new Error('not asked')),
-        look: () => Promise.reject(new Error('not asked')),
+        position: () => Promise.reject(new Error('not expected')),
+        register: () => Promise.reject(new Error('not expected')),
+        watch: () => Promise.reject(new Error('not expected')),
+        look: () => Promise.reject(new Error('not expected')),
         settle: (batch) => {
           sent.push(batch);
           if (sent.length <= limits.flush_refusals_max) return Promise.reject(new Error('no'));
@@ -45,15 +45,15 @@ test('a batch of asks alone that the store refuses again and again is given up, 
         frozen++;
         // Ends what would go round for ever.
         if (frozen > 20) throw new Error('batches of nothing are frozen again and again');
-        return { windows: asks-- > 0 ? [ASK] : [], divisor: 2 };
+        return { windows: requests-- > 0 ? [REQUEST] : [], divisor: 2 };
       },
       onApplied: () => {},
       onLost: () => {
-        asks = 1;
+        requests = 1;
         return Promise.resolve({ epoch: 2, before: { epoch: 1, batch: 0 }, leases: [], now: 0 });
       },
     });
-    pipe.ask();
+    pipe.sendNow();
     for (let turn = 0; turn < 20 && pipe.state().batches === 0; turn++) {
       await vi.advanceTimersByTimeAsync(1_000);
       await new Promise((resolve) => setImmediate(resolve));
@@ -77,10 +77,10 @@ test('a fault of ours in taking note of a batch is none of the store: the batch 
   let faults = 1;
   const pipe = new Pipe({
     store: {
-      position: () => Promise.reject(new Error('not asked')),
-      register: () => Promise.reject(new Error('not asked')),
-      watch: () => Promise.reject(new Error('not asked')),
-      look: () => Promise.reject(new Error('not asked')),
+      position: () => Promise.reject(new Error('not expected')),
+      register: () => Promise.reject(new Error('not expected')),
+      watch: () => Promise.reject(new Error('not expected')),
+      look: () => Promise.reject(new Error('not expected')),
       settle: (batch) => {
         sent.push(batch);
         return Promise.resolve({ is: 'applied', windows: [], now: 0 });
@@ -94,7 +94,7 @@ test('a fault of ours in taking note of a batch is none of the store: the batch 
     onApplied: () => {
       if (faults-- > 0) throw new Error('a fault of ours');
     },
-    onLost: () => Promise.reject(new Error('not asked')),
+    onLost: () => Promise.reject(new Error('not expected')),
   });
   pipe.push(settle);
   await pipe.flush();
@@ -112,10 +112,10 @@ test('a fault of ours in making a batch loses no outcome, nor the order of the o
   let faults = 2;
   const pipe = new Pipe({
     store: {
-      position: () => Promise.reject(new Error('not asked')),
-      register: () => Promise.reject(new Error('not asked')),
-      watch: () => Promise.reject(new Error('not asked')),
-      look: () => Promise.reject(new Error('not asked')),
+      position: () => Promise.reject(new Error('not expected')),
+      register: () => Promise.reject(new Error('not expected')),
+      watch: () => Promise.reject(new Error('not expected')),
+      look: () => Promise.reject(new Error('not expected')),
       settle: (batch) => {
         sent.push(batch);
         return Promise.resolve({ is: 'applied', windows: [], now: 0 });
@@ -130,7 +130,7 @@ test('a fault of ours in making a batch loses no outcome, nor the order of the o
       return { windows: [], divisor: 2 };
     },
     onApplied: () => {},
-    onLost: () => Promise.reject(new Error('not asked')),
+    onLost: () => Promise.reject(new Error('not expected')),
   });
   pipe.push(settle);
   const flushed = pipe.flush();

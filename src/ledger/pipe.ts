@@ -1,27 +1,32 @@
 import { limits } from '../limits.ts';
 import type { LedgerClock, Timer } from './ledger-clock.ts';
-import type { LedgerStore, Registered, Settle, SettleAnswer, SettleBatch, WindowAsk } from './settle.ts';
+import type { LedgerStore, Registered, Settle, SettleAnswer, SettleBatch, WindowRequest } from './settle.ts';
 
-/** Where the ledger's warnings go; pino's shape. */
+/** The ledger's log; pino's interface. */
 export interface LedgerLog {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;
   error(facts: object, message: string): void;
 }
 
+/** The store that a pipe sends to, and its callbacks. */
 export interface PipeOptions {
   store: LedgerStore;
   node: string;
   epoch: number;
   clock: LedgerClock;
   log: LedgerLog;
-  /** What a batch of these settles says to the windows; called once a batch. `is_last`: nothing waits behind it. */
-  freeze: (settles: readonly Settle[], number: number, is_last: boolean) => { windows: WindowAsk[]; divisor: number };
-  /** The store has these, for good. */
+  /** The lease requests of a batch with these settles; called once for each batch. `isLast`: nothing is queued behind it. */
+  freeze: (
+    settles: readonly Settle[],
+    number: number,
+    isLast: boolean,
+  ) => { windows: WindowRequest[]; divisor: number };
+  /** The store has stored the batch. */
   onApplied: (settles: readonly Settle[], batch: number, answer: AppliedAnswer) => void;
   /**
-   * The store knows another epoch, or less than it had acknowledged, or refuses a batch again and again. Registers anew
-   * and gives back the new epoch; may be called again when that fails.
+   * The store knows another epoch, or less than it had acknowledged, or refuses a batch repeatedly. Registers the node again
+   * and resolves to the registration with the new epoch; may be called again if it rejects.
    */
   onLost: (answer: LostAnswer) => Promise<Registered>;
 }
@@ -35,15 +40,15 @@ export type LostAnswer = Exclude<SettleAnswer, { is: 'applied' | 'already_applie
 interface Queued {
   settle: Settle;
   queued_at: number;
-  /** It was refused before: it goes in a batch of its own. */
+  /** It was refused before: it is sent in a batch of its own. */
   alone?: boolean;
 }
 
 /**
- * The one way from this node to the store. One numbered batch is in flight at a time and its content is frozen: when an
- * answer is lost the same batch goes again until its fate is known, so nothing is applied twice and nothing is lost.
- * A batch that a store refuses while it takes other things is halved, under a new epoch, until the outcome at fault is
- * alone; that one is put aside, so that it does not hold up the others, and tried again from time to time.
+ * Sends outcomes and lease requests from this node to the store. One numbered batch is in flight at a time, and its content
+ * is frozen: if an answer is lost, the same batch is sent again until its fate is known, so nothing is applied twice and
+ * nothing is lost. A batch that the store refuses while it accepts others is halved, under a new epoch, until the outcome at
+ * fault is alone; that outcome is set aside, so that it does not hold up the others, and tried again from time to time.
  */
 export class Pipe {
   readonly #options: PipeOptions;
@@ -52,13 +57,13 @@ export class Pipe {
   #queue: Queued[] = [];
   #flying: Queued[] = [];
   #aside: Queued[] = [];
-  /** How many outcomes the next batch may carry. */
+  /** The most outcomes that the next batch may carry. */
   #size: number = limits.flush_batch_records_max;
   #running: Promise<void> | undefined;
   #timer: Timer | undefined;
-  /** Something is asked of the store besides settles. */
-  #asking = false;
-  #is_sending = false;
+  /** A batch is due even if no outcome is queued: leases are to be requested or returned. */
+  #isRequested = false;
+  #isSending = false;
   #barriers: { at: number; resolve: () => void }[] = [];
   #pushed = 0;
   #acknowledged = 0;
@@ -73,20 +78,20 @@ export class Pipe {
     this.#epoch = options.epoch;
   }
 
-  /** Queues one settle; it is on its way within `flush_interval_ms`. */
+  /** Queues one settle; it is sent within `flush_interval_ms`. */
   push(settle: Settle): void {
     this.#queue.push({ settle, queued_at: this.#options.clock.now() });
     this.#pushed++;
     this.#plan();
   }
 
-  /** Sends a batch now, or right after the one in flight, with whatever `freeze` has to say. */
-  ask(): void {
-    this.#asking = true;
+  /** Sends a batch now, or right after the one in flight, with the lease requests of `freeze`. */
+  sendNow(): void {
+    this.#isRequested = true;
     this.#plan();
   }
 
-  /** Resolves when everything pushed so far is in the store, or put aside; sends it without waiting for company. */
+  /** Resolves when everything pushed so far is in the store or set aside; sends it without delay. */
   flush(): Promise<void> {
     if (this.#acknowledged === this.#pushed) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -95,7 +100,7 @@ export class Pipe {
     return promise;
   }
 
-  /** Gives the one that was put aside first another try. */
+  /** Queues the outcome again that was set aside first. */
   retryAside(): void {
     const first = this.#aside.shift();
     if (!first) return;
@@ -107,41 +112,41 @@ export class Pipe {
   state(): {
     unflushed: number;
     aside: number;
-    oldest_at: number | undefined;
+    oldestAt: number | undefined;
     batches: number;
     failing: boolean;
-    /** What the store last said against a batch that waits. */
+    /** The store's last error for the batch in flight. */
     failure: string | undefined;
   } {
     const waiting = [this.#flying[0] ?? this.#queue[0], this.#aside[0]].flatMap((one) => one?.queued_at ?? []);
     return {
       unflushed: this.#queue.length + this.#flying.length + this.#aside.length,
       aside: this.#aside.length,
-      oldest_at: waiting.length === 0 ? undefined : Math.min(...waiting),
+      oldestAt: waiting.length === 0 ? undefined : Math.min(...waiting),
       batches: this.#batches,
       failing: this.#failures > 0,
       failure: this.#failures > 0 ? this.#failure : undefined,
     };
   }
 
-  /** How many batches are through; undefined while one is on its way, so that store and node may say different things. */
+  /** How many batches the store acknowledged; undefined while one is in flight, when store and node may disagree. */
   settled(): number | undefined {
-    return this.#is_sending ? undefined : this.#batches;
+    return this.#isSending ? undefined : this.#batches;
   }
 
-  /** Flushes, for at most `flush_stop_ms_max`, and ends. True when nothing was left behind. */
+  /** Flushes, for at most `flush_stop_ms_max`, and ends. True if everything is in the store. */
   async stop(): Promise<boolean> {
     const { clock } = this.#options;
     const late = Promise.withResolvers<void>();
     const timer = clock.setTimeout(late.resolve, limits.flush_stop_ms_max, true);
     await Promise.race([this.flush(), late.promise]);
-    // What is idle goes back with the last batch.
-    this.ask();
-    let is_late = false;
+    // Idle leases are returned with the last batch.
+    this.sendNow();
+    let isLate = false;
     void late.promise.then(() => {
-      is_late = true;
+      isLate = true;
     });
-    while (this.#running !== undefined && !is_late) await Promise.race([this.#running, late.promise]);
+    while (this.#running !== undefined && !isLate) await Promise.race([this.#running, late.promise]);
     this.#stopped = true;
     clock.clearTimeout(this.#timer);
     this.#wake?.();
@@ -150,22 +155,22 @@ export class Pipe {
     return this.#acknowledged === this.#pushed && this.#aside.length === 0;
   }
 
-  /** Starts sending now, or later, or leaves it to the batch in flight. */
+  /** Starts sending now or later; a batch in flight sends what is queued when it ends. */
   #plan(): void {
     if (this.#running !== undefined || this.#stopped) return;
     if (this.#isDue()) {
       this.#start();
     } else if (!this.#timer && this.#queue.length > 0) {
       const { clock } = this.#options;
-      const waited = clock.now() - (this.#queue[0]?.queued_at ?? 0);
-      const delay_ms = Math.min(Math.max(0, limits.flush_interval_ms - waited), limits.flush_interval_ms);
-      this.#timer = clock.setTimeout(() => this.#start(), delay_ms);
+      const waitedMs = clock.now() - (this.#queue[0]?.queued_at ?? 0);
+      const delayMs = Math.min(Math.max(0, limits.flush_interval_ms - waitedMs), limits.flush_interval_ms);
+      this.#timer = clock.setTimeout(() => this.#start(), delayMs);
     }
   }
 
-  /** Whether a batch should go without waiting for company. */
+  /** Whether a batch should be sent without waiting for more outcomes. */
   #isDue(): boolean {
-    if (this.#asking) return true;
+    if (this.#isRequested) return true;
     return this.#queue.length > 0 && (this.#barriers.length > 0 || this.#queue.length >= limits.flush_eager_records);
   }
 
@@ -180,31 +185,31 @@ export class Pipe {
   }
 
   async #run(): Promise<void> {
-    // All that wants to ask in this turn of the event loop goes in one batch.
-    if (this.#asking) await this.#nextTurn();
+    // One batch carries all lease requests of this turn of the event loop.
+    if (this.#isRequested) await this.#nextTurn();
     do {
-      const asked = this.#asking;
-      this.#asking = false;
+      const isRequested = this.#isRequested;
+      this.#isRequested = false;
       this.#flying = this.#queue.splice(0, this.#nextSize());
       const settles = this.#flying.map(({ settle }) => settle);
       const number = this.#number + 1;
-      const said = this.#tryFreeze(settles, number);
-      if (said === undefined) {
+      const frozen = this.#tryFreeze(settles, number);
+      if (frozen === undefined) {
         await this.#pause();
-        this.#asking ||= asked;
+        this.#isRequested ||= isRequested;
         continue;
       }
-      const { windows, divisor } = said;
+      const { windows, divisor } = frozen;
       if (settles.length === 0 && windows.length === 0) continue;
       this.#number = number;
       const { node, clock } = this.#options;
-      this.#is_sending = true;
+      this.#isSending = true;
       await this.#send({ node, epoch: this.#epoch, number, at: clock.now(), settles, windows, divisor });
-      this.#is_sending = false;
+      this.#isSending = false;
     } while (!this.#stopped && this.#isDue());
   }
 
-  /** A fault of ours in it loses no outcome: what was in flight waits again. */
+  /** If freezing throws, no outcome is lost: the batch is queued again. */
   #tryFreeze(settles: readonly Settle[], number: number) {
     try {
       return this.#options.freeze(settles, number, this.#queue.length === 0);
@@ -227,7 +232,7 @@ export class Pipe {
     return alone === -1 ? this.#size : Math.max(1, alone);
   }
 
-  /** Sends one batch until its fate is known, or until it is plain that the store takes others and not this one. */
+  /** Sends one batch until its fate is known, or until it is clear that the store refuses this batch and accepts others. */
   async #send(batch: SettleBatch): Promise<void> {
     for (let refusals = 1; !this.#stopped; refusals++) {
       let answer: SettleAnswer;
@@ -256,7 +261,7 @@ export class Pipe {
     }
   }
 
-  /** False when the store takes nothing at all: then the batch is not at fault. A new epoch fences its late copies. */
+  /** Halves the refused batch under a new epoch, which fences its late copies. False if the store accepts nothing at all: the batch is not at fault. */
   async #divide(cause: unknown): Promise<boolean> {
     try {
       const { epoch } = await this.#options.onLost({ is: 'refused' });
@@ -295,7 +300,7 @@ export class Pipe {
     try {
       this.#options.onApplied(batch.settles, batch.number, answer);
     } catch (error) {
-      // The store has the batch, whatever becomes of the word of it: sent again, it would be counted twice here.
+      // The store has the batch: sending it again would count it twice here.
       this.#options.log.error(
         { err: error, batch: batch.number },
         'a batch is stored, but the journal could not note it',
@@ -310,7 +315,7 @@ export class Pipe {
     for (const { resolve } of due) resolve();
   }
 
-  /** Under a new epoch, from batch 1: what was in flight, then what waits. The store drops what it has. */
+  /** Sends what was in flight and what is queued again under a new epoch, from batch 1. The store drops what it has. */
   async #startOver(answer: LostAnswer): Promise<void> {
     const { epoch } = await this.#options.onLost(answer);
     this.#epoch = epoch;
@@ -320,9 +325,9 @@ export class Pipe {
   }
 
   async #pause(): Promise<void> {
-    const delay_ms = Math.min(limits.flush_retry_ms * 2 ** (this.#failures - 1), limits.flush_retry_ms_max);
+    const delayMs = Math.min(limits.flush_retry_ms * 2 ** (this.#failures - 1), limits.flush_retry_ms_max);
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = this.#options.clock.setTimeout(resolve, delay_ms);
+    const timer = this.#options.clock.setTimeout(resolve, delayMs);
     this.#wake = resolve;
     await promise;
     this.#options.clock.clearTimeout(timer);

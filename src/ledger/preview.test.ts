@@ -26,11 +26,11 @@ function chance(seed: number): (below: number) => number {
 describeStores('what a reservation would come to', ({ open }) => {
   const { freshDir, start } = recorders(open);
 
-  test('is what it comes to, whatever was set aside and spent before, and refuses in the same words', {
+  test('grants what reserve would grant, whatever was reserved and spent before, and refuses with the same message', {
     timeout: 180_000,
   }, async () => {
     const database = await open();
-    // A refusal is remembered for a moment, also where money came back since: here time passes after each.
+    // A refusal is remembered for a moment, also if money was returned since: here time passes after each.
     let passed_ms = 0;
     const clock = realClock(() => Date.now() + passed_ms);
     const node = await start(ledgerStore(database.queries, database.engine), freshDir(), {
@@ -54,18 +54,18 @@ describeStores('what a reservation would come to', ({ open }) => {
       );
       await node.flush();
       const { held_nano } = node.state();
-      const told = await node.preview(wanted);
+      const preview = await node.preview(wanted);
       expect(node.state()).toMatchObject({ held_nano, waiting: 0 });
       try {
         const hold = await node.reserve(wanted);
-        expect(told).toMatchObject({ refusal: undefined, granted_nano: hold.granted_nano });
-        expect(told.lines.map(({ budget }) => budget.id)).toEqual(hold.lines.map(({ budget }) => budget.id));
+        expect(preview).toMatchObject({ refusal: undefined, granted_nano: hold.granted_nano });
+        expect(preview.lines.map(({ budget }) => budget.id)).toEqual(hold.lines.map(({ budget }) => budget.id));
         seen[hold.granted_nano === full_nano ? 'full' : 'less'] += 1;
         held.push(hold);
       } catch (error) {
         expect(error).toMatchObject({ status: 402 });
-        expect(told.refusal?.message).toBe((error as Error).message);
-        expect(told.refusal?.metadata).toEqual((error as { metadata?: unknown }).metadata);
+        expect(preview.refusal?.message).toBe((error as Error).message);
+        expect(preview.refusal?.metadata).toEqual((error as { metadata?: unknown }).metadata);
         seen.refused += 1;
         passed_ms += limits.refusal_ms;
       }
@@ -90,14 +90,14 @@ describeStores('what a reservation would come to', ({ open }) => {
     const [one, two] = [await start(store, freshDir()), await start(store, freshDir())];
     const budget = await budgetOf(database, 10_000);
     const hold = await one.reserve(ask([budget], 9_000));
-    const told = await two.preview(ask([budget], 2_000));
-    expect(told.lines).toMatchObject([{ spent_nano: 0, resets_at: undefined }]);
-    expect(told.lines[0]?.available_nano).toBeLessThanOrEqual(1_000);
-    expect(told.refusal).toMatchObject({ status: 402, metadata: { in_flight: true } });
+    const preview = await two.preview(ask([budget], 2_000));
+    expect(preview.lines).toMatchObject([{ spent_nano: 0, resets_at: undefined }]);
+    expect(preview.lines[0]?.available_nano).toBeLessThanOrEqual(1_000);
+    expect(preview.refusal).toMatchObject({ status: 402, metadata: { in_flight: true } });
     one.release(hold);
   });
 
-  test('is a 503 where the store does not answer, and nothing is asked where nothing counts', async () => {
+  test('is a 503 if the store does not answer, and sends no query if no budget counts', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const node = await start({ ...store, look: down }, freshDir());

@@ -132,7 +132,7 @@ describeStores('the recorder on a bad disk', ({ open }) => {
     await recorder.flush();
     full(disk);
     const extend = (to: number) => expect.poll(() => recorder.extend(hold, to), { interval: 20, timeout: 3_000 });
-    // The store is asked first; then the disk fails.
+    // The store answers first; then the disk fails.
     await expect.poll(() => recorder.admits(), { interval: 20 }).toBe(true);
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect(await recorder.extend(hold, 1_500)).toBe(false);

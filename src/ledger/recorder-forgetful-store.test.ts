@@ -30,7 +30,7 @@ describeStores('a store that forgets', ({ open }) => {
     };
   }
 
-  /** The next time that the node asks what the store knows, the store is set back just after it has said so. */
+  /** The next time that the node reads its position, the store is set back right after the answer. */
   function forgetAfterLook(store: LedgerStore, forget: () => Promise<void>): void {
     const { position } = store;
     store.position = async (node) => {
@@ -74,7 +74,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(async () => (await stored(database)).map(({ id }) => id)).toEqual([...ids, 'g4']);
   });
 
-  test('a store that comes back from an outage older than it was gets what it forgot, also where a registration finds it first', async () => {
+  test('a store that is older after an outage gets what it forgot, also if a registration notices it first', async () => {
     const { database, store, recorder } = await setUp();
     const ids = ['g1', 'g2', 'g3'];
     const forget = await forgetAllButFirst(database, recorder, ids);
@@ -136,7 +136,7 @@ describeStores('a store that forgets', ({ open }) => {
     await expect.poll(all).toEqual([...ids, 'g4', 'g5']);
   });
 
-  test('what a store gets again is pending until it has it, and its windows are told anew', async () => {
+  test('what is sent to a store again is pending until it is acknowledged, and its windows are sent as new', async () => {
     const { database, store, recorder } = await setUp();
     const budget = await budgetOf(database, 1_000_000);
     const spend = async (id: string, cost_nano: number) => {
@@ -160,7 +160,7 @@ describeStores('a store that forgets', ({ open }) => {
     await stop(recorder);
     const windows = await database.queries.selectFrom('ledger_windows').select(['spent', 'leased']).execute();
     expect(windows).toEqual([{ spent: 30_500, leased: 0 }]);
-    const returned = store.batches.flatMap(({ windows: asks }) => asks);
+    const returned = store.batches.flatMap(({ windows }) => windows);
     expect(returned.every(({ own, returned: idle }) => idle <= own)).toBe(true);
   });
 
@@ -186,7 +186,7 @@ describeStores('a store that forgets', ({ open }) => {
     await database.queries.updateTable('ledger_nodes').set({ seen_at: 0 }).execute();
     const { release } = ledgerOperations(database.queries, database.engine);
     await release(node, Date.now());
-    // Whoever is given up already is fenced.
+    // A released node is already fenced.
     await release(node, Date.now());
     expect(await store.position(node)).toEqual({ epoch, batch });
     const [row] = await database.queries.selectFrom('ledger_nodes').select('epoch').execute();

@@ -16,7 +16,7 @@ const { organization_id } = generation({ id: '' });
 describeStores('the files of the recorder', ({ open }) => {
   const { freshDir, asKilled, start, stop, setUp } = recorders(open);
 
-  test('a journal that was deleted under the running gateway is gone on with in a new file', async () => {
+  test('a journal that was deleted under the running gateway continues in a new file', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const data_dir = freshDir();
@@ -34,13 +34,13 @@ describeStores('the files of the recorder', ({ open }) => {
     }
   });
 
-  test('damage in a journal that is served from is told once, not with every look at it', async () => {
+  test('damage in the journal of a running gateway is logged once, not with every check', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const data_dir = freshDir();
     let skew_ms = 0;
-    const told: string[] = [];
-    const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void told.push(message) };
+    const logged: string[] = [];
+    const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void logged.push(message) };
     vi.useFakeTimers({ toFake: ['setInterval'] });
     try {
       const recorder = await start(store, data_dir, { clock: realClock(() => Date.now() + skew_ms), log });
@@ -58,7 +58,7 @@ describeStores('the files of the recorder', ({ open }) => {
         await vi.advanceTimersByTimeAsync(limits.journal_sweep_ms);
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
-      expect(told).toEqual(['the journal cannot be written']);
+      expect(logged).toEqual(['the journal cannot be written']);
     } finally {
       vi.useRealTimers();
     }
@@ -96,7 +96,7 @@ describeStores('the files of the recorder', ({ open }) => {
     await expect(start(store, copy)).rejects.toThrow(/newer version/);
   });
 
-  test('an attempt of an older journal, which told of an end, and one of now become the same outcome', async () => {
+  test('an attempt of an older journal, which recorded an end, and one of this version become the same outcome', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     const known: OpenRecord = {
       id: '',
@@ -153,7 +153,7 @@ describeStores('the files of the recorder', ({ open }) => {
     expect(other).toStrictEqual({ ...one, id: 'before' });
   });
 
-  test('a damaged journal in one slot that nobody came back for does not keep the others waiting', async () => {
+  test('a damaged journal in the slot of one stopped process does not keep the others waiting', async () => {
     const { database, store, data_dir } = await setUp();
     store.settle = down;
     const [second, third] = [await start(store, data_dir), await start(store, data_dir)];
@@ -172,12 +172,12 @@ describeStores('the files of the recorder', ({ open }) => {
     store.settle = whole.settle;
   });
 
-  test('a folder of slots that cannot be read is told once, and keeps no node from its clean stop', async () => {
+  test('an unreadable folder of slots is logged once, and keeps no node from its clean stop', async () => {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const data_dir = freshDir();
-    const told: string[] = [];
-    const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void told.push(message) };
+    const logged: string[] = [];
+    const log = { info() {}, warn() {}, error: (_facts: object, message: string) => void logged.push(message) };
     vi.useFakeTimers({ toFake: ['setInterval'] });
     try {
       const recorder = await start(store, data_dir, { log });
@@ -190,7 +190,7 @@ describeStores('the files of the recorder', ({ open }) => {
     } finally {
       vi.useRealTimers();
     }
-    expect(told.filter((message) => message.includes('could not be searched'))).toHaveLength(1);
+    expect(logged.filter((message) => message.includes('could not be searched'))).toHaveLength(1);
     expect(await stored(database)).toHaveLength(1);
   });
 

@@ -17,7 +17,7 @@ const { organization_id } = generation({ id: '' });
 describeStores('the recorder', ({ open }) => {
   const { freshDir, asKilled, start, stop, setUp } = recorders(open);
 
-  test('an outcome is found at once, and in the store after a flush', async () => {
+  test('an outcome is visible at once, and in the store after a flush', async () => {
     const { database, recorder } = await setUp();
     const record = generation({ id: 'g1' });
     await recorder.attempt(attempt('g1'));
@@ -29,7 +29,7 @@ describeStores('the recorder', ({ open }) => {
     expect(recorder.state()).toMatchObject({ unflushed: 0, oldest_unflushed_ms: 0, admitting: true });
   });
 
-  test('the first outcome of a call counts, a second one is not told on', async () => {
+  test('the first outcome of a call counts, a second one is not sent to the store', async () => {
     const { database, store, recorder } = await setUp();
     await recorder.outcome(generation({ id: 'g1', cost_nano: 7 }), noHold());
     await recorder.outcome(generation({ id: 'g1', cost_nano: 8 }), noHold());
@@ -48,8 +48,8 @@ describeStores('the recorder', ({ open }) => {
   test('after a kill every outcome is there once, and an attempt without one is unknown', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     store.answers = Array.from({ length: 50 }, () => down);
-    await recorder.attempt(attempt('told'));
-    await recorder.outcome(generation({ id: 'told', cost_nano: 7 }), noHold());
+    await recorder.attempt(attempt('stored'));
+    await recorder.outcome(generation({ id: 'stored', cost_nano: 7 }), noHold());
     await recorder.attempt(attempt('metered'));
     recorder.progress('metered', { in_uncached: 5, out_text: 2 }, 0);
     await recorder.attempt(attempt('silent'));
@@ -61,13 +61,13 @@ describeStores('the recorder', ({ open }) => {
     expect(await stored(database)).toEqual([
       { id: 'metered', outcome: 'unknown', cost: 0 },
       { id: 'silent', outcome: 'unknown', cost: 0 },
-      { id: 'told', outcome: 'completed', cost: 7 },
+      { id: 'stored', outcome: 'completed', cost: 7 },
     ]);
     const metered = await generationStore(database.queries).findById({ organization_id, id: 'metered' });
     expect(metered?.usage).toEqual({ in_uncached: 5, out_text: 2, estimated: true });
   });
 
-  test('an attempt for which nothing is set aside costs what it was told to cost at the least, or more where more was seen', async () => {
+  test('an attempt without a hold costs its declared minimum, or more if more was metered', async () => {
     const { database, data_dir, store, recorder } = await setUp();
     const prompt = { usage: { in_uncached: 5 }, cost_nano: 50 };
     await recorder.attempt({ ...attempt('silent'), least: prompt });
@@ -181,7 +181,7 @@ describeStores('the recorder', ({ open }) => {
   });
 
   /** A node that has files full and lets the time pass after which what is open in them is written again. */
-  async function carriedOn(tell: (recorder: Recorder, fillFile: () => Promise<void>) => Promise<void>) {
+  async function carriedOn(record: (recorder: Recorder, fillFile: () => Promise<void>) => Promise<void>) {
     const database = await open();
     const store = ledgerStore(database.queries, database.engine);
     const data_dir = freshDir();
@@ -196,7 +196,7 @@ describeStores('the recorder', ({ open }) => {
           await recorder.outcome(generation({ id: `g${before}-${index}`, title: 'x'.repeat(100_000) }), noHold());
         }
       };
-      await tell(recorder, fillFile);
+      await record(recorder, fillFile);
       await recorder.flush();
       passed_ms = limits.journal_carry_ms + 60_000;
       vi.advanceTimersByTime(limits.journal_sweep_ms);
@@ -214,11 +214,11 @@ describeStores('the recorder', ({ open }) => {
       recorder.progress('endless', { out_text: 7 }, 0);
       await fillFile();
     });
-    const found = await generationStore(database.queries).findById({ organization_id, id: 'endless' });
-    expect(found).toMatchObject({ outcome: 'unknown', usage: { out_text: 7, estimated: true } });
+    const stored = await generationStore(database.queries).findById({ organization_id, id: 'endless' });
+    expect(stored).toMatchObject({ outcome: 'unknown', usage: { out_text: 7, estimated: true } });
   });
 
-  test('a call is carried on as it was told of last: no older attempt comes to stand behind a newer one', async () => {
+  test('the newest attempt of a call is carried forward: no older attempt is written after a newer one', async () => {
     const first = { ...generation({ id: '' }).attempts[0]!, cost_nano: 40 };
     const again = (id: string) => {
       const { record, ...rest } = attempt(id);
@@ -237,7 +237,7 @@ describeStores('the recorder', ({ open }) => {
     ]);
   });
 
-  test('a call is carried on with what was metered of it, wherever that stands, and with nothing of an earlier attempt', async () => {
+  test('a call is carried forward with its metered progress, and with nothing of an earlier attempt', async () => {
     const database = await carriedOn(async (recorder, fillFile) => {
       const [extended, ...ids] = ['1 extended', '2 metered later', '3 tried again'];
       const hold = await recorder.reserve({ id: extended, budgets: [], is_byok: false, full_nano: 5, least_nano: 5 });
@@ -277,7 +277,7 @@ describeStores('the recorder', ({ open }) => {
     expect(store.batches).toHaveLength(sent);
   });
 
-  test('recorders on one directory take different slots; a slot nobody came back for is replayed', async () => {
+  test('recorders on one directory take different slots; the slot of a stopped process is replayed', async () => {
     const { database, store, data_dir, recorder } = await setUp();
     store.settle = down;
     const second = await start(store, data_dir);
@@ -305,10 +305,10 @@ describeStores('the recorder', ({ open }) => {
         const store = faulty(ledgerStore(database.queries, database.engine));
         const first_dir = freshDir();
         await start(store, first_dir);
-        const gone = await start(store, first_dir);
+        const second = await start(store, first_dir);
         const ask = { id: 'g1', budgets: [budget], is_byok: false, full_nano: 1_000, least_nano: 1_000 };
-        const hold = await gone.reserve(ask);
-        await gone.attempt({ ...attempt('g1'), hold });
+        const hold = await second.reserve(ask);
+        await second.attempt({ ...attempt('g1'), hold });
         const killed = join(asKilled(first_dir), 'slots', '1');
 
         const data_dir = freshDir();

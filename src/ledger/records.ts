@@ -2,7 +2,7 @@ import type { BudgetMode } from '../schemas/budget.ts';
 import type { FinishReason, TokenClasses } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
 
-/** What one request costs one window: `amount` is spent, and `cover` of it comes out of the node's lease. */
+/** What one request costs one window: `amount` is spent, and `cover` of it is taken from the node's lease. */
 export interface Charged {
   budget_id: string;
   window_start: string;
@@ -12,56 +12,56 @@ export interface Charged {
 
 /** One line of the arithmetic behind a cost: `units * unit_price_pico`, less the discount. */
 export interface ChargeLine {
-  /** A class of tokens, or what a fee is for: `request`, `image`, `web_search`. */
+  /** A class of tokens, or the subject of a fee: `request`, `image`, `web_search`. */
   class: string;
   units: number;
   unit_price_pico: number;
-  /** How many units the price is of, where it is not one: a second is 1000 of sound's milliseconds. */
+  /** The number of units that the price is for, if not one: a price per second of sound is for 1000 milliseconds. */
   price_units?: number;
-  /** What the endpoint takes off its price, in millionths. */
+  /** The endpoint's discount, in millionths. */
   discount_ppm?: number;
-  /** The provider's name of another model that did this in the course of the attempt. */
+  /** The provider's name of another model that did this work during the attempt. */
   model?: string;
 }
 
-/** One try of one endpoint, as the generation record keeps it. */
+/** One attempt at one endpoint, as the generation record stores it. */
 export interface AttemptRecord {
   endpoint_id: string;
   provider_name: string;
   model_permaslug: string;
-  /** Null when there was no answer (no connection, timeout). */
+  /** Null if there was no answer (no connection, timeout). */
   status: number | null;
-  /** Milliseconds from the send to the first of the answer, or to the failure. */
+  /** Milliseconds from the send to the first part of the answer, or to the failure. */
   latency: number | null;
-  /** Milliseconds before the send, for money, media and the journal. Absent: less than one. */
+  /** Milliseconds before the send, for money, media and the journal. Not set: less than one. */
   wait?: number;
   is_byok: boolean;
   upstream_id: string | null;
-  /** Why the gateway moved on; null for the attempt that answered. */
+  /** Why the gateway fell back to another endpoint; null for the attempt that answered. */
   failure: string | null;
-  /** What the organization owes for it; what its own account at the provider was charged, where `is_byok`. */
+  /** What the organization owes for it; with `is_byok`, what its own account at the provider was charged. */
   cost_nano: number;
-  /** Tokens in and out that it was charged for. Absent: none, or a number that nobody knows. */
+  /** Charged input and output tokens. Not set: none, or not known. */
   tokens?: readonly [input: number, output: number];
-  /** It went on with the text of the attempt before it, which had broken off. */
+  /** It continued the text of the attempt before it, whose stream had broken off. */
   continues?: true;
   /** It was sent while the attempt before it was still running. */
   hedges?: true;
-  /** The credential of the organization that was used. */
+  /** The organization's credential that was used. */
   byok_id?: string | null;
-  /** Its outcome is not known: `cost_nano` is what it may have cost at most. */
+  /** Its outcome is not known: `cost_nano` is the most that it may have cost. */
   estimated?: boolean;
-  /** The arithmetic of `cost_nano`, which is their sum rounded up. Absent: nothing was counted. */
+  /** The arithmetic of `cost_nano`, which is the sum of the lines rounded up. Not set: nothing was counted. */
   charges?: ChargeLine[];
-  /** A price is missing: the cost is not known, and `cost_nano` is the part that is. */
+  /** A price is missing: the full cost is not known, and `cost_nano` is the known part. */
   is_unpriced?: true;
-  /** Which step of an answer with tools of the gateway's it was for, from 2 on. Absent: the first. */
+  /** The step of a tool loop that it belongs to, from 2 on. Not set: the first. */
   step?: number;
 }
 
-/** Work of a call that no model did: what a search or a reading of pictures cost the organization. */
+/** Work of a call that no model did: the cost of a web search or of text recognition. */
 export interface FeeRecord {
-  /** What it was for. */
+  /** The subject of the fee. */
   name: string;
   cost_nano: number;
   charges: ChargeLine[];
@@ -70,7 +70,7 @@ export interface FeeRecord {
 
 /** One endpoint of a plan. */
 export interface RecordedEndpoint {
-  /** Of the endpoint; its tag alone, where the model is the record's. */
+  /** The endpoint's id; its tag alone if the model is the record's. */
   id: string;
   tier?: string;
   byok_id?: string;
@@ -82,32 +82,32 @@ export interface RecordedEndpoint {
 /** How a call was routed. Lists are cut at `limits.routing_recorded_max`. */
 export interface RoutingRecord {
   strategy: string;
-  /** Absent: by a draw. */
+  /** Not set: weighted random order. */
   sort?: string;
-  /** Of endpoints that were considered, each with every credential that it could be called with. */
+  /** How many endpoints were considered, each with every credential that it could be called with. */
   total: number;
-  /** In order. */
+  /** In the order of attempts. */
   plan: RecordedEndpoint[];
-  /** Ids, by the step that left them out. */
+  /** Ids of excluded endpoints, by the step that excluded them. */
   excluded?: Record<string, string[]>;
-  /** What was set aside for the last attempt, and in which budgets: scope and interval. */
+  /** The amount held for the last attempt, and its budgets: scope and interval. */
   hold_nano?: number;
   held_in?: string[];
   /** What guardrails and plugins did. */
   pipeline?: Stage[];
 }
 
-/** What is known of a call when an attempt of it begins: what the journal keeps of an attempt. */
+/** What is known of a call when one of its attempts begins; part of the journal's attempt records. */
 export interface OpenRecord {
   id: string;
   request_id: string;
-  /** By which operation the call came: a client API of chat by its own word, or `embeddings`, `stt`. */
+  /** The operation: the name of a client API of chat, or `embeddings`, `stt`. */
   api_type: string;
   created_at: string;
   key_hash: string;
   workspace_id: string;
   organization_id: string;
-  /** The owner of the key. Absent in records of older versions. */
+  /** The owner of the key. Not set in records of older versions. */
   user_id?: string | null;
   model: string;
   requested_model: string | null;
@@ -124,11 +124,11 @@ export interface OpenRecord {
   num_media_prompt: number | null;
   num_input_audio_prompt: number | null;
   attempts: AttemptRecord[];
-  /** Absent: there were none. */
+  /** Not set: none. */
   fees?: FeeRecord[];
 }
 
-/** The stored fact of one finished call: what `GET /generation` shows, and what the money is added up from. */
+/** The stored record of one finished call: shown by `GET /generation`, and the basis of all sums of money. */
 export interface GenerationRecord extends OpenRecord {
   upstream_id: string | null;
   outcome: 'completed' | 'failed' | 'cancelled' | 'unknown';
@@ -136,48 +136,48 @@ export interface GenerationRecord extends OpenRecord {
   finish_reason: FinishReason | null;
   native_finish_reason: string | null;
   service_tier: string | null;
-  /** Milliseconds to the first token (to the answer when not streamed). */
+  /** Milliseconds to the first token, or to the answer if not streamed. */
   latency: number | null;
   /** Milliseconds from the first byte sent upstream to the last received. */
   generation_time: number | null;
   usage: TokenClasses | null;
-  /** USD is integer nano-USD here. */
+  /** Nano-USD, as all amounts here. */
   cost_nano: number;
   upstream_cost_nano: number;
-  /** What attempts with the organization's own credentials cost there; in none of the costs above. Absent in records of older versions. */
+  /** The cost of attempts with the organization's own credentials at the provider; not part of the costs above. Not set in records of older versions. */
   byok_cost_nano?: number;
   cache_discount_nano: number | null;
-  /** Absent in records of older versions, and of calls whose end was never told. */
+  /** Not set in records of older versions, and of calls whose end is unknown. */
   routing?: RoutingRecord;
-  /** An operator has corrected what was an estimate. */
+  /** An operator has corrected the estimate. */
   is_resolved?: true;
 }
 
-/** One line of a hold: what is set aside in all, and what of it is the last attempt's grant. */
+/** One line of a hold: the total reserved amount, and the part that is the last attempt's grant. */
 export type HeldLine = [budget_id: string, window_start: string, amount_nano: number, granted_nano: number];
 
-/** What an attempt has used and cost so far, as far as the gateway can tell. */
+/** What an attempt has used and cost so far, as metered by the gateway. */
 export interface Metered {
   usage: TokenClasses;
   cost_nano: number;
 }
 
 /**
- * The journal's records: one JSON line each, `t` first (`lineOf`). See docs/decisions for the crash matrix.
+ * `A` is durable before bytes go upstream; `O` is written before the client sees the end of the answer.
  * `A` is durable before bytes go upstream; `O` is written before the client sees the end.
  */
 export type JournalRecord =
   /**
-   * Start: node, epoch, boot id of the machine, format. `after`: the file that this one goes on from, and how long that was; absent:
-   * it was put away, there is none, or the file is of an older version.
+   * Start: node, epoch, boot id of the machine, format. `after`: the file that this one continues, and its length. Not set if
+   * that file is archived, if there is none, or in files of older versions.
    */
   | { t: 'S'; node: string; epoch: number; boot: string; format: number; after?: [file: string, bytes: number] }
   /**
-   * Attempt. `record` is what the generation record begins with, also where the outcome is never told. `hold`: everything that is
-   * set aside, earlier attempts' share included; `grant_nano`: this attempt's part of it. Written again, before it is
-   * relied on, when the grant of a running attempt becomes larger. `least`: its prompt, and what it is charged at the least
-   * where nobody knows its end and nothing is set aside for it: an estimate of the whole call; in records of older versions, or where the
-   * policy is to charge what is seen, of its prompt. Absent where something is set aside, and in records of still older versions.
+   * Attempt. `record`: the beginning of the generation record, also used if no outcome is recorded. `hold`: all reserved
+   * amounts, earlier attempts' shares included; `grant_nano`: this attempt's part. Written again before a larger grant of a
+   * running attempt is used. `least`: the usage of the prompt, and what the attempt is charged at least if its end is unknown
+   * and no budget reserves money for it: an estimate of the whole call, or of the prompt alone in records of older versions and
+   * with the policy `metered`. Not set if money is reserved, and in records of still older versions.
    */
   | {
       t: 'A';
@@ -191,7 +191,7 @@ export type JournalRecord =
       least?: Metered;
       record: OpenRecord;
     }
-  /** Progress: metered so far, every 2 s of a stream. */
+  /** Progress: usage metered so far, every 2 s of a stream. */
   | { t: 'P'; id: string; usage: TokenClasses; cost_nano?: number }
   /** Outcome. */
   | { t: 'O'; id: string; charges?: readonly Charged[]; record: GenerationRecord }

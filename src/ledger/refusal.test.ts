@@ -6,13 +6,13 @@ import type { Hold } from './leases/hold.ts';
 import { Leases } from './leases/leases.ts';
 
 let now = 0;
-let asked = 0;
+let requests = 0;
 let leases: Leases;
 
 beforeEach(() => {
   now = 0;
-  asked = 0;
-  leases = new Leases({ now: () => now, monotonic: () => now, onNeed: () => asked++, isStoreAway: () => false });
+  requests = 0;
+  leases = new Leases({ now: () => now, monotonic: () => now, onNeed: () => requests++, isStoreAway: () => false });
   leases.open();
 });
 
@@ -66,16 +66,16 @@ test('for a moment who needs as much of that budget is refused without asking, a
   const first = outcomeOf(() => leases.reserve(ask(50, budget('plenty'), budget('empty')), undefined));
   answer(1, STANDING);
   await first;
-  asked = 0;
+  requests = 0;
   expect(await outcomeOf(() => leases.reserve(ask(50, budget('empty')), undefined))).toMatchObject({ status: 402 });
-  expect(asked).toBe(0);
+  expect(requests).toBe(0);
   void outcomeOf(() => leases.reserve(ask(49, budget('empty')), undefined));
-  expect(asked).toBe(1);
+  expect(requests).toBe(1);
   void outcomeOf(() => leases.reserve(ask(50, budget('plenty')), undefined));
-  expect(asked).toBe(2);
+  expect(requests).toBe(2);
   now += limits.refusal_ms;
   void outcomeOf(() => leases.reserve(ask(50, budget('empty')), undefined));
-  expect(asked).toBe(3);
+  expect(requests).toBe(3);
 });
 
 test('whom the store has not answered gets a 503, and no 402', async () => {
@@ -129,7 +129,7 @@ test('who has waited for the store as long as one may is refused without asking'
   const store_wait = storeWait(0);
   const reserve = () => leases.reserve({ ...ask(50, budget('plenty')), store_wait }, undefined);
   expect(await outcomeOf(reserve)).toMatchObject({ status: 503 });
-  expect([asked, leases.waiting, store_wait.counted]).toEqual([0, 0, []]);
+  expect([requests, leases.waiting, store_wait.counted]).toEqual([0, 0, []]);
 });
 
 test('the wait for other nodes is none for the store', async () => {

@@ -3,7 +3,7 @@ import { inputTokens, outputTokens } from '../schemas/usage.ts';
 import { chargesText, recordText } from './journal/record-values.ts';
 import type { Charged, GenerationRecord } from './records.ts';
 
-/** One finished call on its way to the store: what money is added up from, and the record as it will be read. */
+/** One finished call on its way to the store: its amounts, and its generation record. */
 export interface Settle {
   id: string;
   organization_id: string;
@@ -13,17 +13,17 @@ export interface Settle {
   cost_nano: number;
   /** See `estimatedOf`. */
   estimated_nano: number;
-  /** What the provider charged the organization's own account. */
+  /** The cost at the provider of the organization's own account. */
   byok_usage_nano: number;
   created_at: string;
   activity: Activity;
   charges: readonly Charged[];
-  /** The charges and the generation record as they are kept: encoded once, for journal and store alike. */
+  /** The charges and the generation record as they are stored: encoded once, for journal and store alike. */
   charged: string;
   record: string;
 }
 
-/** What activity is told apart by, and what it counts besides money. */
+/** The dimensions of activity, and its token counts. */
 interface Activity {
   user_id: string;
   model: string;
@@ -35,7 +35,7 @@ interface Activity {
   reasoning_tokens: number;
 }
 
-/** What a node tells the store in one step. Numbered from 1 in each epoch; its content never changes once numbered. */
+/** What a node sends the store in one step. Numbered from 1 in each epoch; its content never changes once numbered. */
 export interface SettleBatch {
   node: string;
   epoch: number;
@@ -43,56 +43,56 @@ export interface SettleBatch {
   /** Milliseconds since 1970. */
   at: number;
   settles: readonly Settle[];
-  /** Every window that a settle names, and those that something is returned to or asked of; each once. */
-  windows: readonly WindowAsk[];
-  /** Beyond what is wanted, at most this part of what is free is given. */
+  /** Every window that a settle names, and those with money to return or to request; each once. */
+  windows: readonly WindowRequest[];
+  /** Beyond `want`, a grant is at most one part in `divisor` of what is free. */
   divisor: number;
 }
 
-/** What a node returns to one window, and what it asks of it. */
-export interface WindowAsk {
+/** What a node returns to one window, and what it requests of it. Nano-USD. */
+export interface WindowRequest {
   budget_id: string;
   window_start: string;
-  /** The node has no answer about it yet: the store may not know it. */
+  /** The store has not answered about this window yet: it may not know it. */
   is_new: boolean;
   /** The node's lease before this batch. */
   own: number;
   returned: number;
-  /** Less than this is of no use. 0: nobody waits for it, so other nodes are not asked to give back what is idle. */
+  /** The smallest useful grant. 0: no request waits for it, so other nodes are not made to return idle money. */
   need: number;
-  /** 0: nothing is asked. */
+  /** 0: nothing is requested. */
   want: number;
-  /** Beyond what is wanted, for what comes next. */
+  /** Requested beyond `want`, for later requests. */
   slack: number;
-  /** Nobody here waits for it any more: other nodes need not give back what is idle. */
+  /** No request here waits for it any more: other nodes need not return idle money. */
   withdraws: boolean;
 }
 
-/** How a window stands after a batch. */
+/** The state of a window after a batch. Nano-USD. */
 export interface WindowState {
   budget_id: string;
   window_start: string;
-  /** This node's. */
+  /** Leased to this node. */
   lease: number;
-  /** All nodes'. */
+  /** Leased to all nodes. */
   leased: number;
   spent: number;
-  /** Neither spent nor leased; negative where a limit was lowered or passed; null: no limit any more. */
+  /** Neither spent nor leased; negative if a limit was lowered or exceeded; null: the budget has no limit any more. */
   free: number | null;
-  /** Another node waits for what is idle here. */
+  /** Another node waits for money that is idle here. */
   claimed: boolean;
-  /** This node is the one for whom others give back what is idle. */
+  /** Other nodes return idle money for this node. */
   claims: boolean;
 }
 
-/** What a node holds of a window, as the store has it. */
+/** What a node holds of a window, by the store. */
 export interface LeaseRow {
   budget_id: string;
   window_start: string;
   amount: number;
 }
 
-/** How much of a window is gone, and how much of it all nodes hold. */
+/** How much of a window is spent, and how much is leased to all nodes. */
 export interface WindowSums {
   budget_id: string;
   window_start: string;
@@ -101,8 +101,8 @@ export interface WindowSums {
 }
 
 /**
- * `applied` now, or `already_applied` when an answer had been lost. `fenced`: another epoch of this node was registered
- * since. `behind`: the store lost commits that it had acknowledged; `epoch` and `batch` are the last it knows.
+ * `applied`: now. `already_applied`: before, and the answer was lost. `fenced`: another epoch of this node has been
+ * registered since. `behind`: the store lost commits that it had acknowledged; `epoch` and `batch` are the last it knows.
  */
 export type SettleAnswer =
   | { is: 'applied'; windows: WindowState[]; now: number }
@@ -112,43 +112,46 @@ export type SettleAnswer =
 
 interface Registration {
   node: string;
-  /** Names the process that registered, for whoever reads the table. */
+  /** Names the process that registered, for readers of the table. */
   instance: string;
   /** The new epoch is higher than this one and than the store's. */
   epoch_seen: number;
-  /** What the store knew of the node when it was asked. Where that has changed since, it registers nothing. */
+  /** What `position` returned. If it has changed since, nothing is registered. */
   known: Position;
   at: number;
 }
 
-/** A point in a node's batches: everything up to this batch of this epoch. */
+/** A point in a node's batches: everything up to `batch` of `epoch`. */
 export interface Position {
   epoch: number;
   batch: number;
 }
 
+/** Whether two positions are equal. */
 export function isSame(a: Position, b: Position): boolean {
   return a.epoch === b.epoch && a.batch === b.batch;
 }
 
+/** Whether `a` is before `b`: an earlier epoch, or an earlier batch of the same. */
 export function isBefore(a: Position, b: Position): boolean {
   return a.epoch < b.epoch || (a.epoch === b.epoch && a.batch < b.batch);
 }
 
-/** What the ledger needs of a store. */
+/** The store, as the ledger uses it. All methods reject if the store does not answer. */
 export interface LedgerStore {
-  /** The last batch of a node that the store knows, with the epoch it was sent in; zeros for a node it never heard of. */
+  /** The last batch of a node that the store knows, with its epoch; zeros for an unknown node. */
   position(node: string): Promise<Position>;
-  /** Raises the node's epoch, which fences every batch of an older one; tells what it holds. Undefined: see `known`. */
+  /** Raises the node's epoch, which fences every batch of an older one, and returns its leases. Undefined if `known` is outdated. */
   register(registration: Registration): Promise<Registered | undefined>;
-  /** Applies a batch whole, once, however often it is sent. */
+  /** Applies a batch atomically and once, however often it is sent. */
   settle(batch: SettleBatch): Promise<SettleAnswer>;
-  /** What a node with leases should know between its batches. */
+  /** What a node with leases must know between its batches. Marks the node as alive at `at`. */
   watch(node: string, at: number): Promise<Watched>;
-  /** The sums of some windows; of those that nothing was ever spent or set aside in, none. Changes nothing. */
+  /** The sums of some windows; windows without spending or leases are missing. Changes nothing. */
   look(windows: readonly Pick<WindowSums, 'budget_id' | 'window_start'>[]): Promise<WindowSums[]>;
 }
 
+/** The answer to a registration. */
 export interface Registered {
   epoch: number;
   leases: LeaseRow[];
@@ -156,48 +159,49 @@ export interface Registered {
   now: number;
 }
 
+/** The answer to `watch`. */
 export interface Watched {
-  /** Windows of which what is idle here is wanted: another node waits, or the limit was lowered or taken away. */
+  /** Windows whose idle money should be returned: another node waits, or the limit was lowered or removed. */
   wanted: { budget_id: string; window_start: string }[];
-  /** Nodes that were heard of lately, this one included. */
+  /** Nodes that were active lately, this one included. */
   nodes: number;
   now: number;
 }
 
-/** Whether an amount can be counted: whole, and not less than nothing. */
+/** Whether an amount is valid: a non-negative safe integer. */
 export function isMoney(nano: number): boolean {
   return Number.isSafeInteger(nano) && nano >= 0;
 }
 
-/** Whether what a generation cost can be counted. */
+/** Whether the cost of a generation is valid. */
 export function isCountable({ cost_nano, byok_cost_nano = 0 }: GenerationRecord): boolean {
   return isMoney(cost_nano) && isMoney(byok_cost_nano) && isMoney(cost_nano + byok_cost_nano);
 }
 
 /**
- * What of a generation's cost is an estimate: of attempts that say so, and of one that was under way when its gateway ended. 0 once an
- * operator has corrected it.
+ * The estimated part of a generation's cost: that of attempts marked so, and of the attempt that was running when its gateway
+ * ended. 0 once an operator has corrected it.
  */
 export function estimatedOf({ attempts, fees = [], outcome, cost_nano, is_resolved }: GenerationRecord): number {
   if (is_resolved === true) return 0;
-  let estimated_nano = 0;
-  let known_nano = 0;
+  let estimatedNano = 0;
+  let knownNano = 0;
   for (const attempt of attempts) {
     if (attempt.is_byok) continue;
-    known_nano += attempt.cost_nano;
-    if (attempt.estimated === true) estimated_nano += attempt.cost_nano;
+    knownNano += attempt.cost_nano;
+    if (attempt.estimated === true) estimatedNano += attempt.cost_nano;
   }
-  if (outcome !== 'unknown') return estimated_nano;
-  for (const fee of fees) known_nano += fee.cost_nano;
-  return estimated_nano + Math.max(0, cost_nano - known_nano);
+  if (outcome !== 'unknown') return estimatedNano;
+  for (const fee of fees) knownNano += fee.cost_nano;
+  return estimatedNano + Math.max(0, cost_nano - knownNano);
 }
 
-/** What a generation record says to the store. Throws on money that is not whole: it would spoil every sum it enters. */
+/** The settle of a generation record. Throws if a cost is not an integer: it would spoil every sum it enters. */
 export function toSettle(generation: GenerationRecord, charges: readonly Charged[]): Settle {
-  // As budgets that count own accounts are charged; records of older versions do not tell of earlier attempts.
-  const byok_usage_nano = generation.byok_cost_nano ?? (generation.is_byok ? generation.upstream_cost_nano : 0);
-  if (!Number.isSafeInteger(generation.cost_nano) || !Number.isSafeInteger(byok_usage_nano)) {
-    throw new Error(`Generation ${generation.id} costs ${generation.cost_nano} and ${byok_usage_nano} nano-USD`);
+  // The same amount that budgets with own accounts are charged; records of older versions lack the cost of earlier attempts.
+  const byokUsageNano = generation.byok_cost_nano ?? (generation.is_byok ? generation.upstream_cost_nano : 0);
+  if (!Number.isSafeInteger(generation.cost_nano) || !Number.isSafeInteger(byokUsageNano)) {
+    throw new Error(`Generation ${generation.id} costs ${generation.cost_nano} and ${byokUsageNano} nano-USD`);
   }
   return {
     id: generation.id,
@@ -207,7 +211,7 @@ export function toSettle(generation: GenerationRecord, charges: readonly Charged
     outcome: generation.outcome,
     cost_nano: generation.cost_nano,
     estimated_nano: estimatedOf(generation),
-    byok_usage_nano,
+    byok_usage_nano: byokUsageNano,
     created_at: generation.created_at,
     activity: activityOf(generation),
     charges,
@@ -231,7 +235,7 @@ function activityOf(generation: GenerationRecord): Activity {
   };
 }
 
-/** What one day of one key rises by. */
+/** The increase of one key's day. */
 export interface DayRaise {
   key_hash: string;
   day: string;
@@ -242,17 +246,17 @@ export interface DayRaise {
   last_used_at: string;
 }
 
-/** Times of admission are UTC: the day is their beginning. */
+/** The UTC day of a settle: times of admission are in UTC. */
 function dayOf({ created_at }: Settle): string {
   return created_at.slice(0, 'YYYY-MM-DD'.length);
 }
 
-/** In one fixed order, whatever came first: two writers that take rows in different orders wait for each other. */
+/** Sorts in one fixed order: two writers that lock rows in different orders would deadlock. */
 function inOrder<Raise>(raises: Raise[], nameOf: (raise: Raise) => string): Raise[] {
   return raises.length < 2 ? raises : raises.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
 }
 
-/** What one day of one key at one model and endpoint rises by. */
+/** The increase of one day of one key at one model and endpoint. */
 export interface ActivityRaise extends Activity {
   organization_id: string;
   workspace_id: string;
@@ -264,7 +268,7 @@ export interface ActivityRaise extends Activity {
   last_used_at: string;
 }
 
-/** Where a settle is added up, among what its key's settles have raised. */
+/** The raise that a settle is added to, among those of its key. */
 function raiseOf(
   raises: readonly ActivityRaise[],
   { created_at, activity: { model, endpoint_id } }: Settle,
@@ -276,8 +280,8 @@ function raiseOf(
 }
 
 /**
- * Adds up settles by key, UTC day, model and endpoint, in one fixed order. A batch has few of these and many settles: no
- * name is made of each settle.
+ * Sums settles by key, UTC day, model and endpoint, in one fixed order. A batch has few of these and many settles, so no map
+ * key is built for each settle.
  */
 export function activityRaisesOf(settles: readonly Settle[]): ActivityRaise[] {
   const raises: ActivityRaise[] = [];
@@ -306,7 +310,7 @@ export function activityRaisesOf(settles: readonly Settle[]): ActivityRaise[] {
   return inOrder(raises, ({ key_hash, day, model, endpoint_id }) => `${key_hash} ${day} ${model} ${endpoint_id}`);
 }
 
-/** Adds up by key and day what activity rises by, in its order. */
+/** Sums activity by key and day, in the order of `activity`. */
 export function raisesOf(activity: readonly ActivityRaise[]): DayRaise[] {
   const raises: DayRaise[] = [];
   for (const { key_hash, day, usage_nano, byok_usage_nano, requests, last_used_at } of activity) {
@@ -323,18 +327,18 @@ export function raisesOf(activity: readonly ActivityRaise[]): DayRaise[] {
   return raises;
 }
 
-/** What one window rises by, and what its lease falls by. */
-export interface WindowRaise extends WindowAsk {
+/** The increase of one window, and the decrease of its lease. */
+export interface WindowRaise extends WindowRequest {
   cost: number;
   /** Settled and returned; never more than the lease. */
   cover: number;
 }
 
 /**
- * Adds up settles and asks by window, in one fixed order. A node whose lease was released has nothing left to cover its
- * charges: they are spent all the same.
+ * Sums settles and lease requests by window, in one fixed order. A node whose lease was released has nothing left to cover
+ * its charges: they are spent all the same. Throws if a settle names a window that the batch does not.
  */
-export function windowRaisesOf(settles: readonly Settle[], windows: readonly WindowAsk[]): WindowRaise[] {
+export function windowRaisesOf(settles: readonly Settle[], windows: readonly WindowRequest[]): WindowRaise[] {
   const raises = windows.map((window): WindowRaise => ({ ...window, cost: 0, cover: 0 }));
   const byBudget = Map.groupBy(raises, ({ budget_id }) => budget_id);
   for (const { charges } of settles) {

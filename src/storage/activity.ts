@@ -1,6 +1,6 @@
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
-/** Which days are asked for; an absent filter lets all through. Days are YYYY-MM-DD, both ends included. */
+/** The days to list. A filter that is not set matches all. Days are YYYY-MM-DD in UTC, both ends included. */
 export interface ActivityFilter {
   organization_id: string;
   from: string;
@@ -10,7 +10,7 @@ export interface ActivityFilter {
   workspace_id?: string | undefined;
 }
 
-/** A day of a model at an endpoint, over the keys that the filter let through. Money is nano-USD. */
+/** One day of one model at one endpoint, summed over the keys that match the filter. Money is nano-USD. */
 export interface ActivityRow {
   day: string;
   workspace_id: string | undefined;
@@ -35,24 +35,24 @@ const sums = [
   'reasoning_tokens',
 ] as const;
 
-/** What was used, by day. Rows are raised by the ledger, with the generations they count. */
+/** Usage by day. The ledger raises the rows together with the generations that they count. */
 export function activityStore(queries: Queries) {
   return {
-    /** The newest day first; by workspace as well when asked. */
+    /** The newest day first; with `by_workspace`, a row for each workspace. */
     listBy: async (filter: ActivityFilter, { by_workspace }: { by_workspace: boolean }): Promise<ActivityRow[]> => {
-      let found = queries
+      let query = queries
         .selectFrom('activity_days')
         .where('organization_id', '=', filter.organization_id)
         .where('day', '>=', filter.from)
         .where('day', '<=', filter.to);
       for (const column of ['key_hash', 'user_id', 'workspace_id'] as const) {
         const value = filter[column];
-        if (value !== undefined) found = found.where(column, '=', value);
+        if (value !== undefined) query = query.where(column, '=', value);
       }
       const groups = ['day', 'model', 'model_permaslug', 'endpoint_id', 'provider_name'] as const;
       const grouped = by_workspace
-        ? found.select('workspace_id').groupBy([...groups, 'workspace_id'])
-        : found.groupBy(groups);
+        ? query.select('workspace_id').groupBy([...groups, 'workspace_id'])
+        : query.groupBy(groups);
       const rows = await grouped
         .select(groups)
         .select(({ fn, cast }) => sums.map((column) => cast<number>(fn.sum(column), 'bigint').as(column)))
@@ -63,11 +63,11 @@ export function activityStore(queries: Queries) {
       return rows.map((row) => ({ workspace_id: undefined, ...row }));
     },
 
-    /** All that the organization ever spent on the gateway's accounts, nano-USD. */
-    sumUsage: async (organization_id: string): Promise<number> => {
+    /** What the organization has spent on the gateway's accounts over all time, nano-USD. */
+    sumUsage: async (organizationId: string): Promise<number> => {
       const { total } = await queries
         .selectFrom('activity_days')
-        .where('organization_id', '=', organization_id)
+        .where('organization_id', '=', organizationId)
         .select(({ fn, cast, val }) => cast<number>(fn.coalesce(fn.sum('usage_nano'), val(0)), 'bigint').as('total'))
         .executeTakeFirstOrThrow();
       return total;

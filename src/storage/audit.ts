@@ -1,42 +1,42 @@
 import { randomUUID } from 'node:crypto';
 import type { AuditEvent } from '../schemas/audit.ts';
 import type { Page, Paged } from '../schemas/page.ts';
-import type { Queries } from './database.ts';
 import { portionsOf } from './portions.ts';
+import type { Queries } from './queries.ts';
 import { nextNumber } from './sequence.ts';
 
-/** One change: what was before (null: nothing) and after (null: nothing any more), without secrets. */
+/** One change: the state before (null: created) and after (null: deleted), without secrets. */
 export type AuditEntry = Pick<AuditEvent, 'action' | 'resource_type' | 'resource_id'> & {
   before: object | null;
   after: object | null;
 };
 
-/** Who changed something, and by which request. */
+/** Who made a change, and by which request. */
 export interface Actor {
   organization_id: string;
-  /** How they came in: with a key, the environment's management key, a command, or signed in on a page. */
+  /** How the actor authenticated: with a key, the environment's management key, a command, or a signed-in page. */
   actor: AuditEvent['actor'];
   key_hash: string | null;
   user_id: string | null;
   request_id: string | null;
 }
 
-/** Which changes a reader wants; an absent filter lets all through. */
+/** The changes to list. A filter that is not set matches all. */
 export interface AuditFilter {
   organization_id: string;
   resource_type?: AuditEvent['resource_type'] | undefined;
   resource_id?: string | undefined;
   actor_user_id?: string | undefined;
-  /** Only what is older than this event; none of an organization's own is older than a stranger's. */
+  /** Only events older than this one; none if the event is of another organization. */
   before?: string | undefined;
 }
 
-/** Who changed what, for good: events are only ever added. */
+/** Who changed what: events are only added, never changed. */
 export function auditStore(queries: Queries) {
   return {
     /**
-     * Writes the events of a change, in their order, in its transaction, so that there is never one without the other. Last
-     * in it: writers wait for each other here.
+     * Writes the events of a change, in order, in its transaction, so that neither exists without the other. Call it last in
+     * the transaction: concurrent writers wait for each other here.
      */
     insert: async (entries: readonly AuditEntry[], actor: Actor, at: string): Promise<void> => {
       if (entries.length === 0) return;
@@ -62,22 +62,22 @@ export function auditStore(queries: Queries) {
 
     /** The newest first. */
     listBy: async (filter: AuditFilter, page: Page): Promise<Paged<AuditEvent>> => {
-      let found = queries.selectFrom('audit_events').where('organization_id', '=', filter.organization_id);
+      let query = queries.selectFrom('audit_events').where('organization_id', '=', filter.organization_id);
       for (const column of ['resource_type', 'resource_id', 'actor_user_id'] as const) {
         const value = filter[column];
-        if (value !== undefined) found = found.where(column, '=', value);
+        if (value !== undefined) query = query.where(column, '=', value);
       }
       const { before, organization_id } = filter;
       if (before !== undefined) {
-        found = found.where('seq', '<', ({ selectFrom }) =>
+        query = query.where('seq', '<', ({ selectFrom }) =>
           selectFrom('audit_events')
             .select('seq')
             .where('id', '=', before)
             .where('organization_id', '=', organization_id),
         );
       }
-      const { count } = await found.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
-      const rows = await found.selectAll().orderBy('seq', 'desc').limit(page.limit).offset(page.offset).execute();
+      const { count } = await query.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const rows = await query.selectAll().orderBy('seq', 'desc').limit(page.limit).offset(page.offset).execute();
       return {
         total_count: count,
         data: rows.map((row) => ({

@@ -2,11 +2,11 @@ import { type Selectable, sql } from 'kysely';
 import type { ChallengeMethod, StoredCode } from '../accounts/authorization-code.ts';
 import { limits } from '../limits.ts';
 import type { LimitReset } from '../schemas/key.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 import type { Tables } from './schema.ts';
 import { nextNumber } from './sequence.ts';
 
-/** The columns' CHECKs name the values that TypeScript cannot know. */
+/** The stored code; the columns' CHECKs allow only the values that the casts name. */
 function toCode(row: Selectable<Tables['authorization_codes']>): StoredCode {
   return {
     ...row,
@@ -16,15 +16,15 @@ function toCode(row: Selectable<Tables['authorization_codes']>): StoredCode {
   };
 }
 
-/** Authorization codes, and the applications that asked for them. Writes belong in the transaction of a change. */
+/** Authorization codes, and the applications that requested them. Call writes in the transaction of a change. */
 export function authorizationCodeStore(queries: Queries) {
   return {
-    /** Throws a unique violation where a code with the same challenge waits in the organization. */
+    /** Throws a unique violation if a code with the same challenge is pending in the organization. */
     insert: async (code: StoredCode): Promise<void> => {
       await queries.insertInto('authorization_codes').values(code).execute();
     },
 
-    /** Forgets what no longer waits: codes with this challenge, so that it may be used anew, and some of those that ended long ago. */
+    /** Deletes ended codes with this challenge, so that it may be used again, and some codes that ended long ago. */
     sweep: async (ended: { organization_id: string; code_challenge: string | null; at: string }): Promise<void> => {
       const { organization_id, code_challenge, at } = ended;
       if (code_challenge !== null) {
@@ -38,13 +38,13 @@ export function authorizationCodeStore(queries: Queries) {
           )
           .execute();
       }
-      const kept_until = new Date(Date.parse(at) - limits.authorization_code_keep_ms).toISOString();
+      const keptUntil = new Date(Date.parse(at) - limits.authorization_code_keep_ms).toISOString();
       await queries
         .deleteFrom('authorization_codes')
         .where('code_hash', 'in', ({ selectFrom }) =>
           selectFrom('authorization_codes')
             .select('code_hash')
-            .where('expires_at', '<=', kept_until)
+            .where('expires_at', '<=', keptUntil)
             .orderBy('expires_at')
             .orderBy('code_hash')
             .limit(limits.sweep_rows_max),
@@ -52,7 +52,7 @@ export function authorizationCodeStore(queries: Queries) {
         .execute();
     },
 
-    /** How many codes of a user wait for their exchange. */
+    /** How many codes of a user are pending. */
     countWaiting: async (of: { organization_id: string; user_id: string | null; at: string }): Promise<number> => {
       const { count } = await queries
         .selectFrom('authorization_codes')
@@ -65,35 +65,35 @@ export function authorizationCodeStore(queries: Queries) {
       return count;
     },
 
-    find: async (code_hash: string): Promise<StoredCode | undefined> => {
+    find: async (codeHash: string): Promise<StoredCode | undefined> => {
       const row = await queries
         .selectFrom('authorization_codes')
         .selectAll()
-        .where('code_hash', '=', code_hash)
+        .where('code_hash', '=', codeHash)
         .executeTakeFirst();
       return row && toCode(row);
     },
 
-    /** The code, held against every other exchange until the transaction ends. */
-    lock: async (code_hash: string): Promise<StoredCode | undefined> => {
+    /** The code, locked until the transaction ends. */
+    lock: async (codeHash: string): Promise<StoredCode | undefined> => {
       const row = await queries
         .updateTable('authorization_codes')
         .set(({ ref }) => ({ failures: ref('failures') }))
-        .where('code_hash', '=', code_hash)
+        .where('code_hash', '=', codeHash)
         .returningAll()
         .executeTakeFirst();
       return row && toCode(row);
     },
 
-    countFailure: async (code_hash: string): Promise<void> => {
+    countFailure: async (codeHash: string): Promise<void> => {
       await queries
         .updateTable('authorization_codes')
         .set(({ eb }) => ({ failures: eb('failures', '+', 1) }))
-        .where('code_hash', '=', code_hash)
+        .where('code_hash', '=', codeHash)
         .execute();
     },
 
-    /** Takes back the codes of a user that were not exchanged; gives them. */
+    /** Deletes the pending codes of a user, and returns them. */
     deleteWaiting: async (of: { organization_id: string; user_id: string }): Promise<StoredCode[]> => {
       const rows = await queries
         .deleteFrom('authorization_codes')
@@ -105,15 +105,11 @@ export function authorizationCodeStore(queries: Queries) {
       return rows.map(toCode);
     },
 
-    use: async (code_hash: string, at: string): Promise<void> => {
-      await queries
-        .updateTable('authorization_codes')
-        .set({ used_at: at })
-        .where('code_hash', '=', code_hash)
-        .execute();
+    use: async (codeHash: string, at: string): Promise<void> => {
+      await queries.updateTable('authorization_codes').set({ used_at: at }).where('code_hash', '=', codeHash).execute();
     },
 
-    /** Forgets some applications for which no code waits, the oldest first. Their codes that ended lose the number. */
+    /** Deletes some applications without pending codes, the oldest first. The app id of their ended codes becomes null. */
     sweepApps: async ({ organization_id, at }: { organization_id: string; at: string }): Promise<void> => {
       const unused = await queries
         .selectFrom('apps')
@@ -139,7 +135,7 @@ export function authorizationCodeStore(queries: Queries) {
       await queries.deleteFrom('apps').where('id', 'in', ids).execute();
     },
 
-    /** The number of an application; one origin has one number in an organization. Undefined when it is new and there is no room. */
+    /** The number of an application; an origin has one number in an organization. Undefined if it is new and the organization has `apps_max`. */
     appOf: async (of: { organization_id: string; origin: string; at: string }): Promise<number | undefined> => {
       const { organization_id, origin, at } = of;
       const known = await queries
@@ -156,16 +152,16 @@ export function authorizationCodeStore(queries: Queries) {
         .executeTakeFirstOrThrow();
       if (count >= limits.apps_max) return undefined;
       const id = await nextNumber(queries, 'apps');
-      const made = await queries
+      const inserted = await queries
         .insertInto('apps')
         .values({ id, organization_id, origin, created_at: at })
-        // Somebody else may have made it meanwhile; theirs is given back.
+        // If another process has inserted it meanwhile, this returns its number.
         .onConflict((conflict) =>
           conflict.columns(['organization_id', 'origin']).doUpdateSet({ origin: sql`excluded.origin` }),
         )
         .returning('id')
         .executeTakeFirstOrThrow();
-      return made.id;
+      return inserted.id;
     },
   };
 }

@@ -31,7 +31,7 @@ afterEach(async () => {
   rmSync(data_dir, { recursive: true });
 });
 
-/** Writes batches until told to stop; generations and usage rise together in each. */
+/** Writes batches until stopped; generations and usage rise together in each. */
 function writeOn(): { stop: () => Promise<number> } {
   let going = true;
   const run = async () => {

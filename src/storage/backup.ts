@@ -6,8 +6,9 @@ import { limits } from '../limits.ts';
 import { DATABASE_FILE } from './database.ts';
 
 /**
- * Copies the embedded store of a data directory into one file, as it stood at one moment, while gateways go on using
- * it, readable for this user alone. Never overwrites: the copy appears under its name complete, or not at all.
+ * Copies the embedded store of a data directory into one file, consistent at one moment, while gateways use it. Only this
+ * user may read the file. Never overwrites: the copy appears under its name complete, or not at all. Rejects with a message
+ * that says what to do.
  */
 export async function backUp({ data_dir, file }: { data_dir: string; file: string }): Promise<void> {
   const source = join(data_dir, DATABASE_FILE);
@@ -19,14 +20,14 @@ export async function backUp({ data_dir, file }: { data_dir: string; file: strin
   const partial = `${file}.${process.pid}.partial`;
   const database = new DatabaseSync(source, { readOnly: true, timeout: limits.database_busy_ms_max });
   try {
-    // It holds what the data directory keeps to its user alone. SQLite writes into an empty file as into none.
+    // As private as the store itself. SQLite writes into an empty file as if there was none.
     await writeFile(partial, '', { mode: 0o600, flag: 'wx' });
-    // One read transaction in WAL mode: it neither waits for writers nor makes them wait.
+    // One read transaction in WAL mode: it neither waits for writers nor blocks them.
     database.prepare('VACUUM INTO ?').run(partial);
     const written = await open(partial, 'r');
     await written.sync();
     await written.close();
-    // Unlike a rename, a link refuses a name that is taken.
+    // Unlike a rename, a link fails if the name is taken.
     await link(partial, file);
   } finally {
     database.close();

@@ -109,7 +109,7 @@ describeStores('budgets', ({ open }) => {
     expect(await budgets()).toEqual([['key:K:daily', 5, '2026-11-21', 4, 0]]);
   });
 
-  test('a limit that was taken away and comes back counts what was spent in between, in its own window only', async () => {
+  test('a limit that is removed and set again counts what was spent in between, in its own window only', async () => {
     const { makeKey, keys, spend, budgets, organization_id } = await setUp();
     const { hash } = await makeKey({ limit_nano: 10, limit_reset: 'weekly' });
     await spend(hash, 1, { created_at: '2026-11-15T23:59:59.999Z' });
@@ -193,7 +193,7 @@ describeStores('budgets', ({ open }) => {
     ]);
   });
 
-  test('a guardrail that limits nothing any more, or is gone, ends its budgets; a new name is told', async () => {
+  test('a guardrail without a limit, or a deleted one, ends its budgets; a new name is taken over', async () => {
     const { makeKey, queries, budgets, organization_id, workspace_id, user_id } = await setUp();
     const { hash } = await makeKey();
     const guardrails = guardrailStore(queries);
@@ -267,8 +267,8 @@ describeStores('budgets', ({ open }) => {
       ['workspace:I:daily', 80, '2026-11-21', 5, 1],
       ['workspace:I:never', 90, '', 7, 3],
     ]);
-    const found = await budgetStore(queries).findBySubjects([`workspace:${workspace_id}`]);
-    expect(found.map(({ label }) => label)).toEqual([
+    const inForce = await budgetStore(queries).findBySubjects([`workspace:${workspace_id}`]);
+    expect(inForce.map(({ label }) => label)).toEqual([
       'the daily budget of the workspace "moved"',
       'the lifetime budget of the workspace "moved"',
     ]);
@@ -296,7 +296,7 @@ describeStores('budgets', ({ open }) => {
     expect(await limits()).toEqual([null, null, null, null]);
   });
 
-  test('what settles under an old hold while its budget comes back is counted once', async () => {
+  test('what settles under an old hold while its budget is set again is counted once', async () => {
     const { database, makeKey, keys, spend, budgets, queries, organization_id, workspace_id, user_id } = await setUp();
     const { hash } = await makeKey({ limit_nano: 10, limit_reset: 'daily' });
     await spend(hash, 1);
@@ -308,9 +308,9 @@ describeStores('budgets', ({ open }) => {
     const window = { budget_id: `key:${hash}:daily`, window_start: '2026-11-21' };
     const settle = async () => {
       const charges = [{ ...window, amount: 4, cover: 0 }];
-      const asks = [{ ...window, is_new: false, own: 0, returned: 0, need: 0, want: 0, slack: 0, withdraws: false }];
+      const windows = [{ ...window, is_new: false, own: 0, returned: 0, need: 0, want: 0, slack: 0, withdraws: false }];
       const settles = [toSettle(record, charges)];
-      await ledger.settle({ node: 'late', epoch, number: 1, at: 2, settles, windows: asks, divisor: 2 });
+      await ledger.settle({ node: 'late', epoch, number: 1, at: 2, settles, windows, divisor: 2 });
     };
     let settling: Promise<void> | undefined;
     // Between the window and the activity that it is compared with.
@@ -400,7 +400,7 @@ describeStores('budgets', ({ open }) => {
     }
   });
 
-  test('what keys spent that were made with a key counts when its limit begins, also after they are gone', async () => {
+  test('the spending of keys that were made with a key counts when its limit begins, also after they are deleted', async () => {
     const { makeKey, keys, spend, budgets, organization_id } = await setUp();
     const parent = await makeKey();
     const child = await makeKey({ parent_hash: parent.hash, made_by: 'key' });

@@ -13,26 +13,26 @@ import {
 import type { StoredKey } from '../accounts/key.ts';
 import { type Budget, windowStart } from '../schemas/budget.ts';
 import type { BudgetInterval as WorkspaceInterval } from '../schemas/workspace.ts';
-import type { Queries } from './database.ts';
 import { portionsOf } from './portions.ts';
+import type { Queries } from './queries.ts';
 
 const intervals = ['daily', 'weekly', 'monthly', 'never'] as const;
 
-/** What came of one source of limits. */
+/** Selects the budgets that one source has created. */
 type Slice = { scope: Budget['scope']; subject: string } | { guardrail_id: string } | { subject: string };
 
 /**
- * Limits in force. What sets a limit (a key, a guardrail and whom it is assigned to, a workspace, credits) is followed here
- * in the same transaction, by the store that keeps it. Whoever calls a `keep` holds the row of the source, so that two
- * changes of it have an order.
+ * Budgets in force. The source of a limit (a key, a guardrail and its assignments, a workspace, credits) is stored elsewhere;
+ * its store updates the budgets here in the same transaction. The caller of a `keep` method has locked the row of the source,
+ * so that changes of it are ordered.
  */
 export function budgetStore(queries: Queries) {
   const sliced = (slice: Slice) => {
-    let found = queries.selectFrom('ledger_budgets').selectAll();
+    let query = queries.selectFrom('ledger_budgets').selectAll();
     for (const [column, value] of Object.entries(slice)) {
-      found = found.where(column as 'scope' | 'subject' | 'guardrail_id', '=', value);
+      query = query.where(column as 'scope' | 'subject' | 'guardrail_id', '=', value);
     }
-    return found.execute();
+    return query.execute();
   };
 
   const close = async (ids: readonly string[]): Promise<void> => {
@@ -63,9 +63,9 @@ export function budgetStore(queries: Queries) {
     }
   };
 
-  /** What counts against these payers since a day, each on the gateway's account and on their own. */
+  /** The usage of these payers since a day, on the gateway's accounts and on their own; nano-USD. */
   const usagesSince = async (payers: readonly Payer[], day: string) => {
-    const found = new Map<string, { usage: number; byok_usage: number }>();
+    const usages = new Map<string, { usage: number; byok_usage: number }>();
     for (const chunk of portionsOf(payers)) {
       const [{ by, organization_id } = { by: 'organization_id' as const, organization_id: '' }] = chunk;
       const rows = await queries
@@ -84,7 +84,7 @@ export function budgetStore(queries: Queries) {
         .where('day', '>=', day)
         .groupBy(by)
         .execute();
-      for (const { id, usage, byok_usage } of rows) found.set(id, { usage, byok_usage });
+      for (const { id, usage, byok_usage } of rows) usages.set(id, { usage, byok_usage });
       if (by !== 'key_hash') continue;
       // A key's limits count the calls of the keys that were made with it, deleted ones too.
       const descendants = await queries
@@ -105,16 +105,25 @@ export function budgetStore(queries: Queries) {
         .groupBy('a.ancestor_hash')
         .execute();
       for (const { id, usage, byok_usage } of descendants) {
-        const own = found.get(id) ?? { usage: 0, byok_usage: 0 };
-        found.set(id, { usage: own.usage + usage, byok_usage: own.byok_usage + byok_usage });
+        const own = usages.get(id) ?? { usage: 0, byok_usage: 0 };
+        usages.set(id, { usage: own.usage + usage, byok_usage: own.byok_usage + byok_usage });
       }
     }
-    return found;
+    return usages;
   };
 
-  /** Budgets of one kind of payer and one interval, in the order of their ids; see `open`. */
-  const openAlike = async (budgets: readonly SourcedBudget[], window_start: string): Promise<void> => {
-    const empty = { window_start, opening: 0, spent: 0, leased: 0, wanted: 0, wanted_by: '', wanted_at: 0, granted: 0 };
+  /** Opens windows for budgets of one kind of payer and one interval, in the order of their ids; see `open`. */
+  const openAlike = async (budgets: readonly SourcedBudget[], start: string): Promise<void> => {
+    const empty = {
+      window_start: start,
+      opening: 0,
+      spent: 0,
+      leased: 0,
+      wanted: 0,
+      wanted_by: '',
+      wanted_at: 0,
+      granted: 0,
+    };
     for (const chunk of portionsOf(budgets)) {
       await queries
         .insertInto('ledger_windows')
@@ -122,22 +131,22 @@ export function budgetStore(queries: Queries) {
         .onConflict((conflict) => conflict.columns(['budget_id', 'window_start']).doNothing())
         .execute();
     }
-    // Held first, and read after that: a batch that settles meanwhile is then either seen in both sums or in neither. In
-    // the order in which batches take them.
+    // Locked before the usage is read: a batch that settles meanwhile is then counted in both sums or in neither. In the
+    // order in which batches lock them.
     const spent = new Map<string, number>();
     for (const { id } of budgets) {
       const row = await queries
         .updateTable('ledger_windows')
         .set(({ ref }) => ({ opening: ref('opening') }))
         .where('budget_id', '=', id)
-        .where('window_start', '=', window_start)
+        .where('window_start', '=', start)
         .returning('spent')
         .executeTakeFirstOrThrow();
       spent.set(id, row.spent);
     }
     const usages = await usagesSince(
       budgets.map(({ payer }) => payer),
-      window_start,
+      start,
     );
     for (const { id, payer, include_byok } of budgets) {
       const { usage, byok_usage } = usages.get(payer.id) ?? { usage: 0, byok_usage: 0 };
@@ -147,14 +156,14 @@ export function budgetStore(queries: Queries) {
         .updateTable('ledger_windows')
         .set(({ eb }) => ({ opening: eb('opening', '+', missing), spent: eb('spent', '+', missing) }))
         .where('budget_id', '=', id)
-        .where('window_start', '=', window_start)
+        .where('window_start', '=', start)
         .execute();
     }
   };
 
   /**
-   * Budgets that come into force in the middle of a window begin with what their payer settled in it so far. What is under
-   * way counts against the budgets that it was admitted with.
+   * A budget that takes effect in the middle of a window starts with what its payer has settled in the window so far.
+   * Running calls count against the budgets that they were admitted with.
    */
   const open = async (budgets: readonly SourcedBudget[], at: string): Promise<void> => {
     const ordered = [...budgets].sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -171,35 +180,35 @@ export function budgetStore(queries: Queries) {
     const ids = new Set(wanted.map(({ id }) => id));
     await close(stored.filter(({ id, limit_nano }) => limit_nano !== null && !ids.has(id)).map(({ id }) => id));
     const changed = wanted.filter(({ id, limit_nano, label, include_byok }) => {
-      const was = known.get(id);
-      return was?.limit_nano !== limit_nano || was.label !== label || was.include_byok !== include_byok;
+      const before = known.get(id);
+      return before?.limit_nano !== limit_nano || before.label !== label || before.include_byok !== include_byok;
     });
     await put(changed);
     const opened = changed.filter(({ id, include_byok }) => {
-      const was = known.get(id);
-      return was === undefined || was.limit_nano === null || was.include_byok !== include_byok;
+      const before = known.get(id);
+      return before === undefined || before.limit_nano === null || before.include_byok !== include_byok;
     });
     await open(opened, at);
   };
 
-  const assigneesOf = async (guardrail_id: string) => {
+  const assigneesOf = async (guardrailId: string) => {
     const keys = queries.selectFrom('guardrail_key_assignments').select('key_hash as assignee');
     const users = queries.selectFrom('guardrail_member_assignments').select('user_id as assignee');
     const workspaces = queries.selectFrom('workspaces').select('id as assignee');
-    const [key_hashes, user_ids, workspace_ids] = [
-      await keys.where('guardrail_id', '=', guardrail_id).execute(),
-      await users.where('guardrail_id', '=', guardrail_id).execute(),
-      await workspaces.where('default_guardrail_id', '=', guardrail_id).execute(),
+    const [keyHashes, userIds, workspaceIds] = [
+      await keys.where('guardrail_id', '=', guardrailId).execute(),
+      await users.where('guardrail_id', '=', guardrailId).execute(),
+      await workspaces.where('default_guardrail_id', '=', guardrailId).execute(),
     ];
     return {
-      workspace_ids: workspace_ids.map(({ assignee }) => assignee),
-      key_hashes: key_hashes.map(({ assignee }) => assignee),
-      user_ids: user_ids.map(({ assignee }) => assignee),
+      workspace_ids: workspaceIds.map(({ assignee }) => assignee),
+      key_hashes: keyHashes.map(({ assignee }) => assignee),
+      user_ids: userIds.map(({ assignee }) => assignee),
     };
   };
 
   return {
-    /** The budgets that requests of these subjects count against, in one order. */
+    /** The budgets that requests of these subjects count against, ordered by id. */
     findBySubjects: async (subjects: readonly string[]): Promise<Budget[]> => {
       const rows = await queries
         .selectFrom('ledger_budgets')
@@ -208,18 +217,18 @@ export function budgetStore(queries: Queries) {
         .where('limit_nano', 'is not', null)
         .orderBy('id')
         .execute();
-      // The columns' CHECKs name the values that TypeScript cannot know.
+      // The columns' CHECKs allow only the values of the type.
       return rows as Budget[];
     },
 
-    /** The budgets of these scopes that limit a caller, but for those of the keys that its key was made with. */
+    /** The budgets of these scopes that limit a caller, without those of its key's parents. */
     findStates: async (
       caller: Parameters<typeof subjectsOf>[0],
-      budget_scopes: readonly Budget['scope'][],
-      now_ms: number,
+      budgetScopes: readonly Budget['scope'][],
+      nowMs: number,
     ): Promise<BudgetState[]> => {
       const subjects = subjectsOf(caller);
-      const starts = intervals.map((interval) => windowStart(interval, now_ms));
+      const starts = intervals.map((interval) => windowStart(interval, nowMs));
       const rows = await queries
         .selectFrom('ledger_budgets as b')
         .leftJoin('ledger_windows as w', (join) =>
@@ -228,7 +237,7 @@ export function budgetStore(queries: Queries) {
         .select(['b.id', 'b.scope', 'b.label', 'b.reset_interval', 'b.limit_nano', 'b.include_byok', 'b.subject'])
         .select(['b.guardrail_id', 'w.window_start', 'w.spent'])
         .where('b.subject', 'in', subjects)
-        .where('b.scope', 'in', [...budget_scopes])
+        .where('b.scope', 'in', [...budgetScopes])
         .where('b.limit_nano', 'is not', null)
         .orderBy('b.id')
         .execute();
@@ -240,20 +249,20 @@ export function budgetStore(queries: Queries) {
         window_start: string | null;
         spent: number | null;
       })[]) {
-        const is_current = window_start === windowStart(budget.reset_interval, now_ms);
+        const isCurrent = window_start === windowStart(budget.reset_interval, nowMs);
         const known = states.get(budget.id)?.spent_nano ?? 0;
-        states.set(budget.id, { ...budget, spent_nano: is_current ? (spent ?? 0) : known });
+        states.set(budget.id, { ...budget, spent_nano: isCurrent ? (spent ?? 0) : known });
       }
       return [...states.values()];
     },
 
-    /** Follows a key's own limit. */
+    /** Updates the budget of a key's own limit. */
     keepKey: async (key: StoredKey, at: string): Promise<void> => {
       const subject = subjectOf({ by: 'key_hash', id: key.hash, organization_id: key.organization_id });
       await keep({ scope: 'key', subject }, keyBudgets(key), at);
     },
 
-    /** Follows what a guardrail limits, whom it is assigned to, and what the workspace that it is filed under counts. */
+    /** Updates the budgets of a guardrail: its limit, its assignments, and what its workspace counts. */
     keepGuardrail: async (id: string, at: string): Promise<void> => {
       const row = await queries
         .selectFrom('guardrails as g')
@@ -262,15 +271,15 @@ export function budgetStore(queries: Queries) {
         .select(['g.include_byok_in_budgets', 'w.include_byok_in_budgets as workspace_includes_byok'])
         .where('g.id', '=', id)
         .executeTakeFirstOrThrow();
-      const reset_interval = row.reset_interval as 'daily' | 'weekly' | 'monthly' | null;
+      const resetInterval = row.reset_interval as 'daily' | 'weekly' | 'monthly' | null;
       const assignees =
         row.limit_nano === null ? { key_hashes: [], user_ids: [], workspace_ids: [] } : await assigneesOf(id);
-      const include_byok = row.include_byok_in_budgets || row.workspace_includes_byok;
-      const wanted = guardrailBudgets({ ...row, reset_interval }, assignees, include_byok);
+      const includeByok = row.include_byok_in_budgets || row.workspace_includes_byok;
+      const wanted = guardrailBudgets({ ...row, reset_interval: resetInterval }, assignees, includeByok);
       await keep({ guardrail_id: id }, wanted, at);
     },
 
-    /** Follows the budgets of a workspace. */
+    /** Updates the budgets of a workspace. */
     keepWorkspace: async (id: string, at: string): Promise<void> => {
       const row = await queries
         .selectFrom('workspaces')
@@ -287,19 +296,19 @@ export function budgetStore(queries: Queries) {
       await keep({ scope: 'workspace', subject }, wanted, at);
     },
 
-    /** Follows the credits that were granted to an organization. */
-    keepCredits: async (organization_id: string, granted_nano: number, at: string): Promise<void> => {
-      const budget = creditBudget(organization_id, granted_nano);
+    /** Updates the budget of the credits that were granted to an organization. */
+    keepCredits: async (organizationId: string, grantedNano: number, at: string): Promise<void> => {
+      const budget = creditBudget(organizationId, grantedNano);
       await keep({ scope: 'organization', subject: subjectOf(budget.payer) }, [budget], at);
     },
 
-    /** Ends what a guardrail or subjects that are no more were limited by, or what the one limited of the others. */
+    /** Closes the budgets of a guardrail, of deleted payers, or of a guardrail for these payers. */
     close: async ({ guardrail_id, payers }: { guardrail_id?: string; payers?: readonly Payer[] }): Promise<void> => {
-      let found = queries.selectFrom('ledger_budgets').select('id').where('limit_nano', 'is not', null);
-      if (guardrail_id !== undefined) found = found.where('guardrail_id', '=', guardrail_id);
-      if (payers === undefined) return close((await found.execute()).map(({ id }) => id));
+      let query = queries.selectFrom('ledger_budgets').select('id').where('limit_nano', 'is not', null);
+      if (guardrail_id !== undefined) query = query.where('guardrail_id', '=', guardrail_id);
+      if (payers === undefined) return close((await query.execute()).map(({ id }) => id));
       for (const chunk of portionsOf(payers.map(subjectOf))) {
-        await close((await found.where('subject', 'in', chunk).execute()).map(({ id }) => id));
+        await close((await query.where('subject', 'in', chunk).execute()).map(({ id }) => id));
       }
     },
   };

@@ -1,10 +1,10 @@
 import { CompiledQuery } from 'kysely';
 import { limits } from '../limits.ts';
 import { append } from '../schemas/append.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 import type { SqliteParameter, SqliteStep } from './sqlite-messages.ts';
 
-/** Few sizes, so that few texts serve every count: each text is compiled once and kept prepared. */
+/** Few sizes, so that few texts serve every count: each text is compiled once and stays prepared. */
 const SIZES = [limits.flush_batch_records_max, 256, 128, 64, 32, 16, 8, 4, 2, 1];
 
 function chunksOf<T>(rows: readonly T[]): T[][] {
@@ -19,8 +19,8 @@ function chunksOf<T>(rows: readonly T[]): T[][] {
 }
 
 /**
- * A statement of many rows that the query builder sees once per size, not once per row: building it anew would cost
- * the serving thread several microseconds a generation. All rows have the columns of the first, in its order.
+ * A statement for many rows that the query builder compiles once for each size, not for each row: compiling again would cost
+ * the main thread several microseconds a generation. All rows must have the columns of the first, in its order.
  */
 export class BulkStatement<Row extends object, Answer = never> {
   readonly #compile: (queries: Queries, rows: Row[]) => { sql: string };
@@ -30,7 +30,7 @@ export class BulkStatement<Row extends object, Answer = never> {
     this.#compile = compile;
   }
 
-  /** What it answers for all rows, and how many it changed. */
+  /** The answers for all rows, and how many rows were changed. */
   async run(queries: Queries, rows: readonly Row[]): Promise<{ answers: Answer[]; changes: number }> {
     const answers: Answer[] = [];
     let changes = 0;
@@ -44,7 +44,7 @@ export class BulkStatement<Row extends object, Answer = never> {
     return { answers, changes };
   }
 
-  /** As part of a transaction that is told whole. `must_change`: see `transact`. */
+  /** A step of `transact`. `must_change`: see there. */
   step(rows: readonly Row[], { must_change = false } = {}): Step<Answer> {
     const answers: Answer[] = [];
     return {
@@ -74,17 +74,17 @@ export class BulkStatement<Row extends object, Answer = never> {
   }
 }
 
-/** A statement and its rows, in a transaction; what it answered once that is done. */
+/** A statement with its rows, as part of a transaction. `answers` are set once the transaction is done. */
 export interface Step<Answer = unknown> {
   readonly answers: Answer[];
   readonly must_change: boolean;
   readonly is_empty: boolean;
-  /** False where not every row changed one. */
+  /** False if not every row has changed one. */
   run(tx: Queries): Promise<boolean>;
   toSqlite(queries: Queries): SqliteStep;
 }
 
-/** What the adapter of a driver says that takes a whole transaction as one query. */
+/** The adapter of a driver that takes a whole transaction as one query. */
 export interface TakesWholeTransactions {
   takes_whole_transactions: true;
 }
@@ -93,17 +93,17 @@ function takesWholeTransactions(queries: Queries): boolean {
   return 'takes_whole_transactions' in queries.getExecutor().adapter;
 }
 
-/** What Kysely hands on to such a driver as it is. */
+/** A whole transaction as one query, which Kysely passes to such a driver unchanged. */
 interface WholeTransaction extends CompiledQuery<unknown[]> {
   steps: readonly SqliteStep[];
 }
 
-/** The steps of a query that is a whole transaction, which gives the answers of each; undefined: it is an ordinary query. */
+/** The steps of a query that is a whole transaction, whose result has the answers of each; undefined for an ordinary query. */
 export function stepsOf(query: CompiledQuery): readonly SqliteStep[] | undefined {
   return (query as Partial<WholeTransaction>).steps;
 }
 
-/** The transaction is to be rolled back: a step did not change what it must. */
+/** Rolls the transaction back: a step did not change what it must. */
 class Missed extends Error {
   readonly step: Step;
 
@@ -114,9 +114,9 @@ class Missed extends Error {
 }
 
 /**
- * Runs steps in one transaction; none may need another's answer. Where one that `must_change` does not change, or answer,
- * one row for each of its own, nothing is done, and it is what this gives. For SQLite's thread all of it is one message, in
- * which each row is a run of a prepared statement: many rows in one text cost it more, and the serving thread pays for messages.
+ * Runs steps in one transaction; none may need another's answer. If a step with `must_change` does not change or return one
+ * row for each of its own, nothing is done and that step is returned. For the SQLite thread the transaction is one message, in
+ * which each row is a run of a prepared statement: many rows in one text cost more there, and each message costs the main thread.
  */
 export async function transact(queries: Queries, steps: readonly Step[]): Promise<Step | undefined> {
   const busy = steps.filter(({ is_empty }) => !is_empty);

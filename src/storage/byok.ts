@@ -1,15 +1,15 @@
 import type { StoredByok } from '../accounts/byok.ts';
 import type { Page, Paged } from '../schemas/page.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 import { nextNumber } from './sequence.ts';
 
-/** A credential of an organization; another organization's is not found. */
+/** Names a credential of an organization; those of other organizations do not exist for it. */
 export interface ByokId {
   organization_id: string;
   id: string;
 }
 
-/** Which credentials a reader wants; an absent filter lets all through. */
+/** The credentials to list. A filter that is not set matches all. */
 export interface ByokFilter {
   organization_id: string;
   workspace_id?: string | undefined;
@@ -43,13 +43,13 @@ function written<T extends Partial<Settings>>(settings: T) {
   };
 }
 
-/** Credentials of organizations' own provider accounts, sealed. */
+/** Sealed credentials of organizations' own provider accounts. */
 export function byokStore(queries: Queries) {
   const one = ({ organization_id, id }: ByokId) =>
     queries.selectFrom('byok_credentials').where('organization_id', '=', organization_id).where('id', '=', id);
   return {
-    insert: async (made: Omit<StoredByok, 'seq' | 'version'>): Promise<StoredByok> => {
-      const stored = { ...made, seq: await nextNumber(queries, 'byok_credentials'), version: 1 };
+    insert: async (credential: Omit<StoredByok, 'seq' | 'version'>): Promise<StoredByok> => {
+      const stored = { ...credential, seq: await nextNumber(queries, 'byok_credentials'), version: 1 };
       const { allowed_models, allowed_api_key_hashes, allowed_user_ids } = stored;
       await queries
         .insertInto('byok_credentials')
@@ -65,7 +65,7 @@ export function byokStore(queries: Queries) {
 
     find: (which: ByokId): Promise<StoredByok | undefined> => one(which).selectAll().executeTakeFirst(),
 
-    /** The credential, held against every other change until the transaction ends. */
+    /** The credential, locked until the transaction ends. */
     lock: ({ organization_id, id }: ByokId): Promise<StoredByok | undefined> =>
       queries
         .updateTable('byok_credentials')
@@ -96,7 +96,7 @@ export function byokStore(queries: Queries) {
         .execute();
     },
 
-    /** The place after the last credential of a workspace for a provider. */
+    /** The position after the last credential of a workspace for a provider. */
     nextSortOrder: async ({ workspace_id, provider }: { workspace_id: string; provider: string }): Promise<number> => {
       const { last } = await queries
         .selectFrom('byok_credentials')
@@ -107,27 +107,27 @@ export function byokStore(queries: Queries) {
       return Number(last) + 1;
     },
 
-    count: async (workspace_id: string): Promise<number> => {
+    count: async (workspaceId: string): Promise<number> => {
       const { count } = await queries
         .selectFrom('byok_credentials')
-        .where('workspace_id', '=', workspace_id)
+        .where('workspace_id', '=', workspaceId)
         .select(({ fn }) => fn.countAll<number>().as('count'))
         .executeTakeFirstOrThrow();
       return Number(count);
     },
 
     /** The credentials that requests of a workspace may use. */
-    findEnabled: (workspace_id: string): Promise<StoredByok[]> =>
+    findEnabled: (workspaceId: string): Promise<StoredByok[]> =>
       queries
         .selectFrom('byok_credentials')
-        .where('workspace_id', '=', workspace_id)
+        .where('workspace_id', '=', workspaceId)
         .where('disabled', '=', false)
         .selectAll()
         .orderBy('sort_order')
         .orderBy('seq')
         .execute(),
 
-    /** The credentials that name a user among those who may use them. */
+    /** The credentials that allow a user by name. */
     listNaming: async (who: { organization_id: string; user_id: string }): Promise<{ id: string }[]> => {
       const rows = await queries
         .selectFrom('byok_credentials')
@@ -140,13 +140,13 @@ export function byokStore(queries: Queries) {
     },
 
     listBy: async (filter: ByokFilter, page: Page): Promise<Paged<StoredByok>> => {
-      let found = queries.selectFrom('byok_credentials').where('organization_id', '=', filter.organization_id);
+      let query = queries.selectFrom('byok_credentials').where('organization_id', '=', filter.organization_id);
       for (const column of ['workspace_id', 'provider'] as const) {
         const value = filter[column];
-        if (value !== undefined) found = found.where(column, '=', value);
+        if (value !== undefined) query = query.where(column, '=', value);
       }
-      const { count } = await found.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
-      const data = await found.selectAll().orderBy('seq').limit(page.limit).offset(page.offset).execute();
+      const { count } = await query.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const data = await query.selectAll().orderBy('seq').limit(page.limit).offset(page.offset).execute();
       return { total_count: count, data };
     },
   };

@@ -27,9 +27,9 @@ async function openFeed(
 ) {
   const feed = await openChangeFeed({ data_dir, database_url, listens: true, onSilence, clock });
   cleanups.push(() => feed.stop());
-  const told: (Announcement | 'everything')[] = [];
-  feed.listen((change) => void told.push(change));
-  return { feed, told };
+  const received: (Announcement | 'everything')[] = [];
+  feed.listen((change) => void received.push(change));
+  return { feed, received };
 }
 
 /** As a change does it. */
@@ -45,7 +45,7 @@ async function settled(feed: ChangeFeed) {
 const withAddress = (database_url: string, { port }: AddressInfo) =>
   Object.assign(new URL(database_url), { hostname: '127.0.0.1', port: String(port) }).href;
 
-/** A way to the server on which every answer comes late. */
+/** A connection to the server on which every answer is late. */
 async function startSlowWay(database_url: string, late_ms: number): Promise<string> {
   const target = new URL(database_url);
   const server = createServer((client) => {
@@ -76,10 +76,10 @@ async function startPooler(database_url: string): Promise<string> {
       upstream.destroy();
     };
     for (const socket of [client, upstream]) socket.on('error', end).on('close', end);
-    let asked = true;
+    let isRequested = true;
     let rest = Buffer.alloc(0);
     client.on('data', (bytes) => {
-      asked = true;
+      isRequested = true;
       upstream.write(bytes);
     });
     upstream.on('data', (bytes) => {
@@ -89,9 +89,9 @@ async function startPooler(database_url: string): Promise<string> {
         const message = rest.subarray(0, length);
         rest = rest.subarray(length);
         const type = String.fromCharCode(message[0] ?? 0);
-        if (type === 'A' && !asked) continue;
+        if (type === 'A' && !isRequested) continue;
         if (type === 'K') message.writeInt32BE(message.readInt32BE(5) + 1_000_000, 5);
-        if (type === 'Z') asked = false;
+        if (type === 'Z') isRequested = false;
         client.write(message);
       }
     });
@@ -115,14 +115,14 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
     const { data_dir, url, database } = await setUp();
     const [one, other] = [await openFeed(data_dir, url), await openFeed(data_dir, url)];
     for (const { feed } of [one, other]) await settled(feed);
-    one.told.length = 0;
-    other.told.length = 0;
+    one.received.length = 0;
+    other.received.length = 0;
     const changes: Announcement[] = [CHANGE, { topic: 'policy', id: 'two' }];
     await announce(one.feed, database, changes);
-    for (const { feed, told } of [one, other]) {
+    for (const { feed, received } of [one, other]) {
       expect(feed.current()).toBe(true);
       const expected = engine === 'postgres' ? changes : ['everything' as const];
-      for (const change of expected) expect(told).toContainEqual(change);
+      for (const change of expected) expect(received).toContainEqual(change);
     }
   });
 
@@ -133,22 +133,22 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
     await database.queries.transaction().execute(async (tx) => {
       await one.feed.note(tx, [CHANGE]);
       await sleep(limits.feed_settle_ms);
-      for (const { feed, told } of [one, other]) {
+      for (const { feed, received } of [one, other]) {
         feed.current();
-        told.length = 0;
+        received.length = 0;
       }
     });
     await one.feed.heard([CHANGE]);
-    for (const { feed, told } of [one, other]) {
+    for (const { feed, received } of [one, other]) {
       expect(feed.current()).toBe(true);
-      expect(told).not.toEqual([]);
+      expect(received).not.toEqual([]);
     }
   });
 
   if (engine !== 'postgres') {
-    test('a mark that is just being written, or is gone, is none: nothing remembered is used', async () => {
+    test('a mark that is incomplete or missing is none: no cached entry is used', async () => {
       const { data_dir } = await setUp();
-      const { feed, told } = await openFeed(data_dir, undefined);
+      const { feed, received } = await openFeed(data_dir, undefined);
       const file = join(data_dir, 'changes');
       const whole = readFileSync(file);
       for (const spoil of [
@@ -159,11 +159,11 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
         writeFileSync(file, whole);
         await sleep(limits.feed_settle_ms);
         expect(feed.current()).toBe(true);
-        told.length = 0;
+        received.length = 0;
         spoil();
         await sleep(limits.feed_settle_ms);
         expect(feed.current()).toBe(false);
-        expect(told).toEqual(['everything']);
+        expect(received).toEqual(['everything']);
       }
     });
   }
@@ -181,9 +181,9 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
         await sleep(50);
       }
       expect(reasons).toEqual([expect.stringContaining('pooler')]);
-      direct.told.length = 0;
+      direct.received.length = 0;
       await announce(pooled.feed, database);
-      expect(direct.told).toContainEqual(CHANGE);
+      expect(direct.received).toContainEqual(CHANGE);
     }, 20_000);
 
     test('a node that was suspended, while one of its clocks stood still, trusts nothing until it has heard again', async () => {
@@ -218,15 +218,15 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       for (const { feed } of [one, other]) await settled(feed);
       await sleep(limits.feed_silence_ms_max);
       for (let round = 0; round < 5; round += 1) {
-        other.told.length = 0;
+        other.received.length = 0;
         await announce(one.feed, database);
-        if (other.feed.current()) expect(other.told).toContainEqual(CHANGE);
+        if (other.feed.current()) expect(other.received).toContainEqual(CHANGE);
       }
       // One that listens only now has heard no beat of the others.
       const newcomer = await openFeed(data_dir, url);
-      other.told.length = 0;
+      other.received.length = 0;
       await announce(newcomer.feed, database);
-      if (other.feed.current()) expect(other.told).toContainEqual(CHANGE);
+      if (other.feed.current()) expect(other.received).toContainEqual(CHANGE);
     }, 20_000);
 
     test('a node that stopped a while ago is waited for by nobody', async () => {
@@ -235,21 +235,21 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       for (const { feed } of [one, other]) await settled(feed);
       await other.feed.stop();
       await sleep(limits.announce_ms_max + limits.feed_beat_ms);
-      const told = announce(one.feed, database).then(() => 'told');
-      expect(await Promise.race([told, sleep(limits.announce_ms_max * 0.9, 'waited')])).toBe('told');
+      const announced = announce(one.feed, database).then(() => 'announced');
+      expect(await Promise.race([announced, sleep(limits.announce_ms_max * 0.9, 'waited')])).toBe('announced');
     });
 
-    test('gateways of another schema of the database are told nothing', async () => {
+    test('gateways of another schema of the database receive nothing', async () => {
       const { data_dir, url, database } = await setUp();
       const [one, foreign] = [await openFeed(data_dir, url), await openFeed(data_dir, await freshUrl())];
       for (const { feed } of [one, foreign]) await settled(feed);
       await announce(one.feed, database);
       await sleep(limits.feed_beat_ms);
-      expect(one.told).toContainEqual(CHANGE);
-      expect(foreign.told).not.toContainEqual(CHANGE);
+      expect(one.received).toContainEqual(CHANGE);
+      expect(foreign.received).not.toContainEqual(CHANGE);
     });
 
-    test('many changes at once are all heard, and the connection is asked one thing at a time', async () => {
+    test('many changes at once are all received, and the connection runs one query at a time', async () => {
       const { data_dir, url, database } = await setUp();
       const warnings: Error[] = [];
       const warn = (warning: Error) => void warnings.push(warning);
@@ -258,9 +258,9 @@ describeStores('the feed of changes', ({ engine, freshUrl }) => {
       const [one, other] = [await openFeed(data_dir, url), await openFeed(data_dir, url)];
       for (const { feed } of [one, other]) await settled(feed);
       await sleep(limits.feed_silence_ms_max);
-      other.told.length = 0;
+      other.received.length = 0;
       await Promise.all(Array.from({ length: 20 }, () => announce(one.feed, database)));
-      expect(other.told.filter((change) => change !== 'everything')).toHaveLength(20);
+      expect(other.received.filter((change) => change !== 'everything')).toHaveLength(20);
       await sleep(10);
       expect(warnings).toEqual([]);
     });

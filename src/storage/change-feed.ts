@@ -1,39 +1,39 @@
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
-/** Something that nodes keep in memory has changed: an API key (`id` is its hash), what a policy is made of; or a workspace is gone. */
+/** A change of something that nodes cache: an API key (`id` is its hash), a policy, or the deletion of a workspace. */
 export interface Announcement {
   topic: 'keys' | 'policy' | 'workspace_gone';
   id: string;
 }
 
 /**
- * How nodes on one store tell each other what they must forget. What it promises: once `heard` has resolved, no node
- * that asks `current` before it looks into its memory is served there with what was true before the change.
+ * Invalidates the caches of all nodes on one store. Once `heard` has resolved, a node that checks `current` before it reads
+ * its cache does not use an entry from before the change.
  */
 export interface ChangeFeed {
-  /** Called in the transaction of the changes, last: they are told if that commits. */
+  /** Call it last in the transaction of the changes: they are announced if it commits. */
   note(tx: Queries, changes: readonly Announcement[]): Promise<void>;
-  /** Called after the commit: resolves when no live node remembers what was before, at the latest after `limits.announce_ms_max`. */
+  /** Call it after the commit. Resolves when no live node uses older entries, at the latest after `limits.announce_ms_max`. */
   heard(changes: readonly Announcement[]): Promise<void>;
   /**
-   * Adds somebody to be told of every change, this node's own included, before `heard` resolves. `everything`: changes
-   * may have been missed, so nothing remembered is to be used any more.
+   * Adds a listener for every change, this node's own included; it is called before `heard` resolves. `everything`: changes
+   * may have been missed, so all cached entries are invalid.
    */
   listen(listener: (change: Announcement | 'everything') => void): void;
   /**
-   * False while this node cannot be sure to hear of changes, or was suspended since it was sure: what it remembers must not be used then. Asked right before
-   * memory is looked into, since listeners may be called by it.
+   * False while this node may miss changes, or was suspended since the last check: the cache must not be used then. Call it
+   * right before each read of the cache; it may call listeners.
    */
   current(): boolean;
   /**
-   * Up to which moment of the monotonic clock this node has heard of every change: what it remembers was true then. Stays
-   * as it is while nothing is heard.
+   * The moment of the monotonic clock, in milliseconds, up to which this node has received every change: cached entries were
+   * valid then. Does not advance while the feed is disconnected.
    */
   heardUntil_ms(): number;
   stop(): Promise<void>;
 }
 
-/** The feed of a process that has its store for itself. */
+/** The feed of a process that is the only user of its store. */
 export function localChangeFeed(): ChangeFeed {
   const listeners: ((change: Announcement) => void)[] = [];
   return {

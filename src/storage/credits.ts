@@ -1,47 +1,47 @@
 import { randomUUID } from 'node:crypto';
 import { budgetStore } from './budgets.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
-/** Credits of organizations. Without any grant an organization spends without bound. */
+/** Credits of organizations. An organization without any grant has no spending limit. */
 export function creditStore(queries: Queries) {
-  const grants = (organization_id: string) =>
-    queries.selectFrom('credit_grants').where('organization_id', '=', organization_id);
+  const grants = (organizationId: string) =>
+    queries.selectFrom('credit_grants').where('organization_id', '=', organizationId);
   return {
-    /** All that was granted, nano-USD; undefined where nothing ever was. */
-    total: async (organization_id: string): Promise<number | undefined> => {
-      const { granted } = await grants(organization_id)
+    /** The sum of all grants, nano-USD; undefined if there are none. */
+    total: async (organizationId: string): Promise<number | undefined> => {
+      const { granted } = await grants(organizationId)
         .select(({ fn, cast }) => cast<number | null>(fn.sum('amount_nano'), 'bigint').as('granted'))
         .executeTakeFirstOrThrow();
       return granted ?? undefined;
     },
 
-    /** All that was granted, held against other grants until the transaction ends. */
-    lock: async (organization_id: string): Promise<number | undefined> => {
+    /** As `total`; locks it against other grants until the transaction ends. */
+    lock: async (organizationId: string): Promise<number | undefined> => {
       await queries
         .updateTable('organizations')
         .set(({ ref }) => ({ name: ref('name') }))
-        .where('id', '=', organization_id)
+        .where('id', '=', organizationId)
         .execute();
-      return creditStore(queries).total(organization_id);
+      return creditStore(queries).total(organizationId);
     },
 
-    /** Adds to what is granted, or takes of it where the amount is negative; what is spent counts against the sum from then on. */
-    grant: async (made: {
+    /** Adds a grant, or with a negative amount a deduction. Spending counts against the sum from then on. */
+    grant: async (entry: {
       organization_id: string;
       amount_nano: number;
       reason: string;
       at: string;
     }): Promise<void> => {
-      const { organization_id, amount_nano, reason, at } = made;
+      const { organization_id, amount_nano, reason, at } = entry;
       const grant = { id: randomUUID(), organization_id, amount_nano, reason, created_at: at };
       await queries.insertInto('credit_grants').values(grant).execute();
       const total = (await creditStore(queries).total(organization_id)) ?? 0;
       await budgetStore(queries).keepCredits(organization_id, total, at);
     },
 
-    /** Each grant, the oldest first. */
-    list: (organization_id: string) =>
-      grants(organization_id)
+    /** All grants, the oldest first. */
+    list: (organizationId: string) =>
+      grants(organizationId)
         .select(['created_at', 'amount_nano', 'reason'])
         .orderBy('created_at')
         .orderBy('id')

@@ -52,7 +52,7 @@ describeStores('the database', ({ open }) => {
     expect(await queries.selectFrom('counters').select('value').execute()).toEqual([{ value: 40 }]);
   });
 
-  test('the count of changed rows is told', async () => {
+  test('the count of changed rows is returned', async () => {
     const { queries } = await open();
     await queries
       .insertInto('organizations')
@@ -86,7 +86,7 @@ describeStores('the database', ({ open }) => {
     expect(read?.value).toBe(9_007_199_254_740_991);
   });
 
-  test('a failed statement does not repeat the values it was given', async () => {
+  test('a failed statement does not repeat its values', async () => {
     const { queries } = await open();
     const secret = 'sk-gw-v1-secret';
     const refused = await queries

@@ -2,34 +2,34 @@ import { join } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import { limits } from '../limits.ts';
 import { migrate } from './migrations.ts';
+import type { Queries } from './queries.ts';
 import type { Tables } from './schema.ts';
 import { SqliteThread, sqliteDialect } from './sqlite-driver.ts';
 import { type MachineClock, StoreClock } from './store-clock.ts';
 import { StoreReach } from './store-reach.ts';
 
-/** What stores ask: the database itself, or a transaction on it. */
-export type Queries = Kysely<Tables>;
+export type { Queries } from './queries.ts';
 
 export interface DatabaseOptions {
-  /** Where the embedded store lives; undefined: in memory. */
+  /** The folder of the embedded store; undefined: in memory. */
   data_dir?: string | undefined;
   /** A PostgreSQL server in place of the embedded store. */
   database_url?: string | undefined;
-  /** Where `database_url` leads to a pooler that hands servers out by the transaction: the server itself. */
+  /** The address of the server itself, if `database_url` is that of a pooler in transaction mode. */
   listen_url?: string | undefined;
-  /** How many connections a process opens to PostgreSQL, beside the one for notifications. */
+  /** The most connections that a process opens to PostgreSQL, in addition to the one for notifications. */
   connections_max?: number | undefined;
-  /** Told about idle connections that broke; they are replaced. */
+  /** Called if an idle connection breaks; it is replaced when needed. */
   onConnectionLost?: ((error: Error) => void) | undefined;
-  /** Called when the store stops answering requests, and with how long it was away when it answers again. */
-  onReach?: ((away_ms: number | undefined) => void) | undefined;
+  /** Called with undefined when the store stops answering requests, and with the length of the outage when it answers again. */
+  onReach?: ((awayMs: number | undefined) => void) | undefined;
   /** Called when this machine's clock is further from the store's than `limits.store_skew_ms`. */
-  onSkew?: ((skew_ms: number) => void) | undefined;
-  /** Default: the machine's. */
+  onSkew?: ((skewMs: number) => void) | undefined;
+  /** Default: the machine's clock. */
   clock?: MachineClock | undefined;
-  /** Told that the embedded store's thread has ended by itself: nothing can be asked of it any more. */
+  /** Called if the thread of the embedded store ends unexpectedly: the store cannot be used any more. */
   onLost?: ((error: Error) => void) | undefined;
-  /** What a statement may take on PostgreSQL, migrations apart. */
+  /** The timeout of a statement on PostgreSQL; migrations have none. */
   statement_ms_max?: number | undefined;
 }
 
@@ -37,17 +37,17 @@ export interface DatabaseOptions {
 export interface Database {
   readonly engine: 'sqlite' | 'postgres';
   readonly queries: Queries;
-  /** The same for what requests wait for: bounded by `limits.store_read_ms_max`, and refused while the store does not answer. */
+  /** The same for reads that requests wait for: bounded by `limits.store_read_ms_max`, and refused while the store does not answer. */
   readonly prompt: Queries;
   /** The store's time. */
   readonly clock: StoreClock;
-  /** False: the store does not answer requests. */
+  /** Whether the store answers requests. */
   isReachable(): boolean;
-  /** Gives up a connection to PostgreSQL, where it has more than one: another part of this process needs it. */
+  /** Closes a connection to PostgreSQL, if there are more than one: another part of this process needs it. */
   shedConnection(): void;
-  /** Open now, the one for notifications apart; 0 on the embedded store. */
+  /** Open connections, without the one for notifications; 0 on the embedded store. */
   connections(): number;
-  /** Answers when the store answers; for readiness. */
+  /** Resolves when the store answers; for readiness. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }
@@ -64,17 +64,17 @@ function clockOf({ clock = machineClock, onSkew = () => {} }: DatabaseOptions): 
   return new StoreClock(clock, onSkew);
 }
 
-/** The server a URL names, without user and password, for messages. */
-function serverOf(database_url: string): string {
+/** The server in a URL, without user and password, for messages. */
+function serverOf(databaseUrl: string): string {
   try {
-    const { host, pathname } = new URL(database_url);
+    const { host, pathname } = new URL(databaseUrl);
     return `${host}${pathname}`;
   } catch {
     return 'the server named by DATABASE_URL';
   }
 }
 
-/** Which database and schema a connection is in. */
+/** The database and schema of a connection. */
 async function placeOf(queries: Queries): Promise<string | undefined> {
   const { rows } = await sql<{ place: string }>`SELECT current_database() || ' ' || current_schema() AS place`.execute(
     queries,
@@ -85,10 +85,10 @@ async function placeOf(queries: Queries): Promise<string | undefined> {
 async function openPostgres(url: string, options: DatabaseOptions): Promise<Database> {
   const { onConnectionLost = () => {}, onReach = () => {}, listen_url } = options;
   const { statement_ms_max = limits.database_statement_ms_max } = options;
-  // Its driver is memory that the embedded store does not need.
+  // Loaded on demand: the embedded store does not need the memory of the driver.
   const { openPool, postgresDialect, promptDialect } = await import('./postgres-dialect.ts');
-  const is_pooled = listen_url !== undefined && listen_url !== url;
-  // A migration, and the wait for another process that migrates, take as long as they take.
+  const isPooled = listen_url !== undefined && listen_url !== url;
+  // A migration, and the wait for another process that migrates, have no time limit.
   const unbounded = { statement_ms_max: 0, connections_max: 1, is_pooled: false, onConnectionLost, onAnswer: () => {} };
   const patient = new Kysely<Tables>({ dialect: postgresDialect(openPool(listen_url ?? url, unbounded)) });
   let place: string | undefined;
@@ -99,28 +99,28 @@ async function openPostgres(url: string, options: DatabaseOptions): Promise<Data
     await patient.destroy();
   }
   const { connections_max = limits.database_connections } = options;
-  const onAnswer = () => reach.heard();
-  const pool = openPool(url, { statement_ms_max, connections_max, is_pooled, onConnectionLost, onAnswer });
+  const onAnswer = () => reach.answered();
+  const pool = openPool(url, { statement_ms_max, connections_max, is_pooled: isPooled, onConnectionLost, onAnswer });
   const clock = clockOf(options);
-  const tellTime = async () => {
+  const readTime = async () => {
     const client = await pool.connect(limits.store_read_ms_max);
     try {
-      const sent_ms = clock.monotonic_ms();
-      const question = { text: POSTGRES_TIME, query_timeout: limits.store_read_ms_max };
-      const { rows } = await client.ask<{ now: number }>(question);
-      for (const { now } of rows) clock.adjust(now, sent_ms);
+      const sentMs = clock.monotonic_ms();
+      const query = { text: POSTGRES_TIME, query_timeout: limits.store_read_ms_max };
+      const { rows } = await client.run<{ now: number }>(query);
+      for (const { now } of rows) clock.adjust(now, sentMs);
     } finally {
       client.release();
     }
   };
   const reach = new StoreReach({
-    probe: tellTime,
-    onChange(away_ms) {
-      onReach(away_ms);
-      if (away_ms === undefined) return;
-      // Questions of before that are still not answered then are on connections that lead nowhere any more.
-      const before_ms = performance.now();
-      setTimeout(() => pool.closeHanging(before_ms), limits.store_read_ms_max).unref();
+    probe: readTime,
+    onChange(awayMs) {
+      onReach(awayMs);
+      if (awayMs === undefined) return;
+      // A query from before the outage that is not answered by then is on a dead connection.
+      const beforeMs = performance.now();
+      setTimeout(() => pool.closeHanging(beforeMs), limits.store_read_ms_max).unref();
     },
   });
   const queries = new Kysely<Tables>({ dialect: postgresDialect(pool) });
@@ -133,8 +133,8 @@ async function openPostgres(url: string, options: DatabaseOptions): Promise<Data
     await pool.end();
   };
   try {
-    await tellTime();
-    if (is_pooled && place !== (await placeOf(queries))) {
+    await readTime();
+    if (isPooled && place !== (await placeOf(queries))) {
       throw new Error(
         'DATABASE_LISTEN_URL leads to another database or schema than DATABASE_URL. Use the same in both.',
       );
@@ -156,7 +156,7 @@ async function openPostgres(url: string, options: DatabaseOptions): Promise<Data
   };
 }
 
-/** What SQLite said of a file that it could not open or read, with the file and what to do; any other error as it is. */
+/** A failure to open or read an SQLite file, with the file and what to do; any other error unchanged. */
 export function unopened(file: string, cause: unknown): Error {
   const { message, errcode } = cause as Error & { errcode?: number };
   // SQLITE_CORRUPT 11, SQLITE_NOTADB 26 and SQLITE_CANTOPEN 14 (sqlite.org/rescode.html), extended codes included.
@@ -177,7 +177,7 @@ async function openSqlite(options: DatabaseOptions): Promise<Database> {
   const fault = (error: unknown) => (file === undefined ? error : unopened(file, error));
   const store =
     file === undefined
-      ? // Of tests and benchmarks: nothing of it is loaded where a file is the store.
+      ? // Used by tests and benchmarks: not loaded if the store is a file.
         (await import('./sqlite-memory.ts')).openSqliteMemory()
       : await SqliteThread.start(file, onLost).catch((error: unknown) => {
           throw fault(error);
@@ -195,12 +195,12 @@ async function openSqlite(options: DatabaseOptions): Promise<Database> {
     throw fault(error);
   }
   const ping = async () => void (await sql`SELECT 1`.execute(queries));
-  // The store is on this machine: its time is the machine's, and it answers as long as its thread is there.
+  // The store is on this machine: it has the machine's time, and answers while its thread runs.
   const here = { clock: clockOf(options), isReachable: () => true, connections: () => 0, shedConnection() {} };
   return { engine: 'sqlite', queries, prompt: queries, ...here, ping, close };
 }
 
-/** Opens the store and brings it to this version. Fails with a plain sentence where it cannot. */
+/** Opens the store and migrates it to this version. Rejects with a message that says what is wrong and what to do. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { database_url } = options;
   if (database_url === undefined) return openSqlite(options);
@@ -214,7 +214,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   }
 }
 
-/** Whether a write failed because a value that must be unique is already there. */
+/** Whether a write failed because a unique value exists already. */
 export function isUniqueViolation(error: unknown): boolean {
   const { code, errcode } = error as { code?: unknown; errcode?: unknown };
   // SQLITE_CONSTRAINT_PRIMARYKEY 1555 and SQLITE_CONSTRAINT_UNIQUE 2067 (sqlite.org/rescode.html); unique_violation
@@ -222,14 +222,14 @@ export function isUniqueViolation(error: unknown): boolean {
   return code === '23505' || errcode === 2067 || errcode === 1555;
 }
 
-/** Whether the store gave a transaction up because of another one; trying again is right. */
+/** Whether the store aborted a transaction because of a concurrent one: it may be retried. */
 export function isConflict(error: unknown): boolean {
   // serialization_failure 40001, deadlock_detected 40P01 (PostgreSQL, appendix A). SQLite's writers wait for each other.
   const { code } = error as { code?: unknown };
   return code === '40001' || code === '40P01';
 }
 
-/** Whether a write failed because what it refers to, or what refers to it, is not as it was read: another transaction was faster. */
+/** Whether a write failed because a referenced or referencing row has changed since it was read, in another transaction. */
 export function isReferenceViolation(error: unknown): boolean {
   const { code, errcode } = error as { code?: unknown; errcode?: unknown };
   // foreign_key_violation 23503 (PostgreSQL, appendix A); SQLITE_CONSTRAINT_FOREIGNKEY 787 (sqlite.org/rescode.html).

@@ -14,7 +14,7 @@ describeStores('who probes an endpoint', ({ engine, open }) => {
     expect(await store.claim('other', EVERY, at)).toBe(true);
   });
 
-  test('is found after a clock that was wrong by days is right again', async () => {
+  test('is claimed again after a clock that was wrong by days is corrected', async () => {
     const { queries } = await open();
     const store = endpointProbeStore(queries, engine);
     await queries

@@ -1,24 +1,25 @@
-import type { Database, Queries } from './database.ts';
+import type { Database } from './database.ts';
+import type { Queries } from './queries.ts';
 import { storeNow } from './store-now.ts';
 
-/** Who of all processes probes an endpoint, and when. */
+/** Coordinates the processes of the gateway: which one probes an endpoint, and when. */
 export function endpointProbeStore(queries: Queries, engine: Database['engine']) {
   return {
-    /** Whether the caller is the one that probes it now; nobody is again before so long. `at`: as for statistics. */
-    claim: async (endpoint_id: string, every_ms: number, at: number): Promise<boolean> => {
+    /** Whether the caller may probe the endpoint now; then no process may again for `everyMs`. `at`: as for statistics. */
+    claim: async (endpointId: string, everyMs: number, at: number): Promise<boolean> => {
       const { now } = await queries.selectNoFrom(storeNow(engine, at).as('now')).executeTakeFirstOrThrow();
       const claimed = await queries
         .insertInto('endpoint_probes')
-        .values({ endpoint_id, probed_at: now })
+        .values({ endpoint_id: endpointId, probed_at: now })
         .onConflict((conflict) =>
           conflict
             .column('endpoint_id')
             .doUpdateSet({ probed_at: now })
-            // One of a time that is far to come is of a clock that was wrong.
+            // A time far in the future is of a wrong clock.
             .where(({ eb, or }) =>
               or([
-                eb('endpoint_probes.probed_at', '<=', now - every_ms),
-                eb('endpoint_probes.probed_at', '>', now + every_ms),
+                eb('endpoint_probes.probed_at', '<=', now - everyMs),
+                eb('endpoint_probes.probed_at', '>', now + everyMs),
               ]),
             ),
         )
@@ -27,7 +28,7 @@ export function endpointProbeStore(queries: Queries, engine: Database['engine'])
       return claimed !== undefined;
     },
 
-    /** Forgets endpoints that nobody probed since a moment. */
+    /** Deletes endpoints that were not probed since `before`. */
     sweep: async (before: number): Promise<void> => {
       await queries.deleteFrom('endpoint_probes').where('probed_at', '<', before).execute();
     },

@@ -38,32 +38,32 @@ describeStores('statistics of endpoints', ({ engine, open }) => {
     await store.save('mine', [row()], at);
     await store.save('mine', [row({ successes: 7, sketches: '' })], at);
     await store.save('yours', [row()], at);
-    const found = await store.findOthers('other', 0, undefined, 10);
-    expect(found).toEqual([
+    const rows = await store.findOthers('other', 0, undefined, 10);
+    expect(rows).toEqual([
       { ...row({ successes: 7, sketches: '' }), run: 'mine' },
       { ...row(), run: 'yours' },
     ]);
   });
 
-  test('are told in pages, each once', async () => {
+  test('are listed in pages, each once', async () => {
     const { store } = await opened();
     const rows = Array.from({ length: 450 }, (_, n) =>
       row({ endpoint_id: `e${n % 7}`, start: n, span: n % 2 ? 1 : 15 }),
     );
     await store.save('mine', rows, at);
-    const found: string[] = [];
+    const listed: string[] = [];
     for (let after: readonly [string, number, number, string] | undefined; ; ) {
       const page = await store.findOthers('other', 0, after, 100);
-      found.push(...page.map(({ endpoint_id, span, start }) => `${endpoint_id} ${span} ${start}`));
+      listed.push(...page.map(({ endpoint_id, span, start }) => `${endpoint_id} ${span} ${start}`));
       const last = page.at(-1);
       if (last === undefined) break;
       after = [last.endpoint_id, last.span, last.start, last.run];
     }
-    expect(found).toHaveLength(450);
-    expect(new Set(found).size).toBe(450);
+    expect(listed).toHaveLength(450);
+    expect(new Set(listed).size).toBe(450);
   });
 
-  test('are found by when they were written, by the store’s clock', async () => {
+  test('are selected by when they were written, by the store’s clock', async () => {
     const { queries, store } = await opened();
     await store.save('mine', [row({ endpoint_id: 'old' }), row({ endpoint_id: 'new' })], at);
     const now = await store.now(at);
@@ -74,8 +74,8 @@ describeStores('statistics of endpoints', ({ engine, open }) => {
       .set({ written_at: now - 60_000 })
       .where('endpoint_id', '=', 'old')
       .execute();
-    const found = await store.findOthers('other', now - 30_000, undefined, 10);
-    expect(found.map(({ endpoint_id }) => endpoint_id)).toEqual(['new']);
+    const rows = await store.findOthers('other', now - 30_000, undefined, 10);
+    expect(rows.map(({ endpoint_id }) => endpoint_id)).toEqual(['new']);
   });
 
   test('are swept by their age, minutes sooner than quarter hours, and the oldest beyond a number', async () => {

@@ -1,10 +1,11 @@
 import { sql } from 'kysely';
 import { limits } from '../limits.ts';
 import { BulkStatement } from './bulk.ts';
-import type { Database, Queries } from './database.ts';
+import type { Database } from './database.ts';
+import type { Queries } from './queries.ts';
 import { storeNow } from './store-now.ts';
 
-/** What one process counted of one endpoint in a stretch of time; times in minutes since 1970. */
+/** What one process counted of one endpoint in one span of time; times in minutes since 1970. */
 export interface StatisticsRow {
   endpoint_id: string;
   span: number;
@@ -14,15 +15,15 @@ export interface StatisticsRow {
   rate_limited: number;
   tool_calls: number;
   tool_calls_valid: number;
-  /** JSON, packed. */
+  /** Packed JSON. */
   sketches: string;
 }
 
-/** The spans that there are, in minutes. */
+/** The spans, in minutes. */
 const MINUTE = 1;
 const QUARTER = 15;
 
-/** Where in the table a page ends. */
+/** The key of the last row of a page. */
 type Place = readonly [endpoint_id: string, span: number, start: number, run: string];
 
 const COLUMNS = [
@@ -38,7 +39,7 @@ const COLUMNS = [
   'sketches',
 ] as const;
 
-/** Statistics of endpoints, for all processes of the gateway. `at`: the time, where the store has no clock of its own. */
+/** Statistics of endpoints, shared by all processes of the gateway. `at`: this machine's time, used if the store has no clock. */
 export function endpointStatisticsStore(queries: Queries, engine: Database['engine']) {
   const upsert = new BulkStatement<StatisticsRow & { run: string; written_at: number }>((tx, rows) =>
     tx
@@ -63,7 +64,7 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
     return now;
   };
 
-  /** Deletes rows that were written before a moment, the oldest first, not more than some at a time. */
+  /** Deletes rows written before a moment, the oldest first, at most `statistics_sweep_rows_max` at a time. */
   const sweepBefore = async (before: number, span: number): Promise<void> => {
     const last = await queries
       .selectFrom('endpoint_statistics')
@@ -81,22 +82,22 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
       .execute();
   };
 
-  const sweepSurplus = async (rows_max: number, span: number): Promise<void> => {
+  const sweepSurplus = async (rowsMax: number, span: number): Promise<void> => {
     const surplus = await queries
       .selectFrom('endpoint_statistics')
       .select('written_at')
       .where('span', '=', span)
       .orderBy('written_at', 'desc')
-      .offset(rows_max)
+      .offset(rowsMax)
       .limit(1)
       .executeTakeFirst();
     if (surplus !== undefined) await sweepBefore(surplus.written_at + 1, span);
   };
 
   return {
-    /** Rows of this process that are there already are replaced. */
+    /** Replaces rows of this process that exist already. */
     save: async (run: string, rows: readonly StatisticsRow[], at: number): Promise<void> => {
-      const written_at = await now(at);
+      const writtenAt = await now(at);
       await upsert.run(
         queries,
         rows.map((row) => ({
@@ -110,19 +111,19 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
           tool_calls: row.tool_calls,
           tool_calls_valid: row.tool_calls_valid,
           sketches: row.sketches,
-          written_at,
+          written_at: writtenAt,
         })),
       );
     },
 
     now,
 
-    /** A page of what other processes wrote since a moment of the store's clock, in the order of the key, behind a place. */
+    /** A page of what other processes have written since a moment of the store's clock, ordered by key, after `after`. */
     findOthers: async (
       run: string,
       since: number,
       after: Place | undefined,
-      rows_max: number,
+      rowsMax: number,
     ): Promise<(StatisticsRow & { run: string })[]> => {
       let query = queries
         .selectFrom('endpoint_statistics')
@@ -131,15 +132,15 @@ export function endpointStatisticsStore(queries: Queries, engine: Database['engi
         .where('written_at', '>=', since)
         .where('run', '<>', run);
       if (after !== undefined) {
-        const [endpoint_id, span, start, last] = after;
+        const [endpointId, span, start, last] = after;
         query = query.where(
-          sql<boolean>`(endpoint_id, span, start, run) > (${endpoint_id}, ${span}, ${start}, ${last})`,
+          sql<boolean>`(endpoint_id, span, start, run) > (${endpointId}, ${span}, ${start}, ${last})`,
         );
       }
-      return query.orderBy('endpoint_id').orderBy('span').orderBy('start').orderBy('run').limit(rows_max).execute();
+      return query.orderBy('endpoint_id').orderBy('span').orderBy('start').orderBy('run').limit(rowsMax).execute();
     },
 
-    /** Deletes what no window reaches any more, and of minutes and of quarter hours the oldest beyond a number. */
+    /** Deletes rows older than the windows, and the oldest rows beyond a number, of minutes and of quarter hours. */
     sweep: async (at: number, { minutes, quarters }: { minutes: number; quarters: number }): Promise<void> => {
       const time = await now(at);
       await sweepBefore(time - limits.statistics_minutes_keep_ms, MINUTE);

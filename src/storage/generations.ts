@@ -1,11 +1,11 @@
 import { recordOf } from '../ledger/journal/record-values.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
-/** Generation records at rest. The ledger writes them; here they are read. */
+/** Stored generation records. The ledger writes them; this store reads them. */
 export function generationStore(queries: Queries) {
   return {
-    /** A generation of this organization; another organization's is not found. */
+    /** A generation of this organization; undefined for those of others. */
     findById: async ({
       organization_id,
       id,

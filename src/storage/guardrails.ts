@@ -5,16 +5,16 @@ import type { BoundGuardrail, KeyAssignment, MemberAssignment } from '../schemas
 import type { Page, Paged } from '../schemas/page.ts';
 import { isStorable } from '../schemas/text.ts';
 import { budgetStore } from './budgets.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 import { nextNumber } from './sequence.ts';
 
-/** A guardrail of an organization; another organization's is not found. */
+/** Names a guardrail of an organization; those of other organizations do not exist for it. */
 export interface GuardrailId {
   organization_id: string;
   id: string;
 }
 
-/** Which assignments a reader wants. */
+/** The assignments to list. */
 export interface AssignmentFilter {
   organization_id: string;
   guardrail_id?: string | undefined;
@@ -22,13 +22,13 @@ export interface AssignmentFilter {
 
 type Row = Omit<StoredGuardrail, 'reset_interval'> & { reset_interval: string | null };
 
-/** The column's CHECK names the values that TypeScript cannot know. */
+/** The stored guardrail; the column's CHECK allows only the values of the cast. */
 const toGuardrail = (row: Row): StoredGuardrail => ({
   ...row,
   reset_interval: row.reset_interval as StoredGuardrail['reset_interval'],
 });
 
-/** What of a stored guardrail a request is held to. */
+/** The part of a stored guardrail that requests are checked against. */
 function bound(row: Omit<BoundGuardrail, 'scope'> & { scope: string }): BoundGuardrail {
   return {
     id: row.id,
@@ -61,29 +61,34 @@ const lists = [
 type Written = Omit<GuardrailSettings, (typeof lists)[number]> & Partial<Record<(typeof lists)[number], string | null>>;
 
 function written(settings: GuardrailSettings): Written {
-  const made: Record<string, unknown> = { ...settings };
+  const columns: Record<string, unknown> = { ...settings };
   for (const list of lists) {
     const value = settings[list];
-    if (value !== undefined) made[list] = value === null ? null : JSON.stringify(value);
+    if (value !== undefined) columns[list] = value === null ? null : JSON.stringify(value);
   }
-  return made as Written;
+  return columns as Written;
 }
 
-/** Guardrails, and whom they hold for. */
+/** Guardrails. */
 export function guardrailStore(queries: Queries) {
   return {
     insert: async (
-      made: GuardrailSettings & { organization_id: string; workspace_id: string; name: string; created_at: string },
+      guardrail: GuardrailSettings & {
+        organization_id: string;
+        workspace_id: string;
+        name: string;
+        created_at: string;
+      },
     ): Promise<StoredGuardrail> => {
       const row = await queries
         .insertInto('guardrails')
         .values({
           include_byok_in_budgets: false,
-          ...written(made),
-          organization_id: made.organization_id,
-          workspace_id: made.workspace_id,
-          name: made.name,
-          created_at: made.created_at,
+          ...written(guardrail),
+          organization_id: guardrail.organization_id,
+          workspace_id: guardrail.workspace_id,
+          name: guardrail.name,
+          created_at: guardrail.created_at,
           updated_at: null,
           id: randomUUID(),
           seq: await nextNumber(queries, 'guardrails'),
@@ -105,7 +110,7 @@ export function guardrailStore(queries: Queries) {
       return row && toGuardrail(row);
     },
 
-    /** The guardrail, held against every other change until the transaction ends. */
+    /** The guardrail, locked until the transaction ends. */
     lock: async ({ organization_id, id }: GuardrailId): Promise<StoredGuardrail | undefined> => {
       if (!isStorable(id)) return undefined;
       const row = await queries
@@ -130,13 +135,13 @@ export function guardrailStore(queries: Queries) {
       return toGuardrail(row);
     },
 
-    /** Removes the guardrail; its assignments must be gone. */
+    /** Deletes the guardrail; it must have no assignments. */
     delete: async (id: string): Promise<void> => {
       await queries.deleteFrom('guardrails').where('id', '=', id).execute();
       await budgetStore(queries).close({ guardrail_id: id });
     },
 
-    /** The guardrails that hold for whoever has this key: its own, those of the keys it was made with, its owner's, and its workspace's; a guardrail once for each. */
+    /** The guardrails that apply to a key: its own, those of its parent keys, of its owner and of its workspace; one may be there in several scopes. */
     listHolding: async (holder: {
       organization_id: string;
       workspace_id: string;
@@ -145,27 +150,27 @@ export function guardrailStore(queries: Queries) {
       parents?: readonly { key_hash: string }[];
     }): Promise<BoundGuardrail[]> => {
       const { organization_id, workspace_id, key_hash, user_id, parents = [] } = holder;
-      const key_hashes = [key_hash ?? '', ...parents.map((parent) => parent.key_hash)];
-      const found = () => queries.selectFrom('guardrails as g').where('g.organization_id', '=', organization_id);
-      const of_key = found()
+      const keyHashes = [key_hash ?? '', ...parents.map((parent) => parent.key_hash)];
+      const guardrails = () => queries.selectFrom('guardrails as g').where('g.organization_id', '=', organization_id);
+      const ofKey = guardrails()
         .innerJoin('guardrail_key_assignments as a', 'a.guardrail_id', 'g.id')
         .where('a.organization_id', '=', organization_id)
-        .where('a.key_hash', 'in', key_hashes)
+        .where('a.key_hash', 'in', keyHashes)
         .selectAll('g')
         .select(sql.lit('api-key').as('scope'));
-      const of_member = found()
+      const ofMember = guardrails()
         .innerJoin('guardrail_member_assignments as a', 'a.guardrail_id', 'g.id')
         .where('a.organization_id', '=', organization_id)
         .where('a.user_id', '=', user_id ?? '')
         .selectAll('g')
         .select(sql.lit('member').as('scope'));
-      const of_workspace = found()
+      const ofWorkspace = guardrails()
         .innerJoin('workspaces as w', 'w.default_guardrail_id', 'g.id')
         .where('w.organization_id', '=', organization_id)
         .where('w.id', '=', workspace_id)
         .selectAll('g')
         .select(sql.lit('workspace').as('scope'));
-      const rows = await of_workspace.unionAll(of_member).unionAll(of_key).execute();
+      const rows = await ofWorkspace.unionAll(ofMember).unionAll(ofKey).execute();
       return rows.map(bound);
     },
 
@@ -173,12 +178,12 @@ export function guardrailStore(queries: Queries) {
       { organization_id, workspace_id }: { organization_id: string; workspace_id: string },
       page: Page,
     ): Promise<Paged<StoredGuardrail>> => {
-      const found = queries
+      const query = queries
         .selectFrom('guardrails')
         .where('organization_id', '=', organization_id)
         .where('workspace_id', '=', workspace_id);
-      const { count } = await found.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
-      const rows = await found.selectAll().orderBy('seq').limit(page.limit).offset(page.offset).execute();
+      const { count } = await query.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const rows = await query.selectAll().orderBy('seq').limit(page.limit).offset(page.offset).execute();
       return { total_count: count, data: rows.map(toGuardrail) };
     },
   };
@@ -186,7 +191,7 @@ export function guardrailStore(queries: Queries) {
 
 export type GuardrailStore = ReturnType<typeof guardrailStore>;
 
-/** An assignment that was there before: what a new one of the same key or member replaces. */
+/** An assignment that a new one of the same key or member replaces. */
 export interface FormerAssignment {
   id: string;
   guardrail_id: string;
@@ -194,68 +199,68 @@ export interface FormerAssignment {
   assignee: string;
 }
 
-/** What is assigned: a guardrail to keys, by hash, or to members, by user id. */
+/** A guardrail, and the keys (by hash) or members (by user id) that it is assigned to. */
 export interface Assigned {
   organization_id: string;
   guardrail_id: string;
   assignees: readonly string[];
 }
 
-/** Whom guardrails hold for. A key, and a member, has at most one. */
+/** Assignments of guardrails to keys and members. Each has at most one. */
 export function assignmentStore(queries: Queries) {
   const keys = (filter: AssignmentFilter) => {
-    const found = queries
+    const query = queries
       .selectFrom('guardrail_key_assignments')
       .where('guardrail_key_assignments.organization_id', '=', filter.organization_id);
-    return filter.guardrail_id === undefined ? found : found.where('guardrail_id', '=', filter.guardrail_id);
+    return filter.guardrail_id === undefined ? query : query.where('guardrail_id', '=', filter.guardrail_id);
   };
   const members = (filter: AssignmentFilter) => {
-    const found = queries
+    const query = queries
       .selectFrom('guardrail_member_assignments')
       .where('organization_id', '=', filter.organization_id);
-    return filter.guardrail_id === undefined ? found : found.where('guardrail_id', '=', filter.guardrail_id);
+    return filter.guardrail_id === undefined ? query : query.where('guardrail_id', '=', filter.guardrail_id);
   };
   return {
     /**
-     * Waits until nobody else holds several keys or members, and lets nobody until the transaction ends: two who held them in
-     * different orders would wait for each other.
+     * Waits until no other transaction locks several keys or members, and keeps others waiting until this one ends: two that
+     * lock them in different orders would deadlock.
      */
     takeTurn: async (): Promise<void> => void (await nextNumber(queries, 'guardrail_assignments', 0)),
 
     /**
-     * Holds the keys of these hashes against every other change until the transaction ends, in one order, so that two who
-     * assign the same keys cannot wait for each other. Gives those that the organization has.
+     * Locks the keys with these hashes until the transaction ends, in one order, so that two transactions that assign the same
+     * keys cannot deadlock. Returns the hashes of those that the organization has.
      */
-    lockKeys: async (organization_id: string, hashes: readonly string[]): Promise<Set<string>> => {
-      const found = new Set<string>();
+    lockKeys: async (organizationId: string, hashes: readonly string[]): Promise<Set<string>> => {
+      const locked = new Set<string>();
       for (const hash of [...hashes].sort()) {
         const row = await queries
           .updateTable('api_keys')
           .set(({ ref }) => ({ version: ref('version') }))
-          .where('organization_id', '=', organization_id)
+          .where('organization_id', '=', organizationId)
           .where('is_management', '=', false)
           .where('hash', '=', hash)
           .returning('hash')
           .executeTakeFirst();
-        if (row) found.add(hash);
+        if (row) locked.add(hash);
       }
-      return found;
+      return locked;
     },
 
-    /** Holds these members of the organization as `lockKeys` holds keys. Gives those that there are. */
-    lockMembers: async (organization_id: string, user_ids: readonly string[]): Promise<Set<string>> => {
-      const found = new Set<string>();
-      for (const user_id of [...user_ids].sort()) {
+    /** Locks these members of the organization as `lockKeys` locks keys. Returns the user ids of those that exist. */
+    lockMembers: async (organizationId: string, userIds: readonly string[]): Promise<Set<string>> => {
+      const locked = new Set<string>();
+      for (const userId of [...userIds].sort()) {
         const row = await queries
           .updateTable('organization_members')
           .set(({ ref }) => ({ seq: ref('seq') }))
-          .where('organization_id', '=', organization_id)
-          .where('user_id', '=', user_id)
+          .where('organization_id', '=', organizationId)
+          .where('user_id', '=', userId)
           .returning('user_id')
           .executeTakeFirst();
-        if (row) found.add(user_id);
+        if (row) locked.add(userId);
       }
-      return found;
+      return locked;
     },
 
     findKeys: async ({ organization_id }: AssignmentFilter, hashes: readonly string[]): Promise<FormerAssignment[]> =>
@@ -266,72 +271,84 @@ export function assignmentStore(queries: Queries) {
 
     findMembers: async (
       { organization_id }: AssignmentFilter,
-      user_ids: readonly string[],
+      userIds: readonly string[],
     ): Promise<FormerAssignment[]> =>
       members({ organization_id })
         .select(['id', 'guardrail_id', 'user_id as assignee'])
-        .where('user_id', 'in', [...user_ids])
+        .where('user_id', 'in', [...userIds])
         .execute(),
 
-    /** Assigns to keys that hold no guardrail. Gives the ids of the assignments, in the order of the keys. */
-    insertKeys: async (made: Assigned & { assigned_by: string | null; created_at: string }): Promise<string[]> => {
-      const { assignees, ...shared } = made;
+    /** Assigns a guardrail to keys without one. Returns the ids of the assignments, in the order of the keys. */
+    insertKeys: async (assigned: Assigned & { assigned_by: string | null; created_at: string }): Promise<string[]> => {
+      const { assignees, ...shared } = assigned;
       const first = await nextNumber(queries, 'guardrail_assignments', assignees.length);
-      const rows = assignees.map((key_hash, index) => ({ id: randomUUID(), seq: first + index, key_hash, ...shared }));
+      const rows = assignees.map((keyHash, index) => ({
+        id: randomUUID(),
+        seq: first + index,
+        key_hash: keyHash,
+        ...shared,
+      }));
       await queries.insertInto('guardrail_key_assignments').values(rows).execute();
-      await budgetStore(queries).keepGuardrail(made.guardrail_id, made.created_at);
+      await budgetStore(queries).keepGuardrail(assigned.guardrail_id, assigned.created_at);
       return rows.map(({ id }) => id);
     },
 
-    /** Assigns to members that hold no guardrail. Gives the ids of the assignments, in the order of the members. */
-    insertMembers: async (made: Assigned & { assigned_by: string | null; created_at: string }): Promise<string[]> => {
-      const { assignees, ...shared } = made;
+    /** Assigns a guardrail to members without one. Returns the ids of the assignments, in the order of the members. */
+    insertMembers: async (
+      assigned: Assigned & { assigned_by: string | null; created_at: string },
+    ): Promise<string[]> => {
+      const { assignees, ...shared } = assigned;
       const first = await nextNumber(queries, 'guardrail_assignments', assignees.length);
-      const rows = assignees.map((user_id, index) => ({ id: randomUUID(), seq: first + index, user_id, ...shared }));
+      const rows = assignees.map((userId, index) => ({
+        id: randomUUID(),
+        seq: first + index,
+        user_id: userId,
+        ...shared,
+      }));
       await queries.insertInto('guardrail_member_assignments').values(rows).execute();
-      await budgetStore(queries).keepGuardrail(made.guardrail_id, made.created_at);
+      await budgetStore(queries).keepGuardrail(assigned.guardrail_id, assigned.created_at);
       return rows.map(({ id }) => id);
     },
 
-    /** Gives the assignments that were: another transaction may have been faster. */
+    /** Returns the deleted assignments: another transaction may have deleted some. */
     deleteKeys: async (ids: readonly string[]): Promise<FormerAssignment[]> => {
-      const left = await queries
+      const deleted = await queries
         .deleteFrom('guardrail_key_assignments')
         .where('id', 'in', [...ids])
         .returning(['id', 'guardrail_id', 'organization_id', 'key_hash as assignee'])
         .execute();
-      for (const { guardrail_id, organization_id, assignee: id } of left) {
+      for (const { guardrail_id, organization_id, assignee: id } of deleted) {
         await budgetStore(queries).close({ guardrail_id, payers: [{ by: 'key_hash', id, organization_id }] });
       }
-      return left;
+      return deleted;
     },
 
-    /** Gives the assignments that were: another transaction may have been faster. */
+    /** Returns the deleted assignments: another transaction may have deleted some. */
     deleteMembers: async (ids: readonly string[]): Promise<FormerAssignment[]> => {
-      const left = await queries
+      const deleted = await queries
         .deleteFrom('guardrail_member_assignments')
         .where('id', 'in', [...ids])
         .returning(['id', 'guardrail_id', 'organization_id', 'user_id as assignee'])
         .execute();
-      for (const { guardrail_id, organization_id, assignee: id } of left) {
+      for (const { guardrail_id, organization_id, assignee: id } of deleted) {
         await budgetStore(queries).close({ guardrail_id, payers: [{ by: 'user_id', id, organization_id }] });
       }
-      return left;
+      return deleted;
     },
 
-    /** Takes a guardrail from all keys that hold it; gives the assignments that were. */
-    deleteAllKeys: (guardrail_id: string): Promise<FormerAssignment[]> =>
+    /** Deletes the guardrail's assignments to keys, and returns them. */
+    deleteAllKeys: (guardrailId: string): Promise<FormerAssignment[]> =>
       queries
         .deleteFrom('guardrail_key_assignments')
-        .where('guardrail_id', '=', guardrail_id)
+        .where('guardrail_id', '=', guardrailId)
         .returning(['id', 'guardrail_id', 'key_hash as assignee'])
         .execute(),
 
-    /** Takes a guardrail from all members who hold it; gives the assignments that were. */
-    deleteAllMembers: (guardrail_id: string): Promise<FormerAssignment[]> =>
+    /** Deletes the guardrail's assignments to members, and returns them. */
+    deleteAllMembers: (guardrailId: string): Promise<FormerAssignment[]> =>
       queries
         .deleteFrom('guardrail_member_assignments')
-        .where('guardrail_id', '=', guardrail_id)
+        .where('guardrail_id', '=', guardrailId)
         .returning(['id', 'guardrail_id', 'user_id as assignee'])
         .execute(),
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { lowerAscii } from '../schemas/text.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 import { nextNumber } from './sequence.ts';
 
-/** A user to be; `issuer` and `subject` say who that is at an OpenID Connect issuer, where one is known. */
+/** A new user; `issuer` and `subject` are its identity at an OpenID Connect issuer, if known. */
 export interface NewUser {
   name: string;
   email: string | null;
@@ -13,21 +13,21 @@ export interface NewUser {
   subject: string | null;
 }
 
-/** Users with an address. The engines disagree on what `lower` does beyond A to Z; what it finds is looked at again. */
+/** The users with an email address. The engines' `lower` differ beyond A to Z, so the rows are compared again here. */
 async function withEmail(queries: Queries, email: string) {
   const wanted = lowerAscii(email);
-  const found = await queries
+  const rows = await queries
     .selectFrom('users')
     .selectAll()
     .where(({ eb, fn, or }) => or([eb('email', '=', email), eb(fn<string>('lower', ['email']), '=', wanted)]))
     .execute();
-  return found.filter((user) => user.email !== null && lowerAscii(user.email) === wanted);
+  return rows.filter((user) => user.email !== null && lowerAscii(user.email) === wanted);
 }
 
-/** Users by who they are elsewhere. */
+/** Users by their identity at an issuer, and by email address. */
 export function identityStore(queries: Queries) {
   const addMember = async (
-    user_id: string,
+    userId: string,
     { organization_id, role, at }: { organization_id: string; role: 'admin' | 'member'; at: string },
   ): Promise<void> => {
     await queries
@@ -35,7 +35,7 @@ export function identityStore(queries: Queries) {
       .values({
         id: randomUUID(),
         organization_id,
-        user_id,
+        user_id: userId,
         role,
         created_at: at,
         seq: await nextNumber(queries, 'organization_members'),
@@ -51,21 +51,21 @@ export function identityStore(queries: Queries) {
         .where('subject', '=', subject)
         .executeTakeFirst(),
 
-    /** The one user with an address, however it is capitalized; undefined when there are several. */
+    /** The one user with an address, in any capitalization; undefined if there are several or none. */
     findByEmail: async (email: string) => {
-      const found = await withEmail(queries, email);
-      return found.length === 1 ? found[0] : undefined;
+      const users = await withEmail(queries, email);
+      return users.length === 1 ? users[0] : undefined;
     },
 
-    /** Whether anybody has an address, however it is capitalized. */
+    /** Whether any user has an address, in any capitalization. */
     hasEmail: async (email: string): Promise<boolean> => (await withEmail(queries, email)).length > 0,
 
-    /** Changes what people call a user. */
+    /** Updates a user's names and address. */
     update: async (id: string, names: Partial<Omit<NewUser, 'issuer' | 'subject'>>): Promise<void> => {
       await queries.updateTable('users').set(names).where('id', '=', id).execute();
     },
 
-    /** Says who a user is elsewhere, unless that is said already. */
+    /** Sets a user's identity at an issuer; false if it has one already. */
     link: async (user: { id: string; issuer: string; subject: string }): Promise<boolean> => {
       const { numUpdatedRows } = await queries
         .updateTable('users')
@@ -76,7 +76,7 @@ export function identityStore(queries: Queries) {
       return numUpdatedRows === 1n;
     },
 
-    /** Makes a user and a member of an organization. */
+    /** Creates a user as a member of an organization. Returns the user's id. */
     insertMember: async (
       user: NewUser,
       { organization_id, role, at }: { organization_id: string; role: 'admin' | 'member'; at: string },
@@ -90,7 +90,7 @@ export function identityStore(queries: Queries) {
       return id;
     },
 
-    /** Makes a user whom there is a member of an organization. */
+    /** Makes an existing user a member of an organization. */
     addMember,
   };
 }

@@ -83,7 +83,7 @@ describeStores('organizations and keys', ({ open }) => {
     });
   });
 
-  test('the default workspace has the booleans, JSON and numbers it was given', async () => {
+  test('the default workspace has its booleans, JSON and numbers', async () => {
     const { database, made } = await home();
     const workspace = await organizationStore(database.queries).findDefaultWorkspace(made.organization_id);
     expect(workspace).toMatchObject({
@@ -101,7 +101,7 @@ describeStores('organizations and keys', ({ open }) => {
     expect(updated).toEqual({ io_logging_api_key_ids: [3, 5], is_default: true });
   });
 
-  test('a key is found by its hash, as it was stored', async () => {
+  test('a key is read by its hash, as it was stored', async () => {
     const { keys, key } = await home();
     const stored = await keys.insert(
       key({ limit_nano: 9_007_199_000_000_000, limit_reset: 'weekly', include_byok_in_limit: true, expires_at: AT }),

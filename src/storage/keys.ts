@@ -4,12 +4,12 @@ import { limits } from '../limits.ts';
 import { append } from '../schemas/append.ts';
 import type { Page } from '../schemas/page.ts';
 import { budgetStore } from './budgets.ts';
-import type { Queries } from './database.ts';
 import { portionsOf } from './portions.ts';
+import type { Queries } from './queries.ts';
 import type { Tables } from './schema.ts';
 import { nextNumber } from './sequence.ts';
 
-/** The columns' CHECKs name the values that TypeScript cannot know. */
+/** The stored key; the columns' CHECKs allow only the values of the casts. */
 function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
   return {
     ...row,
@@ -19,13 +19,13 @@ function toKey(row: Selectable<Tables['api_keys']>): StoredKey {
   };
 }
 
-/** A key of an organization; another organization's is not found. */
+/** Names a key of an organization; those of other organizations do not exist for it. */
 export interface KeyId {
   organization_id: string;
   hash: string;
 }
 
-/** Which keys a reader wants; an absent filter lets all through. */
+/** The keys to list. A filter that is not set matches all. */
 export interface KeyFilter {
   organization_id: string;
   workspace_id?: string | undefined;
@@ -33,19 +33,19 @@ export interface KeyFilter {
   disabled?: boolean | undefined;
 }
 
-/** A key to be stored; its budgets are kept as the gateway's settings say unless it says otherwise. */
+/** A key to insert. Without `budget_mode`, the mode is that of the gateway's settings. */
 export type NewKey = Omit<StoredKey, 'id' | 'version' | 'budget_mode' | 'parent_hash' | 'made_by' | 'external_user'> &
   Partial<Pick<StoredKey, 'budget_mode' | 'parent_hash' | 'made_by' | 'external_user'>>;
 
-/** What may be changed of a key. */
+/** The changeable fields of a key. */
 export type KeyChange = { updated_at: string } & Partial<
   Pick<StoredKey, 'name' | 'disabled' | 'limit_nano' | 'limit_reset' | 'include_byok_in_limit' | 'budget_mode'>
 >;
 
-/** API keys at rest. */
+/** Stored API keys. */
 export function keyStore(queries: Queries) {
   return {
-    /** Stores a key under the next number. Numbers are never given twice, also after a key was deleted. */
+    /** Inserts a key with the next number. Numbers are never reused, not even those of deleted keys. */
     insert: (key: NewKey): Promise<StoredKey> =>
       inTransaction(queries, async (tx) => {
         const unset = { budget_mode: null, parent_hash: null, made_by: null, external_user: null };
@@ -61,7 +61,7 @@ export function keyStore(queries: Queries) {
       return row && toKey(row);
     },
 
-    /** The keys by which a key was made, one with another, the nearest first. */
+    /** The chain of keys that a key was made with, the nearest first. */
     findAncestors: async (hash: string): Promise<StoredKey[]> => {
       const rows = await queries
         .selectFrom('api_key_ancestors as a')
@@ -74,9 +74,9 @@ export function keyStore(queries: Queries) {
       return rows.map(toKey);
     },
 
-    /** The keys that were made with these keys, directly or not, the oldest first, those of this list left out. */
+    /** The keys that were made with these keys, directly or not, without these keys, the oldest first. */
     findDescendants: async (hashes: readonly string[]): Promise<StoredKey[]> => {
-      const found = new Map<string, StoredKey>();
+      const descendants = new Map<string, StoredKey>();
       for (const chunk of portionsOf(hashes)) {
         const rows = await queries
           .selectFrom('api_key_ancestors as a')
@@ -84,10 +84,10 @@ export function keyStore(queries: Queries) {
           .selectAll('k')
           .where('a.ancestor_hash', 'in', chunk)
           .execute();
-        for (const row of rows) found.set(row.hash, toKey(row));
+        for (const row of rows) descendants.set(row.hash, toKey(row));
       }
-      for (const hash of hashes) found.delete(hash);
-      return [...found.values()].sort((a, b) => a.id - b.id);
+      for (const hash of hashes) descendants.delete(hash);
+      return [...descendants.values()].sort((a, b) => a.id - b.id);
     },
 
     countDescendants: async (hash: string): Promise<number> => {
@@ -100,7 +100,7 @@ export function keyStore(queries: Queries) {
       return count;
     },
 
-    /** The key, held against every other change until the transaction ends. */
+    /** The key, locked until the transaction ends. */
     lock: async ({ organization_id, hash }: KeyId): Promise<StoredKey | undefined> => {
       const row = await queries
         .updateTable('api_keys')
@@ -112,7 +112,7 @@ export function keyStore(queries: Queries) {
       return row && toKey(row);
     },
 
-    /** The keys of a workspace, each held as by `lock`, in the order of their hashes. */
+    /** The keys of a workspace, each locked as by `lock`, in the order of their hashes. */
     lockAll: async (which: { organization_id: string; workspace_id: string }): Promise<StoredKey[]> => {
       const rows = await queries
         .updateTable('api_keys')
@@ -124,7 +124,7 @@ export function keyStore(queries: Queries) {
       return rows.map(toKey).sort((a, b) => (a.hash < b.hash ? -1 : 1));
     },
 
-    /** The keys of a user, management keys too, each held as by `lock`, in the order of their hashes. */
+    /** The keys of a user, management keys too, each locked as by `lock`, in the order of their hashes. */
     lockOf: async (whose: { organization_id: string; user_id: string }): Promise<StoredKey[]> => {
       const rows = await queries
         .updateTable('api_keys')
@@ -136,7 +136,7 @@ export function keyStore(queries: Queries) {
       return rows.map(toKey).sort((a, b) => (a.hash < b.hash ? -1 : 1));
     },
 
-    /** Disables keys, or gives them another owner. */
+    /** Disables keys, or changes their owner. */
     updateAll: async (
       which: { organization_id: string; hashes: readonly string[] },
       change: Partial<Pick<StoredKey, 'disabled' | 'creator_user_id'>> & { updated_at: string },
@@ -167,8 +167,8 @@ export function keyStore(queries: Queries) {
     },
 
     /**
-     * Deletes keys, with which the keys that were made with them must be named; gives the assignments of guardrails that went
-     * with them. What they spent and their generations stay.
+     * Deletes keys. All keys that were made with them must be among them. Returns the deleted assignments of guardrails. Their
+     * usage and generations are kept.
      */
     delete: async ({
       organization_id,
@@ -177,8 +177,8 @@ export function keyStore(queries: Queries) {
       organization_id: string;
       keys: readonly Pick<StoredKey, 'id' | 'hash'>[];
     }) => {
-      const left: { id: string; guardrail_id: string; key_hash: string }[] = [];
-      // The newest first: no key before those that were made with it.
+      const removed: { id: string; guardrail_id: string; key_hash: string }[] = [];
+      // The newest first: keys are deleted before their parents.
       const hashes = [...keys].sort((a, b) => b.id - a.id).map(({ hash }) => hash);
       for (const chunk of portionsOf(hashes)) {
         const unassigned = await queries
@@ -187,7 +187,7 @@ export function keyStore(queries: Queries) {
           .where('key_hash', 'in', chunk)
           .returning(['id', 'guardrail_id', 'key_hash'])
           .execute();
-        append(left, unassigned);
+        append(removed, unassigned);
         await queries
           .deleteFrom('api_keys')
           .where('organization_id', '=', organization_id)
@@ -196,22 +196,22 @@ export function keyStore(queries: Queries) {
       }
       const payers = hashes.map((id) => ({ by: 'key_hash' as const, id, organization_id }));
       await budgetStore(queries).close({ payers });
-      return left;
+      return removed;
     },
 
     /** In the order of creation. */
     listBy: async (filter: KeyFilter, page?: Page): Promise<StoredKey[]> => {
-      let found = queries.selectFrom('api_keys').selectAll().where('organization_id', '=', filter.organization_id);
+      let query = queries.selectFrom('api_keys').selectAll().where('organization_id', '=', filter.organization_id);
       for (const column of ['workspace_id', 'is_management', 'disabled'] as const) {
         const value = filter[column];
-        if (value !== undefined) found = found.where(column, '=', value);
+        if (value !== undefined) query = query.where(column, '=', value);
       }
-      let ordered = found.orderBy('id');
+      let ordered = query.orderBy('id');
       if (page) ordered = ordered.limit(page.limit).offset(page.offset);
       return (await ordered.execute()).map(toKey);
     },
 
-    /** What each of these keys has spent, over all time and since each of the given days. */
+    /** The usage of each of these keys, over all time and since each day of `starts`. */
     findUsages: async (hashes: readonly string[], starts: WindowStarts): Promise<Map<string, KeyUsage>> => {
       const sum = (column: 'usage_nano' | 'byok_usage_nano', since: string) =>
         sql<number>`CAST(SUM(CASE WHEN day >= ${since} THEN ${sql.ref(column)} ELSE 0 END) AS BIGINT)`;
@@ -244,9 +244,9 @@ export function keyStore(queries: Queries) {
               .groupBy('scope_id')
               .execute();
       const counted = await findCounted(queries, hashes, starts);
-      const found = new Map<string, KeyUsage>(hashes.map((hash) => [hash, { ...UNUSED, ...counted.get(hash) }]));
+      const usages = new Map<string, KeyUsage>(hashes.map((hash) => [hash, { ...UNUSED, ...counted.get(hash) }]));
       for (const row of rows) {
-        found.set(row.scope_id, {
+        usages.set(row.scope_id, {
           ...counted.get(row.scope_id),
           usage: { total: row.total, daily: row.daily, weekly: row.weekly, monthly: row.monthly },
           byok_usage: {
@@ -258,7 +258,7 @@ export function keyStore(queries: Queries) {
           ...(row.last_used_at === null ? {} : { last_used_at: row.last_used_at }),
         });
       }
-      return found;
+      return usages;
     },
 
     findUsage: async (hash: string, starts: WindowStarts): Promise<KeyUsage> =>
@@ -268,7 +268,7 @@ export function keyStore(queries: Queries) {
 
 export type KeyStore = ReturnType<typeof keyStore>;
 
-/** What was spent in the windows of these keys' own limits, and what of them lost nodes have set aside: nobody can spend that. */
+/** What was spent in the current windows of these keys' own limits, and the part of the windows that is leased to lost nodes and cannot be spent. */
 async function findCounted(queries: Queries, hashes: readonly string[], starts: WindowStarts) {
   if (hashes.length === 0) return new Map<string, { counted: number; stuck: number }>();
   const rows = await queries
@@ -295,7 +295,7 @@ async function findCounted(queries: Queries, hashes: readonly string[], starts: 
   );
 }
 
-/** By budget: what of these windows is set aside for nodes that were not heard of for long. */
+/** By budget: the part of these windows that is leased to nodes not seen for `limits.node_lost_ms`. */
 async function findStuck(
   queries: Queries,
   windows: readonly { id: string; window_start: string; leased: number }[],
@@ -320,7 +320,7 @@ async function findStuck(
   return new Map(rows.filter(isOpen).map(({ budget_id, amount }) => [budget_id, amount]));
 }
 
-/** A key descends from its parent, and from all that the parent descends from. */
+/** Inserts a key's ancestors: its parent, and the parent's ancestors. */
 async function insertAncestors(tx: Queries, { hash, parent_hash }: StoredKey): Promise<void> {
   if (parent_hash === null) return;
   const known = await tx
@@ -331,11 +331,11 @@ async function insertAncestors(tx: Queries, { hash, parent_hash }: StoredKey): P
   const ancestors = [parent_hash, ...known.map(({ ancestor_hash }) => ancestor_hash)];
   await tx
     .insertInto('api_key_ancestors')
-    .values(ancestors.map((ancestor_hash) => ({ key_hash: hash, ancestor_hash })))
+    .values(ancestors.map((ancestorHash) => ({ key_hash: hash, ancestor_hash: ancestorHash })))
     .execute();
 }
 
-/** Runs in the transaction that `queries` already is, or in one of its own. */
+/** Runs in the transaction that `queries` is already, or in a new one. */
 function inTransaction<T>(queries: Queries, run: (tx: Queries) => Promise<T>): Promise<T> {
   return queries.isTransaction ? run(queries) : queries.transaction().execute(run);
 }

@@ -7,7 +7,7 @@ import { budgetOf } from '../../test/ledger/recorder-fixture.ts';
 import { registerNode } from '../../test/ledger/registered-node.ts';
 import { describeStores } from '../../test/ledger/store-variants.ts';
 import { Random } from '../../test/simulation/random.ts';
-import { type SettleBatch, toSettle, type WindowAsk } from '../ledger/settle.ts';
+import { type SettleBatch, toSettle, type WindowRequest } from '../ledger/settle.ts';
 import { limits } from '../limits.ts';
 import type { Database } from './database.ts';
 import { ledgerStore } from './ledger.ts';
@@ -16,7 +16,7 @@ import { verifyLedger } from './verify-ledger.ts';
 
 const NOTHING = { is_new: true, own: 0, returned: 0, need: 0, want: 0, slack: 0, withdraws: false };
 
-/** A node that asks, settles and returns at random, without looking at what others do. */
+/** A node that requests, settles and returns at random, independently of the others. */
 class Peer {
   readonly leases = new Map<string, number>();
   readonly #store: ReturnType<typeof ledgerStore>;
@@ -47,12 +47,12 @@ class Peer {
     for (const { budget_id, amount } of leases) this.leases.set(budget_id, amount);
   }
 
-  /** One batch over some of the budgets, in any order. False: the node was given up. */
+  /** One batch over some of the budgets, in any order. False if the node was released. */
   async step(budget_ids: readonly string[]): Promise<boolean> {
     const random = this.#random;
     const named = [...budget_ids].sort(() => random.next() - 0.5).slice(0, random.whole(1, budget_ids.length));
     const charges: { budget_id: string; window_start: string; amount: number; cover: number }[] = [];
-    const windows = named.map((budget_id): WindowAsk => {
+    const windows = named.map((budget_id): WindowRequest => {
       const own = this.leases.get(budget_id) ?? 0;
       const cost = random.chance(0.5) ? random.whole(0, own) : 0;
       if (cost > 0) charges.push({ budget_id, window_start: '', amount: cost, cover: cost });
@@ -99,7 +99,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
       const send = (number: number, want: number, own: number) =>
         store.settle({
           ...{ node: 'one', epoch, number, at: 1, settles: [], divisor: 2 },
-          // A window that is told of as new would be waited for by its own statement.
+          // A window that is sent as new would block its own statement.
           windows: [
             { ...NOTHING, is_new: number === 1, budget_id: budget.id, window_start: '', own, need: want, want },
           ],
@@ -108,15 +108,15 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
       const commit = await heldTransaction(database.queries, (tx) =>
         tx.updateTable('ledger_windows').set({ wanted: 0 }).where('budget_id', '=', budget.id).execute(),
       );
-      const asked = send(2, 500, 100);
-      expect(await Promise.race([asked.then(() => 'granted'), sleep(200, 'waits')])).toBe('waits');
+      const granted = send(2, 500, 100);
+      expect(await Promise.race([granted.then(() => 'granted'), sleep(200, 'waits')])).toBe('waits');
       await database.queries.updateTable('ledger_budgets').set({ limit_nano: 300 }).execute();
       await commit();
-      expect(await asked).toMatchObject({ windows: [{ lease: 100, leased: 100, free: 200 }] });
+      expect(await granted).toMatchObject({ windows: [{ lease: 100, leased: 100, free: 200 }] });
     },
   );
 
-  test('no interleaving of batches, limits that change and nodes that are given up passes a limit or loses a unit', {
+  test('no interleaving of batches, limits that change and released nodes exceeds a limit or loses a unit', {
     timeout: 180_000,
   }, async () => {
     const database = await open();
@@ -162,7 +162,7 @@ describeStores('the ledger store, with many at once', ({ engine, open }) => {
     const giveUp = async () => {
       while (running) {
         await sleep(random.whole(50, 120));
-        // What it has not settled is given to others: a node that goes on is fenced.
+        // What it has not settled is granted to others: a node that continues is fenced.
         await queries
           .updateTable('ledger_nodes')
           .set(({ eb }) => ({ seen_at: eb('seen_at', '-', 2 * limits.node_lost_ms) }))

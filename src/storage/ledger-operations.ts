@@ -2,36 +2,37 @@ import { sql } from 'kysely';
 import { recordOf, recordText } from '../ledger/journal/record-values.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
-import type { Database, Queries } from './database.ts';
+import type { Database } from './database.ts';
 import { bookLeases, findSilent, type MovedLeases, releaseLeases } from './lost-leases.ts';
+import type { Queries } from './queries.ts';
 import { storeNow } from './store-now.ts';
 import { USAGE_OF_KEY } from './verify-ledger.ts';
 
-/** A node that ever settled anything here, and what is set aside for it. */
+/** A node that has settled anything in this store, and its leases. */
 export interface LedgerNode {
   id: string;
   epoch: number;
-  /** How long ago it was heard of, by the store's clock; undefined: it never was. */
+  /** Milliseconds since it was last seen, by the store's clock; undefined: never. */
   unseen_ms: number | undefined;
   leased_nano: number;
   leases: number;
 }
 
-/** A generation whose cost was not known for sure, as an operator finds it. */
+/** A generation whose cost was an estimate, for correction by an operator. */
 export interface Resolvable {
   id: string;
   organization_id: string;
-  /** Whether its cost is one of the organization's own account. */
+  /** Whether its cost is that of the organization's own account. */
   is_byok: boolean;
   cost_nano: number;
-  /** It says itself that its cost is an estimate. */
+  /** Whether its record marks the cost as an estimate. */
   is_estimated: boolean;
   /** The windows that it was charged to. */
   windows: { budget_id: string; window_start: string }[];
   row: { key_hash: string; day: string; record: GenerationRecord };
 }
 
-/** What an operator sees of the ledger, and may put right by hand. */
+/** The operator's view of the ledger, and corrections by hand. */
 export function ledgerOperations(queries: Queries, engine: Database['engine']) {
   const raiseSpent = async (window: { budget_id: string; window_start: string }, by: number) => {
     await queries
@@ -43,7 +44,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
   };
 
   return {
-    /** Every node, the one that was heard of last first. `at`: this machine's time, milliseconds since 1970. */
+    /** All nodes, the last seen first. `at`: this machine's time, milliseconds since 1970. */
     listNodes: async (at: number): Promise<LedgerNode[]> => {
       const rows = await queries
         .selectFrom('ledger_nodes as n')
@@ -61,7 +62,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
       }));
     },
 
-    /** What is set aside for nodes that were not heard of within `limits.node_lost_ms`. */
+    /** The money leased to nodes that were not seen for `limits.node_lost_ms`, nano-USD. */
     sumInDoubt: async (at: number): Promise<number> => {
       const { in_doubt } = await queries
         .selectFrom('ledger_leases as l')
@@ -72,7 +73,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
       return in_doubt;
     },
 
-    /** What was booked as spent for nodes that are gone, and what of all generations is an estimate; nano-USD. */
+    /** The money booked as spent for lost nodes, and the estimated part of all generations; nano-USD. */
     sumPresumed: async (): Promise<{ booked_nano: number; estimated_nano: number; estimated: number }> => {
       const { booked_nano } = await queries
         .selectFrom('ledger_lost_leases')
@@ -87,17 +88,17 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
       return { booked_nano, ...sums };
     },
 
-    /** See `releaseLeases`: of a node that was silent for `limits.node_lost_ms`. */
+    /** See `releaseLeases`: for a node that was silent for `limits.node_lost_ms`. */
     release: (node: string, at: number) => releaseLeases(queries, engine, { node, at, silent_ms: limits.node_lost_ms }),
 
     /** See `findSilent`. */
-    findSilent: (at: number, silent_ms: number) => findSilent(queries, engine, { at, silent_ms }),
+    findSilent: (at: number, silentMs: number) => findSilent(queries, engine, { at, silent_ms: silentMs }),
 
     /** See `bookLeases`. */
-    book: (node: string, at: number, silent_ms: number): Promise<MovedLeases | undefined> =>
-      bookLeases(queries, engine, { node, at, silent_ms }),
+    book: (node: string, at: number, silentMs: number): Promise<MovedLeases | undefined> =>
+      bookLeases(queries, engine, { node, at, silent_ms: silentMs }),
 
-    /** A generation as it was charged; undefined where the store has none of this id. */
+    /** A generation as it was charged; undefined if the store has none with this id. */
     findResolvable: async (id: string): Promise<Resolvable | undefined> => {
       const row = await queries
         .selectFrom('ledger_generations')
@@ -114,26 +115,26 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
         is_byok,
         cost_nano: is_byok ? (record.byok_cost_nano ?? record.upstream_cost_nano) : record.cost_nano,
         is_estimated: outcome === 'unknown' || attempts.some(({ estimated }) => estimated === true),
-        // Own accounts count in some budgets only: in those that were charged more than what the organization owes.
+        // Own accounts count in some budgets only: those that were charged more than what the organization owes.
         windows: charges
           .filter(([, , amount]) => !is_byok || amount > row.cost)
-          .map(([budget_id, window_start]) => ({ budget_id, window_start })),
+          .map(([budgetId, windowStart]) => ({ budget_id: budgetId, window_start: windowStart })),
         row: { key_hash: row.key_hash, day: row.created_at.slice(0, 'YYYY-MM-DD'.length), record },
       };
     },
 
     /**
-     * Corrects what a generation cost, wherever it was counted. Fails by the unique rule of adjustments where that was done
-     * before.
+     * Corrects the cost of a generation everywhere it is counted. Throws a unique violation of the adjustments if it was
+     * corrected before.
      */
     resolve: async (
-      found: Resolvable,
+      generation: Resolvable,
       { cost_nano, reason, at }: { cost_nano: number; reason: string; at: string },
     ) => {
-      const { id, is_byok, windows, row } = found;
+      const { id, is_byok, windows, row } = generation;
       const { key_hash, day, record } = row;
-      const amount = cost_nano - found.cost_nano;
-      const corrected = { generation_id: id, reason, created_at: at };
+      const amount = cost_nano - generation.cost_nano;
+      const adjustment = { generation_id: id, reason, created_at: at };
       await queries
         .insertInto('ledger_adjustments')
         .values([
@@ -142,9 +143,9 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
             budget_id: `${USAGE_OF_KEY}${key_hash}`,
             window_start: day,
             amount: is_byok ? 0 : amount,
-            ...corrected,
+            ...adjustment,
           },
-          ...windows.map((window) => ({ id: `${id}:${window.budget_id}`, ...window, amount, ...corrected })),
+          ...windows.map((window) => ({ id: `${id}:${window.budget_id}`, ...window, amount, ...adjustment })),
         ])
         .execute();
       const column = is_byok ? 'byok_usage_nano' : 'usage_nano';
@@ -174,7 +175,7 @@ export function ledgerOperations(queries: Queries, engine: Database['engine']) {
   };
 }
 
-/** What `GET /generation` shows from now on. The row's own cost and charges stay what was settled. */
+/** The corrected record, for `GET /generation`. The row's own cost and charges stay as settled. */
 function correctedRecord(
   record: GenerationRecord,
   { is_byok, cost_nano, amount }: { is_byok: boolean; cost_nano: number; amount: number },

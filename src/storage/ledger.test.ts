@@ -35,7 +35,7 @@ async function registered(database: Database) {
 }
 
 describeStores('the ledger store', ({ open }) => {
-  test('a batch is applied once, however often it comes', async () => {
+  test('a batch is applied once, however often it is sent', async () => {
     const database = await open();
     const { send } = await registered(database);
     expect(await send(1, [settleOf('g1'), settleOf('g2')])).toMatchObject({ is: 'applied' });
@@ -111,8 +111,8 @@ describeStores('the ledger store', ({ open }) => {
   test('a claim ends when nobody waits for it any more', async () => {
     const database = await open();
     const { send, wanted } = await claimed(database);
-    const gone = await send('two', 2, { need: 0, want: 0, withdraws: true });
-    expect(gone).toMatchObject({ windows: [{ claims: false, claimed: false }] });
+    const withdrawn = await send('two', 2, { need: 0, want: 0, withdraws: true });
+    expect(withdrawn).toMatchObject({ windows: [{ claims: false, claimed: false }] });
     expect(await send('one', 2, { own: 100, need: 10, want: 10 })).toMatchObject({ windows: [{ claimed: false }] });
     expect(await wanted()).toBe(0);
   });
@@ -219,7 +219,7 @@ describeStores('the ledger store', ({ open }) => {
     expect(await usage(database)).toMatchObject([{ requests: 60 }, { requests: 60 }, { requests: 60 }]);
   });
 
-  test('a record comes back as it was, only to its own organization', async () => {
+  test('a record is returned unchanged, only to its own organization', async () => {
     const database = await open();
     const { send } = await registered(database);
     const record = generation({ id: 'g1', title: 'a \u0000 ü \ud83d\ude00', cost_nano: 9_007_199_254_740_991 });

@@ -17,8 +17,9 @@ import {
 } from '../ledger/settle.ts';
 import { limits } from '../limits.ts';
 import { BulkStatement, transact } from './bulk.ts';
-import type { Database, Queries } from './database.ts';
+import type { Database } from './database.ts';
 import { restoreLeases } from './lost-leases.ts';
+import type { Queries } from './queries.ts';
 import type { StoreClock } from './store-clock.ts';
 import { storeNow } from './store-now.ts';
 
@@ -35,33 +36,33 @@ async function findNode(queries: Queries, node: string): Promise<NodeRow> {
   return known ?? { epoch: 0, batch: 0, instance: '' };
 }
 
-/** An operator who released a node raised its epoch; the batch is of the one before. */
+/** The last batch of a node. Releasing a node raises its epoch; its last batch is of the epoch before. */
 function positionOf({ epoch, batch, instance }: NodeRow): Position {
   return { epoch: instance === '' ? Math.max(0, epoch - 1) : epoch, batch };
 }
 
-/** Written out: for a parameter no engine looks into the index of leases that have something. */
+/** A literal: with a parameter no engine uses the partial index of leases above zero. */
 const NOTHING = sql.lit(0);
 
 const text = (value: string) => sql`CAST(${value} AS TEXT)`;
 const bigint = (value: number) => sql`CAST(${value} AS BIGINT)`;
 
 /**
- * The number is the guard of everything in a batch: it passes once, in order, in its own epoch. Nothing passes in the epoch
- * of a release: in a store that was set back before, a node may have registered that one.
+ * Numbering guards everything in a batch: it is applied once, in order, in its own epoch. No batch is applied in the epoch of
+ * a release: after the store was set back, a node may have registered that epoch.
  */
 function passQuery(engine: Database['engine']) {
   return sql`UPDATE ledger_nodes SET batch = ${bigint(0)}, seen_at = ${storeNow(engine, 0)}
     WHERE id = ${text('')} AND epoch = ${bigint(0)} AND batch = ${bigint(0)} AND instance <> '' RETURNING seen_at`;
 }
 
-/** Its parameters; the clock of PostgreSQL is none. */
+/** The parameters of `passQuery`; PostgreSQL uses its own clock. */
 function passRow(engine: Database['engine'], { node, epoch, number, at }: SettleBatch) {
   const guard = { node, epoch, before: number - 1 };
   return engine === 'sqlite' ? { number, at, ...guard } : { number, ...guard };
 }
 
-/** Why a batch did not pass; undefined: it would now. */
+/** Why a batch was not applied; undefined: it would be applied now. */
 async function refusalOf(
   tx: Queries,
   engine: Database['engine'],
@@ -88,12 +89,12 @@ function leasesOf(queries: Queries, node: string): Promise<LeaseRow[]> {
     .execute();
 }
 
-/** Who claims: a node as long as it is registered so. Nobody answers to the name of an earlier life. */
+/** The name of a claim: a node in one epoch. A claim from an earlier epoch has no owner any more. */
 function claimantOf({ node, epoch }: { node: string; epoch: number }): string {
   return `${node} ${epoch}`;
 }
 
-/** A row of the windows that a batch touches, in the order of the parameters. */
+/** A row of the windows in a batch, in the order of the parameters. */
 interface WindowRow {
   budget_id: string;
   window_start: string;
@@ -113,7 +114,7 @@ interface LeaseRest {
   node: string;
   budget_id: string;
   window_start: string;
-  /** Of the lease before the batch. */
+  /** What remains of the lease before the batch. */
   rest: number;
 }
 
@@ -127,20 +128,20 @@ interface RaisedWindow {
   wanted_by: string;
 }
 
-// What is free once this batch is counted, and what is given of it. `need` 0 takes only what is plainly free.
+// FREE is what is free once this batch is counted, GRANT the part of it that is granted. `need` 0 takes only what is plainly free.
 const FREE = '(b.limit_nano - ledger_windows.spent - v.cost - ledger_windows.leased + v.cover)';
 const GRANT = `CASE WHEN v.want = 0 OR b.limit_nano IS NULL OR ${FREE} < v.need OR ${FREE} <= 0 THEN 0
   WHEN ${FREE} < v.want THEN ${FREE}
   WHEN (${FREE} - v.want) / v.divisor < v.slack THEN v.want + (${FREE} - v.want) / v.divisor
   ELSE v.want + v.slack END`;
-// A node that was refused, while others hold as much as it lacks, becomes the one for whom they give back what is idle; unless
-// another has been that for less than `claim_ms`. Asking again does not make a claim younger: the node that asks just after
-// its turn would lose it for good. The time of the batch is that at which its node was seen.
+// A node that is refused although others hold what it lacks makes a claim: others return idle money for it. Another node's
+// claim is kept for `claim_ms`. A repeated request does not renew a claim: otherwise a node that requests just after its
+// turn would never get one. The time of the batch is that at which its node was seen.
 const CLAIMS = `(v.need > 0 AND (${GRANT}) = 0 AND ledger_windows.leased > v.own
   AND ${FREE} + ledger_windows.leased - v.own >= v.need
   AND NOT (ledger_windows.wanted_by <> '' AND ledger_windows.wanted_by <> v.claimant
     AND ledger_windows.wanted_at > n.seen_at - ${limits.claim_ms}))`;
-// It ends when that node gets something, or says that nobody waits there any more.
+// A claim ends when its node is granted something, or withdraws it.
 const MET = `(ledger_windows.wanted_by = v.claimant AND (v.withdraws = 1 OR (v.want > 0 AND (${GRANT}) > 0)))`;
 
 const RAISE_WINDOWS = sql.raw(`
@@ -157,7 +158,7 @@ const RAISE_WINDOWS = sql.raw(`
   RETURNING ledger_windows.budget_id, ledger_windows.window_start, ledger_windows.spent, ledger_windows.leased,
     ledger_windows.granted, ledger_windows.free, ledger_windows.wanted_by`);
 
-/** Settles, takes back and gives in one statement; what a window then holds is in its answer. */
+/** Settles, returns and grants in one statement, which returns the new state of each window. */
 function raiseWindowsQuery(rows: readonly WindowRow[]) {
   const values = rows.map((row) => {
     const fields = [text(row.budget_id), text(row.window_start), bigint(row.cost), bigint(row.cover), bigint(row.need)];
@@ -168,7 +169,7 @@ function raiseWindowsQuery(rows: readonly WindowRow[]) {
   return sql`WITH v (b, w, cost, cover, need, want, slack, divisor, own, withdraws, claimant, node) AS (VALUES ${sql.join(values)}) ${RAISE_WINDOWS}`;
 }
 
-/** What is left of each lease, and what its window's raise has just given. */
+/** Writes the rest of each lease plus the grant of its window. */
 function writeLeasesQuery(rows: readonly LeaseRest[]) {
   const values = rows.map(
     ({ node, budget_id, window_start, rest }) =>
@@ -182,7 +183,7 @@ function writeLeasesQuery(rows: readonly LeaseRest[]) {
     ON CONFLICT (node_id, budget_id, window_start) DO UPDATE SET amount = excluded.amount`;
 }
 
-/** Of leases that nothing is left of, those whose window has just given nothing. */
+/** Deletes used-up leases whose window has granted nothing. */
 function endLeasesQuery(rows: readonly { node: string; budget_id: string; window_start: string }[]) {
   const names = rows.map((row) => sql`(${text(row.node)}, ${text(row.budget_id)}, ${text(row.window_start)})`);
   return sql`DELETE FROM ledger_leases WHERE (node_id, budget_id, window_start) IN (VALUES ${sql.join(names)})
@@ -190,17 +191,17 @@ function endLeasesQuery(rows: readonly { node: string; budget_id: string; window
       AND w.window_start = ledger_leases.window_start AND w.granted > 0)`;
 }
 
-/** Two nodes that came to the same windows in different orders would wait for each other. */
+/** Locks the windows in one order: two nodes that lock them in different orders would deadlock. */
 function lockWindowsQuery(rows: readonly { budget_id: string; window_start: string }[]) {
   const names = rows.map((row) => sql`(${text(row.budget_id)}, ${text(row.window_start)})`);
   return sql`SELECT 1 FROM ledger_windows WHERE (budget_id, window_start) IN (VALUES ${sql.join(names)})
     ORDER BY budget_id COLLATE "C", window_start COLLATE "C" FOR UPDATE`;
 }
 
-function generationRow(settle: Settle, node_id: string) {
+function generationRow(settle: Settle, nodeId: string) {
   return {
     id: settle.id,
-    node_id,
+    node_id: nodeId,
     organization_id: settle.organization_id,
     workspace_id: settle.workspace_id,
     key_hash: settle.key_hash,
@@ -238,7 +239,7 @@ function leaseName({ budget_id, window_start }: WindowRaise, node: string) {
   return { node, budget_id, window_start };
 }
 
-/** Nothing is left of a lease, unless the batch brings more. */
+/** Whether nothing is left of a lease, apart from a grant of the batch. */
 function isUsedUp({ own, cover }: WindowRaise): boolean {
   return own > 0 && own === cover;
 }
@@ -247,7 +248,7 @@ function leaseRow({ budget_id, window_start, own, cover }: WindowRaise, node: st
   return { node, budget_id, window_start, rest: own - cover };
 }
 
-/** How the windows stand that a batch has raised. */
+/** The states of the windows that a batch has raised. */
 function statesOf(raises: readonly WindowRaise[], raised: readonly RaisedWindow[], claimant: string): WindowState[] {
   const byName = new Map(raised.map((row) => [`${row.budget_id} ${row.window_start}`, row]));
   return raises.map(({ budget_id, window_start, own, cover }): WindowState => {
@@ -260,7 +261,7 @@ function statesOf(raises: readonly WindowRaise[], raised: readonly RaisedWindow[
   });
 }
 
-/** Field by field: the order of the columns is the order of the parameters. */
+/** The fields in the order of the columns, which is that of the parameters. */
 function activityRow(raise: ActivityRaise) {
   return {
     organization_id: raise.organization_id,
@@ -281,12 +282,12 @@ function activityRow(raise: ActivityRaise) {
   };
 }
 
-/** The same, which tells the clock what time it is at the store. */
+/** A store that adjusts the clock with the time in each answer. */
 export function withTime(store: LedgerStore, clock: StoreClock): LedgerStore {
-  const timed = async <T extends object>(ask: () => Promise<T>): Promise<T> => {
-    const sent_ms = clock.monotonic_ms();
-    const answer = await ask();
-    if ('now' in answer && typeof answer.now === 'number') clock.adjust(answer.now, sent_ms);
+  const timed = async <T extends object>(send: () => Promise<T>): Promise<T> => {
+    const sentMs = clock.monotonic_ms();
+    const answer = await send();
+    if ('now' in answer && typeof answer.now === 'number') clock.adjust(answer.now, sentMs);
     return answer;
   };
   return {
@@ -296,7 +297,7 @@ export function withTime(store: LedgerStore, clock: StoreClock): LedgerStore {
   };
 }
 
-/** The ledger at rest: nodes, generations and the usage they add up to. One batch is one transaction. */
+/** The ledger's tables: nodes, generations, and the usage that is the sum of these. One batch is one transaction. */
 export function ledgerStore(queries: Queries, engine: Database['engine']): LedgerStore {
   const pass = new BulkStatement<object, { seen_at: number }>((tx) => passQuery(engine).compile(tx));
   const insertGenerations = new BulkStatement<ReturnType<typeof generationRow>>((tx, rows) =>
@@ -349,7 +350,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
   const endLeases = new BulkStatement<ReturnType<typeof leaseName>>((tx, rows) => endLeasesQuery(rows).compile(tx));
   const writeLeases = new BulkStatement<LeaseRest>((tx, rows) => writeLeasesQuery(rows).compile(tx));
 
-  /** One transaction of a batch, which charges these of its settles: nothing of it, where the store has one of them. */
+  /** One transaction of a batch that charges `charged`; does nothing if the store has one of these already. */
   async function apply(
     batch: SettleBatch,
     charged: readonly Settle[],
@@ -381,22 +382,22 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
     ]);
     if (missed === passed) return { is: 'not_passed' };
     if (missed === inserted) return { is: 'some_known' };
-    if (missed !== undefined) throw new Error('A window that a batch names is not there');
+    if (missed !== undefined) throw new Error('A window of a batch does not exist in the store');
     const [{ seen_at: now } = { seen_at: at }] = passed.answers;
     return { is: 'applied', windows: statesOf(raises, raised.answers, claimant), now };
   }
 
-  /** Those that the store does not have, each once. */
+  /** The settles that the store does not have, each once. */
   async function unknownOf(settles: readonly Settle[]): Promise<Settle[]> {
     const ids = settles.map(({ id }) => id);
-    const found = await queries.selectFrom('ledger_generations').select('id').where('id', 'in', ids).execute();
-    const known = new Set(found.map(({ id }) => id));
+    const rows = await queries.selectFrom('ledger_generations').select('id').where('id', 'in', ids).execute();
+    const known = new Set(rows.map(({ id }) => id));
     const unknown = settles.filter(({ id }) => !known.has(id) && known.add(id));
-    if (unknown.length === settles.length) throw new Error('The store takes generations that it does not keep');
+    if (unknown.length === settles.length) throw new Error('The store accepts generations that it does not keep');
     return unknown;
   }
 
-  /** Whoever made it is gone: nobody needs to give anything back for it. */
+  /** Ends a claim whose node is no longer active: nobody needs to return money for it. */
   async function endClaim(claim: Pick<LeaseRow, 'budget_id' | 'window_start'> & { wanted_by: string }): Promise<void> {
     await queries
       .updateTable('ledger_windows')
@@ -413,7 +414,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         const answer = await apply(batch, charged);
         if (answer.is === 'applied') return answer;
         if (answer.is === 'some_known') {
-          // What was charged before is charged no more.
+          // What was charged before is not charged again.
           charged = await unknownOf(charged);
           continue;
         }
@@ -424,7 +425,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
 
     watch: async (node, at) => {
       const clock = storeNow(engine, at);
-      const found = await queries
+      const rows = await queries
         .selectFrom('ledger_leases as l')
         .innerJoin('ledger_windows as w', (join) =>
           join.onRef('w.budget_id', '=', 'l.budget_id').onRef('w.window_start', '=', 'l.window_start'),
@@ -447,9 +448,9 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
         )
         .execute();
       const wanted: { budget_id: string; window_start: string }[] = [];
-      for (const { budget_id, window_start, wanted_by, claimant, spent, leased, limit_nano } of found) {
-        const is_over = limit_nano === null || spent + leased > limit_nano;
-        if (is_over || (claimant !== null && claimant !== node)) wanted.push({ budget_id, window_start });
+      for (const { budget_id, window_start, wanted_by, claimant, spent, leased, limit_nano } of rows) {
+        const isOver = limit_nano === null || spent + leased > limit_nano;
+        if (isOver || (claimant !== null && claimant !== node)) wanted.push({ budget_id, window_start });
         if (wanted_by !== '' && claimant === null) await endClaim({ budget_id, window_start, wanted_by });
       }
       const { nodes, now, seen_at } = await queries
@@ -466,7 +467,7 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
           clock.as('now'),
         ])
         .executeTakeFirstOrThrow();
-      // A node may hold money for long and settle nothing: it is not lost.
+      // A node may hold money for long without settling anything: it is not lost.
       if (seen_at < now - limits.node_live_ms / 2) {
         await queries.updateTable('ledger_nodes').set({ seen_at: now }).where('id', '=', node).execute();
       }
@@ -495,21 +496,21 @@ export function ledgerStore(queries: Queries, engine: Database['engine']): Ledge
           .values({ id: node, epoch: 0, instance: '', batch: 0, seen_at: 0 })
           .onConflict((conflict) => conflict.column('id').doNothing())
           .execute();
-        const found = await findNode(tx, node);
-        if (!isSame(positionOf(found), known)) return undefined;
-        const epoch = Math.max(found.epoch, epoch_seen) + 1;
+        const row = await findNode(tx, node);
+        if (!isSame(positionOf(row), known)) return undefined;
+        const epoch = Math.max(row.epoch, epoch_seen) + 1;
         // Compare and set: a late copy of an old registration changes nothing.
-        const won = await tx
+        const updated = await tx
           .updateTable('ledger_nodes')
           .set({ epoch, instance, batch: 0, seen_at: storeNow(engine, at) })
           .where('id', '=', node)
-          .where('epoch', '=', found.epoch)
-          .where('batch', '=', found.batch)
+          .where('epoch', '=', row.epoch)
+          .where('batch', '=', row.batch)
           .returning('seen_at')
           .executeTakeFirst();
-        if (won === undefined) return undefined;
+        if (updated === undefined) return undefined;
         await restoreLeases(tx, node);
-        return { epoch, leases: await leasesOf(tx, node), now: won.seen_at };
+        return { epoch, leases: await leasesOf(tx, node), now: updated.seen_at };
       }),
   };
 }

@@ -35,7 +35,7 @@ describeStores('contents of calls', ({ open }) => {
     return { queries, contents, row, addWorkspace, left, organization_id, workspace_id: default_workspace_id };
   }
 
-  test('are found by their organization alone, until they expire', async () => {
+  test('are read by their organization alone, until they expire', async () => {
     const { contents, row, organization_id } = await setUp();
     await contents.insert([row('a')]);
     expect(await contents.find('a', organization_id, at(49))).toMatchObject({ id: 'a', sealed: 'a', key_hash: 'hash' });
@@ -60,15 +60,15 @@ describeStores('contents of calls', ({ open }) => {
       row('b', { created_at: at(5) }),
       row('a', { created_at: at(5) }),
       row('c', { created_at: at(6) }),
-      row('gone', { created_at: at(7), expires_at: at(8) }),
+      row('expired', { created_at: at(7), expires_at: at(8) }),
       row('theirs', { created_at: at(6), workspace_id: other }),
     ]);
-    const asked = { workspace_id, since: at(2), now: at(10), limit: 2 };
-    const first = await contents.list(asked);
+    const page = { workspace_id, since: at(2), now: at(10), limit: 2 };
+    const first = await contents.list(page);
     expect(first.map(({ id }) => id)).toEqual(['c', 'b']);
-    const second = await contents.list({ ...asked, after: first[1] });
+    const second = await contents.list({ ...page, after: first[1] });
     expect(second.map(({ id }) => id)).toEqual(['a']);
-    expect(await contents.list({ ...asked, after: second[0] })).toEqual([]);
+    expect(await contents.list({ ...page, after: second[0] })).toEqual([]);
   });
 
   test('are swept when they have expired, and the oldest beyond a length of a workspace, and of all', async () => {
@@ -108,9 +108,9 @@ describeStores('contents of calls', ({ open }) => {
     expect(await left()).toHaveLength(3);
   });
 
-  test('are not stored for a workspace that is gone, and go with theirs', async () => {
+  test('are not stored for a deleted workspace, and are deleted with theirs', async () => {
     const { queries, contents, row, addWorkspace, left } = await setUp();
-    await expect(contents.insert([row('a', { workspace_id: 'gone' })])).rejects.toThrow();
+    await expect(contents.insert([row('a', { workspace_id: 'deleted' })])).rejects.toThrow();
     const other = await addWorkspace('other');
     await contents.insert([row('b', { workspace_id: other }), row('c')]);
     await queries.deleteFrom('workspaces').where('id', '=', other).execute();

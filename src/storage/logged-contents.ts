@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { limits } from '../limits.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
-/** What was asked and answered in one call, sealed, and whose call it was. */
+/** The sealed request and answer of one call, and its owners. */
 export interface LoggedContentRow {
   id: string;
   organization_id: string;
@@ -14,10 +14,10 @@ export interface LoggedContentRow {
   expires_at: string;
 }
 
-/** Where a list of contents went on: the last that was seen. */
+/** The position in a list of contents: its last row. */
 export type ContentPlace = Pick<LoggedContentRow, 'created_at' | 'id'>;
 
-/** Contents of calls, of workspaces that keep them. */
+/** Contents of calls, for workspaces that log them. */
 export function loggedContentStore(queries: Queries) {
   const deleteAll = async (ids: readonly string[]): Promise<void> => {
     await queries
@@ -40,17 +40,17 @@ export function loggedContentStore(queries: Queries) {
     }
   };
 
-  /** Deletes the oldest beyond a length; of one workspace, or of all. */
-  const sweepSurplus = async (surplus: number, workspace_id?: string): Promise<void> => {
+  /** Deletes the oldest contents, of one workspace or of all, until `surplus` characters are deleted. */
+  const sweepSurplus = async (surplus: number, workspaceId?: string): Promise<void> => {
     let left = surplus;
     while (left > 0) {
       const all = queries.selectFrom('logged_contents').select(['id', 'chars']).limit(limits.logged_sweep_rows_max);
-      const of =
-        workspace_id === undefined
+      const oldest =
+        workspaceId === undefined
           ? all.orderBy('expires_at')
-          : all.where('workspace_id', '=', workspace_id).orderBy('created_at');
+          : all.where('workspace_id', '=', workspaceId).orderBy('created_at');
       const ids: string[] = [];
-      for (const { id, chars } of await of.execute()) {
+      for (const { id, chars } of await oldest.execute()) {
         if (left <= 0) break;
         left -= chars;
         ids.push(id);
@@ -60,8 +60,8 @@ export function loggedContentStore(queries: Queries) {
     }
   };
 
-  /** The length of all that each workspace has, some rows at a time: one question over all of them would hold up every other. */
-  const lengths = async (rows_at_once: number): Promise<Map<string, number>> => {
+  /** The total length of each workspace's contents, `rowsAtOnce` rows at a time: one query over all would block others for long. */
+  const lengths = async (rowsAtOnce: number): Promise<Map<string, number>> => {
     const sums = new Map<string, number>();
     let after: (ContentPlace & { workspace_id: string }) | undefined;
     do {
@@ -74,7 +74,7 @@ export function loggedContentStore(queries: Queries) {
         .orderBy('workspace_id')
         .orderBy('created_at')
         .orderBy('id')
-        .offset(rows_at_once - 1)
+        .offset(rowsAtOnce - 1)
         .limit(1)
         .executeTakeFirst();
       const some =
@@ -83,18 +83,18 @@ export function loggedContentStore(queries: Queries) {
           : rest.where(
               sql<boolean>`(workspace_id, created_at, id) <= (${last.workspace_id}, ${last.created_at}, ${last.id})`,
             );
-      const found = await some
+      const rows = await some
         .select(['workspace_id', sql<number>`CAST(SUM(chars) AS BIGINT)`.as('sum')])
         .groupBy('workspace_id')
         .execute();
-      for (const { workspace_id: of, sum } of found) sums.set(of, (sums.get(of) ?? 0) + sum);
+      for (const { workspace_id: workspace, sum } of rows) sums.set(workspace, (sums.get(workspace) ?? 0) + sum);
       after = last;
     } while (after !== undefined);
     return sums;
   };
 
   return {
-    /** Rows that are there already stay. Throws where a workspace is gone. */
+    /** Rows that exist already are kept. Throws if a workspace does not exist any more. */
     insert: async (rows: readonly LoggedContentRow[]): Promise<void> => {
       await queries
         .insertInto('logged_contents')
@@ -103,17 +103,17 @@ export function loggedContentStore(queries: Queries) {
         .execute();
     },
 
-    /** That of an organization, unless it has expired. */
-    find: async (id: string, organization_id: string, now: string): Promise<LoggedContentRow | undefined> =>
+    /** The content of an organization's call, unless it has expired. */
+    find: async (id: string, organizationId: string, now: string): Promise<LoggedContentRow | undefined> =>
       queries
         .selectFrom('logged_contents')
         .selectAll()
         .where('id', '=', id)
-        .where('organization_id', '=', organization_id)
+        .where('organization_id', '=', organizationId)
         .where('expires_at', '>', now)
         .executeTakeFirst(),
 
-    /** Those of a workspace that have not expired, the newest first; from `after` on where a list is gone on with. */
+    /** The contents of a workspace that have not expired, the newest first; from `after` on for a later page. */
     list: async ({
       workspace_id,
       since,
@@ -127,7 +127,7 @@ export function loggedContentStore(queries: Queries) {
       limit: number;
       after?: ContentPlace | undefined;
     }): Promise<LoggedContentRow[]> => {
-      const found = queries
+      const query = queries
         .selectFrom('logged_contents')
         .selectAll()
         .where('workspace_id', '=', workspace_id)
@@ -136,25 +136,25 @@ export function loggedContentStore(queries: Queries) {
         .orderBy('created_at', 'desc')
         .orderBy('id', 'desc')
         .limit(limit);
-      if (after === undefined) return found.execute();
+      if (after === undefined) return query.execute();
       const { created_at, id } = after;
-      return found
+      return query
         .where((eb) =>
           eb.or([eb('created_at', '<', created_at), eb.and([eb('created_at', '=', created_at), eb('id', '<', id)])]),
         )
         .execute();
     },
 
-    /** Deletes what has expired, and the oldest beyond a length: of each workspace, and of all. */
+    /** Deletes what has expired, and the oldest contents beyond a length: of each workspace, and of all. */
     sweep: async (
       now: string,
       most: { workspace_chars: number; chars: number },
-      rows_at_once: number = limits.logged_sum_rows,
+      rowsAtOnce: number = limits.logged_sum_rows,
     ): Promise<void> => {
       await sweepExpired(now);
       let all = 0;
-      for (const [workspace_id, sum] of await lengths(rows_at_once)) {
-        await sweepSurplus(sum - most.workspace_chars, workspace_id);
+      for (const [workspaceId, sum] of await lengths(rowsAtOnce)) {
+        await sweepSurplus(sum - most.workspace_chars, workspaceId);
         all += Math.min(sum, most.workspace_chars);
       }
       await sweepSurplus(all - most.chars);

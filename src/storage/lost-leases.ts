@@ -1,15 +1,16 @@
 import { sql } from 'kysely';
 import type { LeaseRow } from '../ledger/settle.ts';
-import type { Database, Queries } from './database.ts';
+import type { Database } from './database.ts';
+import type { Queries } from './queries.ts';
 import { storeNow } from './store-now.ts';
 
-/** In the order in which batches take windows, whatever the engine sorts by: two writers do not wait for each other. */
+/** Sorts leases in the order in which batches lock windows, independently of the engine: two writers do not deadlock. */
 function inOrder(rows: LeaseRow[]): LeaseRow[] {
   const name = ({ budget_id, window_start }: LeaseRow) => `${budget_id} ${window_start}`;
   return rows.sort((a, b) => (name(a) < name(b) ? -1 : 1));
 }
 
-/** Moves money of a window: what is spent of it, and what nodes have set aside, rise by so much. */
+/** Raises the spent and the leased amount of a window. */
 async function raiseWindow(tx: Queries, { budget_id, window_start }: LeaseRow, by: { spent: number; leased: number }) {
   await tx
     .updateTable('ledger_windows')
@@ -19,7 +20,7 @@ async function raiseWindow(tx: Queries, { budget_id, window_start }: LeaseRow, b
     .execute();
 }
 
-/** What was moved, in all. */
+/** The total of the moved leases. */
 export interface MovedLeases {
   leased_nano: number;
   leases: number;
@@ -30,8 +31,8 @@ function sumOf(rows: readonly LeaseRow[]): MovedLeases {
 }
 
 /**
- * Fences a node that was silent for so long, and takes its leases off. Undefined where there is no such node, or it was
- * heard of since.
+ * Fences a node that has been silent for `silent_ms`, and removes its leases. Undefined if there is no such node, or if it
+ * was seen since.
  */
 async function takeLeases(
   tx: Queries,
@@ -54,7 +55,7 @@ async function takeLeases(
   return inOrder(rows.filter(({ amount }) => amount > 0));
 }
 
-/** Takes off what was booked as spent for a node. */
+/** Removes what was booked as spent for a node. */
 async function takeBooked(tx: Queries, node: string): Promise<LeaseRow[]> {
   const rows = await tx
     .deleteFrom('ledger_lost_leases')
@@ -65,8 +66,8 @@ async function takeBooked(tx: Queries, node: string): Promise<LeaseRow[]> {
 }
 
 /**
- * Gives up what a silent node has set aside, and what was booked for it: it is free, and what the node settles later is spent
- * without having been set aside. Run in a transaction. Undefined: see `takeLeases`.
+ * Frees the leases of a silent node, and what was booked for it; what the node settles later is spent without a lease. Run it
+ * in a transaction. Undefined: see `takeLeases`.
  */
 export async function releaseLeases(
   tx: Queries,
@@ -82,8 +83,8 @@ export async function releaseLeases(
 }
 
 /**
- * Books what a silent node has set aside as spent, and fences it: nothing becomes free. It is a lease again when the node
- * registers, so that its journal says what of it was spent. Run in a transaction. Undefined: see `takeLeases`.
+ * Books the leases of a silent node as spent, and fences it: nothing becomes free. They are leases again when the node
+ * registers, and its journal then shows what was spent. Run it in a transaction. Undefined: see `takeLeases`.
  */
 export async function bookLeases(
   tx: Queries,
@@ -92,12 +93,12 @@ export async function bookLeases(
 ): Promise<MovedLeases | undefined> {
   const leases = await takeLeases(tx, engine, facts);
   if (leases === undefined) return undefined;
-  const booked_at = new Date(facts.at).toISOString();
+  const bookedAt = new Date(facts.at).toISOString();
   for (const lease of leases) {
     await raiseWindow(tx, lease, { spent: lease.amount, leased: -lease.amount });
     await tx
       .insertInto('ledger_lost_leases')
-      .values({ node_id: facts.node, ...lease, booked_at })
+      .values({ node_id: facts.node, ...lease, booked_at: bookedAt })
       .onConflict((conflict) =>
         conflict
           .columns(['node_id', 'budget_id', 'window_start'])
@@ -108,7 +109,7 @@ export async function bookLeases(
   return sumOf(leases);
 }
 
-/** What was booked for a node is its lease again: it registers, and its journal says what of it was spent. Run in the registration's transaction. */
+/** Turns what was booked for a node into leases again, in the transaction of its registration: its journal shows what was spent. */
 export async function restoreLeases(tx: Queries, node: string): Promise<void> {
   for (const lease of await takeBooked(tx, node)) {
     await raiseWindow(tx, lease, { spent: -lease.amount, leased: lease.amount });
@@ -124,7 +125,7 @@ export async function restoreLeases(tx: Queries, node: string): Promise<void> {
   }
 }
 
-/** Nodes that have money set aside and were silent for so long, with the moment at which each was last heard of. */
+/** Nodes with leases that have been silent for `silent_ms`, and when each was last seen. */
 export function findSilent(
   queries: Queries,
   engine: Database['engine'],

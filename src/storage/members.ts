@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto';
 import type { OrganizationMember } from '../schemas/organization.ts';
 import type { Page, Paged } from '../schemas/page.ts';
 import type { WorkspaceMember } from '../schemas/workspace.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 import { nextNumber } from './sequence.ts';
 
-/** Which workspace's members; in the default one every member of the organization is. */
+/** Names a workspace whose members are meant; members of the default workspace are all members of the organization. */
 export interface Membership {
   organization_id: string;
   workspace_id: string;
   is_default: boolean;
 }
 
-/** A member of an organization, with the name that its user goes by. */
+/** A member of an organization, with the user's name. */
 export interface NamedMember extends Omit<OrganizationMember, 'email'> {
   email: string | null;
   name: string;
@@ -23,58 +23,58 @@ interface RoleRow {
 }
 const withRole = <T extends RoleRow>(row: T) => ({ ...row, role: row.role as WorkspaceMember['role'] });
 
-/** Who belongs to an organization and to its workspaces. */
+/** Members of organizations and of their workspaces. */
 export function memberStore(queries: Queries) {
-  const organization = (organization_id: string) =>
-    queries.selectFrom('organization_members').where('organization_members.organization_id', '=', organization_id);
+  const organization = (organizationId: string) =>
+    queries.selectFrom('organization_members').where('organization_members.organization_id', '=', organizationId);
   return {
-    /** The roles that these users hold in the organization; those who are not in it are missing. */
+    /** The roles of these users in the organization; users that are not members are missing. */
     findRoles: async (
-      organization_id: string,
-      user_ids: readonly string[],
+      organizationId: string,
+      userIds: readonly string[],
     ): Promise<Map<string, WorkspaceMember['role']>> => {
-      const rows = await organization(organization_id)
+      const rows = await organization(organizationId)
         .select(['user_id', 'role'])
-        .where('user_id', 'in', [...user_ids])
+        .where('user_id', 'in', [...userIds])
         .execute();
       return new Map(rows.map((row) => [row.user_id, withRole(row).role]));
     },
 
     /**
-     * The roles of these users, held against other changes of them until the transaction ends, in one order, so that two
-     * who hold the same users cannot wait for each other. Those who are not in the organization are missing.
+     * The roles of these users, locked until the transaction ends, in one order, so that two transactions that lock the same
+     * users cannot deadlock. Users that are not members are missing.
      */
     lockRoles: async (
-      organization_id: string,
-      user_ids: readonly string[],
+      organizationId: string,
+      userIds: readonly string[],
     ): Promise<Map<string, WorkspaceMember['role']>> => {
-      const found = new Map<string, WorkspaceMember['role']>();
-      for (const user_id of [...new Set(user_ids)].sort()) {
+      const roles = new Map<string, WorkspaceMember['role']>();
+      for (const userId of [...new Set(userIds)].sort()) {
         const row = await queries
           .updateTable('organization_members')
           .set(({ ref }) => ({ seq: ref('seq') }))
-          .where('organization_id', '=', organization_id)
-          .where('user_id', '=', user_id)
+          .where('organization_id', '=', organizationId)
+          .where('user_id', '=', userId)
           .returning('role')
           .executeTakeFirst();
-        if (row) found.set(user_id, withRole(row).role);
+        if (row) roles.set(userId, withRole(row).role);
       }
-      return found;
+      return roles;
     },
 
-    /** A member and all administrators, held against other changes of roles until the transaction ends. */
-    lockForRoles: async (organization_id: string, user_id: string) => {
+    /** A member and all administrators, locked against changes of roles until the transaction ends. */
+    lockForRoles: async (organizationId: string, userId: string) => {
       const rows = await queries
         .updateTable('organization_members')
         .set(({ ref }) => ({ seq: ref('seq') }))
-        .where('organization_id', '=', organization_id)
-        .where((eb) => eb.or([eb('role', '=', 'admin'), eb('user_id', '=', user_id)]))
+        .where('organization_id', '=', organizationId)
+        .where((eb) => eb.or([eb('role', '=', 'admin'), eb('user_id', '=', userId)]))
         .returning(['user_id', 'role'])
         .execute();
       return rows.map(withRole);
     },
 
-    /** Gives a member another role, in the organization and in every workspace of it. */
+    /** Changes a member's role, in the organization and in all of its workspaces. */
     setRole: async (member: { organization_id: string; user_id: string; role: WorkspaceMember['role'] }) => {
       const { organization_id, user_id, role } = member;
       const workspaces = queries.selectFrom('workspaces').select('id').where('organization_id', '=', organization_id);
@@ -93,11 +93,11 @@ export function memberStore(queries: Queries) {
     },
 
     /** The members of the organization, in the order in which they joined. */
-    listOrganization: async (organization_id: string, page: Page): Promise<Paged<NamedMember>> => {
-      const { count } = await organization(organization_id)
+    listOrganization: async (organizationId: string, page: Page): Promise<Paged<NamedMember>> => {
+      const { count } = await organization(organizationId)
         .select(({ fn }) => fn.countAll<number>().as('count'))
         .executeTakeFirstOrThrow();
-      const rows = await organization(organization_id)
+      const rows = await organization(organizationId)
         .innerJoin('users', 'users.id', 'organization_members.user_id')
         .select(['users.id as id', 'name', 'email', 'first_name', 'last_name', 'role'])
         .orderBy('seq')
@@ -110,7 +110,7 @@ export function memberStore(queries: Queries) {
       };
     },
 
-    /** The members of a workspace, in the order in which they joined it. */
+    /** The members of a workspace, in the order in which they joined. */
     listBy: async (which: Membership, page: Page): Promise<Paged<WorkspaceMember>> => {
       const { organization_id, workspace_id, is_default } = which;
       if (is_default) {
@@ -125,9 +125,9 @@ export function memberStore(queries: Queries) {
           .execute();
         return { total_count: count, data: rows.map((row) => ({ ...withRole(row), workspace_id })) };
       }
-      const found = queries.selectFrom('workspace_members').where('workspace_id', '=', workspace_id);
-      const { count } = await found.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
-      const rows = await found
+      const query = queries.selectFrom('workspace_members').where('workspace_id', '=', workspace_id);
+      const { count } = await query.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const rows = await query
         .select(['id', 'workspace_id', 'user_id', 'role', 'created_at'])
         .orderBy('seq')
         .limit(page.limit)
@@ -136,24 +136,24 @@ export function memberStore(queries: Queries) {
       return { total_count: count, data: rows.map(withRole) };
     },
 
-    /** The memberships that these users have in a workspace, by user. */
-    findBy: async (which: Membership, user_ids: readonly string[]): Promise<Map<string, WorkspaceMember>> => {
+    /** The memberships of these users in a workspace, by user id. */
+    findBy: async (which: Membership, userIds: readonly string[]): Promise<Map<string, WorkspaceMember>> => {
       const { organization_id, workspace_id, is_default } = which;
       const rows = is_default
         ? await organization(organization_id)
             .select(['id', 'user_id', 'role', 'created_at'])
-            .where('user_id', 'in', [...user_ids])
+            .where('user_id', 'in', [...userIds])
             .execute()
         : await queries
             .selectFrom('workspace_members')
             .select(['id', 'user_id', 'role', 'created_at'])
             .where('workspace_id', '=', workspace_id)
-            .where('user_id', 'in', [...user_ids])
+            .where('user_id', 'in', [...userIds])
             .execute();
       return new Map(rows.map((row) => [row.user_id, { ...withRole(row), workspace_id }]));
     },
 
-    /** Ends the memberships of a user in all workspaces of an organization; gives them. */
+    /** Deletes the memberships of a user in all workspaces of an organization, and returns them. */
     deleteFromWorkspaces: async ({ organization_id, user_id }: { organization_id: string; user_id: string }) => {
       const workspaces = queries.selectFrom('workspaces').select('id').where('organization_id', '=', organization_id);
       const rows = await queries
@@ -173,8 +173,8 @@ export function memberStore(queries: Queries) {
         .execute();
     },
 
-    insert: async (made: Omit<WorkspaceMember, 'id'>): Promise<WorkspaceMember> => {
-      const member = { id: randomUUID(), ...made };
+    insert: async (membership: Omit<WorkspaceMember, 'id'>): Promise<WorkspaceMember> => {
+      const member = { id: randomUUID(), ...membership };
       await queries
         .insertInto('workspace_members')
         .values({ ...member, seq: await nextNumber(queries, 'workspace_members') })

@@ -15,7 +15,7 @@ interface Migrated extends Tables {
 }
 
 const FOLDER = new URL('./migrations/', import.meta.url);
-/** Any constant: whoever migrates a PostgreSQL database holds this advisory lock. */
+/** An arbitrary constant: the advisory lock that a process holds while it migrates a PostgreSQL database. */
 export const MIGRATION_LOCK = 7_205_931;
 
 function statementsOf(text: string): string[] {
@@ -56,12 +56,12 @@ function verify(applied: readonly { name: string; checksum: string }[], migratio
   }
 }
 
-/** Refuses what a newer version applied, and a migration file that changed since. */
+/** Throws if a newer version has migrated the store, or if the file of an applied migration has changed. */
 export async function verifyMigrations(applied: readonly { name: string; checksum: string }[]): Promise<void> {
   verify(applied, await readMigrations(FOLDER));
 }
 
-/** A statement of a migration, as a part of its transaction. */
+/** A statement of a migration, as a step of its transaction. */
 function statement(text: string): Step {
   return {
     answers: [],
@@ -75,8 +75,8 @@ function statement(text: string): Step {
   };
 }
 
-/** Notes a migration as applied; changes nothing where it is noted already. */
-const noting = () =>
+/** Records a migration as applied; changes nothing if it is recorded already. */
+const recording = () =>
   new BulkStatement<Migrated['schema_migrations']>((queries, rows) =>
     (queries as unknown as Kysely<Migrated>)
       .insertInto('schema_migrations')
@@ -86,8 +86,8 @@ const noting = () =>
   );
 
 /**
- * Brings the store to this version: each missing migration in its own transaction, in order, once, also when several
- * processes start together. Refuses a store that a newer version wrote, and a migration file that changed.
+ * Migrates the store to this version: each missing migration in its own transaction, in order, once, also if several
+ * processes start together. Rejects if a newer version has migrated the store, or if the file of an applied migration has changed.
  */
 export async function migrate(database: Kysely<Tables>, engine: 'sqlite' | 'postgres', folder = FOLDER): Promise<void> {
   const migrations = await readMigrations(folder);
@@ -96,7 +96,7 @@ export async function migrate(database: Kysely<Tables>, engine: 'sqlite' | 'post
     engine === 'sqlite'
       ? []
       : [
-          // Also where the server, the database or the role has a bound of its own.
+          // The server, the database or the role may have a timeout of its own.
           'SET LOCAL statement_timeout = 0',
           `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`,
         ];
@@ -111,11 +111,11 @@ export async function migrate(database: Kysely<Tables>, engine: 'sqlite' | 'post
       const names = new Set(applied.map(({ name }) => name));
       return migrations.filter(({ name }) => !names.has(name));
     });
-  const note = noting();
+  const record = recording();
   for (const { name, checksum, statements } of await missing()) {
-    const noted = note.step([{ name, checksum, applied_at: new Date().toISOString() }], { must_change: true });
-    const undone = await transact(database, [...locks.map(statement), noted, ...statements.map(statement)]);
-    // Another process was faster: what it applied is looked at, too.
+    const recorded = record.step([{ name, checksum, applied_at: new Date().toISOString() }], { must_change: true });
+    const undone = await transact(database, [...locks.map(statement), recorded, ...statements.map(statement)]);
+    // Another process was faster: verify what it has applied.
     if (undone !== undefined) await missing();
   }
 }

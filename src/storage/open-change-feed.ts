@@ -2,11 +2,11 @@ import type { ChangeFeed } from './change-feed.ts';
 import { fileChangeFeed } from './file-change-feed.ts';
 import type { PostgresChangeFeedOptions } from './postgres-change-feed.ts';
 
-/** Opens the feed that belongs to a store. */
+/** Opens the change feed of a store. */
 export async function openChangeFeed(
   options: Omit<PostgresChangeFeedOptions, 'url'> & {
     data_dir: string;
-    /** The server itself, no pooler. */
+    /** The address of the server itself, not of a pooler. Undefined: the embedded store. */
     database_url: string | undefined;
   },
 ): Promise<ChangeFeed> {

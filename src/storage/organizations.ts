@@ -1,26 +1,26 @@
 import { randomUUID } from 'node:crypto';
-import type { Queries } from './database.ts';
 import { keyStore } from './keys.ts';
+import type { Queries } from './queries.ts';
 import { nextNumber } from './sequence.ts';
 
-/** Where everything of a fresh installation belongs. */
+/** The organization, owner and workspace of a fresh installation. */
 export interface Home {
   organization_id: string;
   owner_user_id: string;
   default_workspace_id: string;
 }
 
-/** The counters that stand until an organization has its first management key, and its first ordinary one. */
+/** Counters that exist until an organization has its first management key, and its first ordinary one. */
 const MANAGEMENT_KEY_DUE = 'first_management_key';
 const API_KEY_DUE = 'first_api_key';
 
-/** A key that a first start makes: what is stored of it. */
+/** The stored part of a key that a first start creates. */
 interface FirstKey {
   hash: string;
   label: string;
 }
 
-/** The keys that a start offers; undefined: none of this kind. */
+/** The keys that a start offers to store; undefined: none of this kind. */
 export interface OfferedKeys {
   management: FirstKey | undefined;
   ordinary: (FirstKey & { limit_nano: number | null }) | undefined;
@@ -32,16 +32,16 @@ export interface StoredKeys {
   ordinary: boolean;
 }
 
-/** Organizations, their members and their workspaces at rest. */
+/** Stored organizations, with their members and workspaces. */
 export function organizationStore(queries: Queries) {
   return {
     /**
-     * Makes the one organization with its owner and its default workspace, unless somebody did. When several processes start
-     * together, one of them makes it and all of them get the same answer.
+     * Creates the one organization with its owner and its default workspace, unless it exists. If several processes start
+     * together, one of them creates it and all get the same result.
      */
     insertFirst: ({ at }: { at: string }) =>
       queries.transaction().execute(async (tx): Promise<Home> => {
-        // The row is the gate: on PostgreSQL a second process waits here until the first has committed.
+        // This row is the lock: on PostgreSQL a second process waits here until the first has committed.
         const gate = await tx
           .insertInto('counters')
           .values({ name: 'organizations', value: 1 })
@@ -57,9 +57,9 @@ export function organizationStore(queries: Queries) {
       }),
 
     /**
-     * Stores the first keys of an organization that still lacks them: the management key, and the ordinary one unless there is any
-     * key already. Of several processes that offer keys, one stores them. `keep` runs before they are committed; what it throws
-     * leaves none.
+     * Stores the first keys of an organization that has none yet: the management key, and the ordinary one unless any key
+     * exists. If several processes offer keys, one of them stores its keys. `keep` runs before the commit; if it throws, none
+     * are stored.
      */
     insertFirstKeys: (
       { at, home, offered }: { at: string; home: Home; offered: OfferedKeys },
@@ -79,15 +79,15 @@ export function organizationStore(queries: Queries) {
         return stored;
       }),
 
-    findDefaultWorkspace: (organization_id: string) =>
+    findDefaultWorkspace: (organizationId: string) =>
       queries
         .selectFrom('workspaces')
         .selectAll()
-        .where('organization_id', '=', organization_id)
+        .where('organization_id', '=', organizationId)
         .where('is_default', '=', true)
         .executeTakeFirst(),
 
-    /** A workspace of this organization by its id; another organization's is not found. */
+    /** A workspace of this organization by id; undefined for those of others. */
     findWorkspace: ({ organization_id, id }: { organization_id: string; id: string }) =>
       queries
         .selectFrom('workspaces')
@@ -96,7 +96,7 @@ export function organizationStore(queries: Queries) {
         .where('id', '=', id)
         .executeTakeFirst(),
 
-    /** A workspace, held against its deletion and every other change until the transaction ends. */
+    /** A workspace, locked against deletion and every other change until the transaction ends. */
     lockWorkspace: ({ organization_id, id }: { organization_id: string; id: string }) =>
       queries
         .updateTable('workspaces')
@@ -106,12 +106,12 @@ export function organizationStore(queries: Queries) {
         .returningAll()
         .executeTakeFirst(),
 
-    /** Who the environment's management key acts for: the administrator who has been one for longest. */
-    findOwner: async (organization_id: string): Promise<string | undefined> => {
+    /** The user that the environment's management key acts for: the administrator since the longest time. */
+    findOwner: async (organizationId: string): Promise<string | undefined> => {
       const owner = await queries
         .selectFrom('organization_members')
         .select('user_id')
-        .where('organization_id', '=', organization_id)
+        .where('organization_id', '=', organizationId)
         .where('role', '=', 'admin')
         .orderBy('created_at')
         .orderBy('id')
@@ -128,7 +128,7 @@ export function organizationStore(queries: Queries) {
         .where('user_id', '=', user_id)
         .executeTakeFirst(),
 
-    /** The membership, held against its end until the transaction does. */
+    /** The membership, locked until the transaction ends. */
     lockMember: ({ organization_id, user_id }: { organization_id: string; user_id: string }) =>
       queries
         .updateTable('organization_members')
@@ -160,14 +160,14 @@ async function findHome(tx: Queries): Promise<Home> {
 }
 
 async function insertHome(tx: Queries, at: string): Promise<void> {
-  const organization_id = randomUUID();
-  const user_id = randomUUID();
-  const workspace_id = randomUUID();
-  await tx.insertInto('organizations').values({ id: organization_id, name: 'Default', created_at: at }).execute();
+  const organizationId = randomUUID();
+  const userId = randomUUID();
+  const workspaceId = randomUUID();
+  await tx.insertInto('organizations').values({ id: organizationId, name: 'Default', created_at: at }).execute();
   await tx
     .insertInto('users')
     .values({
-      id: user_id,
+      id: userId,
       name: 'Owner',
       email: null,
       created_at: at,
@@ -181,8 +181,8 @@ async function insertHome(tx: Queries, at: string): Promise<void> {
     .insertInto('organization_members')
     .values({
       id: randomUUID(),
-      organization_id,
-      user_id,
+      organization_id: organizationId,
+      user_id: userId,
       role: 'admin',
       created_at: at,
       seq: await nextNumber(tx, 'organization_members'),
@@ -191,14 +191,14 @@ async function insertHome(tx: Queries, at: string): Promise<void> {
   await tx
     .insertInto('workspaces')
     .values({
-      id: workspace_id,
-      organization_id,
+      id: workspaceId,
+      organization_id: organizationId,
       is_default: true,
       name: 'Default',
       slug: 'default',
       description: null,
       created_at: at,
-      created_by: user_id,
+      created_by: userId,
       updated_at: null,
       default_image_model: null,
       default_text_model: null,
@@ -217,8 +217,8 @@ async function insertHome(tx: Queries, at: string): Promise<void> {
     .insertInto('workspace_members')
     .values({
       id: randomUUID(),
-      workspace_id,
-      user_id,
+      workspace_id: workspaceId,
+      user_id: userId,
       role: 'admin',
       created_at: at,
       seq: await nextNumber(tx, 'workspace_members'),
@@ -226,7 +226,7 @@ async function insertHome(tx: Queries, at: string): Promise<void> {
     .execute();
 }
 
-/** Whether this transaction is the one that may make such a key: on PostgreSQL others wait here until it has ended. */
+/** Whether this transaction may create such a key: on PostgreSQL others wait here until it has ended. */
 async function takeDue(tx: Queries, name: string): Promise<boolean> {
   const due = await tx.deleteFrom('counters').where('name', '=', name).returning('name').executeTakeFirst();
   return due !== undefined;
@@ -242,7 +242,7 @@ async function insertKey(
   { at, home, is_management }: { at: string; home: Home; is_management: boolean },
 ): Promise<void> {
   await keyStore(tx).insert({
-    // Field by field: what makes a key also has its secret.
+    // Named fields only: the object of a new key has its secret as well.
     hash,
     label,
     organization_id: home.organization_id,

@@ -3,8 +3,8 @@ import { sql } from 'kysely';
 import { Client } from 'pg';
 import { limits } from '../limits.ts';
 import type { Announcement, ChangeFeed } from './change-feed.ts';
-import type { Queries } from './database.ts';
 import { isRefusal } from './postgres-pool.ts';
+import type { Queries } from './queries.ts';
 import type { MachineClock } from './store-clock.ts';
 
 const machineClock: MachineClock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
@@ -13,87 +13,87 @@ export interface PostgresChangeFeedOptions {
   url: string;
   /** Default: the machine's. */
   clock?: MachineClock | undefined;
-  /** False: this process remembers nothing, it only makes changes. */
+  /** False: this process caches nothing, it only makes changes. */
   listens: boolean;
-  /** Where changes are noted through a pooler: a word that goes the same way must be heard before anything remembered is used. */
+  /** If changes are sent through a pooler, its queries: a message sent through them must arrive before the cache is used. */
   through?: Queries | undefined;
-  /** True: what is remembered is to be as new as can be at any time, so that this node goes on hearing when it serves nobody. */
+  /** True: the cache must stay current at all times, so the node sends beats even while it serves no requests. */
   is_restless?: boolean | undefined;
-  /** Told the store's time, and when it was asked for. */
-  onTime?: ((store_ms: number, sent_ms: number) => void) | undefined;
-  /** Called when the server has no connection to spare. */
+  /** Called with the store's time, and the moment at which it was requested. */
+  onTime?: ((storeMs: number, sentMs: number) => void) | undefined;
+  /** Called if the server has no free connection. */
   onRefused?: (() => void) | undefined;
-  /** Told that notifications do not arrive, so that everything is read from the store, and that they do again. */
+  /** Called if notifications do not arrive, so that caches are bypassed; `onReturn` when they arrive again. */
   onSilence?: ((reason: string) => void) | undefined;
   onReturn?: (() => void) | undefined;
 }
 
-/** What nodes say to each other; one channel for all of it, so that all of it has one order. */
+/** The messages between nodes, on one channel, so that they have one order. */
 type Message =
   | { is: 'beat'; from: string; sent_ms: number; offset_ms?: number }
   | { is: 'change'; topic: Announcement['topic']; id: string }
-  /** Who hears this has heard every change that was committed before. */
+  /** A node that receives this has received every change that was committed before. */
   | { is: 'ask'; from: string; number: number }
-  /** Sent the way that changes go. */
+  /** Sent on the same way as changes. */
   | { is: 'proof'; from: string }
   | { is: 'answer'; from: string; to: string; number: number };
 
 type Listener = (change: Announcement | 'everything') => void;
 
-/** A change that waits until it is heard. Who has not answered is known once the question itself has come back. */
+/** A change that waits for answers. The nodes that must answer are known once the node has received its own `ask`. */
 interface Question {
   missing: Set<string> | undefined;
-  answered: () => void;
+  resolve: () => void;
 }
 
-/** Notifications are told to a whole database; nodes on one schema of it share a channel. Not md5, which some servers refuse. */
+/** A notification reaches the whole database; nodes on one schema share a channel. Not md5, which some servers refuse. */
 const CHANNEL = `'gateway_' || substr(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 1, 32)`;
 
-/** The time that the server has when it takes a message. */
+/** Sends a message; returns the server's time at that moment. */
 const NOTIFY = 'SELECT pg_notify($1, $2), CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now';
 
 /**
  * The feed of nodes that share a PostgreSQL server, by its notifications. These reach every listener in the order of the
- * commits (PostgreSQL, NOTIFY), and that is what everything here rests on:
+ * commits (PostgreSQL, NOTIFY), on which everything here relies:
  *
- * - Each serving node sends itself a beat. When one comes back, it has heard of everything that was committed before the
- *   beat was sent. It trusts its memory for `feed_silence_ms_max` from that moment (of sending: a connection that lags is
- *   noticed), and reads from the store after it, without any connection, and until the first beat has come back. A machine
- *   that was suspended may not have counted that time: then its clocks have moved against each other since the beat.
- * - A change is told in its transaction. After the commit its node asks all nodes; who answers has heard of the change.
- *   All nodes that could still trust an older memory have beaten before the question came back, so their answers can be
- *   waited for. One that does not answer has stopped trusting before `announce_ms_max` is over.
+ * - Each serving node sends beats to itself. When a beat comes back, the node has received everything that was committed
+ *   before it was sent. The node uses its cache for `feed_silence_ms_max` from the moment of sending (a slow connection is
+ *   noticed), and reads from the store after it, without a connection, and before the first beat has come back. A suspended
+ *   machine may not have counted that time: then its two clocks have diverged since the beat.
+ * - A change is sent in its transaction. After the commit its node sends `ask` to all nodes; a node that answers has received
+ *   the change. All nodes that may still use older entries have sent a beat before the `ask` came back, so the node waits for
+ *   their answers. A node that does not answer stops using its cache before `announce_ms_max` has passed.
  */
 export class PostgresChangeFeed implements ChangeFeed {
   readonly #options: PostgresChangeFeedOptions;
   readonly #clock: MachineClock;
   readonly #instance = randomUUID();
   readonly #listeners: Listener[] = [];
-  /** When the last beat of each node came, this one's included. */
+  /** When the last beat of each node was received, this one's included. */
   readonly #beaten = new Map<string, number>();
   readonly #questions = new Map<number, Question>();
-  #asked = 0;
+  #lastQuestion = 0;
   #client: Client | undefined;
   #channel = '';
-  #listening_since_ms = Number.POSITIVE_INFINITY;
-  /** When the latest own beat that came back was sent. */
-  #current_at_ms = Number.NEGATIVE_INFINITY;
-  /** The same, kept when the connection is lost. */
-  #heard_until_ms = Number.NEGATIVE_INFINITY;
-  /** What is noted through the pooler arrives here. */
-  #is_proven = false;
-  /** How far the wall clock was ahead of the monotonic one then. */
-  #current_offset_ms = 0;
-  #needed_at_ms = Number.NEGATIVE_INFINITY;
+  #listeningSinceMs = Number.POSITIVE_INFINITY;
+  /** When the last own beat that came back was sent. */
+  #currentAtMs = Number.NEGATIVE_INFINITY;
+  /** The same; kept when the connection is lost. */
+  #heardUntilMs = Number.NEGATIVE_INFINITY;
+  /** Messages that are sent through the pooler arrive here. */
+  #isProven = false;
+  /** The wall clock minus the monotonic clock at that beat. */
+  #currentOffsetMs = 0;
+  #neededAtMs = Number.NEGATIVE_INFINITY;
   #beating = false;
-  /** Since when beats have been sent in vain. */
-  #silent_since_ms: number | undefined;
+  /** When the first of the beats was sent that have not come back. */
+  #silentSinceMs: number | undefined;
   #warned = false;
-  /** A pooler stands between: it would pass on the node's own messages, and perhaps no others. */
+  /** The connection leads to a pooler: it would pass on the node's own messages, and perhaps no others. */
   #pooled = false;
-  /** The connection is asked one thing at a time. */
+  /** Queues the queries: the connection runs one at a time. */
   #line: Promise<unknown> = Promise.resolve();
-  #retry_ms: number = limits.feed_retry_ms_min;
+  #retryMs: number = limits.feed_retry_ms_min;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
@@ -102,7 +102,7 @@ export class PostgresChangeFeed implements ChangeFeed {
     this.#clock = options.clock ?? machineClock;
   }
 
-  /** Starts listening, and goes on trying where that fails: until it works, nothing remembered is used. */
+  /** Starts listening, and retries if that fails: until it succeeds, no cache is used. */
   static async start(options: PostgresChangeFeedOptions): Promise<PostgresChangeFeed> {
     const feed = new PostgresChangeFeed(options);
     if (options.listens) {
@@ -120,15 +120,15 @@ export class PostgresChangeFeed implements ChangeFeed {
 
   async heard(changes: readonly Announcement[]): Promise<void> {
     if (changes.length === 0) return;
-    for (const change of changes) this.#tell(change);
-    this.#asked += 1;
-    const number = this.#asked;
+    for (const change of changes) this.#notifyListeners(change);
+    this.#lastQuestion += 1;
+    const number = this.#lastQuestion;
     let timer: NodeJS.Timeout | undefined;
     const bound = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, limits.announce_ms_max);
     });
     const answers = new Promise<void>((resolve) => {
-      this.#questions.set(number, { missing: undefined, answered: resolve });
+      this.#questions.set(number, { missing: undefined, resolve });
       this.#send({ is: 'ask', from: this.#instance, number });
     });
     await Promise.race([answers, bound]);
@@ -141,16 +141,16 @@ export class PostgresChangeFeed implements ChangeFeed {
   }
 
   current(): boolean {
-    const now_ms = this.#clock.monotonic_ms();
-    const rested = now_ms - this.#needed_at_ms > limits.feed_rest_ms;
-    this.#needed_at_ms = now_ms;
-    if (rested) this.#beat();
-    if (now_ms - this.#current_at_ms >= limits.feed_silence_ms_max) return false;
-    return Math.abs(this.#offset_ms() - this.#current_offset_ms) <= limits.feed_clocks_ms_max;
+    const nowMs = this.#clock.monotonic_ms();
+    const wasIdle = nowMs - this.#neededAtMs > limits.feed_rest_ms;
+    this.#neededAtMs = nowMs;
+    if (wasIdle) this.#beat();
+    if (nowMs - this.#currentAtMs >= limits.feed_silence_ms_max) return false;
+    return Math.abs(this.#offsetMs() - this.#currentOffsetMs) <= limits.feed_clocks_ms_max;
   }
 
   heardUntil_ms(): number {
-    return this.#heard_until_ms;
+    return this.#heardUntilMs;
   }
 
   async stop(): Promise<void> {
@@ -165,30 +165,30 @@ export class PostgresChangeFeed implements ChangeFeed {
     const client = new Client({
       connectionString: this.#options.url,
       connectionTimeoutMillis: limits.database_connect_ms_max,
-      // A connection that is dead without having been told answers no beat.
+      // On a dead connection that was not closed, no beat is answered.
       query_timeout: limits.database_connect_ms_max,
       keepAlive: true,
       application_name: 'model-gateway changes',
     });
-    let over = false;
+    let isOver = false;
     const lost = () => {
-      if (over) return;
-      over = true;
+      if (isOver) return;
+      isOver = true;
       if (this.#client === client) this.#forgetConnection();
       this.#connectLater();
     };
-    // The end that follows is what counts.
+    // `end` follows, and is handled.
     client.on('error', () => {});
     client.once('end', lost);
-    client.on('notification', ({ payload }) => this.#hear(payload ?? ''));
+    client.on('notification', ({ payload }) => this.#receive(payload ?? ''));
     try {
       await client.connect();
       const { rows } = await client.query<{ channel: string; pid: number }>(
         `SELECT ${CHANNEL} AS channel, pg_backend_pid() AS pid`,
       );
       this.#channel = rows[0]?.channel ?? '';
-      // Poolers tell process ids of their own. One that lends servers out by the transaction drops what these are told
-      // in between (PgBouncer, `handle_server_work`), but not the beats, which come back while they are asked.
+      // Poolers report process ids of their own. In transaction mode a pooler drops notifications between transactions
+      // (PgBouncer, `handle_server_work`), but not the beats, which come back during a query.
       this.#pooled = rows[0]?.pid !== (client as Client & { processID?: number | null }).processID;
       if (this.#pooled) throw new Error('a pooler');
       await client.query(`LISTEN ${this.#channel}`);
@@ -198,82 +198,82 @@ export class PostgresChangeFeed implements ChangeFeed {
       lost();
       return;
     }
-    if (over) return;
+    if (isOver) return;
     if (this.#stopped) {
       await client.end();
       return;
     }
     this.#client = client;
-    this.#retry_ms = limits.feed_retry_ms_min;
-    this.#listening_since_ms = this.#clock.monotonic_ms();
-    // What was committed before this moment was told to nobody here.
-    this.#tell('everything');
-    this.#is_proven = this.#options.through === undefined;
+    this.#retryMs = limits.feed_retry_ms_min;
+    this.#listeningSinceMs = this.#clock.monotonic_ms();
+    // Changes that were committed before this moment have not arrived here.
+    this.#notifyListeners('everything');
+    this.#isProven = this.#options.through === undefined;
     this.#prove();
     this.#beat();
   }
 
-  /** Two addresses may lead to two databases, or schemas: then nothing of what is noted would be heard. */
+  /** Sends a proof through the pooler: if the two addresses lead to different databases or schemas, changes would not arrive. */
   #prove(): void {
     const { through } = this.#options;
-    if (through === undefined || this.#is_proven) return;
+    if (through === undefined || this.#isProven) return;
     const text = JSON.stringify({ is: 'proof', from: this.#instance } satisfies Message);
     void sql`SELECT pg_notify(${sql.raw(CHANNEL)}, ${text})`.execute(through).catch(() => undefined);
   }
 
   #connectLater(): void {
     if (this.#stopped) return;
-    const wait_ms = this.#retry_ms;
-    this.#retry_ms = Math.min(wait_ms * 2, limits.feed_retry_ms_max);
+    const waitMs = this.#retryMs;
+    this.#retryMs = Math.min(waitMs * 2, limits.feed_retry_ms_max);
     setTimeout(() => {
       if (!this.#stopped) void this.#connect();
-    }, wait_ms).unref();
+    }, waitMs).unref();
   }
 
   #forgetConnection(): void {
     this.#client = undefined;
     this.#line = Promise.resolve();
-    this.#current_at_ms = Number.NEGATIVE_INFINITY;
-    this.#listening_since_ms = Number.POSITIVE_INFINITY;
+    this.#currentAtMs = Number.NEGATIVE_INFINITY;
+    this.#listeningSinceMs = Number.POSITIVE_INFINITY;
     this.#beaten.clear();
-    // Their answers will not be heard: they wait for the bound.
+    // Their answers cannot arrive: they wait until `announce_ms_max`.
     this.#questions.clear();
   }
 
   #tick(): void {
-    const now_ms = this.#clock.monotonic_ms();
-    if (this.#options.is_restless !== true && now_ms - this.#needed_at_ms > limits.feed_rest_ms) {
-      this.#silent_since_ms = undefined;
+    const nowMs = this.#clock.monotonic_ms();
+    if (this.#options.is_restless !== true && nowMs - this.#neededAtMs > limits.feed_rest_ms) {
+      this.#silentSinceMs = undefined;
       return;
     }
     this.#beat();
     this.#prove();
-    this.#silent_since_ms ??= now_ms;
-    if (this.#warned || now_ms - this.#silent_since_ms < limits.feed_warn_ms) return;
+    this.#silentSinceMs ??= nowMs;
+    if (this.#warned || nowMs - this.#silentSinceMs < limits.feed_warn_ms) return;
     this.#warned = true;
     this.#options.onSilence?.(
       this.#pooled
-        ? 'it leads through a connection pooler, which may drop notifications; set DATABASE_LISTEN_URL to the server itself'
+        ? 'the connection leads through a pooler, which may drop notifications; set DATABASE_LISTEN_URL to the server itself'
         : this.#client === undefined
-          ? 'the connection for notifications cannot be made'
-          : this.#is_proven
-            ? 'notifications do not come back'
+          ? 'the connection for notifications cannot be opened'
+          : this.#isProven
+            ? 'notifications do not arrive'
             : 'DATABASE_LISTEN_URL leads to another database or schema than DATABASE_URL',
     );
   }
 
   #beat(): void {
-    // One at a time: those that wait in line would be told late, and tell little.
+    // One at a time: a beat that waits in the queue is sent late, and proves little.
     if (this.#beating) return;
     this.#beating = true;
-    const sent_ms = this.#clock.monotonic_ms();
-    this.#send({ is: 'beat', from: this.#instance, sent_ms, offset_ms: this.#offset_ms() }, (store_ms) => {
+    const sentMs = this.#clock.monotonic_ms();
+    this.#send({ is: 'beat', from: this.#instance, sent_ms: sentMs, offset_ms: this.#offsetMs() }, (storeMs) => {
       this.#beating = false;
-      if (store_ms !== undefined) this.#options.onTime?.(store_ms, sent_ms);
+      if (storeMs !== undefined) this.#options.onTime?.(storeMs, sentMs);
     });
   }
 
-  #send(message: Message, done: (store_ms?: number) => void = () => {}): void {
+  #send(message: Message, done: (storeMs?: number) => void = () => {}): void {
     const client = this.#client;
     if (client === undefined) {
       done();
@@ -290,7 +290,7 @@ export class PostgresChangeFeed implements ChangeFeed {
       );
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     let message: Message;
     try {
       message = JSON.parse(text) as Message;
@@ -299,69 +299,69 @@ export class PostgresChangeFeed implements ChangeFeed {
     }
     switch (message.is) {
       case 'beat':
-        this.#hearBeat(message);
+        this.#receiveBeat(message);
         break;
       case 'change':
-        this.#tell({ topic: message.topic, id: message.id });
+        this.#notifyListeners({ topic: message.topic, id: message.id });
         break;
       case 'proof':
-        if (message.from === this.#instance) this.#is_proven = true;
+        if (message.from === this.#instance) this.#isProven = true;
         break;
       case 'ask':
-        if (message.from === this.#instance) this.#hearOwnQuestion(message.number);
+        if (message.from === this.#instance) this.#receiveOwnQuestion(message.number);
         else this.#send({ is: 'answer', from: this.#instance, to: message.from, number: message.number });
         break;
       case 'answer':
-        if (message.to === this.#instance) this.#hearAnswer(message);
+        if (message.to === this.#instance) this.#receiveAnswer(message);
         break;
       default:
-        // A newer version's word for something that may have changed.
-        this.#tell('everything');
+        // A message of a newer version: something may have changed.
+        this.#notifyListeners('everything');
     }
   }
 
-  #offset_ms(): number {
+  #offsetMs(): number {
     return this.#clock.now_ms() - this.#clock.monotonic_ms();
   }
 
-  #hearBeat({ from, sent_ms, offset_ms = 0 }: { from: string; sent_ms: number; offset_ms?: number }): void {
+  #receiveBeat({ from, sent_ms, offset_ms = 0 }: { from: string; sent_ms: number; offset_ms?: number }): void {
     this.#beaten.set(from, this.#clock.monotonic_ms());
-    if (from !== this.#instance || !this.#is_proven) return;
-    this.#current_at_ms = sent_ms;
-    this.#heard_until_ms = sent_ms;
-    this.#current_offset_ms = offset_ms;
-    this.#silent_since_ms = undefined;
+    if (from !== this.#instance || !this.#isProven) return;
+    this.#currentAtMs = sent_ms;
+    this.#heardUntilMs = sent_ms;
+    this.#currentOffsetMs = offset_ms;
+    this.#silentSinceMs = undefined;
     if (this.#warned) this.#options.onReturn?.();
     this.#warned = false;
   }
 
-  #hearOwnQuestion(number: number): void {
+  #receiveOwnQuestion(number: number): void {
     const question = this.#questions.get(number);
     if (question === undefined) return;
-    const now_ms = this.#clock.monotonic_ms();
-    for (const [node, at_ms] of this.#beaten) {
-      if (now_ms - at_ms > limits.announce_ms_max) this.#beaten.delete(node);
+    const nowMs = this.#clock.monotonic_ms();
+    for (const [node, atMs] of this.#beaten) {
+      if (nowMs - atMs > limits.announce_ms_max) this.#beaten.delete(node);
     }
     question.missing = new Set(this.#beaten.keys());
     question.missing.delete(this.#instance);
     this.#settle(question);
   }
 
-  #hearAnswer({ from, number }: { from: string; number: number }): void {
+  #receiveAnswer({ from, number }: { from: string; number: number }): void {
     const question = this.#questions.get(number);
     question?.missing?.delete(from);
     if (question !== undefined) this.#settle(question);
   }
 
-  #settle({ missing, answered }: Question): void {
+  #settle({ missing, resolve }: Question): void {
     if (missing === undefined || missing.size > 0) return;
-    // Who listens for a shorter time may not have heard the last beat of a node that still trusts.
-    const wait_ms = this.#listening_since_ms + limits.feed_silence_ms_max - this.#clock.monotonic_ms();
-    if (wait_ms <= 0) answered();
-    else setTimeout(answered, wait_ms);
+    // If this node has listened for less than that, it may have missed the last beat of a node that still uses its cache.
+    const waitMs = this.#listeningSinceMs + limits.feed_silence_ms_max - this.#clock.monotonic_ms();
+    if (waitMs <= 0) resolve();
+    else setTimeout(resolve, waitMs);
   }
 
-  #tell(change: Announcement | 'everything'): void {
+  #notifyListeners(change: Announcement | 'everything'): void {
     for (const listener of this.#listeners) listener(change);
   }
 }

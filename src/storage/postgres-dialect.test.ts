@@ -36,8 +36,8 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a way to the server that break
     const url = new URL(TEST_DATABASE_URL ?? '');
     url.hostname = '127.0.0.1';
     url.port = String(address !== null && typeof address === 'object' ? address.port : 0);
-    const told = { onConnectionLost: () => {}, onAnswer: () => {} };
-    const pool = openPool(url.href, { statement_ms_max: 200, connections_max: 10, is_pooled: false, ...told });
+    const callbacks = { onConnectionLost: () => {}, onAnswer: () => {} };
+    const pool = openPool(url.href, { statement_ms_max: 200, connections_max: 10, is_pooled: false, ...callbacks });
     queries = new Kysely({ dialect: postgresDialect(pool) });
   });
   afterEach(async () => {
@@ -51,9 +51,9 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a way to the server that break
   test('a connection that is cut in a transaction fails it, and nothing else', async () => {
     const broken = queries.transaction().execute(async (tx) => {
       await one(tx);
-      const asked = sql`SELECT pg_sleep(5)`.execute(tx);
+      const sleeping = sql`SELECT pg_sleep(5)`.execute(tx);
       setTimeout(() => pairs.flat().map((socket) => socket.destroy()), 20);
-      await asked;
+      await sleeping;
     });
     await expect(broken).rejects.toThrow();
     expect(await one()).toBe(1);
@@ -70,7 +70,7 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a way to the server that break
     expect(await one()).toBe(1);
   });
 
-  test('a connection that falls silent is given up after one timeout, not handed out again', async () => {
+  test('a connection that falls silent is closed after one timeout, not lent again', async () => {
     expect(await one()).toBe(1);
     for (const [client] of pairs) if (client) silent.add(client);
     await expect(queries.transaction().execute((tx) => one(tx))).rejects.toThrow(/timeout/);
@@ -79,7 +79,7 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a way to the server that break
   });
 
   test.each(['alone', 'in a transaction'])(
-    'a connection to a server that only reads is given up after a write that failed %s',
+    'a connection to a read-only server is closed after a write that failed %s',
     async (where) => {
       const make = (over = queries) => sql`CREATE TEMPORARY TABLE made (id int)`.execute(over);
       await sql`SET default_transaction_read_only = on`.execute(queries);

@@ -9,7 +9,7 @@ import { inTime, isUnavailable, StoreUnavailable } from './unavailable.ts';
 const INT8 = 20;
 const NUMERIC = 1700;
 
-/** Money and counters are integers that a number holds exactly, or the program stops believing them. */
+/** Parses money and counters. Throws if a number cannot hold the integer exactly. */
 export function parseInteger(value: string): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number)) throw new RangeError(`The integer ${value} does not fit a number exactly`);
@@ -19,7 +19,7 @@ export function parseInteger(value: string): number {
 const parsers = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') => {
     if (oid === INT8) return parseInteger;
-    // SUM(bigint) is numeric: a query that forgets to CAST it would get text here and a number on SQLite.
+    // SUM(bigint) is numeric: without a CAST the result would be text here and a number on SQLite.
     if (oid === NUMERIC) {
       return () => {
         throw new Error('A numeric column was read; CAST it to BIGINT');
@@ -33,13 +33,13 @@ export interface PostgresOptions {
   /** 0: no bound. */
   statement_ms_max: number;
   connections_max: number;
-  /** A pooler stands between, which hands servers out by the transaction: it refuses what is said of a session at its start. */
+  /** The URL leads to a pooler in transaction mode, which refuses session parameters. */
   is_pooled: boolean;
   onConnectionLost(error: Error): void;
   onAnswer(): void;
 }
 
-/** The connections of one process to a PostgreSQL server. Idle ones that break are replaced without a word to anybody but `onConnectionLost`. */
+/** The connections of one process to a PostgreSQL server. Idle ones that break are replaced and reported to `onConnectionLost` only. */
 export function openPool(url: string, options: PostgresOptions): PostgresPool {
   const { statement_ms_max, is_pooled, connections_max, onConnectionLost, onAnswer } = options;
   const session = { statement_timeout: statement_ms_max, idle_in_transaction_session_timeout: statement_ms_max };
@@ -48,7 +48,7 @@ export function openPool(url: string, options: PostgresOptions): PostgresPool {
       connectionString: url,
       connectionTimeoutMillis: limits.database_connect_ms_max,
       ...(is_pooled ? {} : session),
-      // Later than the server's own, which tells more.
+      // Later than the server's timeout, whose error has more details.
       query_timeout: statement_ms_max + Math.min(statement_ms_max, limits.database_connect_ms_max),
       keepAlive: true,
       application_name: 'model-gateway',
@@ -60,7 +60,7 @@ export function openPool(url: string, options: PostgresOptions): PostgresPool {
   });
 }
 
-/** Kysely on a pool, for everything that may take its time. */
+/** Kysely on a pool, for queries without a time limit of their own. */
 export function postgresDialect(pool: PostgresPool): Dialect {
   return new PostgresDialect({
     pool: { connect: () => pool.connect(limits.database_connect_ms_max), end: () => pool.end(), options: {} },
@@ -68,17 +68,17 @@ export function postgresDialect(pool: PostgresPool): Dialect {
 }
 
 /**
- * Kysely on the same pool for what requests wait for: a connection and its statements have `store_read_ms_max` together,
- * and none is asked for while the store does not answer. Its end leaves the pool open.
+ * Kysely on the same pool for reads that requests wait for: a connection and its statements have `store_read_ms_max` in all,
+ * and while the store does not answer, none is requested. Destroying it leaves the pool open.
  */
 export function promptDialect(pool: PostgresPool, reach: StoreReach): Dialect {
   return new PostgresDialect({
     pool: {
       async connect() {
         if (reach.is_away) throw new StoreUnavailable('The store does not answer');
-        const until_ms = performance.now() + limits.store_read_ms_max;
+        const untilMs = performance.now() + limits.store_read_ms_max;
         try {
-          return new PromptClient(await pool.connect(limits.store_read_ms_max), until_ms, reach);
+          return new PromptClient(await pool.connect(limits.store_read_ms_max), untilMs, reach);
         } catch (error) {
           reach.missed();
           throw error;
@@ -91,28 +91,28 @@ export function promptDialect(pool: PostgresPool, reach: StoreReach): Dialect {
 }
 
 /**
- * A connection lent to a request. The request leaves when its time is over; the connection goes back when its statement is
- * done, so that a server that is only slow loses none. On one that does not answer at all it is closed at once.
+ * A connection lent to a request. The request gives up when its time is over; the connection returns to the pool when its
+ * statement is done, so that a server that is only slow loses none. If the store does not answer at all, it is closed.
  */
 class PromptClient implements PostgresPoolClient {
   readonly #client: MortalClient;
-  readonly #until_ms: number;
+  readonly #untilMs: number;
   readonly #reach: StoreReach;
-  #asked: Promise<unknown> = Promise.resolve();
+  #running: Promise<unknown> = Promise.resolve();
 
-  constructor(client: MortalClient, until_ms: number, reach: StoreReach) {
+  constructor(client: MortalClient, untilMs: number, reach: StoreReach) {
     this.#client = client;
-    this.#until_ms = until_ms;
+    this.#untilMs = untilMs;
     this.#reach = reach;
   }
 
-  // Kysely's type has a second form, for cursors, which nothing here uses.
+  // Kysely's type has a second overload, for cursors, which nothing here uses.
   readonly query = (async (text: string, values: readonly unknown[]) => {
-    const query_timeout = limits.database_connect_ms_max;
-    const asked = this.#client.ask({ text, values: [...values], query_timeout });
-    this.#asked = asked.catch(() => undefined);
+    const queryTimeout = limits.database_connect_ms_max;
+    const running = this.#client.run({ text, values: [...values], query_timeout: queryTimeout });
+    this.#running = running.catch(() => undefined);
     try {
-      return await inTime(asked, Math.max(1, this.#until_ms - performance.now()));
+      return await inTime(running, Math.max(1, this.#untilMs - performance.now()));
     } catch (error) {
       if (isUnavailable(error)) this.#reach.missed();
       if (this.#reach.is_away) void this.#client.die();
@@ -121,6 +121,6 @@ class PromptClient implements PostgresPoolClient {
   }) as PostgresPoolClient['query'];
 
   readonly release = (): void => {
-    void this.#asked.then(() => this.#client.release());
+    void this.#running.then(() => this.#client.release());
   };
 }

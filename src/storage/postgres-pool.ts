@@ -4,60 +4,59 @@ import { isUnavailable, StoreUnavailable } from './unavailable.ts';
 
 /** PostgreSQL, appendix A: read_only_sql_transaction. */
 const READ_ONLY = '25006';
-/** The server has no connection to spare (insufficient resources), or is starting (cannot_connect_now). */
+/** The server has no free connection (insufficient resources), or is starting (cannot_connect_now). */
 const REFUSED = /^(?:53...|57P03)$/;
-/** What PgBouncer says at its bound, without a code of its own. */
+/** PgBouncer's message at its limit, which has no code of its own. */
 const REFUSED_TEXT = /no more connections allowed/;
-
+/** Whether a connection was refused because the server is full or starting. */
 export function isRefusal(error: unknown): boolean {
   const { code, message } = error as { code?: unknown; message?: unknown };
   return (typeof code === 'string' && REFUSED.test(code)) || REFUSED_TEXT.test(String(message));
 }
 
 /**
- * A connection that does not answer in time is closed: it may be dead without a word to either end, and would be
- * handed out again and again, each time for the whole timeout.
+ * A connection that is closed if it does not answer in time: it may be dead without either end knowing, and would be lent
+ * again and again, each time for the whole timeout.
  */
 export class MortalClient extends Client {
-  /** The server only reads, as a standby does that was reached after a failover: another connection may lead to the one that writes. */
-  only_reads = false;
-  /** When the question was sent that is not answered yet. */
-  asked_at_ms: number | undefined;
-  /** The server has answered, be it with an error about the question. */
+  /** The server is read-only, for example a standby after a failover: a new connection may lead to the primary. */
+  onlyReads = false;
+  /** When the running query was sent; undefined if none is running. */
+  sentAtMs: number | undefined;
+  /** Called when the server has answered, also with an error about the query. */
   onAnswer: () => void = () => {};
-  /** Gives the connection back to its pool; `is_broken`: it is closed. */
-  release: (is_broken?: boolean) => void = () => {};
-
-  // The driver asks in one way only: by configuration, for a promise.
-  override query(...question: unknown[]): never {
-    const ask = super.query as (...question: unknown[]) => Promise<unknown>;
-    this.asked_at_ms = performance.now();
-    return ask.apply(this, question).then(
+  /** Returns the connection to its pool; `isBroken`: it is closed. */
+  release: (isBroken?: boolean) => void = () => {};
+  // Kysely's driver calls it in one way only: with a configuration, for a promise.
+  override query(...parameters: unknown[]): never {
+    const run = super.query as (...parameters: unknown[]) => Promise<unknown>;
+    this.sentAtMs = performance.now();
+    return run.apply(this, parameters).then(
       (answer) => {
         this.#answered();
         return answer;
       },
       async (error: unknown) => {
         if (!isUnavailable(error)) this.#answered();
-        // The text of pg's client.js, which has no code for it.
+        // The message in pg's client.js, which has no code for it.
         if (error instanceof Error && error.message === 'Query read timeout') await this.die();
-        if ((error as { code?: unknown }).code === READ_ONLY) this.only_reads = true;
-        this.asked_at_ms = undefined;
+        if ((error as { code?: unknown }).code === READ_ONLY) this.onlyReads = true;
+        this.sentAtMs = undefined;
         throw error;
       },
     ) as never;
   }
 
-  /** The same with a bound of its own. */
-  ask<Row>(question: { text: string; values?: unknown[]; query_timeout: number }): Promise<{ rows: Row[] }> {
-    return this.query(question);
+  /** Runs a query with a timeout of its own. */
+  run<Row>(query: { text: string; values?: unknown[]; query_timeout: number }): Promise<{ rows: Row[] }> {
+    return this.query(query);
   }
 
-  get is_usable(): boolean {
-    return !this.only_reads && !this.connection.stream.destroyed;
+  get isUsable(): boolean {
+    return !this.onlyReads && !this.connection.stream.destroyed;
   }
 
-  /** Resolves when the pool would see that this connection is gone. */
+  /** Closes the connection. Resolves when the pool can see that it is closed. */
   die(): Promise<void> {
     const { stream } = this.connection;
     return new Promise((resolve) => {
@@ -67,7 +66,7 @@ export class MortalClient extends Client {
   }
 
   #answered(): void {
-    this.asked_at_ms = undefined;
+    this.sentAtMs = undefined;
     this.onAnswer();
   }
 }
@@ -81,28 +80,28 @@ interface Waiter {
 export interface PostgresPoolOptions {
   client: ClientConfig;
   connections_max: number;
-  /** Called for idle connections that broke; they are replaced when they are needed. */
+  /** Called if an idle connection breaks; it is replaced when needed. */
   onConnectionLost(error: Error): void;
   /** Called for every answer of the server. */
   onAnswer(): void;
 }
 
 /**
- * The connections of one process. Who finds none free waits, within a bound of its own, for one that comes back or one that
- * is opened. A server that refuses a connection fails nobody while others are open: who waits gets one of those. After a
- * refusal one connection at a time is tried, so that a full server is not tried by everybody at once.
+ * The connections of one process. If none is free, a caller waits, for a limited time, until one is returned or opened. If
+ * the server refuses a connection while others are open, callers wait for one of those. After a refusal one connection at a
+ * time is tried, so that processes do not overload a full server.
  */
 export class PostgresPool {
   readonly #options: PostgresPoolOptions;
   readonly #open = new Set<MortalClient>();
-  /** Used last, stands last. */
+  /** The last used one is last. */
   #idle: MortalClient[] = [];
   #waiters: Waiter[] = [];
   #opening = 0;
   #refusal: Error | undefined;
-  #retry_ms: number = limits.pool_retry_ms_min;
+  #retryMs: number = limits.pool_retry_ms_min;
   #retry: NodeJS.Timeout | undefined;
-  /** The next one that comes back is closed. */
+  /** The next connection that is returned is closed. */
   #sheds = false;
   #reaper: NodeJS.Timeout | undefined;
   #ended: PromiseWithResolvers<void> | undefined;
@@ -115,23 +114,23 @@ export class PostgresPool {
     return this.#open.size;
   }
 
-  /** First come, first served. Rejects with `StoreUnavailable` where there is none within `wait_ms`. */
-  connect(wait_ms: number): Promise<MortalClient> {
+  /** First come, first served. Rejects with `StoreUnavailable` if none is free within `waitMs`. */
+  connect(waitMs: number): Promise<MortalClient> {
     if (this.#ended) return Promise.reject(new StoreUnavailable('The store is closed'));
     const idle = this.#idle.pop();
     if (idle !== undefined) return Promise.resolve(idle);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
-        reject(this.#unavailable(`No connection to the store was free within ${wait_ms} ms`));
-      }, wait_ms);
+        reject(this.#unavailable(`No connection to the store was free within ${waitMs} ms`));
+      }, waitMs);
       const waiter: Waiter = { resolve, reject, timer };
       this.#waiters.push(waiter);
       this.#openMore();
     });
   }
 
-  /** Gives one connection up, unless it is the last, and opens none for a while: something else of this process needs one of a full server. */
+  /** Closes one connection, unless it is the last, and opens none for a while: another part of this process needs one of a full server. */
   shed(): void {
     if (this.#open.size < 2) return;
     this.#pause(limits.pool_retry_ms_max);
@@ -140,14 +139,14 @@ export class PostgresPool {
     else this.#close(idle);
   }
 
-  /** Closes connections whose question was sent before this moment and is still not answered. */
-  closeHanging(before_ms: number): void {
-    for (const { asked_at_ms, connection } of this.#open) {
-      if (asked_at_ms !== undefined && asked_at_ms < before_ms) connection.stream.destroy();
+  /** Closes connections whose running query was sent before this moment. */
+  closeHanging(beforeMs: number): void {
+    for (const { sentAtMs, connection } of this.#open) {
+      if (sentAtMs !== undefined && sentAtMs < beforeMs) connection.stream.destroy();
     }
   }
 
-  /** Resolves when all connections are closed; those in use are, when they come back. */
+  /** Closes all connections, those in use when they are returned. Resolves when all are closed. */
   end(): Promise<void> {
     if (this.#ended) return this.#ended.promise;
     this.#ended = Promise.withResolvers();
@@ -185,7 +184,7 @@ export class PostgresPool {
   async #openOne(): Promise<void> {
     this.#opening += 1;
     const client = new MortalClient(this.#options.client);
-    // One that breaks while it is in use fails its question; without a listener its event would end the process.
+    // If it breaks while in use, its query fails; without a listener the event would end the process.
     client.on('error', (error) => {
       if (this.#idle.includes(client)) this.#options.onConnectionLost(error);
     });
@@ -199,16 +198,16 @@ export class PostgresPool {
     }
     this.#opening -= 1;
     this.#refusal = undefined;
-    this.#retry_ms = limits.pool_retry_ms_min;
+    this.#retryMs = limits.pool_retry_ms_min;
     client.onAnswer = this.#options.onAnswer;
-    client.release = (is_broken) => this.#takeBack(client, is_broken === true);
+    client.release = (isBroken) => this.#takeBack(client, isBroken === true);
     this.#open.add(client);
     this.#options.onAnswer();
     this.#takeBack(client, false);
     this.#openMore();
   }
 
-  /** Where nobody has a connection that could come back, and the server is not merely full, waiting would not help. */
+  /** Fails the waiting callers if no open connection could be returned and the server is not merely full; otherwise retries later. */
   #notOpened(error: Error): void {
     this.#refusal = error;
     if (this.#ended) {
@@ -219,9 +218,9 @@ export class PostgresPool {
       this.#rejectAll(this.#unavailable(error.message));
       return;
     }
-    const wait_ms = this.#retry_ms;
-    this.#retry_ms = Math.min(wait_ms * 2, limits.pool_retry_ms_max);
-    this.#pause(wait_ms);
+    const waitMs = this.#retryMs;
+    this.#retryMs = Math.min(waitMs * 2, limits.pool_retry_ms_max);
+    this.#pause(waitMs);
   }
 
   #pause(ms: number): void {
@@ -231,10 +230,10 @@ export class PostgresPool {
     }, ms);
   }
 
-  #takeBack(client: MortalClient, is_broken: boolean): void {
+  #takeBack(client: MortalClient, isBroken: boolean): void {
     if (!this.#open.has(client)) return;
-    const is_shed = this.#sheds && this.#open.size > 1;
-    if (is_broken || is_shed || !client.is_usable || this.#ended) {
+    const isShed = this.#sheds && this.#open.size > 1;
+    if (isBroken || isShed || !client.isUsable || this.#ended) {
       this.#sheds = false;
       this.#close(client);
       this.#openMore();
@@ -251,15 +250,15 @@ export class PostgresPool {
   }
 
   #close(client: MortalClient): void {
-    // One that hangs would not answer the word of parting.
-    if (client.asked_at_ms !== undefined) client.connection.stream.destroy();
+    // A hanging connection would not answer the protocol's termination message.
+    if (client.sentAtMs !== undefined) client.connection.stream.destroy();
     else void client.end().catch(() => undefined);
     this.#forget(client);
   }
 
   #forget(client: MortalClient): void {
     if (!this.#open.delete(client)) return;
-    this.#idle = this.#idle.filter((one) => one !== client);
+    this.#idle = this.#idle.filter((other) => other !== client);
     if (this.#ended) this.#endIfDone();
     else this.#openMore();
   }
@@ -268,7 +267,7 @@ export class PostgresPool {
     if (this.#open.size === 0 && this.#opening === 0) this.#ended?.resolve();
   }
 
-  /** The last one stays: on a server that is full, another process would take its place. */
+  /** Closes connections that are idle for long. The last one stays: on a full server, another process would take its place. */
   #reapLater(): void {
     if (this.#reaper !== undefined || this.#idle.length < 2) return;
     const [longest] = this.#idle;

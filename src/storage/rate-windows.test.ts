@@ -24,12 +24,13 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
   async function setUp() {
     const { queries } = await open();
     const store = rateWindowStore(queries, engine);
-    // A day lasts longer than this test, almost always: where PostgreSQL tells the time, no minute would stand still.
-    const inDay = (asked: RateAsk, at = 0) => store.ask([{ ...asked, span_ms: DAY_MS }], at).then(([first]) => first!);
+    // A day lasts longer than this test, almost always: with PostgreSQL's clock, a minute would pass during the test.
+    const inDay = (request: RateAsk, at = 0) =>
+      store.ask([{ ...request, span_ms: DAY_MS }], at).then(([first]) => first!);
     return { queries, store, inDay };
   }
 
-  test('give what is asked while there is as much, then nothing, and count what is told', async () => {
+  test('grant what is requested while there is enough, then nothing, and count what is owed', async () => {
     const { inDay } = await setUp();
     expect(await inDay(taking('a', 10, 4))).toMatchObject({ granted: 4, used: 4 });
     expect(await inDay(taking('a', 10, 7))).toMatchObject({ granted: 0, used: 4 });
@@ -48,7 +49,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     expect(limits.rate_block_divisor).toBe(8);
   });
 
-  test('take back what was not used, in the window it was given in alone', async () => {
+  test('take back what was not used, only in the window it was granted in', async () => {
     const { inDay } = await setUp();
     const { window_start_ms: back_start_ms } = await inDay(taking('a', 10, 10));
     expect(await inDay(ask('a', 10, { back: 4, back_start_ms }))).toMatchObject({ used: 6 });
@@ -92,7 +93,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     expect(await queries.selectFrom('rate_windows').select('id').execute()).toEqual([{ id: 'new' }]);
   });
 
-  test('answer as the model of them says, whatever is asked', async () => {
+  test('answer as their model does, whatever is requested', async () => {
     const { store } = await setUp();
     const model = createRateModel();
     const random = new Random(7);
@@ -101,7 +102,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     for (let step = 0; step < 200; step += 1) {
       if (engine === 'sqlite' && random.chance(0.05))
         at += random.whole(-2_000, 40_000) - (random.chance(0.1) ? 200_000 : 0);
-      const asks = ['a', 'b', 'c'].slice(0, random.whole(1, 3)).map((id) => {
+      const requests = ['a', 'b', 'c'].slice(0, random.whole(1, 3)).map((id) => {
         const need = random.whole(0, 5);
         const waiting = need + random.whole(0, 20);
         const owed = random.chance(0.2) ? random.whole(0, 30) : 0;
@@ -109,11 +110,11 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
         const span_ms = engine === 'sqlite' ? MINUTE_MS : DAY_MS;
         return { id, span_ms, amount: 400, need, waiting, want: random.whole(0, 90), owed, back, back_start_ms };
       });
-      const answers = await store.ask(asks, at);
+      const answers = await store.ask(requests, at);
       const byId = (a: RateAnswer, b: RateAnswer) => (a.id < b.id ? -1 : 1);
       const now = answers[0]!.now_ms;
       const shown = answers.map((answer) => ({ ...answer, now_ms: now })).sort(byId);
-      expect(shown).toEqual(model.ask(asks, now).sort(byId));
+      expect(shown).toEqual(model.ask(requests, now).sort(byId));
       back_start_ms = random.chance(0.8) ? shown[0]!.window_start_ms : 0;
     }
   });
@@ -124,22 +125,23 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     const other = url === undefined ? one : await openDatabase({ database_url: url });
     try {
       const ids = ['a', 'b', 'c', 'd'];
-      const given = new Map(ids.map((id) => [id, 0]));
+      const grantedById = new Map(ids.map((id) => [id, 0]));
       const random = new Random(11);
       await Promise.all(
         [one, other, one, other].map(async ({ queries }) => {
           const store = rateWindowStore(queries, engine);
           for (let step = 0; step < 60; step += 1) {
-            const asked = [...ids].sort(() => random.next() - 0.5).slice(0, random.whole(1, 4));
-            const asks = asked.map((id) => ({ ...taking(id, 500, random.whole(1, 4), 60), span_ms: DAY_MS }));
-            for (const { id, granted } of await store.ask(asks, 5)) given.set(id, given.get(id)! + granted);
+            const chosen = [...ids].sort(() => random.next() - 0.5).slice(0, random.whole(1, 4));
+            const requests = chosen.map((id) => ({ ...taking(id, 500, random.whole(1, 4), 60), span_ms: DAY_MS }));
+            for (const { id, granted } of await store.ask(requests, 5))
+              grantedById.set(id, grantedById.get(id)! + granted);
             if (random.chance(0.1)) await sleep(random.whole(0, 3));
           }
         }),
       );
-      expect([...given.values()].map((amount) => amount > 500)).toEqual([false, false, false, false]);
-      // What is left was too little for the last who asked.
-      expect([...given.values()].every((amount) => amount > 496)).toBe(true);
+      expect([...grantedById.values()].map((amount) => amount > 500)).toEqual([false, false, false, false]);
+      // What is left was too little for the last request.
+      expect([...grantedById.values()].every((amount) => amount > 496)).toBe(true);
     } finally {
       if (url !== undefined) await Promise.all([one.close(), other.close()]);
     }

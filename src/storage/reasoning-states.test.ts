@@ -5,7 +5,7 @@ import { reasoningStateStore } from './reasoning-states.ts';
 const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, '0')}.000Z`;
 
 describeStores('reasoning states', ({ open }) => {
-  test('are found until they expire, and replaced when they come again', async () => {
+  test('are read until they expire, and replaced when they are inserted again', async () => {
     const states = reasoningStateStore((await open()).queries);
     await states.insert([
       { id: 'a', owner: 'o', sealed: 'one', expires_at: at(10) },

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { limits } from '../limits.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
-/** A turn's state at rest, sealed. */
+/** The stored, sealed state of a turn. */
 interface StoredState {
   id: string;
   owner: string;
@@ -10,7 +10,7 @@ interface StoredState {
   expires_at: string;
 }
 
-/** What clients drop of their conversations, for a while. */
+/** Reasoning state that clients do not send back, kept for a while. */
 export function reasoningStateStore(queries: Queries) {
   const sweepWhere = (before: string, compare: '<=' | '<') =>
     queries
@@ -24,13 +24,13 @@ export function reasoningStateStore(queries: Queries) {
       )
       .execute();
 
-  /** Deletes the oldest beyond a length of all. */
-  const sweepChars = async (chars_max: number): Promise<void> => {
+  /** Deletes the oldest states beyond a total length. */
+  const sweepChars = async (charsMax: number): Promise<void> => {
     const { sum } = await queries
       .selectFrom('reasoning_states')
       .select(sql<number | null>`CAST(SUM(chars) AS BIGINT)`.as('sum'))
       .executeTakeFirstOrThrow();
-    let surplus = (sum ?? 0) - chars_max;
+    let surplus = (sum ?? 0) - charsMax;
     if (surplus <= 0) return;
     const oldest = await queries
       .selectFrom('reasoning_states')
@@ -48,7 +48,7 @@ export function reasoningStateStore(queries: Queries) {
   };
 
   return {
-    /** A state that is there already is replaced. */
+    /** Replaces states that exist already. */
     insert: async (rows: readonly StoredState[]): Promise<void> => {
       await queries
         .insertInto('reasoning_states')
@@ -63,7 +63,7 @@ export function reasoningStateStore(queries: Queries) {
         .execute();
     },
 
-    /** Those of the ids that are there and have not expired. */
+    /** The states with these ids that exist and have not expired. */
     findMany: (ids: readonly string[], now: string): Promise<{ id: string; sealed: string }[]> =>
       queries
         .selectFrom('reasoning_states')
@@ -72,12 +72,12 @@ export function reasoningStateStore(queries: Queries) {
         .where('expires_at', '>', now)
         .execute(),
 
-    /** Deletes all that an owner has. */
+    /** Deletes all states of an owner. */
     deleteBy: async (owner: string): Promise<void> => {
       await queries.deleteFrom('reasoning_states').where('owner', '=', owner).execute();
     },
 
-    /** Deletes what has expired, and the oldest beyond a number and a length; not more than some at a time. */
+    /** Deletes what has expired, and the oldest beyond a number and a total length; some rows at a time. */
     sweep: async (now: string, most: { rows: number; chars: number }): Promise<void> => {
       await sweepWhere(now, '<=');
       const surplus = await queries

@@ -16,13 +16,13 @@ async function introspect({ engine, queries }: Database): Promise<Described> {
       : sql<{ table: string; column: string; type: string; nullable: boolean | number }>`
           SELECT table_name AS "table", column_name AS "column", data_type AS "type", is_nullable = 'YES' AS nullable
           FROM information_schema.columns WHERE table_schema = current_schema()`;
-  const found: Described = {};
+  const described: Described = {};
   for (const { table, column, type, nullable } of (await query.execute(queries)).rows) {
     if (table === 'schema_migrations') continue;
-    found[table] ??= {};
-    found[table][column] = `${type.toLowerCase()}${nullable ? ' or null' : ''}`;
+    described[table] ??= {};
+    described[table][column] = `${type.toLowerCase()}${nullable ? ' or null' : ''}`;
   }
-  return found;
+  return described;
 }
 
 describeStores('the schema', ({ open }) => {

@@ -1,7 +1,7 @@
 /**
- * What the tables hold, once: the TypeScript rows are derived from it and a test compares it with a migrated database,
- * both ways, on both engines. `boolean` and `json` columns read the same on both engines: the drivers convert by
- * declared type.
+ * The tables, declared once: the TypeScript rows are derived from them, and a test compares them with a migrated database,
+ * both ways, on both engines. `boolean` and `json` columns read the same on both engines: the drivers convert by declared
+ * type.
  */
 import type { ColumnType as KyselyColumn } from 'kysely';
 import type { BuiltinFilter, CustomFilter } from '../schemas/guardrail.ts';
@@ -11,11 +11,11 @@ type Kind = 'text' | 'bigint' | 'boolean' | 'json';
 interface Column<T> {
   readonly kind: Kind;
   readonly nullable: boolean;
-  /** The type of a value as read; never set. */
+  /** Carries the type of a value as read; never set. */
   readonly value?: T;
 }
 
-/** JSON goes in as text and comes out parsed. */
+/** JSON is written as text and read parsed. */
 interface JsonColumn<T> extends Column<T> {
   readonly kind: 'json';
 }
@@ -235,7 +235,7 @@ export const tables = {
     completion_tokens: bigint,
     reasoning_tokens: bigint,
   },
-  /** The last number given out under a name; the engines share no syntax for generated integers. */
+  /** The last number assigned under a name; the engines share no syntax for generated integers. */
   counters: { name: text, value: bigint },
   usage_days: {
     scope: text,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
-/** What has numbers of its own; each name is a row of `counters`. */
+/** The numbered resources; each name is a row of `counters`. */
 type Sequence =
   | 'api_keys'
   | 'apps'
@@ -14,8 +14,8 @@ type Sequence =
   | 'workspace_members';
 
 /**
- * The next of `count` numbers of a sequence, the first of them. No number is given twice. Others who want one wait until
- * this transaction ends, so the order of numbers is the order of commits.
+ * The first of `count` new numbers of a sequence. No number is assigned twice. Other transactions that need one wait until
+ * this one ends, so the order of numbers is the order of commits.
  */
 export async function nextNumber(tx: Queries, sequence: Sequence, count = 1): Promise<number> {
   const { value } = await tx

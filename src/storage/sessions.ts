@@ -1,11 +1,11 @@
 import type { StoredSession } from '../accounts/session.ts';
 import { limits } from '../limits.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
-/** Sign-ins to the pages at rest. */
+/** Stored sign-ins to the pages. */
 export function sessionStore(queries: Queries) {
   return {
-    /** Stores a new session; clears away some that are over, and the user's oldest beyond what one may have. */
+    /** Inserts a session. Deletes some expired sessions, and the user's oldest ones beyond `sessions_per_user_max`. */
     insert: async (session: StoredSession): Promise<void> => {
       const { user_id, created_at } = session;
       await queries
@@ -35,8 +35,8 @@ export function sessionStore(queries: Queries) {
       await queries.insertInto('sessions').values(session).execute();
     },
 
-    /** The session that a cookie's secret opens now or opened before the last rotation, with who it is for. Nobody's when the user has left. */
-    find: (token_hash: string) =>
+    /** The session of a cookie's secret, current or from before the last rotation, with its user. Undefined if the user is no member any more. */
+    find: (tokenHash: string) =>
       queries
         .selectFrom('sessions')
         .innerJoin('users', 'users.id', 'sessions.user_id')
@@ -48,11 +48,11 @@ export function sessionStore(queries: Queries) {
         .selectAll('sessions')
         .select(['users.name as user_name', 'users.email as user_email'])
         .where(({ eb, or }) =>
-          or([eb('sessions.token_hash', '=', token_hash), eb('sessions.previous_hash', '=', token_hash)]),
+          or([eb('sessions.token_hash', '=', tokenHash), eb('sessions.previous_hash', '=', tokenHash)]),
         )
         .executeTakeFirst(),
 
-    /** Gives a session a new secret, unless somebody just did. */
+    /** Replaces a session's secret; false if another request has just done so. */
     rotate: async (session: { id: string; token_hash: string; next_hash: string; at: string }): Promise<boolean> => {
       const { numUpdatedRows } = await queries
         .updateTable('sessions')
@@ -63,7 +63,7 @@ export function sessionStore(queries: Queries) {
       return numUpdatedRows === 1n;
     },
 
-    /** Whether a session is there and not over; one that is there is held until the transaction ends, so that it ends after it. */
+    /** Whether a session exists and has not expired; if so, locks it until the transaction ends, so that it cannot end before. */
     holdOpen: async ({ id, at }: { id: string; at: string }): Promise<boolean> => {
       const { numUpdatedRows } = await queries
         .updateTable('sessions')
@@ -74,7 +74,7 @@ export function sessionStore(queries: Queries) {
       return numUpdatedRows === 1n;
     },
 
-    /** Ends all sessions of a user; gives their ids. */
+    /** Deletes all sessions of a user, and returns their ids. */
     deleteOf: async ({ organization_id, user_id }: { organization_id: string; user_id: string }): Promise<string[]> => {
       const ended = await queries
         .deleteFrom('sessions')

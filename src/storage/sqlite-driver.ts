@@ -1,4 +1,4 @@
-/** Kysely's driver of SQLite: one message a statement, or a whole transaction; one writer at a time. */
+/** Kysely's driver of SQLite: one message for a statement or a whole transaction; one writer at a time. */
 import { Worker } from 'node:worker_threads';
 import {
   CompiledQuery,
@@ -24,9 +24,10 @@ import type {
 } from './sqlite-messages.ts';
 import { StoreUnavailable } from './unavailable.ts';
 
-export type Ask = SqliteRequest extends infer R ? (R extends unknown ? Omit<R, 'id'> : never) : never;
+/** A request without its id. */
+export type SqliteCommand = SqliteRequest extends infer R ? (R extends unknown ? Omit<R, 'id'> : never) : never;
 
-/** What SQLite said no to. `code` tells a broken uniqueness rule apart from everything else. */
+/** An error of SQLite. `code` distinguishes a unique violation from others. */
 export class SqliteError extends Error {
   override readonly name = 'SqliteError';
   readonly code: string | undefined;
@@ -45,24 +46,24 @@ interface Waiting {
   sql: string | undefined;
 }
 
-/** Where statements run. */
+/** Runs statements. */
 export interface SqliteStore {
-  ask(request: Ask): Promise<SqliteOutcome>;
+  run(command: SqliteCommand): Promise<SqliteOutcome>;
   close(): Promise<void>;
 }
 
-/** `file`: undefined for a store in memory. */
+/** The options of a worker. `file` is undefined for a store in memory. */
 export function sqliteOptions(file: string | undefined): SqliteWorkerOptions {
   return { file, busy_ms: limits.database_busy_ms_max, statements_max: limits.database_statements_max };
 }
 
-/** The thread and the questions it has not answered yet. */
+/** The SQLite thread, and the requests that it has not answered yet. */
 export class SqliteThread implements SqliteStore {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, Waiting>();
   readonly #onLost: (error: Error) => void;
   #next = 1;
-  #gone: Error | undefined;
+  #ended: Error | undefined;
   #closing = false;
 
   private constructor(worker: Worker, onLost: (error: Error) => void) {
@@ -71,11 +72,11 @@ export class SqliteThread implements SqliteStore {
   }
 
   /**
-   * Starts the thread and waits until the file is open; fails with SQLite's reason. `onLost` is told, once, of a thread
-   * that ends although nobody closed it.
+   * Starts the thread and waits until the file is open; rejects with SQLite's error. `onLost` is called once if the thread
+   * ends without having been closed.
    */
   static async start(file: string, onLost: (error: Error) => void): Promise<SqliteThread> {
-    // Beside this file, in TypeScript or emitted as JavaScript.
+    // Beside this file, as TypeScript or compiled to JavaScript.
     const url = new URL('./sqlite-worker.js', import.meta.url);
     const worker = new Worker(url, { workerData: sqliteOptions(file), execArgv: [] });
     const thread = new SqliteThread(worker, onLost);
@@ -89,19 +90,19 @@ export class SqliteThread implements SqliteStore {
     return thread;
   }
 
-  ask(request: Ask): Promise<SqliteOutcome> {
-    if (this.#gone) return Promise.reject(this.#gone);
+  run(command: SqliteCommand): Promise<SqliteOutcome> {
+    if (this.#ended) return Promise.reject(this.#ended);
     const id = this.#next++;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject, sql: request.do === 'query' ? request.sql : undefined });
-      this.#worker.postMessage({ id, ...request } satisfies SqliteRequest);
+      this.#waiting.set(id, { resolve, reject, sql: command.do === 'query' ? command.sql : undefined });
+      this.#worker.postMessage({ id, ...command } satisfies SqliteRequest);
     });
   }
 
   async close(): Promise<void> {
-    if (this.#gone) return;
+    if (this.#ended) return;
     this.#closing = true;
-    await this.ask({ do: 'close' });
+    await this.run({ do: 'close' });
     await this.#worker.terminate();
   }
 
@@ -114,19 +115,19 @@ export class SqliteThread implements SqliteStore {
   }
 
   #end(cause: Error | undefined): void {
-    if (this.#gone) return;
-    this.#gone = new StoreUnavailable('The SQLite thread has ended', { cause });
+    if (this.#ended) return;
+    this.#ended = new StoreUnavailable('The SQLite thread has ended', { cause });
     const opening = this.#waiting.get(0);
-    // A thread that never began tells its reason to who started it, in its own words.
-    opening?.reject(cause ?? this.#gone);
+    // If the thread never started, its error goes unchanged to the caller of `start`.
+    opening?.reject(cause ?? this.#ended);
     this.#waiting.delete(0);
-    for (const { reject } of this.#waiting.values()) reject(this.#gone);
+    for (const { reject } of this.#waiting.values()) reject(this.#ended);
     this.#waiting.clear();
-    if (!opening && !this.#closing) this.#onLost(this.#gone);
+    if (!opening && !this.#closing) this.#onLost(this.#ended);
   }
 }
 
-/** First come, first served; a waiter that would wait for ever (a transaction that asks for a second one) fails instead. */
+/** A lock, first come, first served. A waiter rejects after `database_turn_ms_max`: a transaction that begins a second one would wait for ever. */
 class Turn {
   #held = false;
   readonly #waiters: (() => void)[] = [];
@@ -149,7 +150,7 @@ class Turn {
     });
   }
 
-  give(): void {
+  release(): void {
     const next = this.#waiters.shift();
     if (next) next();
     else this.#held = false;
@@ -163,9 +164,9 @@ function isRead(query: CompiledQuery): boolean {
 class SqliteConnection implements DatabaseConnection {
   readonly #store: SqliteStore;
   readonly #writer: Turn;
-  /** In memory there is one connection, so a reader must not look into somebody's open transaction. */
+  /** In memory there is one connection, so reads must not run inside another caller's open transaction. */
   readonly #readsTakeTurns: boolean;
-  /** Holds the write connection until released. */
+  /** Whether this connection has the write lock, which it keeps until released. */
   #owns = false;
   #open = false;
 
@@ -181,7 +182,7 @@ class SqliteConnection implements DatabaseConnection {
     const takesTurn = !this.#owns && (!read || this.#readsTakeTurns);
     if (takesTurn) await this.#writer.take();
     try {
-      const { rows, changes } = await this.#store.ask(
+      const { rows, changes } = await this.#store.run(
         steps === undefined
           ? {
               do: 'query',
@@ -196,15 +197,15 @@ class SqliteConnection implements DatabaseConnection {
         ...(changes === undefined ? {} : { numAffectedRows: BigInt(changes) }),
       };
     } finally {
-      if (takesTurn) this.#writer.give();
+      if (takesTurn) this.#writer.release();
     }
   }
 
-  /** `reads`: sees one moment, and neither waits for other processes that write nor makes them wait. */
+  /** `reads`: a read transaction, which sees one moment and neither waits for writers of other processes nor blocks them. */
   async begin(reads: boolean): Promise<void> {
     await this.#writer.take();
     this.#owns = true;
-    // A deferred transaction that turns into a writer fails at once when another process writes, whatever the timeout.
+    // A deferred transaction that becomes a writer fails at once if another process writes, whatever the timeout.
     await this.executeQuery(CompiledQuery.raw(reads ? 'BEGIN' : 'BEGIN IMMEDIATE'));
     this.#open = true;
   }
@@ -217,7 +218,7 @@ class SqliteConnection implements DatabaseConnection {
   async rollback(): Promise<void> {
     if (!this.#open) return;
     this.#open = false;
-    await this.#store.ask({ do: 'reset' });
+    await this.#store.run({ do: 'reset' });
   }
 
   async release(): Promise<void> {
@@ -226,7 +227,7 @@ class SqliteConnection implements DatabaseConnection {
       await this.rollback();
     } finally {
       this.#owns = false;
-      this.#writer.give();
+      this.#writer.release();
     }
   }
 
@@ -276,7 +277,7 @@ class SqliteDriver implements Driver {
   }
 }
 
-/** Kysely would run one query at a time for SQLite; here readers go on beside the writer, and `Turn` orders the writers. */
+/** By default Kysely runs one query at a time on SQLite; here reads run beside the writer, and `Turn` orders the writers. */
 class ThreadAdapter extends SqliteAdapter implements TakesWholeTransactions {
   readonly takes_whole_transactions = true;
 

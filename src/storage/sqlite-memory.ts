@@ -1,27 +1,27 @@
-import { setImmediate as turn } from 'node:timers/promises';
-import { type Ask, SqliteError, type SqliteStore, sqliteOptions } from './sqlite-driver.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type SqliteCommand, SqliteError, type SqliteStore, sqliteOptions } from './sqlite-driver.ts';
 import type { SqliteOutcome } from './sqlite-messages.ts';
 import { openSqlite } from './sqlite-requests.js';
 import { StoreUnavailable } from './unavailable.ts';
 
-/** A store in memory, in this thread: none of its statements waits for a disk. Its answers are copies and come in a later turn, as those of a thread do. */
+/** A store in memory, in this thread. Its answers are copies and arrive in a later turn, like those of the SQLite thread. */
 export function openSqliteMemory(): SqliteStore {
-  const answer = openSqlite(sqliteOptions(undefined));
-  let is_closed = false;
-  async function ask(request: Ask): Promise<SqliteOutcome> {
-    if (is_closed) throw new StoreUnavailable('The store is closed');
-    await turn();
-    const reply = structuredClone(answer({ id: 0, ...request }));
+  const execute = openSqlite(sqliteOptions(undefined));
+  let isClosed = false;
+  async function run(command: SqliteCommand): Promise<SqliteOutcome> {
+    if (isClosed) throw new StoreUnavailable('The store is closed');
+    await nextTurn();
+    const reply = structuredClone(execute({ id: 0, ...command }));
     if ('error' in reply)
-      throw new SqliteError(reply.error, reply.error.sql ?? (request.do === 'query' ? request.sql : undefined));
+      throw new SqliteError(reply.error, reply.error.sql ?? (command.do === 'query' ? command.sql : undefined));
     return reply;
   }
   return {
-    ask,
+    run,
     async close() {
-      if (is_closed) return;
-      const closed = ask({ do: 'close' });
-      is_closed = true;
+      if (isClosed) return;
+      const closed = run({ do: 'close' });
+      isClosed = true;
       await closed;
     },
   };

@@ -1,17 +1,17 @@
 import type { SQLInputValue } from 'node:sqlite';
 
-/** A value as other engines take it; the thread makes of it what SQLite takes. */
+/** A parameter as other engines accept it; the thread converts it for SQLite. */
 export type SqliteParameter = SQLInputValue | boolean | undefined;
 
-/** A statement of a transaction that is one message: run once for each row of parameters. */
+/** A statement of a whole transaction: run once for each row of parameters. */
 export interface SqliteStep {
   sql: string;
   rows: readonly (readonly SqliteParameter[])[];
-  /** Each row changes one row, or answers one; else the transaction is rolled back. */
+  /** Each row must change or return one row; otherwise the transaction is rolled back. */
   must_change: boolean;
 }
 
-/** What the serving thread and the thread that owns the SQLite file say to each other. */
+/** The options of the thread that owns the SQLite file. */
 export interface SqliteWorkerOptions {
   /** Undefined: in memory. */
   file: string | undefined;
@@ -21,13 +21,14 @@ export interface SqliteWorkerOptions {
 
 export type SqliteRequest = { id: number } & (
   | { do: 'query'; connection: 'read' | 'write'; sql: string; parameters: readonly SqliteParameter[] }
-  /** A whole transaction; its rows are the answers of each step. */
+  /** A whole transaction; the rows of the reply are the answers of each step. */
   | { do: 'transact'; steps: readonly SqliteStep[] }
-  /** Ends a transaction that its owner could not end. */
+  /** Rolls back a transaction that its owner could not end. */
   | { do: 'reset' }
   | { do: 'close' }
 );
 
+/** An error of SQLite, as the thread reports it. */
 export interface SqliteFailure {
   message: string;
   code: string | undefined;
@@ -37,9 +38,10 @@ export interface SqliteFailure {
   sql: string | undefined;
 }
 
+/** The result of one statement. */
 export interface SqliteResult {
   rows: Record<string, unknown>[];
-  /** Undefined where nothing was asked of a table. */
+  /** Undefined if the statement does not change tables. */
   changes: number | undefined;
 }
 

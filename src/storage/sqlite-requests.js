@@ -1,6 +1,6 @@
-// Plain JavaScript: a thread that never sees TypeScript does not load the type stripper, which saves 18 MB.
+// Plain JavaScript: the thread does not load the type stripper, which saves 18 MB.
 
-/** What SQLite does with one request after another; who may use the write connection when is the driver's business. */
+/** Runs requests on SQLite, one after another. The driver decides who may use the write connection. */
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -10,18 +10,18 @@ import { SqliteStatements } from './sqlite-statements.js';
 /** @typedef {{ database: DatabaseSync; statements: SqliteStatements }} Connection */
 
 /**
- * Switching to WAL needs the file alone for a moment and does not always wait by itself.
+ * Switches to WAL, which needs exclusive access for a moment and does not always wait by itself. Returns the journal mode.
  *
  * @param {DatabaseSync} database
- * @param {number} busy_ms
+ * @param {number} busyMs
  */
-function enterWal(database, busy_ms) {
-  const deadline = Date.now() + busy_ms;
+function enterWal(database, busyMs) {
+  const deadline = Date.now() + busyMs;
   for (;;) {
     try {
       return String(database.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']);
     } catch (error) {
-      // SQLITE_CORRUPT 11 and SQLITE_NOTADB 26 (sqlite.org/rescode.html): waiting repairs no file.
+      // SQLITE_CORRUPT 11 and SQLITE_NOTADB 26 (sqlite.org/rescode.html): waiting does not help.
       const { errcode = 0 } = /** @type {{ errcode?: number }} */ (error);
       const code = errcode & 0xff;
       if (code === 11 || code === 26 || Date.now() > deadline) throw error;
@@ -43,7 +43,7 @@ function open(options) {
   }
   mkdirSync(dirname(options.file), { recursive: true });
   const write = connect(false);
-  // Of a new file only. A generation takes about 2 KB: pages of twice the usual size cut the writes of a flush in half.
+  // Takes effect for a new file only. A generation takes about 2 KB: pages of twice the usual size halve the writes of a flush.
   write.database.exec('PRAGMA page_size = 8192');
   const mode = enterWal(write.database, options.busy_ms);
   if (mode !== 'wal') {
@@ -60,12 +60,12 @@ function open(options) {
  * @returns {SqliteFailure}
  */
 function failure(error) {
-  const { message, ...told } = /** @type {Partial<SqliteFailure>} */ (error);
-  return { message: message ?? String(error), code: told.code, errcode: told.errcode, sql: told.sql };
+  const { message, code, errcode, sql } = /** @type {Partial<SqliteFailure>} */ (error);
+  return { message: message ?? String(error), code, errcode, sql };
 }
 
 /**
- * Opens the store; fails with SQLite's reason.
+ * Opens the store; throws SQLite's error.
  *
  * @param {SqliteWorkerOptions} options
  * @returns {(request: SqliteRequest) => SqliteReply}

@@ -1,6 +1,6 @@
-// Plain JavaScript: the thread that runs it never sees TypeScript.
+// Plain JavaScript: the thread that runs it does not load the type stripper.
 
-/** Statements on one connection to SQLite: prepared once, with BOOLEAN and JSON as other engines give them. */
+/** Statements on one connection to SQLite: prepared once, with BOOLEAN and JSON columns converted as on other engines. */
 
 /** @import { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite' */
 /** @import { SqliteParameter, SqliteResult, SqliteStep } from './sqlite-messages.ts' */
@@ -20,17 +20,17 @@ function toInput(value) {
 export class SqliteStatements {
   /** @readonly */
   #database;
-  #statements_max;
+  #statementsMax;
   /** @readonly @type {Map<string, Prepared>} */
   #prepared = new Map();
 
   /**
    * @param {DatabaseSync} database
-   * @param {number} statements_max so many stay prepared
+   * @param {number} statementsMax how many stay prepared
    */
-  constructor(database, statements_max) {
+  constructor(database, statementsMax) {
     this.#database = database;
-    this.#statements_max = statements_max;
+    this.#statementsMax = statementsMax;
   }
 
   /**
@@ -48,8 +48,8 @@ export class SqliteStatements {
   }
 
   /**
-   * Runs steps in a transaction of their own, each once for each of its rows, and gives what each answered. Where one does
-   * not change a row that it must, nothing is done, and there are answers of the steps before it only.
+   * Runs steps in one transaction, each once for each of its rows, and returns the answers of each. If a step does not change
+   * a row that it must, nothing is done, and only the answers of the steps before it are returned.
    *
    * @param {readonly SqliteStep[]} steps
    * @returns {Record<string, unknown>[][]}
@@ -87,8 +87,8 @@ export class SqliteStatements {
       if (!prepared.reads) changes += this.#write(prepared, row);
       else for (const answer of this.#read(prepared, row)) answers.push(answer);
     }
-    const is_whole = (prepared.reads ? answers.length : changes) === rows.length;
-    return must_change && !is_whole ? undefined : answers;
+    const isWhole = (prepared.reads ? answers.length : changes) === rows.length;
+    return must_change && !isWhole ? undefined : answers;
   }
 
   /**
@@ -130,7 +130,7 @@ export class SqliteStatements {
     const fresh = { statement, reads: columns.length > 0, booleans: declared('BOOLEAN'), json: declared('JSON') };
     this.#prepared.set(sql, fresh);
     const [oldest] = this.#prepared.keys();
-    if (this.#prepared.size > this.#statements_max && oldest !== undefined) this.#prepared.delete(oldest);
+    if (this.#prepared.size > this.#statementsMax && oldest !== undefined) this.#prepared.delete(oldest);
     return fresh;
   }
 }

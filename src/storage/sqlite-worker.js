@@ -1,6 +1,6 @@
-// Plain JavaScript: a thread that never sees TypeScript does not load the type stripper, which saves 18 MB.
+// Plain JavaScript: the thread does not load the type stripper, which saves 18 MB.
 
-/** The thread that owns the SQLite file, so that the serving event loop never waits for a commit or a long query. */
+/** The thread that owns the SQLite file, so that the main event loop never waits for a commit or a long query. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { openSqlite } from './sqlite-requests.js';
 

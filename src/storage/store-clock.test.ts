@@ -47,7 +47,7 @@ test('an answer that was long on its way does not replace one that was not', () 
   expect(clock.now_ms()).toBe(NOON + 2_000);
 });
 
-test('a skew above two seconds is warned of once, counted, and again when it comes back', () => {
+test('a skew above two seconds is logged once and counted, and again when it returns', () => {
   const { clock, skews, machine } = setUp(limits.store_skew_ms + 1);
   clock.adjust(NOON, 5_000);
   clock.adjust(NOON, 5_000);

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from './database.ts';
 
-/** The store's clock, milliseconds since 1970: the machine's own, as the caller has it, where the store is on it. */
+/** The store's clock as SQL, milliseconds since 1970. On the embedded store it is `at`, the machine's time. */
 export function storeNow(engine: Database['engine'], at: number) {
   return engine === 'sqlite'
     ? sql<number>`CAST(${at} AS BIGINT)`

@@ -1,50 +1,50 @@
 import { limits } from '../limits.ts';
 
 export interface StoreReachOptions {
-  /** Asks the store a trivial question, within `limits.store_read_ms_max`; its answer reaches `heard` like any other. */
+  /** Sends the store a trivial query, bounded by `limits.store_read_ms_max`; its answer is reported to `answered` like any other. */
   probe(): Promise<unknown>;
-  /** Called when the store stops answering, and with how long it was away when it answers again. */
-  onChange(away_ms: number | undefined): void;
+  /** Called with undefined when the store stops answering, and with the length of the outage when it answers again. */
+  onChange(awayMs: number | undefined): void;
   monotonic_ms?: () => number;
 }
 
 /**
- * Whether the store answers. While it does not, reads of requests are refused at once: nobody waits for what is known to
- * fail. One probe at a time finds out when it is back, so that no request has to.
+ * Whether the store answers. While it does not, reads of requests are refused at once, since they are known to fail. One probe
+ * at a time checks whether it is back, so that no request has to.
  */
 export class StoreReach {
   readonly #options: StoreReachOptions;
-  readonly #monotonic_ms: () => number;
-  #heard_at_ms: number;
-  #away_since_ms: number | undefined;
+  readonly #monotonicMs: () => number;
+  #answeredAtMs: number;
+  #awaySinceMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
   constructor(options: StoreReachOptions) {
     this.#options = options;
-    this.#monotonic_ms = options.monotonic_ms ?? (() => performance.now());
-    this.#heard_at_ms = this.#monotonic_ms();
+    this.#monotonicMs = options.monotonic_ms ?? (() => performance.now());
+    this.#answeredAtMs = this.#monotonicMs();
   }
 
   get is_away(): boolean {
-    return this.#away_since_ms !== undefined;
+    return this.#awaySinceMs !== undefined;
   }
 
-  /** The store has answered something, whatever it was. */
-  heard(): void {
-    this.#heard_at_ms = this.#monotonic_ms();
-    if (this.#away_since_ms === undefined) return;
-    const away_ms = this.#heard_at_ms - this.#away_since_ms;
-    this.#away_since_ms = undefined;
+  /** The store has answered, with whatever result. */
+  answered(): void {
+    this.#answeredAtMs = this.#monotonicMs();
+    if (this.#awaySinceMs === undefined) return;
+    const awayMs = this.#answeredAtMs - this.#awaySinceMs;
+    this.#awaySinceMs = undefined;
     clearTimeout(this.#timer);
-    this.#options.onChange(away_ms);
+    this.#options.onChange(awayMs);
   }
 
-  /** A read of a request was not answered. A store that answers others meanwhile is busy, and not away. */
+  /** A read of a request was not answered in time. If the store has answered others meanwhile, it is busy, not away. */
   missed(): void {
-    if (this.#stopped || this.#away_since_ms !== undefined) return;
-    if (this.#monotonic_ms() - this.#heard_at_ms < limits.store_read_ms_max) return;
-    this.#away_since_ms = this.#heard_at_ms;
+    if (this.#stopped || this.#awaySinceMs !== undefined) return;
+    if (this.#monotonicMs() - this.#answeredAtMs < limits.store_read_ms_max) return;
+    this.#awaySinceMs = this.#answeredAtMs;
     this.#options.onChange(undefined);
     this.#probeSoon();
   }

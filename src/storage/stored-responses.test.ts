@@ -22,7 +22,7 @@ describeStores('stored responses', ({ open }) => {
     return { queries, workspace_id, responses, insert, left };
   }
 
-  test('are found by their workspace alone, until they expire', async () => {
+  test('are read by their workspace alone, until they expire', async () => {
     const { responses, insert, workspace_id } = await setUp();
     await insert('a', 10, 'sealed');
     expect(await responses.find('a', workspace_id, at(9))).toBe('sealed');
@@ -61,9 +61,11 @@ describeStores('stored responses', ({ open }) => {
     expect(await left()).toEqual([]);
   });
 
-  test('are not stored for a workspace that is gone, and go with theirs', async () => {
+  test('are not stored for a deleted workspace, and are deleted with theirs', async () => {
     const { queries, responses, insert, left } = await setUp();
-    await expect(responses.insert({ id: 'a', workspace_id: 'gone', sealed: '', expires_at: at(9) })).rejects.toThrow();
+    await expect(
+      responses.insert({ id: 'a', workspace_id: 'deleted', sealed: '', expires_at: at(9) }),
+    ).rejects.toThrow();
     const { organization_id } = await queries.selectFrom('workspaces').selectAll().executeTakeFirstOrThrow();
     const made = { organization_id, name: 'w', slug: 'w', created_by: null, created_at: at(0) };
     const { id: other } = await workspaceStore(queries).insert(made);

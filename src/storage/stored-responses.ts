@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { limits } from '../limits.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
-/** A response at rest, sealed. */
+/** A stored, sealed response. */
 export interface StoredResponseRow {
   id: string;
   workspace_id: string;
@@ -10,9 +10,9 @@ export interface StoredResponseRow {
   expires_at: string;
 }
 
-/** Responses that were asked to be stored, of workspaces. */
+/** Responses with `store: true`, of workspaces. */
 export function storedResponseStore(queries: Queries) {
-  /** Some at a time, so that no statement holds up others for long. */
+  /** Deletes some rows at a time, so that no statement blocks others for long. */
   const sweepExpired = async (now: string): Promise<void> => {
     for (;;) {
       const { numDeletedRows } = await queries
@@ -29,13 +29,13 @@ export function storedResponseStore(queries: Queries) {
     }
   };
 
-  /** Deletes the oldest beyond a length of all. */
-  const sweepChars = async (chars_max: number): Promise<void> => {
+  /** Deletes the oldest responses beyond a total length. */
+  const sweepChars = async (charsMax: number): Promise<void> => {
     const { sum } = await queries
       .selectFrom('stored_responses')
       .select(sql<number | null>`CAST(SUM(chars) AS BIGINT)`.as('sum'))
       .executeTakeFirstOrThrow();
-    let surplus = (sum ?? 0) - chars_max;
+    let surplus = (sum ?? 0) - charsMax;
     while (surplus > 0) {
       const oldest = await queries
         .selectFrom('stored_responses')
@@ -55,7 +55,7 @@ export function storedResponseStore(queries: Queries) {
   };
 
   return {
-    /** Throws where its workspace is gone. */
+    /** Throws if its workspace does not exist any more. */
     insert: async (row: StoredResponseRow): Promise<void> => {
       await queries
         .insertInto('stored_responses')
@@ -63,33 +63,33 @@ export function storedResponseStore(queries: Queries) {
         .execute();
     },
 
-    /** That of a workspace, unless it has expired. */
-    find: async (id: string, workspace_id: string, now: string): Promise<string | undefined> => {
+    /** The sealed response of a workspace, unless it has expired. */
+    find: async (id: string, workspaceId: string, now: string): Promise<string | undefined> => {
       const row = await queries
         .selectFrom('stored_responses')
         .select('sealed')
         .where('id', '=', id)
-        .where('workspace_id', '=', workspace_id)
+        .where('workspace_id', '=', workspaceId)
         .where('expires_at', '>', now)
         .executeTakeFirst();
       return row?.sealed;
     },
 
-    /** Whether there was one that had not expired. */
-    delete: async (id: string, workspace_id: string, now: string): Promise<boolean> => {
+    /** Deletes a response. False if there is none, or if it has expired. */
+    delete: async (id: string, workspaceId: string, now: string): Promise<boolean> => {
       const { numDeletedRows } = await queries
         .deleteFrom('stored_responses')
         .where('id', '=', id)
-        .where('workspace_id', '=', workspace_id)
+        .where('workspace_id', '=', workspaceId)
         .where('expires_at', '>', now)
         .executeTakeFirst();
       return numDeletedRows > 0n;
     },
 
-    /** Deletes what has expired, and the oldest beyond a length of all. */
-    sweep: async (now: string, chars_max: number): Promise<void> => {
+    /** Deletes what has expired, and the oldest responses beyond a total length. */
+    sweep: async (now: string, charsMax: number): Promise<void> => {
       await sweepExpired(now);
-      await sweepChars(chars_max);
+      await sweepChars(charsMax);
     },
   };
 }

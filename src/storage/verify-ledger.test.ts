@@ -4,11 +4,11 @@ import { describeStores } from '../../test/ledger/store-variants.ts';
 import { createSecret } from '../accounts/key.ts';
 import { limits } from '../limits.ts';
 import { creditStore } from './credits.ts';
-import type { Queries } from './database.ts';
 import { keyStore } from './keys.ts';
 import { ledgerStore } from './ledger.ts';
 import { ledgerOperations } from './ledger-operations.ts';
 import { organizationStore } from './organizations.ts';
+import type { Queries } from './queries.ts';
 import { verifyLedger } from './verify-ledger.ts';
 
 const AT = '2026-11-21T10:00:00.000Z';
@@ -55,7 +55,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     expect(await verifyLedger(queries)).toEqual({ generations: 5, windows: 3, differences: [] });
   });
 
-  type Fault = [fault: string, plant: (queries: Queries, hash: string) => Promise<unknown>, found: object[]];
+  type Fault = [fault: string, plant: (queries: Queries, hash: string) => Promise<unknown>, differences: object[]];
   test.each<Fault>([
     [
       'more spent in a window than was settled',
@@ -85,7 +85,7 @@ describeStores('the ledger put to the test', ({ open }) => {
       [{ of: 'window', expected: 19, found: 21 }],
     ],
     [
-      'a window that is gone',
+      'a window that is missing',
       (queries) => queries.deleteFrom('ledger_windows').where('spent', '=', 21).execute(),
       [{ of: 'generations', expected: 21, found: 0 }],
     ],
@@ -125,7 +125,7 @@ describeStores('the ledger put to the test', ({ open }) => {
       [{ of: 'activity', expected: 12, found: 1 }],
     ],
     [
-      'a generation that is gone',
+      'a generation that is missing',
       (queries) => queries.deleteFrom('ledger_generations').where('id', '=', 'g2').execute(),
       [
         { of: 'window', expected: 0, found: 4 },
@@ -135,10 +135,10 @@ describeStores('the ledger put to the test', ({ open }) => {
         { of: 'requests', expected: 0, found: 1 },
       ],
     ],
-  ])('found: %s', async (_fault, plant, found) => {
+  ])('reported: %s', async (_fault, plant, differences) => {
     const { queries, hash } = await setUp();
     await plant(queries, hash);
-    expect((await verifyLedger(queries)).differences).toMatchObject(found);
+    expect((await verifyLedger(queries)).differences).toMatchObject(differences);
   });
 
   test('more generations than one page holds are all added up', async () => {
@@ -175,12 +175,12 @@ describeStores('the ledger put to the test', ({ open }) => {
     const { database, queries, hash } = await setUp();
     const operations = ledgerOperations(queries, database.engine);
     expect(await spentOf(queries)).toEqual([13, 4, 21]);
-    const found = await operations.findResolvable('g4');
-    if (!found) throw new Error('there is no g4');
-    expect(found).toMatchObject({ cost_nano: 6, is_estimated: true, is_byok: false });
+    const generation = await operations.findResolvable('g4');
+    if (!generation) throw new Error('there is no g4');
+    expect(generation).toMatchObject({ cost_nano: 6, is_estimated: true, is_byok: false });
     const corrected = { cost_nano: 1, reason: 'as the provider bills it', at: AT };
-    await operations.resolve(found, corrected);
-    await expect(operations.resolve(found, corrected)).rejects.toThrow();
+    await operations.resolve(generation, corrected);
+    await expect(operations.resolve(generation, corrected)).rejects.toThrow();
     expect(await spentOf(queries)).toEqual([13, 4, 16]);
     expect((await verifyLedger(queries)).differences).toEqual([]);
     const days = await queries.selectFrom('usage_days').select('usage_nano').where('day', '=', WINDOW).execute();
@@ -188,7 +188,7 @@ describeStores('the ledger put to the test', ({ open }) => {
     expect(await operations.findResolvable('g4')).toMatchObject({ cost_nano: 1 });
     // What begins later begins with the corrected sum.
     const keys = keyStore(queries);
-    const which = { organization_id: found.organization_id, hash };
+    const which = { organization_id: generation.organization_id, hash };
     await keys.update(which, { limit_reset: null, include_byok_in_limit: false, updated_at: AT });
     expect(await spentOf(queries)).toEqual([13, 4, 16, 8]);
     expect((await verifyLedger(queries)).differences).toEqual([]);
@@ -197,10 +197,10 @@ describeStores('the ledger put to the test', ({ open }) => {
   test('a correction of an own account goes into the budgets that count those', async () => {
     const { database, queries } = await setUp();
     const operations = ledgerOperations(queries, database.engine);
-    const found = await operations.findResolvable('g5');
-    if (!found) throw new Error('there is no g5');
-    expect(found).toMatchObject({ cost_nano: 7, is_byok: true });
-    await operations.resolve(found, { cost_nano: 10, reason: 'r', at: AT });
+    const generation = await operations.findResolvable('g5');
+    if (!generation) throw new Error('there is no g5');
+    expect(generation).toMatchObject({ cost_nano: 7, is_byok: true });
+    await operations.resolve(generation, { cost_nano: 10, reason: 'r', at: AT });
     expect(await spentOf(queries)).toEqual([13, 4, 24]);
     expect((await verifyLedger(queries)).differences).toEqual([]);
     const days = await queries.selectFrom('usage_days').selectAll().where('day', '=', WINDOW).execute();

@@ -1,31 +1,32 @@
 import { sql } from 'kysely';
 import { limits } from '../limits.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
-/** Two of the ledger's numbers that should be equal and are not. */
+/** Two sums of the ledger that should be equal and are not. */
 export interface Difference {
   /**
-   * `window`: what a budget has spent. `leases`: what all nodes have set aside of it. `usage` and `activity`: what a key
-   * has used on a day, nano-USD; `requests`: how often. `generations`: a generation charges a window that there is none of.
+   * `window`: what a budget has spent. `leases`: what is leased of it to all nodes. `usage` and `activity`: what a key has used
+   * on a day, nano-USD; `requests`: how often. `generations`: a generation charges a window that does not exist.
    */
   of: 'window' | 'leases' | 'usage' | 'activity' | 'requests' | 'generations';
   name: string;
-  /** As added up from what was settled. */
+  /** The sum of what was settled. */
   expected: number;
+  /** The stored sum. */
   found: number;
 }
 
-/** What was compared, and where it differs. */
+/** The extent of a verification, and the differences. */
 export interface Verification {
   generations: number;
   windows: number;
-  /** At most `limits.verify_differences_max` of them. */
+  /** At most `limits.verify_differences_max`. */
   differences: Difference[];
 }
 
 const PAGE = 5_000;
 
-/** Adds up what every generation charged every window, a page at a time. */
+/** Sums the charges of every generation by window, a page at a time. */
 async function sumCharges(tx: Queries): Promise<{ generations: number; charged: Map<string, number> }> {
   const charged = new Map<string, number>();
   let generations = 0;
@@ -38,8 +39,8 @@ async function sumCharges(tx: Queries): Promise<{ generations: number; charged: 
       .limit(PAGE)
       .execute();
     for (const { charges } of rows) {
-      for (const [budget_id, window_start, amount] of JSON.parse(charges) as [string, string, number][]) {
-        const name = `${budget_id} ${window_start}`;
+      for (const [budgetId, windowStart, amount] of JSON.parse(charges) as [string, string, number][]) {
+        const name = `${budgetId} ${windowStart}`;
         charged.set(name, (charged.get(name) ?? 0) + amount);
       }
     }
@@ -99,7 +100,7 @@ async function windowDifferences(tx: Queries): Promise<Verification> {
   return { generations, windows, differences };
 }
 
-/** What windows say that nodes hold, against what the nodes' own rows say. */
+/** Compares the leased sums of windows with the nodes' leases. */
 async function leaseDifferences(tx: Queries): Promise<Difference[]> {
   const { rows } = await sql<{ budget_id: string; window_start: string; expected: number; found: number }>`
     SELECT budget_id, window_start, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(found) AS BIGINT) AS found FROM (
@@ -121,7 +122,7 @@ interface DayRow {
   requests_found: number;
 }
 
-/** What keys have used on each day, from the generations and what an operator corrected, against one of the two sums of it. */
+/** Compares what keys have used on each day, by the generations and the operator's corrections, with one of the two sums of it. */
 async function dayDifferences(tx: Queries, of: 'usage' | 'activity'): Promise<Difference[]> {
   const counted =
     of === 'usage'
@@ -149,10 +150,10 @@ async function dayDifferences(tx: Queries, of: 'usage' | 'activity'): Promise<Di
   });
 }
 
-/** A correction of a key's usage stands among the adjustments under this name, followed by the key's hash. */
+/** The name of a correction of a key's usage in the adjustments, followed by the key's hash. */
 export const USAGE_OF_KEY = 'usage:key:';
 
-/** Own provider accounts are in no column of a generation: their two sums are compared with each other. */
+/** Compares the two sums of usage on own provider accounts with each other: no column of a generation has it. */
 async function byokDifferences(tx: Queries): Promise<Difference[]> {
   const { rows } = await sql<{ key_hash: string; day: string; expected: number; found: number }>`
     SELECT key_hash, day, CAST(SUM(expected) AS BIGINT) AS expected, CAST(SUM(found) AS BIGINT) AS found FROM (
@@ -165,7 +166,7 @@ async function byokDifferences(tx: Queries): Promise<Difference[]> {
   });
 }
 
-/** Recomputes everything that is added up from what was settled, all of it as it stood at one moment. Changes nothing. */
+/** Recomputes all sums of what was settled, as of one moment. Changes nothing. */
 export async function verifyLedger(queries: Queries): Promise<Verification> {
   const moment = queries.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
   return moment.execute(async (tx) => {

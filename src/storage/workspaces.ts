@@ -4,10 +4,10 @@ import type { Page, Paged } from '../schemas/page.ts';
 import { isStorable } from '../schemas/text.ts';
 import type { BudgetInterval } from '../schemas/workspace.ts';
 import { budgetStore } from './budgets.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 import { nextNumber } from './sequence.ts';
 
-/** A workspace of an organization by its id or its slug; another organization's is not found. */
+/** Names a workspace of an organization by its id or its slug; those of other organizations do not exist for it. */
 export interface WorkspaceName {
   organization_id: string;
   id_or_slug: string;
@@ -17,7 +17,7 @@ interface Row extends Omit<StoredWorkspace, 'default_provider_sort'> {
   default_provider_sort: string | null;
 }
 
-/** The body's enumeration is what is stored. */
+/** The stored workspace; only values of the request's enumeration are stored. */
 function toWorkspace(row: Row): StoredWorkspace {
   return { ...row, default_provider_sort: row.default_provider_sort as StoredWorkspace['default_provider_sort'] };
 }
@@ -31,28 +31,28 @@ function written({ io_logging_api_key_ids: ids, ...settings }: WorkspaceSettings
 
 /** Workspaces and their budgets. */
 export function workspaceStore(queries: Queries) {
-  /** What guardrails limit follows what their workspace counts. Held, so that nobody assigns one meanwhile. */
-  const keepGuardrails = async (workspace_id: string, at: string): Promise<void> => {
-    const found = await queries
+  /** Updates the budgets of a workspace's guardrails, which depend on its settings. Locks the guardrails, so that none is assigned meanwhile. */
+  const keepGuardrails = async (workspaceId: string, at: string): Promise<void> => {
+    const rows = await queries
       .selectFrom('guardrails')
       .select('id')
-      .where('workspace_id', '=', workspace_id)
+      .where('workspace_id', '=', workspaceId)
       .orderBy('id')
       .execute();
-    for (const { id } of found) {
-      const held = await queries
+    for (const { id } of rows) {
+      const locked = await queries
         .updateTable('guardrails')
         .set(({ ref }) => ({ version: ref('version') }))
         .where('id', '=', id)
         .returning('id')
         .executeTakeFirst();
-      if (held) await budgetStore(queries).keepGuardrail(id, at);
+      if (locked) await budgetStore(queries).keepGuardrail(id, at);
     }
   };
   return {
-    /** Stores a workspace; fails by its unique rule where the organization has one of this slug. */
+    /** Inserts a workspace; throws a unique violation if the organization has one with this slug. */
     insert: async (
-      made: WorkspaceSettings & {
+      workspace: WorkspaceSettings & {
         organization_id: string;
         name: string;
         slug: string;
@@ -74,12 +74,12 @@ export function workspaceStore(queries: Queries) {
           is_observability_io_logging_enabled: false,
           default_guardrail_id: null,
           include_byok_in_budgets: false,
-          ...written(made),
-          organization_id: made.organization_id,
-          name: made.name,
-          slug: made.slug,
-          created_by: made.created_by,
-          created_at: made.created_at,
+          ...written(workspace),
+          organization_id: workspace.organization_id,
+          name: workspace.name,
+          slug: workspace.slug,
+          created_by: workspace.created_by,
+          created_at: workspace.created_at,
           id: randomUUID(),
           is_default: false,
           updated_at: null,
@@ -89,7 +89,7 @@ export function workspaceStore(queries: Queries) {
         .returningAll()
         .executeTakeFirstOrThrow();
       if (row.default_guardrail_id !== null) {
-        await budgetStore(queries).keepGuardrail(row.default_guardrail_id, made.created_at);
+        await budgetStore(queries).keepGuardrail(row.default_guardrail_id, workspace.created_at);
       }
       return toWorkspace(row);
     },
@@ -105,7 +105,7 @@ export function workspaceStore(queries: Queries) {
       return row && toWorkspace(row);
     },
 
-    /** The workspace, held against every other change until the transaction ends. */
+    /** The workspace, locked until the transaction ends. */
     lock: async ({ organization_id, id_or_slug }: WorkspaceName): Promise<StoredWorkspace | undefined> => {
       if (!isStorable(id_or_slug)) return undefined;
       const row = await queries
@@ -118,7 +118,7 @@ export function workspaceStore(queries: Queries) {
       return row && toWorkspace(row);
     },
 
-    /** `before` is the guardrail that held for all of it; both must be held, if another one is to. */
+    /** `before` is its previous default guardrail; to change it, the caller must have locked both guardrails. */
     update: async (
       id: string,
       change: WorkspaceSettings & { updated_at: string },
@@ -141,34 +141,35 @@ export function workspaceStore(queries: Queries) {
       return toWorkspace(row);
     },
 
-    /** Ends that a guardrail holds for all of workspaces; gives their ids. */
-    dropGuardrail: async (guardrail_id: string, updated_at: string): Promise<string[]> => {
+    /** Removes a default guardrail from all workspaces, and returns their ids. */
+    dropGuardrail: async (guardrailId: string, updatedAt: string): Promise<string[]> => {
       const rows = await queries
         .updateTable('workspaces')
-        .set({ default_guardrail_id: null, updated_at })
+        .set({ default_guardrail_id: null, updated_at: updatedAt })
         .set(({ eb }) => ({ version: eb('version', '+', 1) }))
-        .where('default_guardrail_id', '=', guardrail_id)
+        .where('default_guardrail_id', '=', guardrailId)
         .returning('id')
         .execute();
       return rows.map(({ id }) => id);
     },
 
-    /** Which of these integer ids are those of API keys of the organization. */
-    findKeyIds: async (organization_id: string, ids: readonly number[]): Promise<Set<number>> => {
+    /** Which of these integer ids are those of the organization's API keys. */
+    findKeyIds: async (organizationId: string, ids: readonly number[]): Promise<Set<number>> => {
       const rows = await queries
         .selectFrom('api_keys')
         .select('id')
-        .where('organization_id', '=', organization_id)
+        .where('organization_id', '=', organizationId)
         .where('is_management', '=', false)
         .where('id', 'in', [...ids])
         .execute();
       return new Set(rows.map(({ id }) => id));
     },
 
-    /** Removes the workspace with all that is filed under it; its keys must be gone. */
+    /** Deletes the workspace with everything in it; its keys must be deleted before. */
     delete: async (id: string): Promise<void> => {
       const guardrails = queries.selectFrom('guardrails').select('id').where('workspace_id', '=', id);
-      for (const { id: guardrail_id } of await guardrails.execute()) await budgetStore(queries).close({ guardrail_id });
+      for (const { id: guardrailId } of await guardrails.execute())
+        await budgetStore(queries).close({ guardrail_id: guardrailId });
       for (const table of ['guardrail_key_assignments', 'guardrail_member_assignments'] as const) {
         await queries.deleteFrom(table).where('guardrail_id', 'in', guardrails).execute();
       }
@@ -188,19 +189,19 @@ export function workspaceStore(queries: Queries) {
       await budgetStore(queries).close({ payers: [{ by: 'workspace_id', id, organization_id }] });
     },
 
-    listBy: async (organization_id: string, page: Page): Promise<Paged<StoredWorkspace>> => {
-      const found = queries.selectFrom('workspaces').where('organization_id', '=', organization_id);
-      const { count } = await found.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
-      const rows = await found.selectAll().orderBy('seq').limit(page.limit).offset(page.offset).execute();
+    listBy: async (organizationId: string, page: Page): Promise<Paged<StoredWorkspace>> => {
+      const query = queries.selectFrom('workspaces').where('organization_id', '=', organizationId);
+      const { count } = await query.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+      const rows = await query.selectAll().orderBy('seq').limit(page.limit).offset(page.offset).execute();
       return { total_count: count, data: rows.map(toWorkspace) };
     },
 
-    /** The budgets of a workspace, the widest interval first. */
-    listBudgets: async (workspace_id: string): Promise<StoredBudget[]> => {
+    /** The budgets of a workspace, the longest interval first. */
+    listBudgets: async (workspaceId: string): Promise<StoredBudget[]> => {
       const rows = await queries
         .selectFrom('workspace_budgets')
         .selectAll()
-        .where('workspace_id', '=', workspace_id)
+        .where('workspace_id', '=', workspaceId)
         .execute();
       const order = ['lifetime', 'monthly', 'weekly', 'daily'];
       return rows
@@ -208,7 +209,7 @@ export function workspaceStore(queries: Queries) {
         .sort((a, b) => order.indexOf(a.reset_interval) - order.indexOf(b.reset_interval));
     },
 
-    /** Sets the budget of an interval, new or in place of the old one. */
+    /** Sets the budget of an interval. */
     putBudget: async (budget: {
       workspace_id: string;
       interval: BudgetInterval;

@@ -21,8 +21,8 @@ test('durations read as a histogram of prom-client does, as text and for other p
   };
   await same();
   // On each bound, beside it, below all and above all.
-  const told = [0, ...SECONDS.flatMap((bound) => [bound * 0.99, bound, bound * 1.01]), 1e6];
-  for (const [at, seconds] of told.entries()) {
+  const observed = [0, ...SECONDS.flatMap((bound) => [bound * 0.99, bound, bound * 1.01]), 1e6];
+  for (const [at, seconds] of observed.entries()) {
     const operation = at % 3 === 0 ? 'a "b"' : 'c';
     durations.observe(operation, seconds);
     histogram.observe({ operation }, seconds);

@@ -2,23 +2,23 @@ import { write, writeSync } from 'node:fs';
 import pino, { type Logger as PinoLogger } from 'pino';
 import { limits } from '../limits.ts';
 
-/** A provider's own code for a failure; what does not look like a code may be anything. */
+/** A provider's error code. Anything else in that place may be any text and is not logged. */
 const CODE = /^[\w.:-]{1,100}$/;
 
 /**
- * What is written of an error: what it is and where it came from, not what it carries (headers, bodies, credentials). A
- * provider's failure is written without its words: providers quote prompts and keys.
+ * The logged form of an error: its type and origin, not its contents (headers, bodies, credentials). The message of a
+ * provider's failure is omitted: providers quote prompts and keys.
  */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
   const { code, failure, status, native_code, transport_code } = error as Error & Record<string, unknown>;
-  // What failed while an answer was read quotes it, as `JSON.parse` does.
-  const is_quoting = failure === 'invalid_response';
-  const cause = error.cause === undefined || is_quoting ? {} : { cause: describeError(error.cause) };
+  // A failure to read an answer quotes it, as `JSON.parse` does.
+  const isQuoting = failure === 'invalid_response';
+  const cause = error.cause === undefined || isQuoting ? {} : { cause: describeError(error.cause) };
   if (typeof failure === 'string') {
-    const told = typeof native_code === 'string' && CODE.test(native_code) ? { native_code } : {};
+    const native = typeof native_code === 'string' && CODE.test(native_code) ? { native_code } : {};
     const transport = typeof transport_code === 'string' && CODE.test(transport_code) ? { transport_code } : {};
-    return { type: error.name, failure, upstream_status: status, ...told, ...transport, ...cause };
+    return { type: error.name, failure, upstream_status: status, ...native, ...transport, ...cause };
   }
   return {
     type: error.name,
@@ -29,7 +29,7 @@ function describeError(error: unknown): unknown {
   };
 }
 
-/** The one line that every request has. */
+/** The fields of the line that every request has. */
 export interface RequestFacts {
   request_id: string;
   method: string;
@@ -40,12 +40,12 @@ export interface RequestFacts {
   [fact: string]: unknown;
 }
 
-/** pino's, with a way of its own for the line that comes with every request. */
+/** pino's logger, with a faster method for the line of each request. */
 export interface Logger extends PinoLogger {
   request(facts: RequestFacts): void;
 }
 
-/** Where the lines of a log go. */
+/** Receives the lines of a log. */
 export interface Destination {
   write(line: string): void;
 }
@@ -53,19 +53,19 @@ export interface Destination {
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Standard output, a piece at a time, so that the system is called seldom. Where it takes nothing (a file on a full disk, a
- * reader that is slow), lines wait, up to a bound, and nothing else does. pino's own destination would never end the process then.
+ * Standard output, written in large pieces, so that the system is called seldom. If it accepts nothing (a file on a full disk,
+ * a slow reader), lines wait, up to a limit, and nothing else does. pino's own destination would never let the process end then.
  */
 export function standardOutput(): Destination {
-  // Node's stream makes a pipe one that refuses what it has no room for: a write that waits for room would keep the process from its end.
+  // Node's stream makes the pipe non-blocking: a write that waited for room would keep the process from ending.
   Reflect.get(process, 'stdout');
   let lines = '';
-  /** What is being written, or was not taken yet. */
+  /** The lines that are being written, or were not accepted yet. */
   let piece: Buffer = NOTHING;
   let writing = false;
-  let gone = false;
+  let isClosed = false;
   let timer: NodeJS.Timeout | undefined;
-  const later = () => {
+  const flushLater = () => {
     timer ??= setTimeout(flush, limits.log_gather_ms_max).unref();
   };
   const take = () => {
@@ -82,18 +82,18 @@ export function standardOutput(): Destination {
     write(1, piece, (error, written) => {
       writing = false;
       if (error?.code === 'EPIPE') {
-        gone = true;
+        isClosed = true;
         piece = NOTHING;
         lines = '';
         return;
       }
       piece = piece.subarray(error ? 0 : written);
       if (piece.length === 0 && lines.length >= limits.log_gather_chars) flush();
-      else if (piece.length > 0 || lines !== '') later();
+      else if (piece.length > 0 || lines !== '') flushLater();
     });
   };
   process.on('exit', () => {
-    // What is being written already is the system's.
+    // What is being written already is written by the system.
     if (writing) piece = NOTHING;
     take();
     const until = performance.now() + limits.log_stop_ms_max;
@@ -107,31 +107,31 @@ export function standardOutput(): Destination {
   });
   return {
     write(line) {
-      if (gone || piece.length + lines.length > limits.log_waiting_chars_max) return;
+      if (isClosed || piece.length + lines.length > limits.log_waiting_chars_max) return;
       lines += line;
       if (lines.length >= limits.log_gather_chars && piece.length === 0) flush();
-      else later();
+      else flushLater();
     },
   };
 }
 
-/** The time as text, made once a millisecond. */
+/** The time as text, formatted once for each millisecond. */
 function createIsoTime(): () => string {
-  let at_ms = 0;
+  let atMs = 0;
   let text = '';
   return () => {
-    const now_ms = Date.now();
-    if (now_ms !== at_ms) {
-      at_ms = now_ms;
-      text = `,"time":"${new Date(now_ms).toISOString()}"`;
+    const nowMs = Date.now();
+    if (nowMs !== atMs) {
+      atMs = nowMs;
+      text = `,"time":"${new Date(nowMs).toISOString()}"`;
     }
     return text;
   };
 }
 
 /**
- * The process's log: JSON lines on standard output, gathered for a moment. Content and secrets are not for it: callers
- * name the fields they write, and of errors only `describeError` gets through.
+ * The process's log: JSON lines on standard output, gathered for a moment. It must not contain content or secrets: callers
+ * name the fields that they write, and errors are reduced by `describeError`.
  */
 export function createLog(level: string, destination: Destination = standardOutput()): Logger {
   const timestamp = createIsoTime();
@@ -146,7 +146,7 @@ export function createLog(level: string, destination: Destination = standardOutp
     destination,
   );
   return Object.assign(log, {
-    // The same line as `log.info(facts, 'request')` writes, for half its time: there is one a request.
+    // The same line as of `log.info(facts, 'request')` in half the time: there is one for each request.
     request(facts: RequestFacts) {
       if (!log.isLevelEnabled('info')) return;
       destination.write(`{"level":"info"${timestamp()},${JSON.stringify(facts).slice(1, -1)},"msg":"request"}\n`);

@@ -37,11 +37,11 @@ test('what was counted is in every later reading once', async () => {
   }
 });
 
-test('what lost nodes have set aside is asked of the store seldom, and stays as it was told while the store fails', async () => {
+test('the money in doubt is read from the store seldom, and keeps its last value while the store fails', async () => {
   const metrics = createMetrics();
-  let asked = 0;
+  let reads = 0;
   metrics.watchDoubt(async () => {
-    asked += 1;
+    reads += 1;
     return { in_doubt_nano: 1_500_000_000, booked_nano: 2_000_000_000, estimated_nano: 500_000_000 };
   });
   for (let reading = 0; reading < 3; reading += 1) {
@@ -53,13 +53,13 @@ test('what lost nodes have set aside is asked of the store seldom, and stays as 
       ]),
     );
   }
-  expect(asked).toBe(1);
+  expect(reads).toBe(1);
   const failing = createMetrics();
   failing.watchDoubt(() => Promise.reject(new Error('no store')));
   expect(await failing.registry.metrics()).toContain('gateway_ledger_in_doubt_usd 0');
 });
 
-test('the ledger tells what is set aside, in USD', async () => {
+test('the ledger reports what is reserved, in USD', async () => {
   const metrics = createMetrics();
   const journal = {
     unflushed: 0,
@@ -76,7 +76,7 @@ test('the ledger tells what is set aside, in USD', async () => {
   expect(text).toContain('gateway_ledger_waiting_requests 3');
 });
 
-test('endpoints are told as they are now: what is forgotten is gone, and they are bounded', async () => {
+test('endpoints are reported as they are now: forgotten ones disappear, and their number is bounded', async () => {
   const metrics = createMetrics();
   let states = [
     { endpoint: 'a', uptime: 0.5, status: -5 },

@@ -4,7 +4,7 @@ import { type AssertedRule, assertedRules } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { createDurations } from './durations.ts';
 
-/** What the ledger's recorder tells of itself when metrics are read. */
+/** The state of the ledger's recorder, for the gauges. */
 export interface RecorderState {
   unflushed: number;
   refused: number;
@@ -17,10 +17,11 @@ export interface RecorderState {
   waiting: number;
 }
 
+/** The metrics of a process: methods count events, `watch…` methods register gauges. */
 export interface Metrics {
   registry: Registry;
   attempt(provider: string, outcome: string): void;
-  /** An answer took more than was set aside for it. */
+  /** An answer cost more than was reserved for it. */
   overrun(provider: string): void;
   /** A rule of money or streams was broken (`errors.ts`). */
   brokenRule(rule: AssertedRule): void;
@@ -34,63 +35,63 @@ export interface Metrics {
     first_token_s: number | undefined;
   }): void;
   request(facts: { operation: string; status: number; seconds: number }): void;
-  /** A request was refused by a rate limit of the gateway's own. */
+  /** A rate limit of the gateway refused a request. */
   rateLimited(limit: string): void;
-  /** A filter of content found something, once or so many times. */
+  /** A content filter matched, `count` times (default 1). */
   contentFiltered(filter: string, action: string, count?: number): void;
-  /** The content of so many calls is not kept although their workspace wants it; of `stub` ones, ids, time, model and reason are. */
+  /** The content of `count` calls is not kept although their workspace wants it; with `stub`, ids, time, model and reason are. */
   contentsLost(count: number, reason: ContentLoss, kept: 'stub' | 'nothing'): void;
-  /** What became of calls that a destination was to be told of; `incomplete`: sent without what could not be built. */
+  /** The outcome of calls for a destination; `incomplete`: sent without a part that could not be built. */
   broadcast(destination: string, outcome: 'sent' | 'refused' | 'lost' | 'incomplete', count: number): void;
   streamOpened(): void;
   streamClosed(): void;
-  /** A connection passed a bound: the setting or limit that it passed. */
+  /** A connection exceeded a limit: its setting's name. */
   connectionRefused(bound: string): void;
-  /** What the gauge of open connections of clients reads. */
+  /** Registers the gauge of open client connections. */
   watchConnections(count: () => number): void;
-  /** Where the gauges of the journal read their values. */
+  /** Registers the gauges of the journal and the leases. */
   watchRecorder(state: () => RecorderState): void;
-  /** Where the gauges of the way to the store read their values. */
+  /** Registers the gauges of the connection to the store. */
   watchStore(store: StoreState): void;
   /** A request was served while the store did not answer. */
   servedWithoutStore(): void;
-  /** What the gauges of money that is not known for sure ask, seldom: it is the store that knows. A failure leaves the last answer. */
+  /** Registers the gauges of money in doubt. `read` asks the store, at most once in `doubt_read_ms`. If it fails, the last values stay. */
   watchDoubt(read: () => Promise<Doubt>): void;
-  /** What the gauge of the memory that requests hold reads. */
-  watchMemory(held_bytes: () => number): void;
-  /** What the gauges of endpoints read: those that had calls of late. */
+  /** Registers the gauge of the memory that requests hold. */
+  watchMemory(heldBytes: () => number): void;
+  /** Registers the gauges of endpoints; `read` returns those with recent calls. */
   watchEndpoints(read: () => Iterable<EndpointState>): void;
 }
 
 /** Why the content of a call is not kept: it could not be built, sealed or written, too many waited, or the process ended. */
 export type ContentLoss = 'build' | 'seal' | 'store' | 'overflow' | 'shutdown';
 
-/** Money of which nobody knows whether it was spent, nano-USD. */
+/** Money that may or may not have been spent, nano-USD. */
 export interface Doubt {
   in_doubt_nano: number;
   booked_nano: number;
   estimated_nano: number;
 }
 
-/** What is known of the way to the store when metrics are read. */
+/** The state of the connection to the store, for the gauges. */
 export interface StoreState {
   isReachable(): boolean;
-  /** Connections that are open. */
+  /** Open connections. */
   connections(): number;
   clock: {
-    /** How far the machine's clock is ahead of the store's. */
+    /** The machine's clock minus the store's, in milliseconds. */
     readonly skew_ms: number;
-    /** How often it was found to be too far away. */
+    /** How often the difference has exceeded the limit. */
     readonly skews: number;
   };
 }
 
-/** How one endpoint does. */
+/** The state of one endpoint. */
 export interface EndpointState {
   endpoint: string;
-  /** Of the calls of the last five minutes, from 0 to 1; null where they are too few to say. */
+  /** The success rate of the calls of the last five minutes, from 0 to 1; null if there are too few. */
   uptime: number | null;
-  /** As listed: 0 well, below it how bad. */
+  /** As listed: 0 is good, negative values are problems. */
   status: number;
 }
 
@@ -98,7 +99,7 @@ interface Count {
   count: number;
 }
 
-/** What generations of one model, provider and outcome added up to since the counters were last read. */
+/** The sums of generations of one model, provider and outcome since the counters were last read. */
 interface GenerationCounts extends Count {
   prompt_tokens: number;
   completion_tokens: number;
@@ -108,17 +109,17 @@ interface GenerationCounts extends Count {
 const noCount = (): Count => ({ count: 0 });
 const noGenerations = (): GenerationCounts => ({ count: 0, prompt_tokens: 0, completion_tokens: 0, cost_usd: 0 });
 
-/** What is kept under a name; made where nothing is yet. */
-function under<K, V>(kept: Map<K, V>, name: K, make: () => V): V {
-  let found = kept.get(name);
-  if (found === undefined) {
-    found = make();
-    kept.set(name, found);
+/** The value of a key; created if there is none. */
+function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = create();
+    map.set(key, value);
   }
-  return found;
+  return value;
 }
 
-/** Bounds a label's values: a client can name any number of models where a provider takes any. */
+/** Bounds a label's values: a client can name any number of models if a provider accepts any. */
 function boundedLabel(): (value: string) => string {
   const seen = new Set<string>();
   return (value) => {
@@ -129,13 +130,13 @@ function boundedLabel(): (value: string) => string {
   };
 }
 
-/** Makes the process's metrics, in a registry of their own. Labels hold operations, models and providers; never keys. */
+/** Creates the process's metrics, in a registry of their own. Labels are operations, models and providers; never keys. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const modelLabel = boundedLabel();
   const registers = [registry];
-  // prom-client sorts and joins the labels of every count. So what is counted is kept by one label after the other, and handed
-  // to the counters when they are read.
+  // prom-client sorts and joins the labels of every count. So counts are kept in nested maps, one level for each label, and
+  // moved to the counters when these are read.
   const requests = new Map<string, Map<number, Count>>();
   const attempts = new Map<string, Map<string, Count>>();
   const generations = new Map<string, Map<string, Map<string, GenerationCounts>>>();
@@ -236,7 +237,7 @@ export function createMetrics(): Metrics {
     labelNames: ['rule'],
     registers,
   });
-  // As for lost contents below.
+  // A zero, as for lost contents below.
   for (const rule of assertedRules) brokenRules.inc({ rule }, 0);
   const rateLimited = new Counter({
     name: 'gateway_rate_limited_total',
@@ -256,7 +257,7 @@ export function createMetrics(): Metrics {
     labelNames: ['reason', 'kept'],
     registers,
   });
-  // An alert sees the first one only if there was a zero before it.
+  // An alert sees the first increase only if there was a zero before it.
   for (const reason of ['build', 'seal', 'store', 'overflow', 'shutdown'] satisfies ContentLoss[]) {
     for (const kept of ['stub', 'nothing']) contentsLost.inc({ reason, kept }, 0);
   }
@@ -284,8 +285,8 @@ export function createMetrics(): Metrics {
   return {
     registry,
     attempt(provider, outcome) {
-      under(
-        under(attempts, provider, () => new Map()),
+      getOrCreate(
+        getOrCreate(attempts, provider, () => new Map()),
         outcome,
         noCount,
       ).count += 1;
@@ -294,10 +295,10 @@ export function createMetrics(): Metrics {
     brokenRule: (rule) => brokenRules.inc({ rule }),
     rateLimited: (limit) => rateLimited.inc({ limit }),
     contentFiltered: (filter, action, count = 1) => contentFiltered.inc({ filter, action }, count),
-    generation({ model: named, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {
-      const ofModel = under(generations, modelLabel(named), () => new Map());
-      const cell = under(
-        under(ofModel, provider, () => new Map()),
+    generation({ model: name, provider, outcome, prompt_tokens, completion_tokens, cost_usd, first_token_s }) {
+      const ofModel = getOrCreate(generations, modelLabel(name), () => new Map());
+      const cell = getOrCreate(
+        getOrCreate(ofModel, provider, () => new Map()),
         outcome,
         noGenerations,
       );
@@ -308,8 +309,8 @@ export function createMetrics(): Metrics {
       if (first_token_s !== undefined) firstToken.observe(provider, first_token_s);
     },
     request({ operation, status, seconds }) {
-      under(
-        under(requests, operation, () => new Map()),
+      getOrCreate(
+        getOrCreate(requests, operation, () => new Map()),
         status,
         noCount,
       ).count += 1;
@@ -383,13 +384,13 @@ export function createMetrics(): Metrics {
         },
       });
     },
-    watchMemory(held_bytes) {
+    watchMemory(heldBytes) {
       new Gauge({
         name: 'gateway_request_memory_bytes',
         help: "Memory that requests and answers use of their share, by the gateway's own count.",
         registers,
         collect() {
-          this.set(held_bytes());
+          this.set(heldBytes());
         },
       });
     },
@@ -410,18 +411,18 @@ export function createMetrics(): Metrics {
             this.reset();
             let count = 0;
             for (const state of read()) {
-              const told = value(state);
-              if (told === null) continue;
+              const current = value(state);
+              if (current === null) continue;
               count += 1;
               if (count > limits.metric_label_values_max) return;
-              this.set({ endpoint: state.endpoint }, told);
+              this.set({ endpoint: state.endpoint }, current);
             }
           },
         });
       gauge(
         'gateway_endpoint_uptime_ratio',
         "Share of the calls of the last five minutes that an endpoint answered, with the gateway's own accounts, on all nodes.",
-        // Every process knows what all of them counted.
+        // Every process has the counts of all.
         'average',
         ({ uptime }) => uptime,
       );
@@ -466,26 +467,26 @@ export function createMetrics(): Metrics {
       );
     },
     watchDoubt(read) {
-      let asked_at = Number.NEGATIVE_INFINITY;
-      let asking: Promise<Doubt | undefined> = Promise.resolve(undefined);
-      // One question for all gauges, seldom.
-      const ask = () => {
+      let readAt = Number.NEGATIVE_INFINITY;
+      let reading: Promise<Doubt | undefined> = Promise.resolve(undefined);
+      // One query serves all gauges, for a while.
+      const readSeldom = () => {
         const now = performance.now();
-        if (now - asked_at < limits.doubt_read_ms) return asking;
-        asked_at = now;
+        if (now - readAt < limits.doubt_read_ms) return reading;
+        readAt = now;
         const late = sleep(limits.readiness_ms_max, undefined, { ref: false });
-        asking = Promise.race([read().catch(() => undefined), late]);
-        return asking;
+        reading = Promise.race([read().catch(() => undefined), late]);
+        return reading;
       };
       const gauge = (name: string, help: string, value: (doubt: Doubt) => number) =>
         new Gauge({
           name,
           help,
-          // Every process knows the same.
+          // All processes read the same values.
           aggregator: 'max',
           registers,
           async collect() {
-            const doubt = await ask();
+            const doubt = await readSeldom();
             if (doubt !== undefined) this.set(value(doubt) / 1e9);
           },
         });

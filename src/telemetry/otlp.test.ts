@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { spanJson } from './otlp.ts';
 
-test('what clients say that is no Unicode spoils no batch: it is replaced wherever it stands', () => {
+test('invalid Unicode from clients spoils no batch: it is replaced everywhere', () => {
   const half = '\ud83d';
   const json = spanJson({
     trace_id: '1'.repeat(32),

@@ -3,7 +3,7 @@
  * numbers, 64-bit numbers as decimal texts, names in lowerCamelCase.
  */
 
-/** What an attribute may be. */
+/** The types of an attribute's value. */
 export type AttributeValue = string | number | boolean | readonly string[];
 
 /** opentelemetry/proto/trace/v1/trace.proto, `SpanKind`. */
@@ -23,9 +23,9 @@ export interface Span {
   name: string;
   start_ms: number;
   end_ms: number;
-  /** Undefined ones are left out. */
+  /** Undefined values are omitted. */
   attributes: Readonly<Record<string, AttributeValue | undefined>>;
-  /** Why it failed; undefined: it did not. */
+  /** Why it failed; undefined if it did not. */
   failure?: string | undefined;
 }
 
@@ -52,7 +52,7 @@ function encoded(value: AttributeValue): Value {
   return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
 }
 
-/** A number that is a measure, not a count, whatever its value. */
+/** Attributes whose numbers are measures, not counts, even if they are integers. */
 const DOUBLES: ReadonlySet<string> = new Set([
   'gen_ai.request.temperature',
   'gen_ai.request.top_p',
@@ -73,7 +73,7 @@ function attributesOf(attributes: Span['attributes']): { key: string; value: Val
   });
 }
 
-/** One span as JSON text. What is no Unicode is replaced: strict readers refuse the whole batch for it, with the spans of others. */
+/** One span as JSON text. Invalid Unicode is replaced: strict readers would refuse the whole batch, with the spans of others. */
 export function spanJson(span: Span): string {
   return JSON.stringify({
     traceId: span.trace_id,
@@ -89,7 +89,7 @@ export function spanJson(span: Span): string {
   });
 }
 
-/** An `ExportTraceServiceRequest` of spans that are JSON already. */
+/** An `ExportTraceServiceRequest` with spans that are JSON text already. */
 export function exportJson(
   resource: Span['attributes'],
   scope: { name: string; version: string },

@@ -5,7 +5,7 @@
 import { writeSync } from 'node:fs';
 import { createSecret } from '../../src/accounts/key.ts';
 import { realClock } from '../../src/ledger/ledger-clock.ts';
-import { startRecorder } from '../../src/ledger/recorder.ts';
+import { startRecorder } from '../../src/ledger/start-recorder.ts';
 import { openDatabase } from '../../src/storage/database.ts';
 import { keyStore } from '../../src/storage/keys.ts';
 import { ledgerStore } from '../../src/storage/ledger.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { realClock } from '../../src/ledger/ledger-clock.ts';
-import { startRecorder } from '../../src/ledger/recorder.ts';
+import { startRecorder } from '../../src/ledger/start-recorder.ts';
 import { type Database, openDatabase } from '../../src/storage/database.ts';
 import { ledgerStore } from '../../src/storage/ledger.ts';
 import { describeStores } from './store-variants.ts';
@@ -107,7 +107,7 @@ async function replayed(data_dir: string, database_url: string | undefined, olde
 }
 
 describeStores('processes on one data directory', ({ freshUrl }) => {
-  test('three that start at once on nothing, one of them paused for a while: each has its slot, all of it is kept', {
+  test('three that start at once on an empty directory, one of them paused: each has its slot, and nothing is lost', {
     timeout: 180_000,
   }, async () => {
     const data_dir = mkdtempSync(join(tmpdir(), 'gateway-crash-'));

@@ -136,8 +136,8 @@ function decode(dialect: ChatDialect, recording: Recording): ChatCompletion {
 
 // ---------------------------------------------------------------- invoices
 
-describe('the hand itself', () => {
-  test.each(invoices)('$file: lines and total come out', ({ lines, nano, told_usd }) => {
+describe('the arithmetic of the invoices themselves', () => {
+  test.each(invoices)('$file: lines and total match', ({ lines, nano, told_usd }) => {
     for (const [, units, price, amount] of lines) expect(BigInt(units) * atto(price)).toBe(atto(amount));
     const sum = lines.reduce((total, [, , , amount]) => total + atto(amount), 0n);
     expect(BigInt(nano)).toBe((sum + 999_999_999n) / 1_000_000_000n);
@@ -300,7 +300,7 @@ describe.each(everyFolder)('%s', (folder) => {
   const found = answersOf(folder);
   const why = whySkipped(found, folder);
 
-  test.skipIf(found.length === 0)(`classes come to the totals that every recorded answer tells${why}`, () => {
+  test.skipIf(found.length === 0)(`classes add up to the totals in every recorded answer${why}`, () => {
     let told_count = 0;
     for (const { name, recording } of found) {
       const { ext, choices } = decode(dialects.get(wire)!, recording);

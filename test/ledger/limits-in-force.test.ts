@@ -118,7 +118,7 @@ describeStores('a limit is in force on every node once its change is answered', 
     expect(await verified()).toEqual([]);
   }, 60_000);
 
-  test('of the credits of the organization, granted and taken back by a command', async () => {
+  test('of the credits of the organization, granted and revoked by a command', async () => {
     const { one, manage, both, served, refused, lowered, run, verified } = await setUp();
     expect(await run('credits', 'show')).toMatchObject({
       code: 0,

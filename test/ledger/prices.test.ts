@@ -132,7 +132,7 @@ describe('service tiers', () => {
     expect(await generationOf(told)).toMatchObject({ service_tier: served ?? null, total_cost: cost });
   });
 
-  test('streamed likewise', async () => {
+  test('the same when streamed', async () => {
     const chunk = { id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', service_tier: 'flex' };
     const choices = [{ index: 0, delta: { content: 'Hi' }, finish_reason: 'stop' }];
     const lines = [
@@ -153,7 +153,7 @@ describe('service tiers', () => {
     expect(costOf(await ask('acme/tiers'))).toBe(0.006005);
   });
 
-  test('one without a price is not asked for, by whatever way', async () => {
+  test('a tier without a price is never requested', async () => {
     script = () => answer();
     for (const body of [
       { service_tier: 'priority' },
@@ -170,7 +170,7 @@ describe('service tiers', () => {
   });
 });
 
-test('where a price is not known, no cost is told; what is known of it is charged', async () => {
+test('if a price is not known, no cost is reported; the known part is charged', async () => {
   script = () => answer();
   const told = await ask('acme/unpriced');
   expect(object(told['usage'])).toMatchObject({ prompt_tokens: 1_000, completion_tokens: 100 });
@@ -182,7 +182,7 @@ test('where a price is not known, no cost is told; what is known of it is charge
   ]);
 });
 
-test('every attempt that may have been billed has its lines, and all lines come to the cost exactly', async () => {
+test('every attempt that may have been billed has its lines, and the lines add up to the cost exactly', async () => {
   script = ({ model }) => (model === 'broken' ? ['RESET'] : answer());
   const record = await generationOf(await ask('acme/fallback'));
   const lines = expectExact(record);

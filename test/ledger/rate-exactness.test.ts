@@ -31,7 +31,7 @@ function nodeOn({ queries, engine }: Database) {
 }
 
 describeStores('many nodes at a store', ({ engine, open, freshUrl }) => {
-  test('let in no window of its time more through than there is', { timeout: 180_000 }, async () => {
+  test('never exceed the amount in a window of the store’s time', { timeout: 180_000 }, async () => {
     // On this machine its time is ours.
     const url = await freshUrl();
     const database_urls = url === undefined ? [] : [url, url, url];

@@ -122,7 +122,7 @@ test('one request too many for a key is 429, with the limit in headers and body,
   expect(await statuses(4, () => ask(gateway, chat()))).toEqual([200, 200, 200, 429]);
 });
 
-test('a model at its limit gives way to the next of `models`, and is 429 where there is none', async () => {
+test('a model at its limit falls back to the next of `models`; without one it is a 429', async () => {
   const sandbox = await sandboxOf();
   const rate_limits = { models: { 'sandbox/ec*': { requests_per_minute: 2 } }, per_key: { requests_per_minute: 6 } };
   const gateway = await gatewayOf(sandbox, rate_limits, { clock: clockAt(20) });
@@ -142,7 +142,7 @@ test('a model at its limit gives way to the next of `models`, and is 429 where t
   expect(await statuses(4, () => ask(gateway, chat('sandbox/story')))).toEqual([200, 200, 200, 429]);
 });
 
-test('a fallback that is at its limit tells of the failures before it', async () => {
+test('a fallback at its limit reports the failures before it', async () => {
   const rate_limits = { models: { 'sandbox/echo': { requests_per_minute: 1 } } };
   const gateway = await gatewayOf(await sandboxOf(), rate_limits, { clock: clockAt(20) });
   expect((await ask(gateway, chat())).status).toBe(200);
@@ -153,7 +153,7 @@ test('a fallback that is at its limit tells of the failures before it', async ()
   });
 });
 
-test('tokens are counted as they were used; what a request names as its bound is set aside meanwhile', async () => {
+test('tokens are counted as used; the bound of a request is reserved meanwhile', async () => {
   const clock = clockAt(10);
   const gateway = await gatewayOf(await sandboxOf(), { per_key: { tokens_per_minute: 1_000 } }, { clock });
   // Each uses some ten tokens: together they fit, although each sets most of the minute's aside.
@@ -218,7 +218,7 @@ test('free models are limited as the public service limits them, all together fo
   expect((await statuses(25, () => ask(off, chat('acme/echo:free')))).includes(429)).toBe(false);
 });
 
-test('credits that were granted unlock more requests for free models', async () => {
+test('granted credits unlock more requests for free models', async () => {
   const free_models = { requests_per_minute: 1_000, requests_per_day: 2, requests_per_day_funded: 4 };
   const gateway = await gatewayOf(await sandboxOf(), { free_models }, { clock: clockAt(20) });
   const database = await openDatabase({ data_dir: gateway.data_dir });
@@ -241,7 +241,7 @@ test('credits that were granted unlock more requests for free models', async () 
   expect((await free()).error?.message).toBe('Rate limit exceeded: free-models-per-day-high-balance.');
 });
 
-test('the official SDK waits as long as it is told, and then goes through', async () => {
+test('the official SDK waits as long as the response says, and then succeeds', async () => {
   const clock = clockAt(20);
   const gateway = await gatewayOf(await sandboxOf(), { per_key: { requests_per_minute: 1 } }, { clock });
   const seen: number[] = [];
@@ -268,7 +268,7 @@ test('the official SDK waits as long as it is told, and then goes through', asyn
   ).rejects.toBeInstanceOf(OpenAI.RateLimitError);
 });
 
-test('what cannot be counted is refused, or let through where the operator wants that', async () => {
+test('what cannot be counted is refused, or allowed if the operator configures that', async () => {
   const sandbox = await sandboxOf();
   const per_key = { requests_per_minute: 5 };
   const strict = await gatewayOf(sandbox, { per_key });
@@ -283,7 +283,7 @@ test('what cannot be counted is refused, or let through where the operator wants
 });
 
 describeStores('two nodes', ({ freshUrl }) => {
-  test('let no more through together than there is, and give back what they do not use', {
+  test('together never exceed the limit, and return what they do not use', {
     timeout: 180_000,
   }, async () => {
     const url = await freshUrl();

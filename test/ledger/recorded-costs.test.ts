@@ -143,7 +143,7 @@ describe.each(wires)('%s', (wire) => {
   );
   const why = whySkipped(found, wire);
 
-  test.skipIf(found.length === 0)(`no recorded charge is above what would have been set aside${why}`, () => {
+  test.skipIf(found.length === 0)(`no recorded charge exceeds its hold${why}`, () => {
     const above: string[] = [];
     for (const named of found) {
       let usage: TokenClasses | undefined;

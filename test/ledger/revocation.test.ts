@@ -37,7 +37,7 @@ const statusOf = async (gateway: TestGateway, key: string) =>
   (await gateway.call('GET', '/key', undefined, { authorization: `Bearer ${key}` })).status;
 
 describeStores('a revoked key', ({ engine, freshUrl }) => {
-  test('is taken by no node once the answer is there, however warm the memory of the other', async () => {
+  test('is accepted by no node once the request is answered, however warm the caches of the others', async () => {
     const [one, other] = await pair(await freshUrl());
     for (let round = 0; round < 20; round += 1) {
       const { key, hash } = await makeKey(one);
@@ -49,7 +49,7 @@ describeStores('a revoked key', ({ engine, freshUrl }) => {
     }
   }, 60_000);
 
-  test('is taken by no node under load either', async () => {
+  test('is accepted by no node under load either', async () => {
     const [one, other] = await pair(await freshUrl());
     const { key, hash } = await makeKey(one);
     let revoked = false;
@@ -73,7 +73,7 @@ describeStores('a revoked key', ({ engine, freshUrl }) => {
     expect(await statusOf(other, key)).toBe(200);
   }, 60_000);
 
-  test('that expires is refused at that moment, from memory too', async () => {
+  test('that expires is refused at that moment, from the cache too', async () => {
     const [one] = await pair(await freshUrl());
     const { key } = await makeKey(one, { expires_at: new Date(Date.now() + 1_500).toISOString() });
     expect(await statusOf(one, key)).toBe(200);
@@ -82,7 +82,7 @@ describeStores('a revoked key', ({ engine, freshUrl }) => {
   }, 60_000);
 
   if (engine === 'postgres') {
-    test('is not taken by a node whose connection for notifications is cut, before it is back', async () => {
+    test('is not accepted by a node while its connection for notifications is down', async () => {
       const url = (await freshUrl()) ?? '';
       const [one, other] = await pair(url);
       const { key, hash } = await makeKey(one);

@@ -270,7 +270,7 @@ describe('every operation that runs models', () => {
 });
 
 describe('before the send', () => {
-  test('a request that its limit does not pay for is refused with 402, and nothing is sent', async () => {
+  test('a request that exceeds its limit is refused with 402, and nothing is sent', async () => {
     const key = await keyOf(strict, 10);
     const refused = await ask(strict, key, { model: 'wire/chat', max_tokens: 100 });
     expect(refused.status).toBe(402);
@@ -281,7 +281,7 @@ describe('before the send', () => {
     expect(await usedBy(strict, key)).toBe(0);
   });
 
-  test('where an endpoint asks more than is left, one that asks less serves', async () => {
+  test('if an endpoint costs more than is left, a cheaper one serves', async () => {
     const key = await keyOf(strict, 10);
     const models = ['wire/chat', 'wire/free'];
     const { status, body } = await ask(strict, key, { models, max_tokens: 100 });
@@ -289,7 +289,7 @@ describe('before the send', () => {
     expect(wire.exchanges).toHaveLength(1);
   });
 
-  test('after a failure, what is left not paying for the next attempt is told with it', async () => {
+  test('after a failure, a refusal of the next attempt for lack of money names the failure', async () => {
     script = () => [responseHead(503, 'application/json'), '{"error":{"message":"down"}}', 'END'];
     const key = await keyOf(strict, 10);
     const refused = await ask(strict, key, { models: ['wire/free', 'wire/chat'], max_tokens: 100 });
@@ -316,7 +316,7 @@ describe('before the send', () => {
     },
   );
 
-  test('thinking stays below a lowered output bound', async () => {
+  test('the thinking budget stays below a lowered output bound', async () => {
     script = () => message(7);
     const key = await keyOf(strict, 3_000);
     const reasoning = { max_tokens: 8_000 };
@@ -325,7 +325,7 @@ describe('before the send', () => {
     expect(sent()).toMatchObject({ max_tokens: 3_000, thinking: { type: 'enabled', budget_tokens: 2_400 } });
   });
 
-  test('a thinking budget that the client wrote itself is paid for or refused, never passed', async () => {
+  test('a thinking budget that the client wrote itself is covered or refused, never exceeded', async () => {
     const key = await keyOf(strict, 3_000);
     const thinking = { type: 'enabled', budget_tokens: 8_000 };
     const provider = { options: { messages: { thinking } } };
@@ -336,7 +336,7 @@ describe('before the send', () => {
     expect(sent()).toMatchObject({ max_tokens: 3_000, thinking: { budget_tokens: 2_000 } });
   });
 
-  test('what multiplies a price is not sent for a client', async () => {
+  test('parameters that multiply a price are not passed on', async () => {
     script = () => message(7);
     const key = await keyOf(strict, 3_000);
     const provider = { options: { messages: { inference_geo: 'us', speed: 'fast', top_k: 3 } } };
@@ -350,7 +350,7 @@ describe('before the send', () => {
     ]);
   });
 
-  test('an output bound is not lowered below the least', async () => {
+  test('an output bound is not lowered below the minimum', async () => {
     const key = await keyOf(strict, 15);
     expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 100 })).status).toBe(402);
     expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 15 })).status).toBe(200);
@@ -367,7 +367,7 @@ describe('before the send', () => {
     expect(adjusted(free.body.gateway_metadata)).toEqual([]);
   });
 
-  test('without a default a limited caller gets the model’s own bound, as far as a quarter of what is left pays for it', async () => {
+  test('without a default a limited caller gets the model’s own bound, up to a quarter of what is left', async () => {
     const more = { budget_mode: 'strict' };
     const rich = await keyOf(sliced, 1_000_000, more);
     const whole = await ask(sliced, rich, { model: 'wire/chat' });
@@ -394,7 +394,7 @@ describe('before the send', () => {
     expect(sent(3).max_tokens).toBe(20_000);
   });
 
-  test('calls without a bound run beside each other on one limit, and what they cost never passes it', async () => {
+  test('calls without a bound run concurrently on one limit, and their cost never exceeds it', async () => {
     const key = await keyOf(sliced, 10_000, { budget_mode: 'strict' });
     script = ({ body }) => answer((JSON.parse(body) as { max_tokens: number }).max_tokens);
     const answers = await Promise.all(Array.from({ length: 12 }, () => ask(sliced, key, { model: 'wire/chat' })));
@@ -403,7 +403,7 @@ describe('before the send', () => {
     expect(await usedBy(sliced, key)).toBeLessThanOrEqual(10_000);
   });
 
-  test('the prompt is paid for, too: each byte as a token where no tokenizer is known', async () => {
+  test('the prompt is reserved too: one token for each byte if no tokenizer is known', async () => {
     const key = await keyOf(strict, 2_000);
     const long = {
       model: 'wire/priced-prompt',
@@ -415,7 +415,7 @@ describe('before the send', () => {
     expect((await ask(strict, key, short)).status).toBe(200);
   });
 
-  test('in soft mode, which a key may have for itself, our own count of the prompt is set aside', async () => {
+  test('in soft mode, also of a single key, the gateway’s own count of the prompt is reserved', async () => {
     const [key, soft] = [await keyOf(strict, 1_500), await keyOf(strict, 1_500, { budget_mode: 'soft' })];
     const request = {
       model: 'wire/priced-prompt',
@@ -426,7 +426,7 @@ describe('before the send', () => {
     expect((await ask(strict, soft, request)).status).toBe(200);
   });
 
-  test('a prompt that its bytes would refuse is counted with the tokenizer of the model, where that is known', async () => {
+  test('a prompt that would be refused by its bytes is counted with the tokenizer of the model, if known', async () => {
     const key = await keyOf(strict, 2_000);
     const long = { max_tokens: 16, messages: [{ role: 'user', content: 'considerable '.repeat(1_000) }] };
     expect((await ask(strict, key, { ...long, model: 'wire/priced-prompt' })).status).toBe(402);
@@ -435,7 +435,7 @@ describe('before the send', () => {
     await vi.waitFor(counted, { timeout: 60_000, interval: 200 });
   });
 
-  test('what costs nothing is served when nothing is left', async () => {
+  test('free models are served when nothing is left', async () => {
     script = () => answer(50);
     const key = await keyOf(strict, 50);
     expect((await ask(strict, key, { model: 'wire/chat', max_tokens: 50 })).status).toBe(200);
@@ -444,7 +444,7 @@ describe('before the send', () => {
   });
 });
 
-test('of many requests at once exactly as many are served as the limit pays for', async () => {
+test('of many concurrent requests exactly as many are served as the limit covers', async () => {
   script = () => [{ wait: 5 }, ...answer(20)];
   const key = await keyOf(strict, 1_000);
   const all = await Promise.all(
@@ -474,7 +474,7 @@ test.each([false, true])(
   },
 );
 
-test('what was done to a prompt that waited for another is told once', async () => {
+test('the changes to a prompt that waited for another are reported once', async () => {
   const manage = (path: string, body: object) =>
     strict.call('POST', path, body, { authorization: `Bearer ${strict.management_key}` }).then((made) => made.json());
   const filters = [{ pattern: 'river', action: 'redact' }];
@@ -497,14 +497,14 @@ test('what was done to a prompt that waited for another is told once', async () 
 });
 
 describe('between attempts', () => {
-  test.each([400, 401, 429, 500, 503, 529])('an attempt that ended with status %i has cost nothing', async (status) => {
+  test.each([400, 401, 429, 500, 503, 529])('an attempt that ended with status %i costs nothing', async (status) => {
     script = (_, nth) => (nth === 0 ? [responseHead(status, 'application/json'), '{}', 'END'] : message(7));
     const key = await keyOf(strict, 100);
     await ask(strict, key, { ...both, max_tokens: 50 });
     expect(await usedBy(strict, key)).toBe(status === 400 ? 0 : 7.007);
   });
 
-  test('a refused connection has cost nothing', async () => {
+  test('a refused connection costs nothing', async () => {
     script = () => message(7);
     const key = await keyOf(strict, 100);
     const answered = await ask(strict, key, { model: 'wire/closed-first', max_tokens: 50 });
@@ -527,7 +527,7 @@ describe('between attempts', () => {
     expect(record['provider_responses']).toHaveLength(2);
   });
 
-  test('a next attempt that cannot be paid beside the last one is not made', async () => {
+  test('an attempt that cannot be paid in addition to the last one is not made', async () => {
     script = () => ['RESET'];
     const key = await keyOf(strict, 60);
     const refused = await ask(strict, key, { ...both, max_tokens: 50 });
@@ -541,7 +541,7 @@ describe('between attempts', () => {
     expect(await generationOf(strict, key, refused)).toMatchObject({ total_cost: 0.05 });
   });
 
-  test('in soft mode an unknown outcome may be charged by what was seen of it', async () => {
+  test('in soft mode an unknown outcome may be charged by its metered part', async () => {
     script = () => ['RESET'];
     const key = await keyOf(sliced, 2_000);
     await ask(sliced, key, { model: 'wire/priced-prompt', max_tokens: 500 });
@@ -551,7 +551,7 @@ describe('between attempts', () => {
   });
 });
 
-describe('while an answer flows', () => {
+describe('during an answer', () => {
   test('an upstream that does not keep to its output bound is cut, and the client sees a clean end', async () => {
     script = () => [sse, words(2_000), { wait: 5_000 }, 'END'];
     const key = await keyOf(strict, 5_000);
@@ -571,7 +571,7 @@ describe('while an answer flows', () => {
     expect(strict.log_lines.some((line) => line.includes('an answer was cut'))).toBe(true);
   });
 
-  test('where closing does not end the bill, an answer that was cut is read to its end and charged as told', async () => {
+  test('if closing does not stop billing, a cut answer is read to its end and charged as reported', async () => {
     script = () => [sse, words(2_000), { wait: 50 }, chunk({}, 'stop'), usageChunk(2_500), 'END'];
     const key = await keyOf(strict, 5_000);
     await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
@@ -624,7 +624,7 @@ describe('while an answer flows', () => {
     },
   );
 
-  test('what an endpoint tells that it made is charged, though it ended with nothing to show and another answered', async () => {
+  test('reported usage is charged, even if the attempt failed without content and another endpoint answered', async () => {
     const empty = [chunked, httpChunk(told(40)), httpChunk('')];
     const texts = [
       { type: 'message_start', message: { id: 'msg_1', type: 'message', role: 'assistant', content: [], usage: {} } },
@@ -663,7 +663,7 @@ describe('while an answer flows', () => {
     expect(await usedBy(strict, key)).toBe(cost);
   });
 
-  test('so does one whose end is that of its connection alone', async () => {
+  test('the same for an attempt that ends with its connection', async () => {
     script = () => [sse, words(10), { wait: 20 }, 'END'];
     const key = await keyOf(strict, 5_000);
     const answered = await ask(strict, key, { model: 'wire/bills', max_tokens: 100, stream: true });
@@ -671,7 +671,7 @@ describe('while an answer flows', () => {
     expect(await usedBy(strict, key)).toBe(100);
   });
 
-  test('so does one that there is no memory for', async () => {
+  test('the same for an attempt that exceeds the memory', async () => {
     const small = await start({}, { limits: { memory_bytes: limits.memory_bytes_setting_min } });
     const event = ['data: "', { repeat: 'x'.repeat(65_536), times: 64 }, { wait: 2_000 }];
     script = () => [sse, words(10), { wait: 20 }, ...event] as Step[];
@@ -682,7 +682,7 @@ describe('while an answer flows', () => {
     await small.stop();
   });
 
-  test('where closing ends the bill, or no limit counts it, a stream that breaks off is charged by our count', async () => {
+  test('if closing stops billing, or no limit counts it, a broken stream is charged by the gateway’s count', async () => {
     script = () => [sse, words(10), { wait: 20 }, 'RESET'];
     const limited = await keyOf(strict, 5_000);
     await ask(strict, limited, { model: 'wire/chat', max_tokens: 100, stream: true });
@@ -692,7 +692,7 @@ describe('while an answer flows', () => {
     expect(await usedBy(strict, unlimited)).toBe(10);
   });
 
-  test('an answer that tells more than its bound is charged whole, and told of', async () => {
+  test('an answer that reports more than its bound is charged in full, and logged', async () => {
     script = () => answer(300);
     const key = await keyOf(strict, 5_000);
     const { body } = await ask(strict, key, { model: 'wire/chat', max_tokens: 100 });
@@ -759,13 +759,13 @@ describe('when the client leaves', () => {
     return key;
   };
 
-  test('an answer that is not streamed is waited for and charged, also where closing would end a stream’s bill', async () => {
+  test('a whole answer is awaited and charged, even if closing a stream would stop billing', async () => {
     script = () => [{ wait: 200 }, ...answer(42)];
     const key = await leaveAfter('wire/chat', {}, 30);
     await expect.poll(() => usedBy(strict, key)).toBe(42);
   });
 
-  test('before anything was sent, what was set aside is free again', async () => {
+  test('before anything was sent, the hold is released', async () => {
     const key = await keyOf(strict, 70_000);
     // Words that no vocabulary has take long to count.
     let state = 7;
@@ -792,20 +792,22 @@ describe('when the client leaves', () => {
     expect(wire.exchanges).toHaveLength(1);
   });
 
-  test('a stream is closed and charged by our count where that ends the bill', async () => {
+  test('a stream is closed and charged by the gateway’s count if that stops billing', async () => {
     script = () => [sse, words(10), { wait: 3_000 }, words(30), 'END'];
     const key = await leaveAfter('wire/chat', { stream: true }, 100);
     await expect.poll(() => usedBy(strict, key)).toBeGreaterThan(0);
     expect(await usedBy(strict, key)).toBeLessThanOrEqual(30);
   });
 
-  test('a stream is read on and charged as told where it does not', async () => {
+  test('otherwise a stream is read to its end and charged as reported', async () => {
     script = () => [sse, words(10), { wait: 300 }, words(30), chunk({}, 'stop'), usageChunk(77), 'END'];
     const key = await leaveAfter('wire/bills', { stream: true }, 100);
     await expect.poll(() => usedBy(strict, key)).toBe(77);
   });
 
-  test('what is read on without a client is bounded, and then charged by our count', { timeout: 20_000 }, async () => {
+  test('reading without a client is bounded, and then charged by the gateway’s count', {
+    timeout: 20_000,
+  }, async () => {
     const part = chunk({ content: ' river'.repeat(200) });
     script = () => [sse, words(10), { wait: 200 }, { repeat: part, times: 20_000 }, 'END'];
     const key = await leaveAfter('wire/bills', { stream: true, max_tokens: 10_000 }, 100);
@@ -813,7 +815,7 @@ describe('when the client leaves', () => {
     await expect.poll(() => usedBy(strict, key)).toBeGreaterThan(limits.drain_bytes_max / part.length);
   });
 
-  test('what may go on beyond that bound keeps all that was set aside', { timeout: 20_000 }, async () => {
+  test('a stream that may continue beyond that bound is charged its whole hold', { timeout: 20_000 }, async () => {
     const part = `: ${'-'.repeat(20_000)}\n\n`;
     script = () => [sse, words(10), { wait: 200 }, { repeat: part, times: 2_000 }, 'END'];
     const key = await leaveAfter('wire/bills', { stream: true, max_tokens: 4_000 }, 100);

@@ -277,7 +277,7 @@ describe('a stream that is whole, in whatever form, arrives whole', () => {
     expect((await stream('wire/chat')).text).toBe(text);
   });
 
-  test('usage that never comes is counted and marked as an estimate', async () => {
+  test('missing usage is counted by the gateway and marked as an estimate', async () => {
     script = () => [sse, role + texts('Hello', ' world') + stop + done, 'END'];
     const answer = await stream('wire/chat');
     expect(answer).toMatchObject(ordinary);
@@ -409,12 +409,12 @@ describe('a stream that breaks off is never taken for a success', () => {
     expect(answer.chunks.find(({ error }) => error)?.error?.message).toContain('Broken');
   });
 
-  test('a bill told as the answer came stands where the connection is cut', async () => {
+  test('usage that was reported during the answer counts if the connection is cut', async () => {
     script = () => [sse, role + texts('Hello') + chatChunk({ content: ' world' }, null, { usage }), 'DESTROY'];
     expect(await stream('wire/chat')).toMatchObject({ text: 'Hello world', finish: ['error'], usages: [usage] });
   });
 
-  test('an error that Gemini sends as plain JSON after its events is told as its own', async () => {
+  test('an error that Gemini sends as plain JSON after its events is reported as Gemini’s error', async () => {
     const begun = `data: ${JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text: 'Hello' }] } }] })}\r\n\r\n`;
     const failed = { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } };
     script = () => [sse, begun, { wait: 30 }, JSON.stringify(failed, null, 2), 'END'];
@@ -426,7 +426,7 @@ describe('a stream that breaks off is never taken for a success', () => {
     });
   });
 
-  test('an answer that failed before it began tells why in the words of the provider', async () => {
+  test('an answer that failed before it began has the provider’s message', async () => {
     const failed = { finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'Malformed function call: f(' };
     const body = JSON.stringify({ candidates: [failed], usageMetadata: { promptTokenCount: 11, totalTokenCount: 11 } });
     script = ({ path }) =>
@@ -440,13 +440,13 @@ describe('a stream that breaks off is never taken for a success', () => {
     }
   });
 
-  test('the record of a broken answer tells what broke it', async () => {
+  test('the record of a broken answer has its cause', async () => {
     script = () => [sse, broken, { wait: 20 }, 'RESET'];
     const { provider_responses } = await generation((await stream('wire/chat')).id);
     expect(provider_responses).toMatchObject([{ status: 200, failure: 'unavailable' }]);
   });
 
-  test('an answer that cannot be written ends as an error, is charged for, and its upstream is left', async () => {
+  test('an answer that cannot be written ends as an error and is charged, and its upstream is closed', async () => {
     const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
     const logprobs = `data: {"id":"c","choices":[{"index":0,"delta":{"content":"!"},"logprobs":{"content":${deep}}}]}\n\n`;
     script = () => [sse, broken, { wait: 20 }, logprobs];
@@ -459,7 +459,7 @@ describe('a stream that breaks off is never taken for a success', () => {
     await expect.poll(() => wire.exchanges[0]?.closed_at).toBeDefined();
   });
 
-  test('usage that nobody can have used is counted by us, and the record is kept', async () => {
+  test('impossible usage is replaced by the gateway’s count, and the record is kept', async () => {
     const absurd = { prompt_tokens: 9e15, completion_tokens: 1e300, total_tokens: 1e300 };
     script = () => [sse, broken + chatChunk({}, 'stop', { usage: absurd }) + done, 'END'];
     const answer = await stream('wire/chat');
@@ -468,7 +468,7 @@ describe('a stream that breaks off is never taken for a success', () => {
     expect(await generation(answer.id)).toMatchObject({ total_cost: answer.usages[0]!.cost, estimated: true });
   });
 
-  test('what the client is told a broken answer cost is what is recorded', async () => {
+  test('the reported cost of a broken answer is the recorded one', async () => {
     script = () => [
       responseHead(200, 'text/event-stream', { 'transfer-encoding': 'chunked' }),
       httpChunk(broken),
@@ -479,7 +479,7 @@ describe('a stream that breaks off is never taken for a success', () => {
     expect(answer.usages).toMatchObject([{ cost: total_cost, completion_tokens: native_tokens_completion }]);
   });
 
-  test('the upstream of a silent stream is left', async () => {
+  test('the upstream of a silent stream is closed', async () => {
     script = () => [sse, broken];
     const answer = await stream('wire/chat');
     expect(answer.finish).toEqual(['error']);
@@ -487,7 +487,7 @@ describe('a stream that breaks off is never taken for a success', () => {
   });
 });
 
-describe('until content has flowed, a failure goes to the next endpoint', () => {
+describe('before any content, a failure falls back to the next endpoint', () => {
   const page = '<!DOCTYPE html><html><body><h1>502 Bad Gateway</h1></body></html>';
   const nothing = chatChunk({}, null, { usage: { prompt_tokens: 11, completion_tokens: 0, total_tokens: 11 } });
   const refused = (status: number) =>
@@ -561,20 +561,24 @@ describe('until content has flowed, a failure goes to the next endpoint', () => 
     expect(answer.usages).toMatchObject([{ prompt_tokens: 11, completion_tokens: 7 }]);
   });
 
-  test.each(alone)('with no other endpoint it is an error of ours, not a success: %s', async (_name, steps) => {
-    script = () => steps;
-    const answer = await stream('wire/chat');
-    // After a heartbeat the 200 is out, and the error stands in the stream.
-    const told = answer.status === 200 ? answer.chunks[0]?.error : (JSON.parse(answer.raw) as Chunk).error;
-    expect(told).toMatchObject({ code: expect.any(Number), message: expect.stringMatching(/\w/) });
-    expect(told!.code).toBeGreaterThanOrEqual(400);
-    expect(JSON.stringify(told)).not.toContain('127.0.0.1');
-    expect(answer.text).toBe('');
-    if (answer.status === 200) expect(answer).toMatchObject({ finish: ['error'], ended: true, usages: [{ cost: 0 }] });
-    else expect(answer.status).toBe(told!.code);
-  });
+  test.each(alone)(
+    'without another endpoint it is an error of the gateway, not a success: %s',
+    async (_name, steps) => {
+      script = () => steps;
+      const answer = await stream('wire/chat');
+      // After a heartbeat the 200 is out, and the error stands in the stream.
+      const told = answer.status === 200 ? answer.chunks[0]?.error : (JSON.parse(answer.raw) as Chunk).error;
+      expect(told).toMatchObject({ code: expect.any(Number), message: expect.stringMatching(/\w/) });
+      expect(told!.code).toBeGreaterThanOrEqual(400);
+      expect(JSON.stringify(told)).not.toContain('127.0.0.1');
+      expect(answer.text).toBe('');
+      if (answer.status === 200)
+        expect(answer).toMatchObject({ finish: ['error'], ended: true, usages: [{ cost: 0 }] });
+      else expect(answer.status).toBe(told!.code);
+    },
+  );
 
-  test('after content has flowed, no other endpoint is asked', async () => {
+  test('after content was sent, no other endpoint is tried', async () => {
     script = ({ path }) => (path.endsWith('/messages') ? good : [sse, role + texts('Hello'), 'DESTROY']);
     const answer = await stream('wire/both', { provider: { order: ['chat', 'messages'] } });
     expect(answer).toMatchObject({ text: 'Hello', finish: ['error'], ended: true });
@@ -604,7 +608,7 @@ describe('until content has flowed, a failure goes to the next endpoint', () => 
     }
   });
 
-  test('whole answers fall over as streams do', async () => {
+  test('whole answers fall back as streams do', async () => {
     const body = JSON.stringify({
       id: 'msg_1',
       type: 'message',
@@ -628,7 +632,7 @@ describe('until content has flowed, a failure goes to the next endpoint', () => 
 });
 
 describe('silence', () => {
-  test('comments begin after the first deadline and go on, at event boundaries', async () => {
+  test('comments begin after the first deadline and continue, between events', async () => {
     script = () => [
       sse,
       { wait: 350 },
@@ -644,7 +648,7 @@ describe('silence', () => {
     expect(answer.raw.startsWith(':')).toBe(true);
   });
 
-  test('a comment never stands inside an event', async () => {
+  test('a comment is never inside an event', async () => {
     const half = texts('Hello world');
     script = () => [sse, role, half.slice(0, 40), { wait: 350 }, half.slice(40) + stop + usageChunk + done, 'END'];
     const answer = await stream('wire/chat');
@@ -657,7 +661,7 @@ describe('silence', () => {
     expect((await stream('wire/chat')).comments).toBe(0);
   });
 
-  test('a fallback goes on behind the heartbeats', async () => {
+  test('a fallback continues after the heartbeats', async () => {
     script = ({ path }) => (path.endsWith('/messages') ? [sse, wholeMessage, 'END'] : [{ wait: 350 }, 'RESET']);
     const answer = await stream('wire/both', { provider: { order: ['chat', 'messages'] } });
     expect(answer.comments).toBeGreaterThanOrEqual(1);
@@ -676,7 +680,7 @@ async function open(model: string): Promise<IncomingMessage> {
 }
 
 describe('clients', () => {
-  test('one that leaves in mid stream closes the upstream within 100 ms', { retry: 2 }, async () => {
+  test('one that disconnects during a stream closes the upstream within 100 ms', { retry: 2 }, async () => {
     script = () => [sse, role + texts('Hello'), { wait: 10_000 }];
     const response = await open('wire/chat');
     await once(response, 'data');
@@ -690,7 +694,7 @@ describe('clients', () => {
     expect(record['total_cost']).toBeGreaterThan(0);
   });
 
-  test('one that leaves a stream before anything has come closes the upstream', { retry: 2 }, async () => {
+  test('one that disconnects before the first content closes the upstream', { retry: 2 }, async () => {
     script = () => [{ wait: 10_000 }];
     const leave = new AbortController();
     const asked = fetch(path(), { ...ask('wire/chat', { stream: true }), signal: leave.signal }).catch(() => undefined);
@@ -702,7 +706,7 @@ describe('clients', () => {
     expect(exchange.closed_at! - left_at).toBeLessThan(100);
   });
 
-  test('where leaving does not stop the bill, the upstream is read to its end and charged as told', async () => {
+  test('if disconnecting does not stop billing, the upstream is read to its end and charged as reported', async () => {
     let more = () => {};
     const until = new Promise<void>((resolve) => {
       more = resolve;
@@ -718,7 +722,7 @@ describe('clients', () => {
     expect(record).toMatchObject({ cancelled: true, native_tokens_prompt: 11, native_tokens_completion: 7 });
   });
 
-  test('where leaving does not stop the bill, what is still read is bounded', async () => {
+  test('if disconnecting does not stop billing, the rest that is read is bounded', async () => {
     script = () => [sse, role, { repeat: texts('x'.repeat(60_000)), times: 1_000 }];
     const response = await open('wire/bills');
     await once(response, 'data');
@@ -728,7 +732,7 @@ describe('clients', () => {
     expect(exchange.written).toBeLessThan(30_000_000);
   });
 
-  test('one that reads slowly is not read ahead of: neither the upstream nor memory runs away', async () => {
+  test('a slow reader slows the upstream: memory stays bounded', async () => {
     const megabyte = texts('x'.repeat(1_000_000));
     script = () => [sse, role, { repeat: megabyte, times: 200 }, stop + usageChunk + done, 'END'];
     const before = process.memoryUsage().rss;
@@ -791,7 +795,7 @@ describe('nothing that a client sends ends the process', () => {
     expect(await stream('wire/chat')).toMatchObject(ordinary);
   }
 
-  test('bytes that are no HTTP, or not all of it', async () => {
+  test('bytes that are not HTTP, or incomplete HTTP', async () => {
     expect(await raw('\x00\x01\x02\x03\r\n\r\n')).toMatch(/^HTTP\/1.1 400|^$/);
     expect(await raw('GET / HTTP/9.9\r\n\r\n')).toMatch(/^HTTP\/1.1 (400|505)/);
     expect(await raw(`GET /health/live HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(100_000)}\r\n\r\n`)).toMatch(
@@ -806,7 +810,7 @@ describe('nothing that a client sends ends the process', () => {
     await alive();
   });
 
-  test('JSON that is none, too deep, not an object, or of another encoding', async () => {
+  test('JSON that is invalid, too deep, not an object, or in another encoding', async () => {
     // biome-ignore format: a list reads better in rows
     const bodies = [
       '', '{', 'null', '[]', '"text"', '4', '{"model":"wire/chat","messages":', '[{'.repeat(50_000), '['.repeat(200_000),
@@ -901,7 +905,7 @@ describe('nothing that a client sends ends the process', () => {
     await alive();
   });
 
-  test('many at once, leaving at any time', async () => {
+  test('many at once, disconnecting at any time', async () => {
     script = () => [sse, ...slices(whole, 60).flatMap((step) => [step, { wait: 2 }]), 'END'];
     await Promise.all(
       Array.from({ length: 60 }, async (_, nth) => {

@@ -109,25 +109,25 @@ const usageOf = async (hash: string) => Number((await manage('GET', `/keys/${has
 const record = async (id: string) => (await manage('GET', `/generation?id=${id}`)).data;
 
 describe('what is charged', () => {
-  test('the measured length where the provider tells none, marked as our own count', async () => {
+  test('the measured length if the provider reports none, marked as the gateway’s count', async () => {
     const { body, id } = await transcribe('wire/one');
     expect(body.usage).toMatchObject({ type: 'duration', seconds: 1.172, cost: 1.172 });
     expect(await record(id)).toMatchObject({ total_cost: 1.172, estimated: true });
   });
 
-  test('what the provider tells, where it does', async () => {
+  test('the length that the provider reports', async () => {
     script = () => json({ text: 'x', usage: { type: 'duration', seconds: 2 } });
     const { body, id } = await transcribe('wire/one');
     expect(body.usage).toMatchObject({ seconds: 2, cost: 2 });
     expect(await record(id)).toMatchObject({ total_cost: 2, estimated: false });
   });
 
-  test('no less than the provider bills at least', async () => {
+  test('at least the provider’s minimum', async () => {
     const { body } = await transcribe('wire/two');
     expect(body.usage).toMatchObject({ seconds: 1.172, cost: 10 });
   });
 
-  test('tokens as told: those of the sound are among those that went in', async () => {
+  test('tokens as reported: those of the audio are part of the input', async () => {
     const usage = { input_tokens: 20, input_token_details: { audio_tokens: 12, text_tokens: 8 }, output_tokens: 5 };
     script = () => json({ text: 'x', usage: { type: 'tokens', ...usage, total_tokens: 25 } });
     const { body, id } = await transcribe('wire/tokens');
@@ -136,7 +136,7 @@ describe('what is charged', () => {
     expect(await record(id)).toMatchObject({ tokens_prompt: 20, tokens_completion: 5, estimated: false });
   });
 
-  test('tokens by our count where the provider tells none, or what cannot be', async () => {
+  test('tokens by the gateway’s count if the provider reports none, or impossible ones', async () => {
     for (const usage of [
       undefined,
       { input_tokens: 1.5, output_tokens: 1 },
@@ -149,7 +149,7 @@ describe('what is charged', () => {
     }
   });
 
-  test('nothing where the price is not known: the call is refused', async () => {
+  test('nothing if the price is not known: the call is refused', async () => {
     const { status } = await transcribe('wire/unpriced');
     expect(status).toBe(404);
     expect(wire.exchanges).toHaveLength(0);
@@ -157,7 +157,7 @@ describe('what is charged', () => {
 });
 
 describe('spend limits', () => {
-  test('402 before anything is sent where the limit does not pay for the length', async () => {
+  test('402 before anything is sent if the limit does not cover the length', async () => {
     const { key, hash } = await limitedKey(2);
     const { status, body } = await transcribe('wire/one', key);
     expect([status, body.error?.message]).toEqual([402, expect.stringContaining('limit')]);
@@ -165,7 +165,7 @@ describe('spend limits', () => {
     expect(await usageOf(hash)).toBe(0);
   });
 
-  test('of endpoints the one that asks for less is taken', async () => {
+  test('the cheaper endpoint is chosen', async () => {
     const { key } = await limitedKey(4);
     script = (_exchange, nth) => (nth === 0 ? json({ error: { message: 'no' } }, 503) : json({ text: 'x' }));
     const { status } = await transcribe('wire/both', key, first_one);
@@ -174,7 +174,7 @@ describe('spend limits', () => {
     expect(wire.exchanges).toHaveLength(1);
   });
 
-  test('calls that together ask for more than there is never overspend', async () => {
+  test('concurrent calls never exceed the limit', async () => {
     const { key, hash } = await limitedKey(10);
     script = () => [{ wait: 20 }, ...json({ text: 'x', usage: { seconds: 2 } })];
     const answers = await Promise.all(Array.from({ length: 12 }, () => transcribe('wire/one', key)));
@@ -185,7 +185,7 @@ describe('spend limits', () => {
     expect(served * 2).toBeLessThanOrEqual(10);
   });
 
-  test('a model that is paid by tokens sets its longest transcript aside', async () => {
+  test('a model priced by tokens reserves its longest transcript', async () => {
     // 3 s of 40 tokens, the template and a hundred tokens out, at a thousandth of a USD each.
     const { key } = await limitedKey(0.4);
     expect((await transcribe('wire/tokens', key)).status).toBe(402);
@@ -202,21 +202,21 @@ describe('failures', () => {
     expect((await record(id))['total_cost']).toBe(20);
   });
 
-  test('a 400 is the answer, and is not tried elsewhere', async () => {
+  test('a 400 is returned, and no other endpoint is tried', async () => {
     script = () => json({ error: { message: 'The audio is too short.' } }, 400);
     const { status, body } = await transcribe('wire/both', gateway.key, first_one);
     expect([status, body.error?.message]).toEqual([400, expect.stringContaining('The audio is too short.')]);
     expect(wire.exchanges).toHaveLength(1);
   });
 
-  test('a request whose end nobody knows is charged as much as was set aside', async () => {
+  test('a request with an unknown end is charged its hold', async () => {
     const { key, hash } = await limitedKey(100);
     script = () => ['DESTROY'];
     expect((await transcribe('wire/one', key)).status).toBe(502);
     expect(await usageOf(hash)).toBe(3);
   });
 
-  test('a transcript that a chat model did not finish is a failure, and is charged as the provider tells', async () => {
+  test('a transcript that a chat model did not finish is a failure, and is charged as reported', async () => {
     script = () =>
       json({
         candidates: [{ content: { role: 'model', parts: [{ text: 'Hear' }] }, finishReason: 'MAX_TOKENS' }],
@@ -227,7 +227,7 @@ describe('failures', () => {
     expect((await record(id))['total_cost']).toBeCloseTo(0.063, 9);
   });
 
-  test('so is an answer without a text that tells what was used', async () => {
+  test('the same for an answer without a text that reports its usage', async () => {
     script = () => json({ usage: { type: 'duration', seconds: 2 } });
     const { status, id } = await transcribe('wire/one');
     expect(status).toBe(502);
@@ -256,7 +256,7 @@ describe('a provider that works in the background', () => {
     };
   };
 
-  test('is asked until it is done', async () => {
+  test('is polled until it is done', async () => {
     states({ status: 'processing' }, { status: 'completed', text: 'Hear.', audio_duration: 2, language_code: 'en' });
     const { status, body, id } = await transcribe('wire/later', gateway.key, { language: 'en' });
     expect(status).toBe(200);
@@ -276,7 +276,7 @@ describe('a provider that works in the background', () => {
     expect(await record(id)).toMatchObject({ upstream_id: 't-1' });
   });
 
-  test('costs nothing when it says that it failed', async () => {
+  test('costs nothing if it reports a failure', async () => {
     states({ status: 'error', error: 'Audio file is corrupt' });
     const { status, body, id } = await transcribe('wire/later');
     expect(status).toBeGreaterThanOrEqual(400);
@@ -284,7 +284,7 @@ describe('a provider that works in the background', () => {
     expect((await record(id))['total_cost']).toBe(0);
   });
 
-  test('is charged where it can no longer be asked, or answers what is none', async () => {
+  test('is charged if it cannot be polled any more, or returns an invalid answer', async () => {
     script = ({ path }) =>
       path.endsWith('/upload') ? json({ upload_url: 'https://cdn.test/1' }) : json({ id: 't-1' });
     const begun = transcribe('wire/later');
@@ -296,7 +296,7 @@ describe('a provider that works in the background', () => {
     expect((await record(id))['total_cost']).toBe(1.172);
   });
 
-  test('is charged when the client leaves after the order', async () => {
+  test('is charged if the client disconnects after the request was accepted', async () => {
     const { key, hash } = await limitedKey(100);
     states({ status: 'processing' });
     const control = new AbortController();
@@ -313,7 +313,7 @@ describe('a provider that works in the background', () => {
   });
 });
 
-test('a client that leaves: the request under way is read on and charged', async () => {
+test('a client that disconnects: the running request is read to its end and charged', async () => {
   const { key, hash } = await limitedKey(100);
   const control = new AbortController();
   script = () => [{ wait: 150 }, ...json({ text: 'x', usage: { seconds: 2 } })];

@@ -90,7 +90,7 @@ interface Found {
 }
 
 describeStores('kill -9 of a running gateway', ({ freshUrl }) => {
-  test(`after ${ROUNDS} kills under load every answer and every key that a client saw is there as it was told`, {
+  test(`after ${ROUNDS} kills under load every answer and every key that a client saw is stored unchanged`, {
     timeout: 900_000,
   }, async () => {
     const data_dir = join(freshDir(), 'data');

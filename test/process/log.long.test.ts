@@ -143,7 +143,7 @@ test('a request id that could break the log is replaced', async () => {
   await stop(gateway);
 });
 
-test('where neither output nor errors can be written, as on a full disk, requests are served and the end is clean', async () => {
+test('if neither output nor errors can be written, as on a full disk, requests are served and the process ends cleanly', async () => {
   const node = join(freshDir(), 'node');
   writeFileSync(node, `#!/bin/sh\nexec "${process.execPath}" "$@" >/dev/full 2>&1\n`, { mode: 0o755 });
   const gateway = await serve({ node });
@@ -158,7 +158,7 @@ test('where neither output nor errors can be written, as on a full disk, request
 });
 
 describeStores('a pipe that nobody reads', ({ freshUrl }) => {
-  test('keeps no request waiting, and no gateway from its end', async () => {
+  test('delays no request, and no gateway from ending', async () => {
     const folder = freshDir();
     const [node, pipe] = [join(folder, 'node'), join(folder, 'pipe')];
     execFileSync('mkfifo', [pipe]);

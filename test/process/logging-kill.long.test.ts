@@ -19,7 +19,7 @@ const CLIENTS = 8;
 const WRITTEN_MS = 3_000;
 
 describeStores('contents of calls, when their gateway is killed', ({ freshUrl }) => {
-  test('are all there but the last, whole, and in no file in clear', async () => {
+  test('are stored completely except for the last, and in no file unencrypted', async () => {
     const url = await freshUrl();
     const options = {
       data_dir: freshDir(),

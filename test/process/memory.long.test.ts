@@ -105,7 +105,7 @@ async function isUnharmed(gateway: GatewayProcess, key: string): Promise<void> {
 
 const text = (chars: number) => ({ model: 'a/plain', messages: [{ role: 'user', content: 'x'.repeat(chars) }] });
 
-test('many large bodies at a slow upstream are refused where they do not fit, and do not end the process', async () => {
+test('many large bodies at a slow upstream are refused if they do not fit, and do not end the process', async () => {
   const { gateway, key } = await small();
   const told = await statuses(gateway, key, 30, text(8 * 1024 * 1024));
   expect(new Set(told)).toEqual(new Set([200, 503]));
@@ -130,7 +130,7 @@ test('many large answers do not end the process', async () => {
   await isUnharmed(gateway, key);
 }, 60_000);
 
-test('a body whose structure is beyond its bounds is a 400, one that is alone too large a 413', async () => {
+test('a body whose structure exceeds its bounds is a 400, one that is only too large a 413', async () => {
   const { gateway, key } = await small();
   const messages = `[${'{},'.repeat(3 * 1024 * 1024)}{}]`;
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };

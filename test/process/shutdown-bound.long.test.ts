@@ -120,7 +120,7 @@ test.each([['1'], ['2']])(
   90_000,
 );
 
-test('a client that does not read cannot hold the end, and is not said to have left', async () => {
+test('a client that does not read cannot delay the end, and is not recorded as disconnected', async () => {
   const { wire, options } = await silentSite(BOUND);
   const gateway = await serve(options);
   const { key } = await makeKey(gateway);
@@ -154,7 +154,7 @@ test('a client that does not read cannot hold the end, and is not said to have l
   expect(await stop(again)).toBe(0);
 }, 90_000);
 
-test('a client that still sends its request at the end is not said to have left', async () => {
+test('a client that still sends its request at the end is not recorded as disconnected', async () => {
   const gateway = await serve((await silentSite(BOUND)).options);
   const { key } = await makeKey(gateway);
   const asking = request(`${gateway.base_url}/chat/completions`, {

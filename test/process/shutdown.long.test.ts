@@ -87,7 +87,7 @@ test('SIGTERM: running streams finish, new requests are refused, everything is i
   expect(rows.get(id)?.cost).toBe(Math.round(usage.cost * 1e9));
 });
 
-test('a connection that was opened before SIGTERM gets 503 in the one envelope for a new request', async () => {
+test('a connection that was opened before SIGTERM gets a 503 in the usual error format for a new request', async () => {
   const gateway = await serve();
   const { key } = await makeKey(gateway);
   const { rest } = await openStream(gateway, key, slow(100));
@@ -115,7 +115,7 @@ test('a connection that was opened before SIGTERM gets 503 in the one envelope f
   expect(await signalled).toBe(0);
 });
 
-test('a connection that never brought a request does not hold the drain up', async () => {
+test('a connection without a request does not delay the drain', async () => {
   const gateway = await serve();
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
   await once(socket, 'connect');
@@ -125,7 +125,7 @@ test('a connection that never brought a request does not hold the drain up', asy
   expect(await gateway.ended).toBe(0);
 });
 
-test('a stream longer than the bound is ended, and recorded as it was', async () => {
+test('a stream longer than the bound is ended, and recorded as far as it went', async () => {
   const gateway = await serve({ yaml: 'timeouts: { shutdown_ms_max: 500 }\n' });
   const { key } = await makeKey(gateway);
   const { id, rest } = await openStream(gateway, key, slow(5_000));
@@ -139,7 +139,7 @@ test('a stream longer than the bound is ended, and recorded as it was', async ()
   expect(rows.find((row) => row.id === id)?.cost).toBeGreaterThan(0);
 });
 
-test('an upstream that bills anyway is not read on beyond the bound, and what it sent is recorded', async () => {
+test('an upstream that bills anyway is not read beyond the bound, and what it sent is recorded', async () => {
   const upstream = await serve();
   const { key: upstream_key } = await makeKey(upstream);
   const gateway = await serve({

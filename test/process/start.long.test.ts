@@ -52,7 +52,7 @@ test('the first start prints two keys that work and a request that a shell runs 
   await stop(second);
 });
 
-test('with GATEWAY_PRINT_KEYS=off the keys stand in a file for this user alone, and the printed request reads it', async () => {
+test('with GATEWAY_PRINT_KEYS=off the keys are in a file for this user only, and the printed request reads it', async () => {
   const gateway = await serve({ environment: { ...NO_KEY, GATEWAY_PRINT_KEYS: 'off' } });
   const file = join(gateway.data_dir, 'first-keys.env');
   expect(gateway.out()).not.toMatch(KEY);
@@ -66,7 +66,7 @@ test('with GATEWAY_PRINT_KEYS=off the keys stand in a file for this user alone, 
   await stop(gateway);
 });
 
-test('GATEWAY_FIRST_KEY=off makes no ordinary key; on makes one beside a management key of the environment', async () => {
+test('GATEWAY_FIRST_KEY=off creates no ordinary key; on creates one in addition to a management key of the environment', async () => {
   const without = await serve({ environment: { ...NO_KEY, GATEWAY_FIRST_KEY: 'off' } });
   expect(without.out().match(KEY)).toHaveLength(1);
   const { management_key } = firstKeys(without.out());
@@ -82,7 +82,7 @@ test('GATEWAY_FIRST_KEY=off makes no ordinary key; on makes one beside a managem
   await stop(beside);
 });
 
-test('a first key limit that is no amount stops the start with a sentence', async () => {
+test('an invalid first key limit stops the start with a message', async () => {
   const gateway = await start({ environment: { GATEWAY_FIRST_KEY_LIMIT: 'five' } });
   expect(await gateway.ended).toBe(1);
   expect(gateway.err()).toBe('GATEWAY_FIRST_KEY_LIMIT must be an amount of USD such as 5 or 0.50, not "five"\n');
@@ -101,7 +101,7 @@ test('a management key of the environment is used and never printed', async () =
   expect(said).not.toMatch(KEY);
 });
 
-test('a wrong gateway.yaml stops the start with one message that names file, place and expectation', async () => {
+test('an invalid gateway.yaml stops the start with one message that names file, place and expectation', async () => {
   const gateway = await start({ yaml: 'timeouts:\n  heartbeat_ms: soon\n' });
   expect(await gateway.ended).toBe(1);
   expect(gateway.err()).toMatch(/gateway\.yaml.*timeouts\.heartbeat_ms.*must be a whole number of milliseconds/s);
@@ -110,7 +110,7 @@ test('a wrong gateway.yaml stops the start with one message that names file, pla
   expect(existsSync(gateway.data_dir)).toBe(false);
 });
 
-test.each([[1], [2]])('a port in use is told in a sentence and ends the start with %i workers', async (workers) => {
+test.each([[1], [2]])('a port in use ends the start of %i workers with a message', async (workers) => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const address = other.address();
@@ -158,7 +158,7 @@ test.each(['the port of the metrics is in use', 'the journal cannot be made'])(
   },
 );
 
-test('a data directory that cannot be written is told in a sentence', async () => {
+test('a data directory that cannot be written ends the start with a message', async () => {
   const home = freshDir();
   // Root may write anywhere, but nobody makes a folder under a file.
   const file = join(home, 'file');
@@ -191,7 +191,7 @@ test.each([
   expect(gateway.err()).not.toMatch(/^\s+at /m);
 });
 
-test('a data directory of a newer version is refused in a sentence, and left as it is', async () => {
+test('a data directory of a newer version is refused with a message, and not changed', async () => {
   const gateway = await serve();
   await stop(gateway);
   const database = new DatabaseSync(join(gateway.data_dir, 'gateway.db'));
@@ -203,7 +203,7 @@ test('a data directory of a newer version is refused in a sentence, and left as 
   expect(refused.err()).not.toMatch(/^\s+at /m);
 });
 
-test('a data directory of an older version is brought up to date, and what it held still works', async () => {
+test('a data directory of an older version is migrated, and its contents still work', async () => {
   const tree = freshDir();
   const root = join(import.meta.dirname, '../..');
   for (const name of ['bin', 'src', 'catalog', 'package.json', 'openapi.json']) {
@@ -226,7 +226,7 @@ test('a data directory of an older version is brought up to date, and what it he
   expect(applied.map(({ name }) => name)).toEqual([...names, '9998_more.sql']);
 });
 
-test('commands and options that do not exist are told with the usage, and end with 1 or 2', async () => {
+test('unknown commands and options are reported with the usage, and end with 1 or 2', async () => {
   const bin = join(import.meta.dirname, '../../bin/model-gateway.cjs');
   for (const [args, code, said] of [
     [['fly'], 2, /There is no command 'fly'/],

@@ -9,7 +9,7 @@ import { chat, freshDir, MANAGEMENT_KEY, makeKey, run, serve, start, stop, until
 
 const TEST_DATABASE_URL = process.env['TEST_DATABASE_URL'];
 
-test('a store that cannot be written: 503 in one sentence, the cause in the log, requests served, all of it kept', {
+test('a store that cannot be written: management is a 503 with one sentence, the cause is in the log, requests are served, nothing is lost', {
   timeout: 180_000,
 }, async () => {
   const gateway = await serve();
@@ -66,7 +66,7 @@ test('a store whose thread dies: running streams finish, the process ends as fai
 });
 
 describe.skipIf(TEST_DATABASE_URL === undefined)('a server that goes away (postgres)', () => {
-  test('readiness turns 503 and recovers, what was answered meanwhile is kept, the process goes on', {
+  test('readiness turns 503 and recovers, what was answered meanwhile is kept, the process continues', {
     timeout: 180_000,
   }, async () => {
     const name = `test_gone_${process.pid}`;
@@ -121,7 +121,7 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a server that goes away (postg
     }
   });
 
-  test('one that does not answer at the start is told in a sentence without its password', async () => {
+  test('one that does not answer at the start ends it with a message without its password', async () => {
     const gateway = await start({ environment: { DATABASE_URL: 'postgres://me:hidden-word@127.0.0.1:9/none' } });
     expect(await gateway.ended).toBe(1);
     expect(gateway.err()).toMatch(/^PostgreSQL at 127\.0\.0\.1:9\/none does not answer\n$/);
@@ -129,7 +129,9 @@ describe.skipIf(TEST_DATABASE_URL === undefined)('a server that goes away (postg
   });
 });
 
-test('`backup` copies a gateway under load at one moment, and never overwrites', { timeout: 180_000 }, async () => {
+test('`backup` copies the store of a gateway under load as of one moment, and never overwrites', {
+  timeout: 180_000,
+}, async () => {
   const gateway = await serve();
   const { key, hash } = await makeKey(gateway);
   let stopped = false;

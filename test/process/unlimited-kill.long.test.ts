@@ -48,7 +48,7 @@ function presumedOf({ path, body }: { path: string; body: string }): number {
   return max_tokens ?? limits.expected_completion_tokens;
 }
 
-test('of a caller without limits, what a kill cut off costs its prompt and an answer of usual length within its bound, and its record makes no zero of what is not known', async () => {
+test('without limits, a call that a kill interrupts costs its prompt and an answer of usual length within its bound, and its record has no zero for unknown values', async () => {
   const { wire, options } = await silentSite();
   const first = await serve(options);
   const { key, hash } = await makeKey(first);
@@ -80,7 +80,7 @@ test('of a caller without limits, what a kill cut off costs its prompt and an an
   expect(await stop(again)).toBe(0);
 }, 90_000);
 
-test('with a limit, what was set aside is the bound, and no count is told', async () => {
+test('with a limit, the hold is charged, and no token count is reported', async () => {
   const { wire, options } = await silentSite();
   const first = await serve(options);
   const made = await first.call('POST', '/keys', { body: { name: 'limited', limit: 10 } });

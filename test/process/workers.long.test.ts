@@ -56,7 +56,7 @@ async function answered(gateway: GatewayProcess, key: string, body: unknown) {
 
 describe.skipIf(process.platform !== 'linux')('--workers 3', () => {
   describeStores('keys and generations', ({ freshUrl }) => {
-    test('a key made through one works on all at once; a generation is found through any within a second', async () => {
+    test('a key created through one works on all at once; a generation is readable through any within a second', async () => {
       const database_url = await freshUrl();
       const gateway = await serveThree(
         database_url === undefined ? {} : { environment: { DATABASE_URL: database_url } },
@@ -114,7 +114,7 @@ describe.skipIf(process.platform !== 'linux')('--workers 3', () => {
     expect(await stop(gateway)).toBe(0);
   });
 
-  test('a worker that is killed is replaced, and what it had answered is found', { timeout: 180_000 }, async () => {
+  test('a killed worker is replaced, and what it had answered is stored', { timeout: 180_000 }, async () => {
     const gateway = await serveThree();
     const { key } = await makeKey(gateway);
     const parent = gateway.child.pid ?? 0;
@@ -231,7 +231,7 @@ models: { acme/fast: { endpoints: [{ provider: acme, upstream_model: m, pricing:
     }
   });
 
-  test('the sandbox is one for all: what fails once fails once, whichever worker asks', async () => {
+  test('all workers share one sandbox: what fails once fails once, whichever worker sends the request', async () => {
     const gateway = await serveThree();
     const { key } = await makeKey(gateway);
     const body = chat('sandbox/fail-once', { user: 'one-and-the-same' });

@@ -22,6 +22,8 @@ export interface Fault {
 const LEASES = 'ledger/leases/leases.ts';
 const BOOK = 'ledger/leases/lease-book.ts';
 const NODE = 'ledger/node.ts';
+const START_NODE = 'ledger/start-node.ts';
+const OUTCOMES = 'ledger/outcomes.ts';
 const PIPE = 'ledger/pipe.ts';
 const SEGMENTS = 'ledger/journal/segments.ts';
 const LOST = 'storage/lost-leases.ts';
@@ -43,7 +45,7 @@ export const FAULTS: Fault[] = [
     paper: '100 %',
     edits: [
       {
-        file: NODE,
+        file: START_NODE,
         text: 'const left = replay(segments);',
         replacement: 'const left = { ...replay(segments), outcomes: [], unknown: [] };',
       },
@@ -52,7 +54,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'unknown outcome charged nothing',
     paper: '100 %',
-    edits: [{ file: REPLAY, text: 'found?.cost_nano ?? assumedCost(unfinished, policy);', replacement: '0;' }],
+    edits: [{ file: REPLAY, text: 'report?.cost_nano ?? assumedCost(unfinished, policy);', replacement: '0;' }],
   },
   {
     name: 'unknown outcome of a caller without limits charged nothing',
@@ -78,7 +80,7 @@ export const FAULTS: Fault[] = [
   {
     name: 'second attempt reuses the hold of a billed first one',
     paper: '100 %',
-    edits: [{ file: BOOK, text: 'line.share += cost_nano;', replacement: 'line.share += 0;' }],
+    edits: [{ file: BOOK, text: 'line.share += costNano;', replacement: 'line.share += 0;' }],
   },
   {
     name: 'admission one unit over the lease',
@@ -86,8 +88,8 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: LEASES,
-        text: 'available = Math.min(available, roomOf(wanted));',
-        replacement: 'available = Math.min(available, roomOf(wanted) + 1);',
+        text: 'available = Math.min(available, roomOf(line));',
+        replacement: 'available = Math.min(available, roomOf(line) + 1);',
       },
     ],
   },
@@ -134,9 +136,9 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: LEASES,
-        text: 'const refusal = this.#refusal(ask, lines);',
+        text: 'const refusal = this.#refusal(request, lines);',
         replacement:
-          'const refusal = this.#refusal(ask, lines);\n        const one = lines[0]?.lease;\n        if (one !== undefined && freeOf(one) >= ask.least_nano) one.held += ask.least_nano;',
+          'const refusal = this.#refusal(request, lines);\n        const one = lines[0]?.lease;\n        if (one !== undefined && freeOf(one) >= request.least_nano) one.held += request.least_nano;',
       },
     ],
   },
@@ -146,7 +148,7 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: NODE,
-        text: '(hold) => void this.#leases.book.settle(hold, () => 0);',
+        text: '(hold) => this.#outcomes.release(hold);',
         replacement: '() => {};',
       },
     ],
@@ -168,9 +170,9 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: LEASES,
-        text: 'for (const charge of charges) askOf(this.book.of(charge.budget_id, charge.window_start));',
+        text: 'for (const charge of charges) requestOf(this.book.of(charge.budget_id, charge.window_start));',
         replacement:
-          'for (const charge of charges) {\n        askOf(this.book.of(charge.budget_id, charge.window_start));\n        this.book.of(charge.budget_id, charge.window_start).pending -= charge.cover;\n      }',
+          'for (const charge of charges) {\n        requestOf(this.book.of(charge.budget_id, charge.window_start));\n        this.book.of(charge.budget_id, charge.window_start).pending -= charge.cover;\n      }',
       },
       {
         file: BOOK,
@@ -198,7 +200,7 @@ export const FAULTS: Fault[] = [
         file: BOOK,
         text: 'const { budget, window_start, amount: held } = line;',
         replacement:
-          "const { budget, amount: held } = line;\n      const window_start = [...(this.#by_budget.get(budget.id)?.keys() ?? [])].sort().at(-1) ?? '';",
+          "const { budget, amount: held } = line;\n      const window_start = [...(this.#byBudget.get(budget.id)?.keys() ?? [])].sort().at(-1) ?? '';",
       },
       {
         file: BOOK,
@@ -230,7 +232,7 @@ export const FAULTS: Fault[] = [
       aim: LOSABLE_STEP,
       requests: 2_500,
     },
-    edits: [{ file: LEASES, text: 'if (is_last) this.#return(askOf);', replacement: 'this.#return(askOf);' }],
+    edits: [{ file: LEASES, text: 'if (isLast) this.#return(requestOf);', replacement: 'this.#return(requestOf);' }],
   },
   {
     name: 'extension not journaled',
@@ -281,8 +283,8 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: NODE,
-        text: 'this.#leases.book.freezeDoubtful(last?.frozen ?? [], in_doubt);',
-        replacement: 'this.#leases.book.freezeDoubtful([], in_doubt);',
+        text: 'this.#leases.book.freezeDoubtful(last?.frozen ?? [], inDoubt);',
+        replacement: 'this.#leases.book.freezeDoubtful([], inDoubt);',
       },
     ],
   },
@@ -293,8 +295,8 @@ export const FAULTS: Fault[] = [
     options: { set_backs: true },
     edits: [
       {
-        file: NODE,
-        text: 'this.#leases.book.owe(settle.charges);\n          this.#queue(settle);',
+        file: OUTCOMES,
+        text: 'this.#options.book.addPending(settle.charges);\n    this.#queue(settle);',
         replacement: 'this.#queue(settle);',
       },
     ],
@@ -309,7 +311,7 @@ export const FAULTS: Fault[] = [
   {
     name: '402 although the store has not answered',
     paper: 'not in it',
-    edits: [{ file: LEASES, text: 'waiter.is_heard ? this', replacement: 'waiter.asked_in > 0 ? this' }],
+    edits: [{ file: LEASES, text: 'waiter.isAnswered ? this', replacement: 'waiter.requestedIn > 0 ? this' }],
   },
   {
     name: 'metered also where budgets are strict',
@@ -323,7 +325,7 @@ export const FAULTS: Fault[] = [
     paper: 'not in it',
     options: { mode: 'soft', unknown_outcome: 'metered' },
     edits: [
-      { file: REPLAY, text: 'const known_nano = metered?.cost_nano;', replacement: 'const known_nano = metered && 0;' },
+      { file: REPLAY, text: 'const knownNano = metered?.cost_nano;', replacement: 'const knownNano = metered && 0;' },
     ],
   },
   {
@@ -331,7 +333,7 @@ export const FAULTS: Fault[] = [
     seed: 9,
     paper: 'not in it',
     options: { lookups: true },
-    edits: [{ file: REPLAY, text: 'found?.cost_nano ?? assumedCost(', replacement: 'assumedCost(' }],
+    edits: [{ file: REPLAY, text: 'report?.cost_nano ?? assumedCost(', replacement: 'assumedCost(' }],
   },
   {
     name: 'what the provider says takes the place of what earlier attempts cost',
@@ -342,7 +344,7 @@ export const FAULTS: Fault[] = [
       {
         file: REPLAY,
         text: 'const amount = held - granted +',
-        replacement: 'const amount = (found ? 0 : held - granted) +',
+        replacement: 'const amount = (report ? 0 : held - granted) +',
       },
     ],
   },
@@ -359,7 +361,7 @@ export const FAULTS: Fault[] = [
     edits: [
       {
         file: NODE,
-        text: 'now: () => clock.monotonic() + this.#store_ahead_ms,',
+        text: 'now: () => this.#time.now(),',
         replacement: 'now: () => clock.now(),',
       },
     ],
@@ -369,7 +371,7 @@ export const FAULTS: Fault[] = [
     paper: 'not in it',
     is_slow: true,
     edits: [
-      { file: LEASES, text: 'return ask.least_nano >= lease.refused_need && roomOf', replacement: 'return roomOf' },
+      { file: LEASES, text: 'return request.least_nano >= lease.refused_need && roomOf', replacement: 'return roomOf' },
     ],
   },
   {

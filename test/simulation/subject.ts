@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 
 /** The code that a run is about. */
 export interface Subject {
-  startNode: typeof import('../../src/ledger/node.ts')['startNode'];
+  startNode: typeof import('../../src/ledger/start-node.ts')['startNode'];
   ledgerStore: typeof import('../../src/storage/ledger.ts')['ledgerStore'];
   ledgerOperations: typeof import('../../src/storage/ledger-operations.ts')['ledgerOperations'];
   migrate: typeof import('../../src/storage/migrations.ts')['migrate'];
@@ -20,7 +20,7 @@ export const SOURCES = join(import.meta.dirname, '..', '..', 'src');
 
 /** The files that have it. */
 export const ENTRIES = [
-  'ledger/node.ts',
+  'ledger/start-node.ts',
   'storage/ledger.ts',
   'storage/ledger-operations.ts',
   'storage/migrations.ts',

@@ -18,44 +18,44 @@ import {
 import { readFile, rm } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
-/** A file being written; opaque. */
+/** The descriptor of an open file; opaque. */
 export type OpenFile = number;
 
 const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
 
-/** Whether a write failed for want of space. */
+/** Whether a write failed because the disk or the quota is full. */
 export function isDiskFull(error: unknown): boolean {
   return FULL.has((error as NodeJS.ErrnoException | undefined)?.code);
 }
 
-/** The disk, as the journal sees it: injected, so that a simulation can tear writes and take away what was not synced. */
+/** The disk of the journal: injected, so that a simulation can tear writes and drop what was not synced. */
 export interface Disk {
-  /** Names the machine's run, so that a start can tell a power loss from a crash. Empty where the system has no such id. */
+  /** Identifies the machine's boot, so that a start can distinguish a power loss from a crash. Empty if the system has no such id. */
   boot(): string;
-  /** The files of a directory, in order. */
+  /** The names of a directory's files, sorted. */
   names(dir: string): string[];
   describe(path: string): { bytes: number; modified_at: number };
-  /** Of the disk that a directory is on: what this process may still write, and all; infinite where the system does not say. */
+  /** Space of a directory's disk: what this process may still write, and the total; infinite if the system does not say. */
   space(dir: string): { free_bytes: number; total_bytes: number };
-  /** Makes a file that is not there yet; throws where it is. */
+  /** Creates a file; throws if it exists. */
   create(path: string): OpenFile;
-  /** Opens a file that is there, to sync it. */
+  /** Opens an existing file, to sync it. */
   reopen(path: string): OpenFile;
-  /** Appends what stands from `from` on; how many bytes of it were taken. */
+  /** Appends the bytes from `from` on; returns how many were written. */
   write(file: OpenFile, bytes: Buffer, from: number): number;
   /** Resolves when everything written so far survives a power loss. */
   sync(file: OpenFile): Promise<void>;
   truncate(file: OpenFile, bytes: number): void;
-  /** False: somebody took the file away. */
+  /** False if the file was deleted. */
   isLinked(file: OpenFile): boolean;
   close(file: OpenFile): void;
-  /** Undefined: there is no such file. */
+  /** The file's content; undefined if there is no such file. */
   readNow(path: string): Buffer | undefined;
-  /** As `readNow`, without holding anything else up. */
+  /** As `readNow`, without blocking. */
   read(path: string): Promise<Buffer | undefined>;
-  /** False: there is no such file. */
+  /** False if there is no such file. */
   rename(from: string, to: string): boolean;
-  /** Puts `text` where the file's content was, at once and durably. */
+  /** Replaces a file's content atomically and durably. */
   replace(path: string, text: string): void;
   removeNow(path: string): void;
   remove(path: string): Promise<void>;
@@ -65,7 +65,7 @@ export interface Disk {
 
 const syncData = promisify(fdatasync);
 
-/** Gives `undefined` for a file that is not there. */
+/** Undefined if the error says that the file does not exist; throws it otherwise. */
 function unlessAbsent(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
   throw error;
@@ -73,7 +73,7 @@ function unlessAbsent(error: unknown): undefined {
 
 const UNKNOWN_SPACE = { free_bytes: Number.POSITIVE_INFINITY, total_bytes: Number.POSITIVE_INFINITY };
 
-/** The machine's own. */
+/** The disk of this machine. */
 export const nodeDisk: Disk = {
   boot: () => {
     try {

@@ -23,7 +23,7 @@ test('lines longer than the buffer are taken whole', () => {
   expect(readSegment(segment('a', long, 'b'), 'f').records).toEqual([progress('a'), progress(long), progress('b')]);
 });
 
-test('a file cut anywhere gives every whole line before the cut', () => {
+test('a file cut anywhere yields every whole line before the cut', () => {
   const bytes = segment('one', 'two', 'three');
   const ends = [...bytes.entries()].filter(([, byte]) => byte === 10).map(([at]) => at + 1);
   for (let cut = 0; cut <= bytes.length; cut++) {

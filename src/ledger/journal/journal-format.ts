@@ -13,8 +13,8 @@ import {
 } from './record-values.ts';
 
 /**
- * Bumped when old readers would misread; told in every `S` record. In 1, an attempt's record had an end, which was none. Until
- * 3, records and charges were objects, and the id of an attempt or outcome stood beside its record as well.
+ * Raised when older readers would misread; part of every `S` record. In 1, the record of an attempt included an (empty) end.
+ * Until 3, records and charges were objects, and the id of an attempt or outcome was stored beside its record as well.
  */
 export const JOURNAL_FORMAT = 3;
 
@@ -23,7 +23,7 @@ const HEADER_BYTES = 18;
 const NEWLINE = 10;
 const SPACE = 32;
 
-/** Eight lower-case hex digits. */
+/** Writes eight lower-case hex digits. */
 function putHex(bytes: Buffer, at: number, value: number): void {
   for (let digit = 7, rest = value; digit >= 0; digit--, rest >>>= 4) {
     const nibble = rest & 15;
@@ -32,8 +32,8 @@ function putHex(bytes: Buffer, at: number, value: number): void {
 }
 
 /**
- * Lines gathered for one write. Each is encoded once, straight into the buffer; JSON never holds a line feed, so a
- * reader finds the next line even behind a damaged one.
+ * Lines gathered for one write. Each is encoded once, directly into the buffer. JSON never contains a line feed, so a reader
+ * finds the next line even after a damaged one.
  */
 export class LineBuffer {
   #bytes = Buffer.allocUnsafe(64 * 1024);
@@ -62,7 +62,7 @@ export class LineBuffer {
     this.#used = start + length + 1;
   }
 
-  /** The gathered bytes, valid until the next `add`; the buffer counts as empty from here on. */
+  /** The gathered bytes, valid until the next `add`; empties the buffer. */
   take(): Buffer {
     const taken = this.#bytes.subarray(0, this.#used);
     this.#used = 0;
@@ -70,16 +70,16 @@ export class LineBuffer {
   }
 }
 
-/** The line of an outcome, of the texts that the store keeps too. */
+/** The line of an outcome, from the texts that the store keeps too. */
 export function outcomeLine(charges: string, record: string): string {
   return `{"t":"O","charges":${charges},"record":${record}}`;
 }
 
-/** The line of a record, without what a reader checks it by. */
-export function lineOf(told: JournalRecord): string {
-  switch (told.t) {
+/** The JSON of a record, without length and checksum. */
+export function lineOf(entry: JournalRecord): string {
+  switch (entry.t) {
     case 'A': {
-      const { t, attempt, endpoint, hold, grant_nano, mode, is_byok, least, record } = told;
+      const { t, attempt, endpoint, hold, grant_nano, mode, is_byok, least, record } = entry;
       return JSON.stringify({
         t,
         attempt,
@@ -93,25 +93,25 @@ export function lineOf(told: JournalRecord): string {
       });
     }
     case 'O':
-      return outcomeLine(chargesText(told.charges ?? []), recordText(told.record));
+      return outcomeLine(chargesText(entry.charges ?? []), recordText(entry.record));
     default:
-      return JSON.stringify(told);
+      return JSON.stringify(entry);
   }
 }
 
-/** What a line tells, of this format or an older one. */
+/** The record in a line of this format or an older one. */
 function recordIn(line: Buffer): JournalRecord {
-  const told = JSON.parse(line.toString()) as JournalRecord;
-  if (told.t === 'A' && Array.isArray(told.record)) {
-    const record = openOf(told.record as unknown as OpenValues);
-    return { ...told, id: record.id, record };
+  const entry = JSON.parse(line.toString()) as JournalRecord;
+  if (entry.t === 'A' && Array.isArray(entry.record)) {
+    const record = openOf(entry.record as unknown as OpenValues);
+    return { ...entry, id: record.id, record };
   }
-  if (told.t === 'O' && Array.isArray(told.record)) {
-    const record = generationOf(told.record as unknown as GenerationValues);
-    const charges = (told.charges as unknown as ChargedValues[]).map(chargedOf);
+  if (entry.t === 'O' && Array.isArray(entry.record)) {
+    const record = generationOf(entry.record as unknown as GenerationValues);
+    const charges = (entry.charges as unknown as ChargedValues[]).map(chargedOf);
     return { t: 'O', id: record.id, charges, record };
   }
-  return told;
+  return entry;
 }
 
 interface Line {
@@ -120,7 +120,7 @@ interface Line {
   terminated: boolean;
 }
 
-/** The line that starts here; undefined when none does. */
+/** The line that starts at `at`; undefined if none does. */
 function readLine(bytes: Buffer, at: number): Line | undefined {
   const start = at + HEADER_BYTES;
   const header = bytes.toString('latin1', at, start);
@@ -132,31 +132,31 @@ function readLine(bytes: Buffer, at: number): Line | undefined {
   return { json, end, terminated: bytes[end] === NEWLINE };
 }
 
-/** Every record starts with its kind: `{"t":"O"`. */
+/** The offset of the kind in a line: `{"t":"O"`. */
 const KIND_BYTE = 6;
 
 /**
- * Reads the records of a segment, of some kinds or of all. What a crash tore off at the end is dropped; damage with
- * something good behind it is not a crash's doing: `damaged_at` is where the first such begins.
+ * Reads the records of a segment, of some kinds or of all. A torn end, as a crash leaves it, is dropped. Damage that is
+ * followed by a valid line has another cause: `damaged_at` is the offset of the first. `whole_bytes`: where the last record ends.
  */
 export function scanSegment(
   bytes: Buffer,
   kinds?: readonly JournalRecord['t'][],
 ): { records: JournalRecord[]; damaged_at: number | undefined; whole_bytes: number } {
   const records: JournalRecord[] = [];
-  let whole_bytes = 0;
+  let wholeBytes = 0;
   let suspect: number | undefined;
-  let damaged_at: number | undefined;
+  let damagedAt: number | undefined;
   for (let at = 0; at < bytes.length; ) {
     const line = readLine(bytes, at);
-    const whole = line?.terminated === true;
-    const torn = line !== undefined && !line.terminated && line.end === bytes.length;
-    if (line !== undefined && !torn) damaged_at ??= suspect;
-    // A good line that only rubbish follows, in place of its end, is torn as well.
-    if (!whole) suspect ??= at;
-    if (whole) {
+    const isWhole = line?.terminated === true;
+    const isTorn = line !== undefined && !line.terminated && line.end === bytes.length;
+    if (line !== undefined && !isTorn) damagedAt ??= suspect;
+    // A valid line with garbage in place of its line feed is torn as well.
+    if (!isWhole) suspect ??= at;
+    if (isWhole) {
       suspect = undefined;
-      whole_bytes = line.end + 1;
+      wholeBytes = line.end + 1;
       const kind = String.fromCharCode(line.json[KIND_BYTE] ?? 0) as JournalRecord['t'];
       if (kinds === undefined || kinds.includes(kind)) records.push(recordIn(line.json));
     }
@@ -164,12 +164,12 @@ export function scanSegment(
     if (newline === -1) break;
     at = newline + 1;
   }
-  return { records, damaged_at, whole_bytes };
+  return { records, damaged_at: damagedAt, whole_bytes: wholeBytes };
 }
 
 /**
- * As `scanSegment`, for what must be whole: damage is an error with a message that names file and offset. `whole_bytes`:
- * where the last record ends.
+ * As `scanSegment`, for segments that a restart needs: throws on damage, with a message that names file and offset.
+ * `whole_bytes`: where the last record ends.
  */
 export function readSegment(
   bytes: Buffer,

@@ -1,6 +1,6 @@
 import { isDiskFull } from './disk.ts';
 
-/** Why a journal cannot be written, where it is, and what to do about it. */
+/** Says why the journal cannot be written, where it is, and what to do. */
 export function journalProblem(facts: { dir: string; failure: Error | undefined; is_dead: boolean }): string {
   const { dir, failure, is_dead } = facts;
   if (is_dead) {

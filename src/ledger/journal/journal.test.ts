@@ -48,11 +48,11 @@ test('an attempt is durable only when its own file is synced, however many are f
     return next && made.indexOf(next.file);
   };
   const begin = (id: string) => {
-    const told = { is_durable: false };
+    const state = { is_durable: false };
     void journal.attempt(id, `{"t":"A","id":"${id}"}`).then(() => {
-      told.is_durable = true;
+      state.is_durable = true;
     });
-    return told;
+    return state;
   };
 
   const first = begin('first');
@@ -62,7 +62,7 @@ test('an attempt is durable only when its own file is synced, however many are f
   await new Promise(setImmediate);
   expect(await syncOne()).toBe(0);
   expect(first.is_durable).toBe(true);
-  // The first file is synced once more, because it is full; meanwhile the second, in which the attempt is, comes to be full.
+  // The first file is synced once more, because it is full; meanwhile the second, in which the attempt is, becomes full.
   await fillFile();
   expect(await syncOne()).toBe(0);
   expect(second.is_durable).toBe(false);

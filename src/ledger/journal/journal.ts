@@ -8,7 +8,7 @@ import { journalProblem } from './journal-problem.ts';
 import { type Segment, segmentName } from './segment.ts';
 import type { Segments } from './segments.ts';
 
-/** `group`: an attempt survives a power loss before it is sent. `os`: it survives the end of the process. */
+/** `group`: an attempt is synced before it is sent, and survives a power loss. `os`: it survives the end of the process. */
 export type JournalSync = 'group' | 'os';
 
 export interface JournalOptions {
@@ -21,8 +21,8 @@ export interface JournalOptions {
 }
 
 /**
- * The append-only record of what this node does, written before it is done. Records of one turn of the event loop go
- * out in one write; in `group` mode one sync serves everybody who waits for it.
+ * The write-ahead journal of this node: append-only. Records of one turn of the event loop are written together; in `group`
+ * mode one sync serves all who wait for it.
  */
 export class Journal {
   readonly #options: JournalOptions;
@@ -32,20 +32,20 @@ export class Journal {
   #epoch: number;
   #ordinal = 0;
   #segment!: Segment;
-  #segment_bytes_max = Number.POSITIVE_INFINITY;
-  /** What its file goes on from. */
+  #segmentBytesMax = Number.POSITIVE_INFINITY;
+  /** The file that the current one continues, and its length. */
   #after: [file: string, bytes: number] | undefined;
   #file: OpenFile | undefined;
   #scheduled = false;
   #written: Deferred | undefined;
-  /** The outcomes among the records that are gathered. */
+  /** The outcomes among the gathered records. */
   #outcomes: string[] = [];
-  /** The attempts among them of which an older segment tells as well. */
+  /** The attempts among the gathered records that an older segment contains as well. */
   #repeated: string[] = [];
   #durable: Deferred | undefined;
   #awaitingSync: Deferred[] = [];
   #syncing: Promise<void> | undefined;
-  /** Files full but not synced yet. */
+  /** Full files that are not synced yet. */
   #retired: OpenFile[] = [];
   #failure: Error | undefined;
   #dead = false;
@@ -64,20 +64,20 @@ export class Journal {
     return this.#dead || this.#failure !== undefined;
   }
 
-  /** Why attempts are refused, for an operator; undefined while they are not. */
+  /** Why attempts are refused, for an operator; undefined if they are not. */
   get problem(): string | undefined {
     const facts = { dir: this.#segments.dir, failure: this.#failure, is_dead: this.#dead };
     return this.failing ? journalProblem(facts) : undefined;
   }
 
-  /** Resolves when the attempt would survive what `sync` promises: only then may bytes go upstream. */
+  /** Resolves when the attempt is as durable as `sync` promises: only then may bytes go upstream. Rejects if it cannot be written. */
   attempt(id: string, json: string): Promise<void> {
     const durable = this.extend(id, json);
-    this.#segments.metered(id, undefined);
+    this.#segments.setProgress(id, undefined);
     return durable;
   }
 
-  /** As `attempt`, for one that is running: what was metered of it stands. */
+  /** As `attempt`, for a running attempt: its progress is kept. */
   extend(id: string, json: string): Promise<void> {
     const refused = this.#append(json);
     if (refused) return Promise.reject(refused);
@@ -86,7 +86,7 @@ export class Journal {
     return this.#durable.promise;
   }
 
-  /** Resolves when the outcome would survive the end of the process. */
+  /** Resolves when the outcome survives the end of the process. Rejects if it cannot be written. */
   outcome(id: string, json: string): Promise<void> {
     const refused = this.#append(json);
     if (refused) return Promise.reject(refused);
@@ -96,11 +96,11 @@ export class Journal {
     return this.#written.promise;
   }
 
-  /** Written with the next records; nobody waits for it. */
+  /** Appends a record that is written with the next ones; nobody waits for it. */
   note(record: JournalRecord): void {
     const line = lineOf(record);
     if (this.#append(line)) return;
-    if (record.t === 'P') this.#segments.metered(record.id, line);
+    if (record.t === 'P') this.#segments.setProgress(record.id, line);
     if (record.t === 'F') this.#segments.flushed(record.ids);
   }
 
@@ -109,7 +109,7 @@ export class Journal {
     this.#segments.abandon(id);
   }
 
-  /** Goes on in a new segment under another epoch; throws, and stays in the old one, where that cannot be made. */
+  /** Continues in a new segment under another epoch. If the segment cannot be created, throws and keeps the old one. */
   beginEpoch(epoch: number): void {
     this.#write();
     const before = { epoch: this.#epoch, ordinal: this.#ordinal };
@@ -124,29 +124,29 @@ export class Journal {
     }
   }
 
-  /** The segment that records go to, once those that are gathered are in their place. */
-  written(): Segment {
+  /** Writes the gathered records. Returns the segment that the next record goes to. */
+  currentSegment(): Segment {
     this.#write();
     return this.#segment;
   }
 
-  /** Writes a line that stands in an older segment again; gives the segment that it is in now. */
+  /** Appends a line of an older segment again; returns its new segment. Throws if it cannot be taken. */
   appendAgain(line: string): Segment {
     const refused = this.#append(line);
     if (refused) throw refused;
     return this.#segment;
   }
 
-  /** Resolves when everything recorded so far would survive what the mode of syncing promises. */
+  /** Resolves when everything recorded so far is as durable as the sync mode promises. Rejects if a write failed. */
   async sync(): Promise<void> {
-    // A note that was lost to a full disk is not written by itself; this shows whether there is room again.
+    // After a failure nothing is gathered: write a start record to see whether the disk has room again.
     if (this.#failure && this.#lines.used === 0) this.#append(this.#start());
     this.#write();
     if (this.#failure) throw this.#failure;
     await this.syncWritten();
   }
 
-  /** As `sync`, for what could be written. */
+  /** As `sync`, for the records that could be written. */
   async syncWritten(): Promise<void> {
     this.#write();
     if (this.#dead && this.#failure) throw this.#failure;
@@ -157,8 +157,8 @@ export class Journal {
     await synced.promise;
   }
 
-  /** Notices that somebody took the file away: what is written to it would be lost. Goes on in a new one. */
-  lookAfter(): void {
+  /** Throws if the file was deleted, which would lose what is written to it; a new file is created. */
+  checkLinked(): void {
     if (this.#file === undefined || this.#disk.isLinked(this.#file)) return;
     try {
       this.#rotate();
@@ -188,7 +188,7 @@ export class Journal {
     }
   }
 
-  /** Why the record cannot be taken; undefined when it was. */
+  /** Gathers a record. Returns the reason if it cannot be taken, undefined otherwise. */
   #append(json: string): Error | undefined {
     if (this.#dead) return this.#failure ?? new Error('The journal is closed');
     if (json.length > limits.journal_record_bytes_max) {
@@ -238,28 +238,28 @@ export class Journal {
       this.#awaitingSync.push(durable);
       this.#syncing ??= this.#syncWhileAwaited();
     }
-    if (this.#segment.bytes < this.#segment_bytes_max) return;
+    if (this.#segment.bytes < this.#segmentBytesMax) return;
     try {
       this.#rotate();
     } catch {
-      // The old file serves a little longer; the next write tries again.
+      // The old file is used a little longer; the next write tries again.
     }
   }
 
-  /** A full disk that took one line is full still: calls are let in again when there is some room. */
+  /** Ends the failure after a successful write, unless the disk is still almost full. */
   #recover(): void {
     if (this.#failure === undefined) return;
-    const is_full = isDiskFull(this.#failure) && this.#segments.retention.free_bytes < limits.journal_leave_bytes_min;
-    if (is_full) this.#tryLater();
+    const isFull = isDiskFull(this.#failure) && this.#segments.retention.free_bytes < limits.journal_leave_bytes_min;
+    if (isFull) this.#tryLater();
     else this.#failure = undefined;
   }
 
-  /** Nobody is let in meanwhile, so nothing else would find out that the disk has room again. */
+  /** Schedules a test write: while no request is admitted, nothing else would notice that the disk has room again. */
   #tryLater(): void {
     this.#retry = this.#options.clock.setTimeout(() => this.#append(this.#start()), limits.journal_retry_ms, true);
   }
 
-  /** What was written in part is taken back, or a reader would take everything behind it for damage. */
+  /** Removes the partial write: a reader would take everything after it for damage. */
   #fail(error: Error, file: OpenFile): void {
     this.#failure = error;
     try {
@@ -272,24 +272,24 @@ export class Journal {
     if (isDiskFull(error)) this.#leaveFull();
   }
 
-  /** No settled segment is left to make room: the one being written can be the next, once it is closed. */
+  /** No settled segment is left to delete: closes the current one, which can be deleted once it is settled. */
   #leaveFull(): void {
     if (this.#segment.bytes < limits.journal_leave_bytes_min) return;
     try {
       this.#rotate();
     } catch {
-      // The old file serves a little longer.
+      // The old file is used a little longer.
     }
   }
 
-  /** What a segment begins with; also written to see whether the disk takes anything. */
+  /** The first record of a segment; also written to test whether the disk accepts data. */
   #start(): string {
     const { node, boot } = this.#options;
     const start: JournalRecord = { t: 'S', node, epoch: this.#epoch, boot, format: JOURNAL_FORMAT, after: this.#after };
     return lineOf(start);
   }
 
-  /** One loop that takes everybody who waits: a chain of promises would starve the last for tens of milliseconds. */
+  /** One loop serves all who wait: a chain of promises would delay the last by tens of milliseconds. */
   async #syncWhileAwaited(): Promise<void> {
     while (this.#awaitingSync.length > 0) {
       const waiting = this.#awaitingSync;
@@ -298,7 +298,7 @@ export class Journal {
         await this.#syncAll();
         for (const { resolve } of waiting) resolve();
       } catch (error) {
-        // After a failed sync nobody knows what is on the disk; the next attempts must not rely on this file.
+        // After a failed sync the content of the disk is unknown; later attempts must not rely on this file.
         this.#failure = error as Error;
         this.#dead = true;
         for (const { reject } of waiting) reject(error as Error);
@@ -310,7 +310,7 @@ export class Journal {
   async #syncAll(): Promise<void> {
     const retired = this.#retired;
     this.#retired = [];
-    // While those are synced it may be full as well: whoever waits has written to this one.
+    // The journal may rotate during the syncs: those who wait have written to this file.
     const file = this.#file;
     for (const file of retired) {
       if (this.#options.sync === 'group') await this.#disk.sync(file);
@@ -319,7 +319,7 @@ export class Journal {
     if (file !== undefined) await this.#disk.sync(file);
   }
 
-  /** Takes effect only when the new file is there, and its name durable; throws otherwise. */
+  /** Creates a segment, with a durable name in `group` mode. Throws if that fails; nothing has changed then. */
   #openSegment(): void {
     const { sync } = this.#options;
     const before = this.#segments.list.at(-1);
@@ -340,7 +340,7 @@ export class Journal {
     }
     this.#file = file;
     this.#segment = segment;
-    this.#segment_bytes_max = this.#segments.retention.segment_bytes_max;
+    this.#segmentBytesMax = this.#segments.retention.segment_bytes_max;
     this.#after = before && !before.settled ? [before.name, before.bytes] : undefined;
     this.#lines.add(this.#start());
     this.#write();

@@ -4,7 +4,7 @@ import type { AttemptRecord, ChargeLine, GenerationRecord, JournalRecord } from 
 import { LineBuffer, lineOf, readSegment } from './journal-format.ts';
 import { recordOf, recordText } from './record-values.ts';
 
-// A field that is new does not compile here until it is given a value, and is lost until it has its place in a list.
+// A field that is new does not compile here without a value here, and is lost until it has its place in a list.
 const line: Required<ChargeLine> = {
   class: 'audio_second',
   units: 1,
@@ -115,10 +115,10 @@ test('a record that an older version kept is read as it is', () => {
   expect(recordOf(JSON.stringify(whole))).toStrictEqual(whole);
 });
 
-test('the journal tells the same in lines of now and of older versions', () => {
+test('the journal reads the same from lines of this version and of older ones', () => {
   const { byok_cost_nano: _byok, routing: _routing, is_resolved: _resolved, ...open } = whole;
   const charges = [{ budget_id: 'b', window_start: '2026-11-01', amount: 5, cover: 4 }];
-  const told: JournalRecord[] = [
+  const entries: JournalRecord[] = [
     { t: 'O', id: whole.id, charges, record: whole },
     { t: 'O', id: whole.id, charges: [], record: whole },
     { t: 'P', id: 'g', usage: { out_text: 1 }, cost_nano: 2 },
@@ -136,11 +136,21 @@ test('the journal tells the same in lines of now and of older versions', () => {
     const { service_tier: _s, latency: _l, generation_time: _g, usage: _u, ...called } = known;
     const { cost_nano: _cost, upstream_cost_nano: _up, cache_discount_nano: _cache, ...record } = called;
     const hold: [string, string, number, number][] = [['b', '', 9, 8]];
-    told.push({ t: 'A', id: whole.id, attempt: 2, endpoint: 'e', hold, grant_nano: 8, mode: 'soft', is_byok, record });
+    entries.push({
+      t: 'A',
+      id: whole.id,
+      attempt: 2,
+      endpoint: 'e',
+      hold,
+      grant_nano: 8,
+      mode: 'soft',
+      is_byok,
+      record,
+    });
   }
   for (const encode of [lineOf, JSON.stringify]) {
     const lines = new LineBuffer();
-    for (const record of told) lines.add(encode(record));
-    expect(readSegment(lines.take(), 'f').records).toStrictEqual(told);
+    for (const record of entries) lines.add(encode(record));
+    expect(readSegment(lines.take(), 'f').records).toStrictEqual(entries);
   }
 });

@@ -1,22 +1,22 @@
-// How journal and store keep records: as lists of values without their names, which were a third of the bytes. Their order
-// is never changed: what is new comes at the end of its list. What is absent is null, or cut off at the end.
+// The stored form of records, in journal and store: lists of values without field names, which were a third of the bytes.
+// The order never changes: new values are added at the end of their list. Missing values are null, or cut off at the end.
 
 import type { AttemptRecord, Charged, ChargeLine, GenerationRecord, OpenRecord } from '../records.ts';
 
-/** A list that ends with the last value that is there. */
+/** The values up to the last that is set. */
 function list<Values extends unknown[]>(...values: Values): Values {
   while (values.at(-1) === undefined) values.pop();
   return values;
 }
 
-/** The fields that are there, of some that may be absent. */
+/** The fields that are set. */
 function present<Fields extends object>(fields: Fields): { [Name in keyof Fields]?: NonNullable<Fields[Name]> } {
-  const found: { [Name in keyof Fields]?: NonNullable<Fields[Name]> } = {};
+  const set: { [Name in keyof Fields]?: NonNullable<Fields[Name]> } = {};
   for (const name in fields) {
     const value = fields[name];
-    if (value !== null && value !== undefined) found[name] = value;
+    if (value !== null && value !== undefined) set[name] = value;
   }
-  return found;
+  return set;
 }
 
 function lineValues(line: ChargeLine) {
@@ -79,7 +79,7 @@ function attemptOf(values: ReturnType<typeof attemptValues>): AttemptRecord {
   };
 }
 
-/** What is known of a call when an attempt begins. */
+/** The values of a record at the beginning of an attempt. */
 export function openValues(record: OpenRecord) {
   return list(
     record.id,
@@ -111,7 +111,7 @@ export function openValues(record: OpenRecord) {
 
 export type OpenValues = ReturnType<typeof openValues>;
 
-/** The record that `openValues` made these of. */
+/** The inverse of `openValues`. */
 export function openOf(values: OpenValues): OpenRecord {
   const [
     id,
@@ -171,7 +171,7 @@ function generationValues(record: GenerationRecord) {
 
 export type GenerationValues = ReturnType<typeof generationValues>;
 
-/** The record that `recordText` made these of. */
+/** The inverse of the values in `recordText`. */
 export function generationOf(values: GenerationValues): GenerationRecord {
   const [
     open,
@@ -199,26 +199,28 @@ export function generationOf(values: GenerationValues): GenerationRecord {
   };
 }
 
-/** A generation's record as journal and store keep it. */
+/** The stored form of a generation record. */
 export function recordText(record: GenerationRecord): string {
   return JSON.stringify(generationValues(record));
 }
 
-/** The record of such a text; older versions kept the record as it is. */
+/** The inverse of `recordText`; older versions stored the record as an object. */
 export function recordOf(text: string): GenerationRecord {
-  const kept = JSON.parse(text) as GenerationRecord | GenerationValues;
-  return Array.isArray(kept) ? generationOf(kept) : kept;
+  const stored = JSON.parse(text) as GenerationRecord | GenerationValues;
+  return Array.isArray(stored) ? generationOf(stored) : stored;
 }
 
 export type ChargedValues = [budget_id: string, window_start: string, amount: number, cover: number];
 
-/** The charge that `chargesText` made these of. */
+/** The inverse of the values in `chargesText`. */
 export function chargedOf([budget_id, window_start, amount, cover]: ChargedValues): Charged {
   return { budget_id, window_start, amount, cover };
 }
 
-/** What an outcome is charged to, as journal and store keep it. */
+/** The stored form of an outcome's charges. */
 export function chargesText(charges: readonly Charged[]): string {
   if (charges.length === 0) return '[]';
-  return JSON.stringify(charges.map((one): ChargedValues => [one.budget_id, one.window_start, one.amount, one.cover]));
+  return JSON.stringify(
+    charges.map((charge): ChargedValues => [charge.budget_id, charge.window_start, charge.amount, charge.cover]),
+  );
 }

@@ -13,49 +13,49 @@ import { JOURNAL_FORMAT } from './journal-format.ts';
 import { epochOf, type Segment } from './segment.ts';
 import type { Segments } from './segments.ts';
 
-/** What a journal says that its last owner did not finish. */
+/** What the last owner of a journal left unfinished. */
 export interface Replay {
   /** Attempts without an outcome; see `outcomeOf`. */
   unknown: Unfinished[];
   /** Outcomes that the store has perhaps not seen, in the order of writing. */
   outcomes: Settle[];
   /**
-   * Files behind one of which a power loss took the end. Not read: their attempts may have been given money that the
-   * outcomes which are gone had freed, and it would be charged twice.
+   * Files that continue a file whose end a power loss took. They are not read: their attempts may have been granted money
+   * that lost outcomes had freed, and it would be charged twice.
    */
   lost: Segment[];
 }
 
-/** An outcome with what it is charged to. */
+/** An outcome with its charges. */
 export interface Outcome {
   record: GenerationRecord;
   charges: Charged[];
 }
 
-/** What an attempt without an outcome costs: what was set aside for it, or, where its budgets are soft, what was metered of it. */
+/** What an attempt without an outcome is charged: its hold, or, if its budgets are soft, what was metered of it. */
 export type UnknownOutcome = 'hold' | 'metered';
 
-/** An attempt as the journal tells of it. */
+/** An attempt without an outcome, as recorded in the journal. */
 export interface Unfinished extends LostAttempt {
   hold: readonly HeldLine[];
   grant_nano: number;
   is_soft: boolean;
-  /** What it is presumed to cost where nothing is set aside for it. */
+  /** What it is charged at least if no budget reserves money for it. */
   least: Metered | undefined;
-  /** What was seen of it. */
+  /** Its last recorded progress. */
   metered: Metered | undefined;
 }
 
-/** What an attempt is charged of which nothing is known but what was metered until its gateway was gone. */
+/** The assumed cost of an attempt of which only the metered part is known. */
 function assumedCost({ hold, grant_nano, is_soft, least, metered }: Unfinished, policy: UnknownOutcome): number {
-  const known_nano = metered?.cost_nano;
-  // Without a budget nothing was set aside; what is presumed then follows the policy already.
-  if (hold.length === 0) return Math.max(known_nano ?? 0, least?.cost_nano ?? 0);
-  if (known_nano !== undefined && policy === 'metered' && is_soft) return known_nano;
-  return Math.max(grant_nano, known_nano ?? 0);
+  const knownNano = metered?.cost_nano;
+  // Without a budget nothing is reserved; `least` follows the policy already.
+  if (hold.length === 0) return Math.max(knownNano ?? 0, least?.cost_nano ?? 0);
+  if (knownNano !== undefined && policy === 'metered' && is_soft) return knownNano;
+  return Math.max(grant_nano, knownNano ?? 0);
 }
 
-/** What a record says of an end that nobody told. */
+/** The end of a record whose outcome is not known. */
 const NO_END: Omit<GenerationRecord, keyof OpenRecord> = {
   upstream_id: null,
   outcome: 'unknown',
@@ -71,9 +71,9 @@ const NO_END: Omit<GenerationRecord, keyof OpenRecord> = {
   cache_discount_nano: null,
 };
 
-/** An attempt of which the provider could say what it came to; nobody was told its answer. */
-function foundRecord({ record, endpoint, is_byok }: Unfinished, found: FoundAttempt): GenerationRecord {
-  const { usage, cost_nano, charges, upstream_id } = found;
+/** The record of an attempt whose usage the provider reported; its client received no answer. */
+function reportedRecord({ record, endpoint, is_byok }: Unfinished, report: FoundAttempt): GenerationRecord {
+  const { usage, cost_nano, charges, upstream_id } = report;
   const attempt: AttemptRecord = {
     endpoint_id: endpoint,
     provider_name: record.provider_name ?? '',
@@ -91,17 +91,17 @@ function foundRecord({ record, endpoint, is_byok }: Unfinished, found: FoundAtte
 }
 
 /**
- * What becomes of an attempt whose end nobody told: what the provider says that it cost, where it could be asked; else
- * marked, with what was metered until then, and never silently free. Every budget is charged what earlier attempts may
- * have cost it, and what the last one did or may have.
+ * The outcome of an attempt whose end is not known: the cost that the provider reports, if it could be asked; otherwise an
+ * estimate by `policy`, marked as such and never silently free. Every budget is charged what earlier attempts may have cost
+ * it, and the cost of this one.
  */
-export function outcomeOf(unfinished: Unfinished, policy: UnknownOutcome, found: FoundAttempt | undefined): Outcome {
+export function outcomeOf(unfinished: Unfinished, policy: UnknownOutcome, report: FoundAttempt | undefined): Outcome {
   const { record, hold, is_byok, least, metered = least } = unfinished;
-  const cost_nano = found?.cost_nano ?? assumedCost(unfinished, policy);
+  const costNano = report?.cost_nano ?? assumedCost(unfinished, policy);
   const charges = hold
-    .map(([budget_id, window_start, held, granted]): Charged => {
-      const amount = held - granted + (granted > 0 ? cost_nano : 0);
-      return { budget_id, window_start, amount, cover: Math.min(amount, held) };
+    .map(([budgetId, windowStart, held, granted]): Charged => {
+      const amount = held - granted + (granted > 0 ? costNano : 0);
+      return { budget_id: budgetId, window_start: windowStart, amount, cover: Math.min(amount, held) };
     })
     .filter(({ amount }) => amount > 0);
   const fees = (record.fees ?? []).reduce((sum, fee) => sum + fee.cost_nano, 0);
@@ -110,18 +110,18 @@ export function outcomeOf(unfinished: Unfinished, policy: UnknownOutcome, found:
   return {
     charges,
     record: {
-      ...(found
-        ? foundRecord(unfinished, found)
+      ...(report
+        ? reportedRecord(unfinished, report)
         : { ...NO_END, ...record, outcome: 'unknown', usage: { ...metered?.usage, estimated: true } }),
       is_byok,
-      cost_nano: paid + (is_byok ? 0 : cost_nano),
-      upstream_cost_nano: paid + byok + cost_nano,
-      byok_cost_nano: byok + (is_byok ? cost_nano : 0),
+      cost_nano: paid + (is_byok ? 0 : costNano),
+      upstream_cost_nano: paid + byok + costNano,
+      byok_cost_nano: byok + (is_byok ? costNano : 0),
     },
   };
 }
 
-/** Reads what a slot's last owner left, and tells `segments` which files it stands in. */
+/** Reads what a slot's last owner left, and registers in `segments` which file has which open record. Throws on damage or a newer format. */
 export function replay(segments: Segments): Replay {
   const attempts = new Map<string, Unfinished>();
   const outcomes = new Map<string, Outcome>();
@@ -146,7 +146,7 @@ export function replay(segments: Segments): Replay {
           grant_nano: record.grant_nano ?? 0,
           is_soft: record.mode === 'soft',
           is_byok: record.is_byok ?? false,
-          // Told again with a larger grant, it is the same attempt.
+          // A repeated record with a larger grant is the same attempt.
           least: record.least,
           metered: known?.number === record.attempt ? known.metered : undefined,
         });
@@ -190,7 +190,7 @@ export function replay(segments: Segments): Replay {
   };
 }
 
-/** The last batch that the journal saw acknowledged. Its epoch alone, where the journal has no batch of it. */
+/** The last batch whose acknowledgement is in the journal; batch 0 of its epoch if there is none. */
 export async function lastAcknowledged(segments: Segments): Promise<Position> {
   for (const segment of segments.list.toReversed()) {
     if (epochOf(segment) < segments.epoch) break;
@@ -202,11 +202,11 @@ export async function lastAcknowledged(segments: Segments): Promise<Position> {
 }
 
 /**
- * Every kept outcome that a store may have forgotten which knows nothing after a position, one segment at a time.
- * Generation ids make it safe to send too many.
+ * Every kept outcome that a store may have forgotten if it knows nothing after `position`, one segment at a time. The store
+ * drops those that it has, by generation id.
  */
 export async function* forgottenSince(segments: Segments, position: Position): AsyncGenerator<Settle[]> {
-  // The last acknowledgement counts: a store that was set back before had perhaps forgotten the first.
+  // The last acknowledgement counts: a store that was set back before may have forgotten the first.
   const acknowledged = new Map<string, Position>();
   const all = [...segments.list];
   for (const segment of all) {

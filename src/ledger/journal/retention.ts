@@ -2,7 +2,7 @@ import { limits } from '../../limits.ts';
 import { type Disk, isDiskFull } from './disk.ts';
 import type { Segment } from './segment.ts';
 
-/** How long settled segments are kept for a store that is set back, and how many bytes of journal at most for their sake. */
+/** How long settled segments are kept for a store that is set back, and the largest size of the journal because of them. */
 export interface JournalKeep {
   ms: number;
   bytes: number;
@@ -14,43 +14,43 @@ export interface RetentionOptions {
   dir: string;
   disk: Disk;
   path(segment: Segment): string;
-  /** Whether the store must still be sent what settled segments hold. */
+  /** Whether the store must still be sent the outcomes of settled segments. */
   isNeeded(): boolean;
-  /** Absent: the defaults of `limits`. */
+  /** Not set: the defaults of `limits`. */
   keep?: JournalKeep | undefined;
-  /** Called with a settled segment that is deleted before its time because the disk is short of space. */
+  /** Called with a settled segment that is deleted early because the disk is short of space. */
   onGivenUp?: ((segment: Segment) => void) | undefined;
 }
 
-/** What the disk of a directory lacks of the space that a journal needs; not above 0: nothing. */
+/** How many bytes the disk of a directory lacks for the journal; 0 or less: none. */
 export function lackingBytes(disk: Disk, dir: string): number {
   const { free_bytes, total_bytes } = disk.space(dir);
   return Math.min(limits.journal_free_bytes_min, total_bytes / limits.journal_free_part) - free_bytes;
 }
 
-/** Which settled segments stay: until they are old or too many, and as long as the disk has space. The oldest goes first. */
+/** Decides which settled segments are kept: until they are too old or too many, and as long as the disk has space. The oldest is deleted first. */
 export class Retention {
   readonly #options: RetentionOptions;
   readonly #keep: JournalKeep;
-  #given_up_bytes = 0;
+  #givenUpBytes = 0;
 
   constructor(options: RetentionOptions) {
     this.#options = options;
     this.#keep = options.keep ?? { ms: limits.journal_keep_ms, bytes: limits.journal_keep_bytes_max };
   }
 
-  /** What was deleted before its time: a store that is set back cannot be sent it again. */
+  /** Size of the segments that were deleted early: a store that is set back cannot be sent their outcomes again. */
   get given_up_bytes(): number {
-    return this.#given_up_bytes;
+    return this.#givenUpBytes;
   }
 
-  /** A segment is full at this size: small enough that a small disk holds several. */
+  /** The size at which a segment is full: small enough that a small disk holds several. */
   get segment_bytes_max(): number {
     const { total_bytes } = this.#space();
     return Math.min(limits.journal_segment_bytes_max, total_bytes / limits.journal_segments_per_disk);
   }
 
-  /** See the function of the same name. */
+  /** The free function `lackingBytes`, for this directory. */
   lackingBytes(): number {
     return lackingBytes(this.#options.disk, this.#options.dir);
   }
@@ -63,20 +63,20 @@ export class Retention {
     return this.#options.disk.space(this.#options.dir);
   }
 
-  /** Deletes what is old or too much. `seenFor`: for how many milliseconds a sweep has known a segment. */
+  /** Deletes segments that are too old or too many. `seenFor`: the milliseconds since a sweep first saw a segment. */
   async expire(now: number, seenFor: (segment: Segment) => number | undefined): Promise<void> {
     const { list, disk, path } = this.#options;
-    let kept = list.reduce((sum, { bytes }) => sum + bytes, 0);
+    let keptBytes = list.reduce((sum, { bytes }) => sum + bytes, 0);
     for (let oldest = this.#oldest(); oldest !== undefined; oldest = this.#oldest()) {
-      const age_ms = Math.min(now - (oldest.closed_at ?? 0), seenFor(oldest) ?? Number.POSITIVE_INFINITY);
-      if (age_ms <= this.#keep.ms && kept <= this.#keep.bytes) return;
+      const ageMs = Math.min(now - (oldest.closed_at ?? 0), seenFor(oldest) ?? Number.POSITIVE_INFINITY);
+      if (ageMs <= this.#keep.ms && keptBytes <= this.#keep.bytes) return;
       list.shift();
-      kept -= oldest.bytes;
+      keptBytes -= oldest.bytes;
       await disk.remove(path(oldest));
     }
   }
 
-  /** Deletes settled segments as far as the disk is short of space. */
+  /** Deletes settled segments until the disk has enough space, or none is left. */
   async makeRoom(): Promise<void> {
     const { disk, path } = this.#options;
     for (let lacking = this.lackingBytes(); lacking > 0; ) {
@@ -87,7 +87,7 @@ export class Retention {
     }
   }
 
-  /** Runs what writes to the disk; where that is full, once more when the oldest settled segment has made room. */
+  /** Runs a write; if the disk is full, deletes the oldest settled segment and runs it once more. Throws the write's error. */
   withRoom<T>(write: () => T): T {
     try {
       return write();
@@ -109,7 +109,7 @@ export class Retention {
     const segment = this.#oldest();
     if (segment === undefined) return undefined;
     this.#options.list.shift();
-    this.#given_up_bytes += segment.bytes;
+    this.#givenUpBytes += segment.bytes;
     this.#options.onGivenUp?.(segment);
     return segment;
   }

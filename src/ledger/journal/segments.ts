@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { JournalRecord } from '../records.ts';
-import type { Position } from '../settle.ts';
+import { isBefore, type Position } from '../settle.ts';
 import { type Disk, nodeDisk } from './disk.ts';
 import { readSegment, scanSegment } from './journal-format.ts';
 import { Retention, type RetentionOptions } from './retention.ts';
@@ -8,25 +8,25 @@ import { epochOf, NAME, OWED, SETTLED, type Segment, UNSETTLED } from './segment
 
 interface SegmentsOptions extends Pick<RetentionOptions, 'keep' | 'onGivenUp'> {
   disk?: Disk | undefined;
-  /** Called with a kept file of which only a part can be read. */
+  /** Called with an archived file that can be read only in part. */
   onDamage?: (file: string, at: number) => void;
 }
 
-/** Which files hold what is open of one generation: its attempts, and its outcome. */
+/** The segments with the open records of one generation: its attempt, and its outcome. */
 interface Open {
   A: Segment | undefined;
   O: Segment | undefined;
-  /** A later one, which holds the newest of its attempts: what the others say holds no more. */
+  /** A later segment with a newer record of the attempt, which replaces the others. */
   newest: Segment | undefined;
-  /** What was metered last of its running attempt, as a line. */
+  /** The last progress of its running attempt, as a line. */
   progress: string | undefined;
 }
 
 /**
- * The files of one slot, and which of them are still needed. A segment is settled when every attempt in it has its
- * outcome, every outcome in it is in the store, and all older segments are settled too; it is then renamed, so that a
- * start reads only what it must, and deleted when it is old, when too much is kept, or when the disk is short of space: the
- * oldest first.
+ * The segments of one slot, and which of them a restart needs. A segment is settled when every attempt in it has its
+ * outcome, every outcome in it is in the store, and all older segments are settled too. It is then renamed, so that a start
+ * reads only what it must, and deleted when it is old, when too much is kept, or when the disk is short of space: the oldest
+ * first.
  */
 export class Segments {
   readonly dir: string;
@@ -34,15 +34,15 @@ export class Segments {
   readonly retention: Retention;
   readonly #onDamage: SegmentsOptions['onDamage'];
   readonly #list: Segment[] = [];
-  /** Monotonic time at which a sweep first found a segment. */
+  /** Monotonic time at which a sweep first saw a segment. */
   readonly #seen = new WeakMap<Segment, number>();
-  /** Those of which it was told. */
+  /** Damaged segments that were reported. */
   readonly #damaged = new WeakSet<Segment>();
-  /** By generation. One that has nothing open any more is not in it. */
+  /** By generation. Generations without open records are not in it. */
   readonly #open = new Map<string, Open>();
   #owed: Position | undefined;
-  /** All that is owed was sent and acknowledged; what is left is to note that. */
-  #is_resent = false;
+  /** Everything owed was sent and acknowledged; only the note of that is missing. */
+  #isResent = false;
 
   constructor(dir: string, options: SegmentsOptions = {}) {
     const { disk = nodeDisk, onDamage, keep, onGivenUp } = options;
@@ -54,7 +54,7 @@ export class Segments {
       dir,
       disk,
       path: (segment) => this.path(segment),
-      isNeeded: () => this.#owed !== undefined && !this.#is_resent,
+      isNeeded: () => this.#owed !== undefined && !this.#isResent,
       keep,
       onGivenUp,
     });
@@ -86,11 +86,12 @@ export class Segments {
     return Math.max(0, ...this.#list.map(epochOf));
   }
 
+  /** The current path of a segment's file. */
   path(segment: Segment): string {
     return join(this.dir, segment.name + (segment.settled ? SETTLED : UNSETTLED));
   }
 
-  /** All records of a segment, for a start. */
+  /** All records of a segment, for a start. Throws if the file is damaged or missing. */
   read(segment: Segment): JournalRecord[] {
     const path = this.path(segment);
     const bytes = this.disk.readNow(path);
@@ -101,8 +102,8 @@ export class Segments {
   }
 
   /**
-   * Makes durable what a process that was killed had written and perhaps not synced: who relies on it after reading it
-   * must not lose it in a power loss, when what was written because of it is kept.
+   * Makes the unsettled segments durable, which a killed process may have written and not synced: a start relies on what it
+   * reads, so a power loss must not take that when it keeps what was written because of it.
    */
   async sync(): Promise<void> {
     for (const segment of this.#list) {
@@ -117,14 +118,14 @@ export class Segments {
   }
 
   /**
-   * Records of some kinds, read while the node serves. A damaged file that no restart needs gives what can be read of
-   * it: it is kept for stores that forget, and the rest of what they forgot must not wait for it.
+   * Records of some kinds, read while the node serves. Of a damaged file that no restart needs, the readable records: the
+   * rest of what a store forgot must not wait for it. Rejects if an unsettled file is damaged.
    */
   async records(segment: Segment, kinds: readonly JournalRecord['t'][]): Promise<JournalRecord[]> {
     const path = this.path(segment);
-    // Put away between the look and the read, it has another name.
+    // If it is archived between the two reads, its name has changed.
     const bytes = (await this.disk.read(path)) ?? (await this.disk.read(this.path(segment)));
-    // A file that somebody took away has nothing to say.
+    // Empty if the file was deleted.
     if (bytes === undefined) return [];
     if (!segment.settled) return readSegment(bytes, path, kinds).records;
     const { records, damaged_at } = scanSegment(bytes, kinds);
@@ -136,42 +137,46 @@ export class Segments {
   }
 
   /**
-   * What the store is owed: it forgot everything after this position. Survives a crash of the resending; while it stands
-   * nothing is deleted.
+   * The position after which the store forgot everything; undefined if it forgot nothing. Survives a crash of the resend;
+   * nothing is deleted while it is set.
    */
   get owed(): Position | undefined {
     return this.#owed;
   }
 
-  owe(position: Position): void {
+  /** Records that the store forgot everything after `position`, unless it is owed more already. Durable when it returns. */
+  oweFrom(position: Position): void {
+    if (this.#owed !== undefined && !isBefore(position, this.#owed)) return;
     this.retention.withRoom(() => this.disk.replace(join(this.dir, OWED), JSON.stringify(position)));
     this.syncNames();
     this.#owed = position;
-    this.#is_resent = false;
+    this.#isResent = false;
   }
 
-  /** The store has acknowledged all that it was owed: its segments may go, should the note of that find no space. */
-  resent(): void {
-    this.#is_resent = true;
+  /** The store has acknowledged everything that it was owed: its segments may be deleted if the disk has no space for the note of that. */
+  markResent(): void {
+    this.#isResent = true;
   }
 
-  owePaid(): void {
+  /** The store is owed nothing any more. */
+  clearOwed(): void {
     this.disk.removeNow(join(this.dir, OWED));
     this.#owed = undefined;
   }
 
+  /** Adds a new segment, which becomes the newest. */
   add(name: string): Segment {
     const segment = { name, bytes: 0, closed_at: undefined, unsettled: 0, settled: false };
     this.#list.push(segment);
     return segment;
   }
 
-  /** Takes back the newest segment, whose file could not be made. */
+  /** Removes the newest segment, whose file could not be created. */
   drop(segment: Segment): void {
     if (this.#list.at(-1) === segment) this.#list.pop();
   }
 
-  /** Takes files away that go on from what is lost. The newest first: without the one before it, one would pass for whole. */
+  /** Deletes files that continue a lost end. The newest first: without its predecessor, a file would pass for whole. */
   discard(lost: readonly Segment[]): void {
     for (const segment of lost.toReversed()) {
       this.disk.removeNow(this.path(segment));
@@ -179,28 +184,29 @@ export class Segments {
     }
   }
 
+  /** The attempt will not be made. */
   abandon(id: string): void {
     this.#close('A', id);
   }
 
-  /** True where an older record of it stands in another segment: the new one counts from when it is `repeated`. */
+  /** An attempt is recorded. True if an older segment has a record of it: the new one counts once it is `repeated`. */
   attempt(id: string, segment: Segment): boolean {
     this.#begin('A', id, segment);
     return this.#open.get(id)?.A !== segment;
   }
 
-  /** So much was metered of a running attempt; undefined: it has just begun. */
-  metered(id: string, line: string | undefined): void {
+  /** Sets the progress line of a running attempt; undefined: it has just begun. */
+  setProgress(id: string, line: string | undefined): void {
     const open = this.#open.get(id);
     if (open?.A !== undefined) open.progress = line;
   }
 
-  /** What was told last to `metered`. */
+  /** The last progress line of a running attempt. */
   progressOf(id: string): string | undefined {
     return this.#open.get(id)?.progress;
   }
 
-  /** The newest attempts of these stand here. */
+  /** The newest records of these attempts are in `segment`. */
   repeated(ids: readonly string[], segment: Segment): void {
     for (const id of ids) {
       const open = this.#open.get(id);
@@ -208,21 +214,23 @@ export class Segments {
     }
   }
 
-  /** Where the newest attempt stands of a generation that has one open. */
+  /** The segment with the newest record of a generation's open attempt. */
   newestAttempt(id: string): Segment | undefined {
     const open = this.#open.get(id);
     return open?.newest ?? open?.A;
   }
 
-  /** An outcome is told; its attempt stays open until this is `written`, or the store has it. */
+  /** An outcome is recorded; its attempt stays open until the outcome is `written`, or the store has it. */
   outcome(id: string, segment: Segment): void {
     this.#begin('O', id, segment);
   }
 
+  /** These outcomes are in the file. */
   written(ids: readonly string[]): void {
     for (const id of ids) this.#close('A', id);
   }
 
+  /** The store has these outcomes. */
   flushed(ids: readonly string[]): void {
     for (const id of ids) {
       const open = this.#open.get(id);
@@ -233,18 +241,18 @@ export class Segments {
     }
   }
 
-  /** The oldest segment that something open keeps from being settled, if it was full before a moment. */
+  /** The oldest segment with open records, if it was closed before `before`. */
   oldestOpen(before: number): Segment | undefined {
     const segment = this.#list.find(({ unsettled }) => unsettled > 0);
     return segment?.closed_at !== undefined && segment.closed_at < before ? segment : undefined;
   }
 
-  /** Whether this is a record of the segment that a restart would still need. */
+  /** Whether a restart would still need this record of the segment. */
   isOpen(record: { t: 'A' | 'O'; id: string }, segment: Segment): boolean {
     return this.#open.get(record.id)?.[record.t] === segment;
   }
 
-  /** The record stands in another segment as well from now on, and is needed there. */
+  /** The record is in `to` as well from now on, and is needed there. */
   move(record: { t: 'A' | 'O'; id: string }, to: Segment): void {
     const open = this.#open.get(record.id);
     const from = open?.[record.t];
@@ -279,9 +287,9 @@ export class Segments {
   }
 
   /**
-   * Renames what is settled, deletes what was kept long enough. The segment being written is left alone. `sync` makes
-   * durable what settled them: a start looks for their attempts' outcomes in newer segments alone. With a `monotonic` time
-   * nothing is old that was not seen as long here: a clock that is set forward is no passing of time.
+   * Renames what is settled, deletes what was kept long enough. The segment being written is not touched. `sync` makes durable
+   * what settled them: a start looks for their attempts' outcomes in newer segments only. With a `monotonic` time a segment is
+   * old only if it was seen here for as long: setting the clock forward does not age it.
    */
   async sweep(time: { now: number; monotonic?: number }, sync: () => Promise<void>): Promise<void> {
     const open = this.#list.findIndex(({ closed_at, unsettled }) => closed_at === undefined || unsettled > 0);
@@ -291,7 +299,7 @@ export class Segments {
       const from = this.path(segment);
       segment.settled = true;
       try {
-        // A file that somebody took away keeps nothing else waiting.
+        // If the file was deleted, nothing else waits for it.
         this.disk.rename(from, this.path(segment));
       } catch (error) {
         segment.settled = false;
@@ -305,6 +313,7 @@ export class Segments {
     await this.retention.expire(now, seenFor);
   }
 
+  /** Makes the names of the files durable. */
   syncNames(): void {
     this.disk.syncNames(this.dir);
   }

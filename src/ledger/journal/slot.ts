@@ -6,13 +6,13 @@ import { limits } from '../../limits.ts';
 import { nodeDisk } from './disk.ts';
 
 /**
- * A place for one node's journal, held by this process alone. The lock dies with the process, and not with a pause of
- * it: an SQLite file that is kept open in exclusive mode, since Node itself cannot lock files.
+ * A folder for one node's journal, locked by this process. The lock ends with the process, and not while the process is
+ * paused: it is an SQLite file that is kept open in exclusive mode, since Node itself cannot lock files.
  */
 export interface Slot {
   index: number;
   dir: string;
-  /** The node id that belongs to the slot, made when the slot was. */
+  /** The node id of the slot, created with it. */
   node: string;
   /** May be called more than once. */
   release(): void;
@@ -22,21 +22,21 @@ export interface Slot {
 const SQLITE_BUSY = 5;
 
 /** The folder of one slot of a data directory. */
-export function slotDir(data_dir: string, index: number): string {
-  return join(data_dir, 'slots', String(index));
+export function slotDir(dataDir: string, index: number): string {
+  return join(dataDir, 'slots', String(index));
 }
 
-/** Makes durable that the folders are there which were made below one. */
+/** Makes the names of newly created folders durable, from `dir` up to `top`. */
 function syncNamesUpTo(top: string, dir: string): void {
-  for (let made = dir; made !== top; made = dirname(made)) nodeDisk.syncNames(dirname(made));
+  for (let created = dir; created !== top; created = dirname(created)) nodeDisk.syncNames(dirname(created));
 }
 
-/** Takes one slot, or undefined when another process (or another node of this one) holds it. */
-export function takeSlot(data_dir: string, index: number): Slot | undefined {
-  const dir = slotDir(data_dir, index);
-  const first_made = mkdirSync(dir, { recursive: true });
+/** Takes one slot; undefined if another process (or another node of this one) holds it. */
+export function takeSlot(dataDir: string, index: number): Slot | undefined {
+  const dir = slotDir(dataDir, index);
+  const firstCreated = mkdirSync(dir, { recursive: true });
   // The journal syncs its own names; without these, a power loss could take its whole folder.
-  if (first_made !== undefined) syncNamesUpTo(dirname(first_made), dir);
+  if (firstCreated !== undefined) syncNamesUpTo(dirname(firstCreated), dir);
   const lock = new DatabaseSync(join(dir, 'lock.db'), { timeout: 0 });
   try {
     // In this mode the lock of the first write is kept until the file is closed.
@@ -51,26 +51,26 @@ export function takeSlot(data_dir: string, index: number): Slot | undefined {
     return { index, dir, node, release };
   } catch (error) {
     lock.close();
-    // The low byte; the others say more about the same.
+    // The low byte; the others give details of the same error.
     if (((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY) return undefined;
     throw error;
   }
 }
 
-/** Takes the first free slot of a data directory. */
-export function takeFirstSlot(data_dir: string): Slot {
+/** Takes the first free slot of a data directory. Throws if all are taken. */
+export function takeFirstSlot(dataDir: string): Slot {
   for (let index = 0; index < limits.slots_max; index++) {
-    const slot = takeSlot(data_dir, index);
+    const slot = takeSlot(dataDir, index);
     if (slot) return slot;
   }
   throw new Error(
-    `All ${limits.slots_max} journal slots of ${data_dir} are taken; are that many gateways running on it?`,
+    `All ${limits.slots_max} journal slots of ${dataDir} are taken; are that many gateways running on it?`,
   );
 }
 
-/** The other slots of the data directory, which may hold journals that nobody came back for. */
-export function otherSlots(data_dir: string, own: number): number[] {
-  const dir = join(data_dir, 'slots');
+/** The other slots of the data directory, which may have journals that nobody has replayed. */
+export function otherSlots(dataDir: string, own: number): number[] {
+  const dir = join(dataDir, 'slots');
   if (!existsSync(dir)) return [];
   return readdirSync(dir)
     .filter((name) => /^\d+$/.test(name))

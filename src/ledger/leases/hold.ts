@@ -2,128 +2,128 @@ import type { GatewayError } from '../../errors.ts';
 import type { Budget, BudgetMode } from '../../schemas/budget.ts';
 import type { Metered, OpenRecord } from '../records.ts';
 
-/** What this node has of one window; see `freeOf` of the lease book. */
+/** What this node has of one window. Nano-USD; times are by the monotonic clock. See `freeOf` of the lease book. */
 export interface Lease {
   readonly budget_id: string;
   readonly window_start: string;
-  /** The store's last word. */
+  /** The lease, as of the store's last answer. */
   stored: number;
-  /** In the batch in flight, on its way back. */
+  /** Being returned with the batch in flight. */
   returning: number;
-  /** In holds. */
+  /** Reserved in holds. */
   held: number;
-  /** Left by a life of this node whose last requests are not known: neither used nor returned. */
+  /** Possibly spent by an earlier run of this node whose last requests are not known: neither used nor returned. */
   frozen: number;
   /** Covers of settles that the store has not acknowledged. */
   pending: number;
-  /** No answer has told of it yet. */
+  /** The store has not answered about this window yet. */
   is_new: boolean;
-  /** What other nodes held when the store last answered; undefined: it has not. */
+  /** Leased to other nodes, as of the store's last answer; undefined before the first. */
   elsewhere: number | undefined;
-  /** Spent, when the store last answered; charges since then are added. */
+  /** Spent, as of the store's last answer; later charges are added. */
   spent: number;
-  /** What the store could still have given. */
+  /** Free at the store, as of its last answer. */
   store_free: number;
-  /** Somebody else waits for what is idle here. */
+  /** Another node waits for money that is idle here. */
   wanted: boolean;
-  /** Others give back for this node what is idle, until it says that nobody waits here any more. */
+  /** Other nodes return idle money for this node, until it withdraws its claim. */
   claims: boolean;
-  /** What a running request lacked for its next slice, to be asked for; and when that was asked last. */
+  /** What a running request lacked for its next extension, to be requested; and when that was requested last. */
   growth: number;
-  growth_asked_at: number;
-  /** Until then nothing is asked, so that who was given way to comes first. */
+  growth_requested_at: number;
+  /** Until then nothing is requested, so that the node for which money was returned is served first. */
   yields_until: number;
-  /** Until then, who needs `refused_need` or more is refused without asking, as long as the limit is the same. */
+  /** Until then, a request that needs `refused_need` or more is refused at once, as long as the limit is the same. */
   refused_until: number;
   refused_need: number;
   refused_limit: number;
   used_at: number;
-  /** What was set aside in the span that runs and in the one before: what the next span may need. */
+  /** The amounts reserved in the current span and in the one before: an estimate of what the next span needs. */
   span_began: number;
   span: number;
   span_before: number;
-  /** Its book does not have it any more. */
+  /** It is no longer in the lease book. */
   is_forgotten: boolean;
 }
 
-/** The time that a request may wait for the store, counted between `begin` and `end`. */
+/** The time that a request may wait for the store, measured between `begin` and `end`. */
 export interface StoreWaiting {
   left_ms(): number;
   begin(): void;
   end(): void;
 }
 
-/** What the next attempt of a request may cost at most, and what it counts against. Nano-USD. */
+/** The most that the next attempt of a request may cost, and the budgets that it counts against. Nano-USD. */
 export interface Ask {
   /** The generation. */
   id: string;
-  /** Every budget of the caller; those that do not count the organization's own accounts are left out where `is_byok`. */
+  /** Every budget of the caller. With `is_byok`, those that exclude the organization's own accounts do not count. */
   budgets: readonly Budget[];
   is_byok: boolean;
-  /** How strictly the caller's budgets are kept; absent: strictly. */
+  /** How strictly the caller's budgets are enforced. Not set: strictly. */
   mode?: BudgetMode;
   /**
-   * When the call came, by this node's clock, milliseconds since 1970: what its record says. It counts in the windows of
-   * that moment, so that days and windows add up to the same, unless the clock is plainly off. Absent: in those of now.
+   * When the call was received, by this node's clock, milliseconds since 1970, as in its record. It counts in the windows of
+   * that moment, so that days and windows add up to the same, unless the clock is clearly wrong. Not set: now.
    */
   at?: number;
-  /** With the output bound that the request asks for. */
+  /** The cost with the requested output bound. */
   full_nano: number;
-  /** With the smallest output bound worth sending; below it the request is refused. Equal to `full_nano`: all or nothing. */
+  /** The cost with the smallest useful output bound; with less the request is refused. Equal to `full_nano`: all or nothing. */
   least_nano: number;
   /**
-   * Beyond `fixed_nano` at most this part of what is left is granted, though never less than `least_nano`: nobody asked for so much.
-   * Absent: all of `full_nano`, where it is there.
+   * Beyond `fixed_nano` at most this part of what is left is granted, but never less than `least_nano`: for requests without
+   * an output bound. Not set: `full_nano` if it is available.
    */
   share?: { part: number; fixed_nano: number };
-  /** Absent: the store may take `limits.store_read_ms_max`. */
+  /** Not set: the store may take `limits.store_read_ms_max`. */
   store_wait?: StoreWaiting | undefined;
 }
 
-/** What `reserve` would come to now, by the store's own sums. */
+/** What `reserve` would grant now, by the store's sums. */
 export interface Preview {
   granted_nano: number;
-  /** Every budget that it would be set aside in. */
+  /** Every budget that money would be reserved in. */
   lines: PreviewLine[];
-  /** Why nothing would be granted. */
+  /** Why nothing would be granted; undefined if something would. */
   refusal: GatewayError | undefined;
 }
 
-/** One budget as a request that asks now finds it. */
+/** The state of one budget for a new request. */
 export interface PreviewLine {
   budget: Budget;
   window_start: string;
-  /** In its window until now, what is not in the store yet included. */
+  /** Spent in the window so far, including what is not in the store yet. */
   spent_nano: number;
-  /** Neither spent nor set aside for anything else. */
+  /** Neither spent nor reserved. */
   available_nano: number;
-  /** Milliseconds since 1970; undefined: never. */
+  /** Milliseconds since 1970; undefined: it never resets. */
   resets_at: number | undefined;
 }
 
-/** One budget's part in a hold. `amount` is what is set aside now, `share` what earlier attempts of the request may have cost of it. */
+/** One budget's part of a hold. `amount` is reserved now; `share` of it is what earlier attempts of the request may have cost. */
 export interface HoldLine {
   budget: Budget;
-  /** Fixed at admission: a request that outlives its window is charged to the one it began in. */
+  /** Fixed at admission: a request that outlives its window is charged to the window it began in. */
   window_start: string;
-  /** What it is set aside in, for the ledger alone. */
+  /** The lease that the money is reserved in; used by the ledger alone. */
   lease: Lease;
   amount: number;
   share: number;
-  /** The part that the last attempt was granted; 0 where it does not count against this budget. */
+  /** The grant of the last attempt; 0 if it does not count against this budget. */
   granted: number;
 }
 
-/** The money of one request, set aside in every budget it counts against. Changed by the ledger alone. */
+/** The money of one request, reserved in every budget that it counts against. Changed by the ledger alone. */
 export interface Hold {
   readonly id: string;
   lines: HoldLine[];
-  /** What of the last `Ask` was granted: from `least_nano` to `full_nano`. */
+  /** The grant of the last `reserve`: from `least_nano` to `full_nano`. */
   granted_nano: number;
-  /** Of the last `Ask`. */
+  /** The mode of the last `reserve`. */
   mode?: BudgetMode;
   /** Its request has an outcome. */
   is_settled?: true;
-  /** The running attempt, as the journal was told of it. */
+  /** The running attempt, as recorded in the journal. */
   attempt?: { attempt: number; endpoint: string; record: OpenRecord; least: Metered | undefined };
 }

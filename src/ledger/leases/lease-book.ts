@@ -4,16 +4,16 @@ import type { Charged } from '../records.ts';
 import type { LeaseRow, Settle, WindowState } from '../settle.ts';
 import type { Hold, HoldLine, Lease } from './hold.ts';
 
-/** A lease as others may see it. */
+/** The public part of a lease. */
 export type Holding = Readonly<
   Pick<Lease, 'budget_id' | 'window_start' | 'stored' | 'returning' | 'held' | 'pending' | 'frozen'>
 >;
-
+/** The money of a lease that is neither held, pending, frozen nor being returned. Nano-USD. */
 export function freeOf(lease: Lease): number {
   return lease.stored - lease.returning - lease.held - lease.pending - lease.frozen;
 }
 
-/** Takes money out of holds. More than there is in them stays set aside: nobody else gets what may be spent. */
+/** Takes money out of a lease's holds. If that is more than they have, nothing changes: the money may be spent, so nobody else gets it. */
 function unhold(lease: Lease, amount: number, { id }: Hold): void {
   if (amount <= lease.held) {
     lease.held -= amount;
@@ -28,31 +28,31 @@ function isCharged({ amount }: Charged): boolean {
 }
 
 /**
- * What this node has of each window, and what is set aside of it. The sums alone: who may have how much of them is
- * decided by `Leases`.
+ * What this node has of each window, and how much of it is held or pending. Keeps the sums; `Leases` decides who gets how
+ * much.
  */
 export class LeaseBook {
   readonly #monotonic: () => number;
   readonly #leases = new Set<Lease>();
-  /** The same, by budget and window: no name to be put together for every look. */
-  readonly #by_budget = new Map<string, Map<string, Lease>>();
+  /** The same leases by budget and window: no key is built for each lookup. */
+  readonly #byBudget = new Map<string, Map<string, Lease>>();
 
   constructor(monotonic: () => number) {
     this.#monotonic = monotonic;
   }
 
-  /** Live: it changes with the leases. */
+  /** A live view of all leases. */
   get all(): ReadonlySet<Lease> {
     return this.#leases;
   }
 
-  /** Whether the store has anything set aside for this node. */
+  /** Whether the store has leased anything to this node. */
   get holds(): boolean {
     for (const lease of this.#leases) if (lease.stored > 0) return true;
     return false;
   }
 
-  /** Money in holds, and leased, over all windows; for the operator. */
+  /** Money in holds and in leases, over all windows. */
   sums(): { held_nano: number; leased_nano: number } {
     const sums = { held_nano: 0, leased_nano: 0 };
     for (const lease of this.#leases) {
@@ -62,23 +62,23 @@ export class LeaseBook {
     return sums;
   }
 
-  /** Undefined: this node has never had to do with the window. */
-  find(budget_id: string, window_start: string): Lease | undefined {
-    return this.#by_budget.get(budget_id)?.get(window_start);
+  /** The lease of a window; undefined if this node has none. */
+  find(budgetId: string, windowStart: string): Lease | undefined {
+    return this.#byBudget.get(budgetId)?.get(windowStart);
   }
 
-  /** As `find`; begins one that is empty where there is none. */
-  of(budget_id: string, window_start: string): Lease {
-    let windows = this.#by_budget.get(budget_id);
+  /** As `find`; creates an empty lease if there is none. */
+  of(budgetId: string, windowStart: string): Lease {
+    let windows = this.#byBudget.get(budgetId);
     if (windows === undefined) {
       windows = new Map();
-      this.#by_budget.set(budget_id, windows);
+      this.#byBudget.set(budgetId, windows);
     }
-    let lease = windows.get(window_start);
+    let lease = windows.get(windowStart);
     if (lease === undefined) {
       lease = {
-        budget_id,
-        window_start,
+        budget_id: budgetId,
+        window_start: windowStart,
         stored: 0,
         returning: 0,
         held: 0,
@@ -91,7 +91,7 @@ export class LeaseBook {
         wanted: false,
         claims: false,
         growth: 0,
-        growth_asked_at: Number.NEGATIVE_INFINITY,
+        growth_requested_at: Number.NEGATIVE_INFINITY,
         yields_until: Number.NEGATIVE_INFINITY,
         refused_until: Number.NEGATIVE_INFINITY,
         refused_need: 0,
@@ -102,19 +102,19 @@ export class LeaseBook {
         span_before: 0,
         is_forgotten: false,
       };
-      windows.set(window_start, lease);
+      windows.set(windowStart, lease);
       this.#leases.add(lease);
     }
     return lease;
   }
 
-  /** The lease of a line; begun anew where it was forgotten meanwhile, as one that nothing is held of may be. */
+  /** The lease of a line. An empty lease may have been forgotten: then a new one is created. */
   leaseOf(line: HoldLine): Lease {
     if (line.lease.is_forgotten) line.lease = this.of(line.budget.id, line.window_start);
     return line.lease;
   }
 
-  /** What the store says that this node holds, and nothing else. */
+  /** Replaces all leases with those that the store reports at a registration. */
   registered(rows: readonly LeaseRow[]): void {
     for (const lease of this.#leases) {
       lease.stored = 0;
@@ -128,8 +128,8 @@ export class LeaseBook {
     for (const lease of this.#leases) lease.frozen = Math.min(lease.frozen, lease.stored);
   }
 
-  /** What the store says of a window after a batch. */
-  told(state: WindowState): Lease {
+  /** Takes over the state of a window after a batch. */
+  applyState(state: WindowState): Lease {
     const lease = this.of(state.budget_id, state.window_start);
     lease.stored = state.lease;
     lease.returning = 0;
@@ -143,17 +143,17 @@ export class LeaseBook {
   }
 
   /**
-   * What may have been spent by requests nobody knows of, by what an earlier run said of it or, where this start is
-   * itself `in_doubt`, all that is not pending. Set aside for good; told, so that the next run knows it too.
+   * Freezes what requests of an earlier run may have spent without a record: the amounts in `known`, and with `inDoubt` all
+   * that is free. Frozen money is neither used nor returned. Returns all frozen amounts, to be recorded for the next run.
    */
-  freezeDoubtful(known: readonly LeaseRow[], in_doubt: boolean): LeaseRow[] {
+  freezeDoubtful(known: readonly LeaseRow[], inDoubt: boolean): LeaseRow[] {
     for (const { budget_id, window_start, amount } of known) {
       const lease = this.of(budget_id, window_start);
       lease.frozen = Math.min(amount, Math.max(0, freeOf(lease)));
     }
     const rows: LeaseRow[] = [];
     for (const lease of this.#leases) {
-      if (in_doubt) lease.frozen += Math.max(0, freeOf(lease));
+      if (inDoubt) lease.frozen += Math.max(0, freeOf(lease));
       const { budget_id, window_start, frozen } = lease;
       if (frozen > 0) rows.push({ budget_id, window_start, amount: frozen });
     }
@@ -161,13 +161,13 @@ export class LeaseBook {
   }
 
   /** See `Recorder.keep`. */
-  keep(hold: Hold, cost_nano: number, is_byok: boolean): void {
-    for (const line of hold.lines) if (!is_byok || line.budget.include_byok) line.share += cost_nano;
+  keep(hold: Hold, costNano: number, isByok: boolean): void {
+    for (const line of hold.lines) if (!isByok || line.budget.include_byok) line.share += costNano;
   }
 
   /**
-   * The attempt that was reserved last is in the journal with its new amounts: what an earlier one held and did not cost
-   * is free. Not before: in a crash the journal would tell of the old hold, and somebody else might have its money.
+   * The attempt that was reserved last is in the journal with its new amounts: what earlier attempts held and did not cost
+   * becomes free. Not before: after a crash the journal would show the old hold, and another request might have its money.
    */
   attempted(hold: Hold): void {
     for (const line of hold.lines) {
@@ -178,13 +178,13 @@ export class LeaseBook {
     }
   }
 
-  /** A larger grant could not be written down: it is not to be relied on. Its money stays aside, since the record may be there. */
-  notGranted(hold: Hold, granted_nano: number): void {
-    for (const line of hold.lines) if (line.granted > 0) line.granted -= hold.granted_nano - granted_nano;
-    hold.granted_nano = granted_nano;
+  /** Takes back an extension that could not be recorded. Its money stays reserved, since the record may be on the disk. */
+  undoExtend(hold: Hold, grantedNano: number): void {
+    for (const line of hold.lines) if (line.granted > 0) line.granted -= hold.granted_nano - grantedNano;
+    hold.granted_nano = grantedNano;
   }
 
-  /** Drops a hold; what its request cost is pending from here on, each line at its own amount. */
+  /** Drops a hold. The cost of its request, `amountOf` each line, is pending from here on. Returns the charges that are not 0. */
   settle(hold: Hold, amountOf: (line: HoldLine) => number): Charged[] {
     const charges = hold.lines.map((line): Charged => {
       const { budget, window_start, amount: held } = line;
@@ -194,7 +194,7 @@ export class LeaseBook {
       // A charge above its hold also uses up what is free of the lease, never what other calls hold: the next call then asks the
       // store, which knows of the charge.
       const cover = Math.min(amount, Math.max(held, freeOf(lease)));
-      // What costs nothing is not told to the store, so nothing would take it off again.
+      // The store is not sent a charge of 0, so no acknowledgement would remove it again.
       if (amount !== 0) {
         lease.pending += cover;
         lease.spent += amount;
@@ -206,20 +206,20 @@ export class LeaseBook {
     return charges.every(isCharged) ? charges : charges.filter(isCharged);
   }
 
-  /** Counts charges that a journal tells of as pending. */
-  owe(charges: readonly Charged[]): void {
+  /** Counts charges from a journal as pending. */
+  addPending(charges: readonly Charged[]): void {
     for (const { budget_id, window_start, cover } of charges) this.of(budget_id, window_start).pending += cover;
   }
 
-  /** The store has these: what they cost is no longer pending. */
+  /** The store has stored these settles: their charges are no longer pending. */
   acknowledge(settles: readonly Settle[]): void {
     for (const { charges } of settles) {
       for (const { budget_id, window_start, cover } of charges) this.of(budget_id, window_start).pending -= cover;
     }
   }
 
-  /** So much more of it was set aside now, by the monotonic clock. */
-  used(lease: Lease, amount: number, now: number): void {
+  /** Notes that `amount` more was reserved at `now`, by the monotonic clock. */
+  recordUse(lease: Lease, amount: number, now: number): void {
     lease.used_at = now;
     if (now - lease.span_began >= limits.lease_span_ms) {
       lease.span_before = now - lease.span_began >= 2 * limits.lease_span_ms ? 0 : lease.span;
@@ -229,19 +229,19 @@ export class LeaseBook {
     lease.span += amount;
   }
 
-  /** What a lease should have beyond what is wanted now. */
+  /** How much a lease should have beyond current requests: the most that was reserved in a recent span. */
   slackOf(lease: Lease): number {
     const now = this.#monotonic();
     if (now - lease.span_began >= 2 * limits.lease_span_ms) return 0;
     return Math.max(lease.span, lease.span_before);
   }
 
-  /** Nobody has used it for long. */
+  /** Whether nobody has used it for `lease_idle_ms`. */
   isIdle(lease: Lease): boolean {
     return this.#monotonic() - lease.used_at >= limits.lease_idle_ms;
   }
 
-  /** Windows that are over, and others that nothing is known of any more that matters. `needed`: who still waits for one. */
+  /** Drops empty idle leases if there are many. `needed`: those that requests wait for. */
   forget(needed: () => ReadonlySet<Lease>): void {
     if (this.#leases.size < limits.leases_remembered) return;
     const kept = needed();
@@ -255,8 +255,8 @@ export class LeaseBook {
     const { budget_id, window_start } = lease;
     this.#leases.delete(lease);
     lease.is_forgotten = true;
-    const windows = this.#by_budget.get(budget_id);
+    const windows = this.#byBudget.get(budget_id);
     windows?.delete(window_start);
-    if (windows?.size === 0) this.#by_budget.delete(budget_id);
+    if (windows?.size === 0) this.#byBudget.delete(budget_id);
   }
 }

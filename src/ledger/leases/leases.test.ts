@@ -50,11 +50,11 @@ describeStores('budgets', ({ open }) => {
     const budget = await budgetOf(database, 500_000);
     const nodes = await Promise.all([startNode(database), startNode(database), startNode(database)]);
     let served = 0;
-    let asked = 0;
+    let count = 0;
     const messages = new Set<string>();
     const client = async (node: Recorder) => {
-      while (asked < 5_000) {
-        asked += 1;
+      while (count < 5_000) {
+        count += 1;
         try {
           const hold = await node.reserve(ask([budget], 1_000));
           await settle(node, hold, 1_000);
@@ -73,7 +73,7 @@ describeStores('budgets', ({ open }) => {
     expect(await windowsOf(database)).toMatchObject([{ spent: 500_000, leased: 0 }]);
   });
 
-  test('what is left, to the last nano-dollar, is found at other nodes', { timeout: 30_000 }, async () => {
+  test('what is left, to the last nano-dollar, is collected from other nodes', { timeout: 30_000 }, async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000_000);
     const [one, two] = await Promise.all([startNode(database), startNode(database)]);
@@ -169,7 +169,7 @@ describeStores('budgets', ({ open }) => {
     expect(held).toBeLessThanOrEqual(100_000 - 200);
   });
 
-  test('money in flight is told apart from money spent', async () => {
+  test('money in flight is distinguished from money spent', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000);
     const node = await startNode(database);
@@ -322,7 +322,7 @@ describeStores('budgets', ({ open }) => {
     },
   );
 
-  test('a call whose end cannot be told is charged what was set aside, and given up where nothing was sent', async () => {
+  test('a call whose end cannot be recorded is charged its hold, and released if nothing was sent', async () => {
     const database = await open();
     const both = await budgetOf(database, 1_000_000, {
       id: 'key:a:daily',
@@ -356,7 +356,7 @@ describeStores('budgets', ({ open }) => {
     one.release(hold);
   });
 
-  test('a call counts in the windows of the moment at which it came, which is the day of its record', async () => {
+  test('a call counts in the windows of the moment at which it was received, which is the day of its record', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000, { id: 'key:a:daily', reset_interval: 'daily' });
     const now = () => Date.parse('2026-11-22T00:00:00.500Z');
@@ -373,7 +373,7 @@ describeStores('budgets', ({ open }) => {
     ]);
   });
 
-  test('after the machine slept, the first request asks the store which day it is', async () => {
+  test('after the machine slept, the first request reads the store’s time', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000, { id: 'key:a:daily', reset_interval: 'daily' });
     let slept_ms = 0;
@@ -413,7 +413,7 @@ describeStores('budgets', ({ open }) => {
     },
   );
 
-  test('a limit that was raised is asked about at once, also right after a refusal', async () => {
+  test('a raised limit is requested from at once, also right after a refusal', async () => {
     const database = await open();
     const budget = await budgetOf(database, 10);
     const recorder = await startNode(database);
@@ -424,7 +424,7 @@ describeStores('budgets', ({ open }) => {
     recorder.release(hold);
   });
 
-  test('a stream’s hold grows as long as the store has money, then with what another node gives back, then no more', async () => {
+  test('a stream’s hold grows as long as the store has money, then with what another node returns, then no more', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000);
     const [one, other] = await Promise.all([startNode(database), startNode(database)]);

@@ -115,10 +115,10 @@ test.each([
   [undefined, 50, 'free-models-per-day. Add 10 credits to unlock 1000 free model requests per day'],
   [9_999_999_999, 50, 'free-models-per-day. Add 10 credits to unlock 1000 free model requests per day'],
   [10_000_000_000, 1_000, 'free-models-per-day-high-balance.'],
-])('free models: %s nano-USD granted allow %s requests a day', (granted_nano, amount, told) => {
+])('free models: %s nano-USD granted allow %s requests a day', (granted_nano, amount, message) => {
   const list = book({}).ofModel({ ...caller, granted_nano }, { id: 'a/b:free', is_free: true });
   expect(list).toEqual([
     { id: 'free:org/requests', unit: 'requests', span_ms: MINUTE_MS, amount: 20, told: 'free-models-per-min.' },
-    { id: 'free:org/requests/day', unit: 'requests', span_ms: DAY_MS, amount, told },
+    { id: 'free:org/requests/day', unit: 'requests', span_ms: DAY_MS, amount, told: message },
   ]);
 });

@@ -16,34 +16,34 @@ const answer = (granted: number, now_ms: number, more: Partial<RateAnswer> = {})
 });
 
 /** A counter that the store gave so many at 10 s of a minute; the question left at 0. */
-function given(units: number, amount = 100) {
+function counterWith(units: number, amount = 100) {
   const counter = new RateCounter(limit(amount));
   counter.answered(counter.ask(1, 1, at(0)), answer(units, 10_000), at(0), at(20));
   return counter;
 }
 
-test('a node uses what it was given, until its minute may be over by the store’s time', () => {
-  const counter = given(3);
+test('a node uses its grant until its minute may have ended by the store’s time', () => {
+  const counter = counterWith(3);
   expect(counter.take(1, at(30))).toBe(true);
   expect(counter.take(3, at(30))).toBe(false);
   expect(counter.take(1, at(49_998))).toBe(true);
   expect(counter.take(1, at(49_999))).toBe(false);
 });
 
-test('a machine that slept, or whose clock was set forward, asks again', () => {
+test('a machine that slept, or whose clock was set forward, requests again', () => {
   for (const [wall_ms, monotonic_ms] of [
     [50_000, 30],
     [30, 50_000],
   ] as const) {
-    expect(given(3).take(1, { wall_ms: 1_000_000 + wall_ms, monotonic_ms })).toBe(false);
+    expect(counterWith(3).take(1, { wall_ms: 1_000_000 + wall_ms, monotonic_ms })).toBe(false);
   }
 });
 
 test('what a refusal said holds for as much or more, for a moment', () => {
-  const counter = given(2);
-  const asked = counter.ask(5, 5, at(100));
-  expect(asked).toMatchObject({ need: 3, waiting: 3 });
-  counter.answered(asked, answer(0, 10_100, { used: 99 }), at(100), at(120));
+  const counter = counterWith(2);
+  const request = counter.ask(5, 5, at(100));
+  expect(request).toMatchObject({ need: 3, waiting: 3 });
+  counter.answered(request, answer(0, 10_100, { used: 99 }), at(100), at(120));
   expect(counter.isRefused(5, at(130))).toBe(true);
   expect(counter.isRefused(4, at(130))).toBe(false);
   expect(counter.isRefused(5, at(400))).toBe(false);
@@ -51,7 +51,7 @@ test('what a refusal said holds for as much or more, for a moment', () => {
 });
 
 test('a refused caller learns what is left, when the window ends and how long that surely takes', () => {
-  const counter = given(0);
+  const counter = counterWith(0);
   expect(counter.window(at(20))).toEqual({ remaining: 100, ends_at_ms: MINUTE_MS, wait_ms: 50_000 });
   expect(counter.window(at(1_020))).toMatchObject({ wait_ms: 49_000 });
 });
@@ -60,9 +60,9 @@ test('what is wanted follows what was used, no faster than twofold', () => {
   const counter = new RateCounter(limit(100_000));
   const wants: number[] = [];
   for (let ms = 0; ms < 100; ms += 10) {
-    const asked = counter.ask(1, 1, at(ms));
-    wants.push(asked.want);
-    counter.answered(asked, answer(asked.want, ms), at(ms), at(ms));
+    const request = counter.ask(1, 1, at(ms));
+    wants.push(request.want);
+    counter.answered(request, answer(request.want, ms), at(ms), at(ms));
     while (counter.take(1, at(ms)));
   }
   expect(wants.slice(0, 6)).toEqual([1, 2, 4, 8, 16, 32]);
@@ -70,30 +70,30 @@ test('what is wanted follows what was used, no faster than twofold', () => {
 });
 
 test('an answer to a later question takes the place of the window, an earlier one only adds to its own', () => {
-  const counter = given(5);
-  const asked = counter.ask(1, 1, at(50_000));
-  counter.answered(asked, answer(7, 60_010), at(50_000), at(50_010));
-  counter.answered(asked, answer(50, 59_990), at(49_000), at(50_020));
-  counter.answered(asked, answer(2, 60_005), at(49_990), at(50_020));
+  const counter = counterWith(5);
+  const request = counter.ask(1, 1, at(50_000));
+  counter.answered(request, answer(7, 60_010), at(50_000), at(50_010));
+  counter.answered(request, answer(50, 59_990), at(49_000), at(50_020));
+  counter.answered(request, answer(2, 60_005), at(49_990), at(50_020));
   expect(counter.take(9, at(50_030))).toBe(true);
   expect(counter.take(1, at(50_030))).toBe(false);
 });
 
 test('what was used beyond its permit is paid with what is left, and else owed until the store has heard it', () => {
-  const counter = given(5);
+  const counter = counterWith(5);
   counter.owe(3, at(30));
   expect(counter.hasLeftover(at(30), false)).toBe(false);
   counter.owe(10, at(30));
-  const asked = counter.leftover(at(30), false);
-  expect(asked).toMatchObject({ owed: 8, back: 0, need: 0, want: 0 });
+  const request = counter.leftover(at(30), false);
+  expect(request).toMatchObject({ owed: 8, back: 0, need: 0, want: 0 });
   expect(counter.isSpent(at(90_000))).toBe(true);
-  counter.unanswered(asked);
+  counter.unanswered(request);
   expect(counter.isSpent(at(90_000))).toBe(false);
   expect(counter.ask(1, 1, at(31))).toMatchObject({ owed: 8 });
 });
 
 test('what lies idle goes back, in its own window', () => {
-  const counter = given(5);
+  const counter = counterWith(5);
   counter.take(1, at(30));
   expect(counter.hasLeftover(at(500), false)).toBe(false);
   expect(counter.hasLeftover(at(500), true)).toBe(true);
@@ -114,7 +114,7 @@ interface Node {
   is_asking: boolean;
 }
 
-/** Some minutes of several nodes that share one counter; gives what was let through in each window of the store's time. */
+/** Runs some minutes of several nodes that share one counter; returns what was admitted in each window of the store's time. */
 function simulate(seed: number, { amount, span_ms, until_ms }: { amount: number; span_ms: number; until_ms: number }) {
   const random = new Random(seed);
   const store = createRateModel();
@@ -144,21 +144,21 @@ function simulate(seed: number, { amount, span_ms, until_ms }: { amount: number;
       });
     }
   };
-  const send = (node: Node, asked: RateAsk, done: () => void) => {
+  const send = (node: Node, request: RateAsk, done: () => void) => {
     const sent = now(node);
     const is_slow = random.chance(0.02);
     const way = () => random.longTailed(0, 5, is_slow ? 70_000 : 60);
     const lose = () =>
       later(1_000, () => {
-        node.counter.unanswered(asked);
+        node.counter.unanswered(request);
         done();
       });
     if (random.chance(0.03)) return lose();
     later(way(), () => {
-      const [answered] = store.ask([asked], t);
+      const [answered] = store.ask([request], t);
       if (random.chance(0.03)) return lose();
       later(way(), () => {
-        node.counter.answered(asked, answered!, sent, now(node));
+        node.counter.answered(request, answered!, sent, now(node));
         done();
       });
     });
@@ -183,8 +183,8 @@ function simulate(seed: number, { amount, span_ms, until_ms }: { amount: number;
     if (random.chance(0.002)) node.monotonic_offset -= random.whole(0, 5_000);
     later(random.longTailed(0, (4 * until_ms) / amount / 40, 1_000), arrive);
   };
-  const tell = (node: Node) => {
-    later(500, () => tell(node));
+  const flush = (node: Node) => {
+    later(500, () => flush(node));
     if (node.is_asking || !node.counter.hasLeftover(now(node), false)) return;
     node.is_asking = true;
     send(node, node.counter.leftover(now(node), false), () => {
@@ -193,7 +193,7 @@ function simulate(seed: number, { amount, span_ms, until_ms }: { amount: number;
     });
   };
   arrive();
-  for (const node of nodes) tell(node);
+  for (const node of nodes) flush(node);
   while (t < until_ms) {
     events.sort((a, b) => b.t - a.t);
     const next = events.pop()!;
@@ -223,7 +223,7 @@ test('no interleaving of nodes, lost and late answers and clocks lets more throu
   process.stdout.write(`let through ${((100 * served) / offered).toFixed(1)} % of what there was\n`);
 });
 
-test('a counter that knows of no open window tells of one in which nothing was counted', () => {
+test('a counter without an open window reports an unused one', () => {
   const counter = new RateCounter({ id: 'a', unit: 'tokens', span_ms: 60_000, amount: 10, told: '' });
   const now = { wall_ms: 60_000 * 1_000 + 45_000, monotonic_ms: 5 };
   expect(counter.window(now)).toEqual({ remaining: 10, ends_at_ms: 60_000 * 1_001, wait_ms: 15_000 });

@@ -56,7 +56,7 @@ test('a remembered refusal does not refuse a request that holds what it needs', 
 test('what a request waits for is not forgotten', async () => {
   const { leases, time } = make();
   for (let i = 0; i < limits.leases_remembered; i++)
-    leases.book.owe([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
+    leases.book.addPending([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
   time.ms += limits.lease_idle_ms + 1;
   const waiting = leases.reserve(ask('1', [budget('b1')], 100), undefined) as Promise<{ granted_nano: number }>;
   waiting.catch(() => {});
@@ -66,7 +66,7 @@ test('what a request waits for is not forgotten', async () => {
   expect((await waiting).granted_nano).toBe(100);
 });
 
-test('a budget that had enough when the store was asked for another one is asked about, not refused', async () => {
+test('a budget that had enough when another one was requested is requested next, not refused', async () => {
   const { leases } = make();
   const [k, w] = [budget('k'), budget('w')];
   leases.registered([{ budget_id: 'w', window_start: '', amount: 1_000 }]);
@@ -75,14 +75,14 @@ test('a budget that had enough when the store was asked for another one is asked
   leases.freeze([], 1, true);
   void leases.reserve(ask('2', [w], 500), undefined);
   leases.applied([], 1, [state('k', 1_600)]);
-  const asks = leases.freeze([], 2, true);
-  expect(asks).toMatchObject([{ budget_id: 'w', want: 300 }]);
+  const requests = leases.freeze([], 2, true);
+  expect(requests).toMatchObject([{ budget_id: 'w', want: 300 }]);
   leases.applied([], 2, [state('w', 1_600)]);
   expect((await waiting).granted_nano).toBe(800);
 });
 
-test.each(['an answer tells of', 'a watch tells of'])(
-  'who would do with less takes it before it is given back for a claim that %s',
+test.each(['an answer reports', 'a watch reports'])(
+  'a request that accepts less takes it before it is returned for a claim that %s',
   async (by) => {
     const { leases } = make();
     const a = budget('a');
@@ -96,7 +96,7 @@ test.each(['an answer tells of', 'a watch tells of'])(
   },
 );
 
-test('what others wish for goes back with the batch that tells the last outcome, and not before', () => {
+test('what other nodes wait for is returned with the batch that has the last outcome, and not before', () => {
   const { leases } = make();
   leases.registered([{ budget_id: 'a', window_start: '', amount: 1_000 }]);
   const hold = leases.reserve(ask('1', [budget('a')], 1_000), undefined);
@@ -121,7 +121,7 @@ test('what a batch may have claimed whose answer was lost is withdrawn, also whe
   expect(leases.freeze([], 3, true)).toMatchObject([{ budget_id: 'a', withdraws: true }]);
 });
 
-test('nobody asks for more than any limit can be', () => {
+test('no request exceeds the largest possible limit', () => {
   const { leases } = make();
   for (let index = 0; index < 100; index++)
     void (leases.reserve(ask(`g${index}`, [budget('k')], Number.MAX_SAFE_INTEGER), undefined) as Promise<unknown>);
@@ -135,7 +135,7 @@ test('a hold of nothing whose lease was forgotten meanwhile takes from the one t
   const hold = leases.reserve(ask('1', [b], 0), undefined);
   if (hold instanceof Promise) throw new Error('waits');
   for (let i = 0; i < limits.leases_remembered; i++)
-    leases.book.owe([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
+    leases.book.addPending([{ budget_id: `b${i}`, window_start: '', amount: 0, cover: 0 }]);
   time.ms += limits.lease_idle_ms + 1;
   leases.applied([], 1, []);
   expect(leases.book.find('b', '')).toBeUndefined();

@@ -96,7 +96,7 @@ test('fees are part of the cost, of neither side', () => {
   });
 });
 
-test('what goes in and what comes out are told apart, whatever the class', () => {
+test('input and output costs are separate for every class', () => {
   const ones: Prices = Object.fromEntries([...tokenPrices, ...unitPrices].map((name) => [name, 1_000_000]));
   for (const name of [
     'in_uncached',
@@ -184,8 +184,8 @@ const prices = fc
     discount: fc.option(fc.integer({ min: 0, max: 1_000_000 }), { nil: undefined }),
   })
   .map(({ list, discount }): Prices => {
-    const told = names.flatMap((name, index) => (list[index] === undefined ? [] : [[name, list[index]]]));
-    return { ...Object.fromEntries(told), ...(discount === undefined ? {} : { discount: discount / 1_000_000 }) };
+    const listed = names.flatMap((name, index) => (list[index] === undefined ? [] : [[name, list[index]]]));
+    return { ...Object.fromEntries(listed), ...(discount === undefined ? {} : { discount: discount / 1_000_000 }) };
   });
 const work = fc
   .record({
@@ -196,7 +196,7 @@ const work = fc
   })
   .map(({ model, ...rest }): Work => (model === undefined ? rest : { ...rest, model }));
 
-/** What each class costs a unit, with what stands in where it has no price: said once more, in another way. */
+/** The unit price of each class, with its fallback: an independent implementation. */
 const unitPrice: Record<string, (prices: Prices) => number | undefined> = {
   in_uncached: ({ prompt }) => prompt,
   in_cache_read: ({ input_cache_read, prompt }) => input_cache_read ?? prompt,

@@ -6,23 +6,23 @@ import type { ChargeLine } from '../records.ts';
 /** What an attempt costs, with the arithmetic that led there. */
 export interface Charge {
   cost_nano: number;
-  /** The share of the input classes, of the output classes; request, image and search fees are in neither. */
+  /** The cost of the input classes, and of the output classes; fees for requests, images and searches are in neither. */
   input_nano: number;
   output_nano: number;
-  /** What caching saved (negative: what it cost more) against the plain input price; null without caching. */
+  /** What caching saved (negative: cost more) compared to the plain input price; null without caching. */
   cache_discount_nano: number | null;
   lines: ChargeLine[];
-  /** A price is missing, so that the cost is not known: `cost_nano` is the part that is. */
+  /** A price is missing: the full cost is not known, and `cost_nano` is the known part. */
   is_unpriced: boolean;
 }
 
-/** What one model did in the course of an attempt, and what it asks for that. */
+/** The usage of one model in an attempt, and the model's prices. */
 export interface Work {
   usage: TokenClasses;
   prices: Prices;
   /** Images of the prompt, for models priced by the image. */
   images?: number;
-  /** The model's name at the provider, where it is not the attempt's own. */
+  /** The model's name at the provider, if it is not the attempt's own model. */
   model?: string;
 }
 
@@ -32,12 +32,12 @@ const ATTO_PER_PICO = 1_000_000n;
 const ATTO_PER_NANO = 1_000_000_000n;
 const MOST_NANO = BigInt(limits.charge_usd_max) * ATTO_PER_NANO;
 
-/** What of the list price is paid, in millionths. A discount is a fraction with at most six decimals. */
-function keptPpm({ discount }: Prices): number {
+/** The part of the list price that is paid, in millionths. A discount is a fraction with at most six decimals. */
+function afterDiscountPpm({ discount }: Prices): number {
   return MILLION - Math.round((discount ?? 0) * MILLION);
 }
 
-/** What a line comes to, in atto-USD (10^-18): exact, but for less than one of it where a price is of many units. */
+/** The amount of a line in atto-USD (10^-18): exact, or rounded up to one if the price is for many units. */
 export function amountAtto({ units, unit_price_pico, discount_ppm, price_units = 1 }: ChargeLine): bigint {
   const product = BigInt(units) * BigInt(unit_price_pico) * BigInt(MILLION - (discount_ppm ?? 0));
   if (price_units === 1) return product;
@@ -46,54 +46,54 @@ export function amountAtto({ units, unit_price_pico, discount_ppm, price_units =
 }
 
 /**
- * What lines come to together, exact and rounded up at the end: the gateway does not lose a fraction to rounding. Whole pico-USD are
- * added up in a number as far as one holds them, which is what next to all attempts cost, and the rest in atto-USD.
+ * The sum of the lines that count, in nano-USD: exact, and rounded up once at the end, so that the gateway does not lose a
+ * fraction. Whole pico-USD are summed in a number while it is safe, which covers almost every attempt, and the rest in atto-USD.
  */
 function nanoOf(lines: readonly ChargeLine[], counts: (line: ChargeLine) => boolean): number {
-  let whole_pico = 0;
-  let rest_atto = 0n;
+  let wholePico = 0;
+  let restAtto = 0n;
   for (const line of lines) {
     if (!counts(line)) continue;
     const { units, unit_price_pico, discount_ppm, price_units } = line;
-    const pico = whole_pico + units * unit_price_pico;
-    const is_whole = Number.isSafeInteger(units) && Number.isSafeInteger(unit_price_pico);
-    const is_plain = discount_ppm === undefined && price_units === undefined && is_whole;
-    if (is_plain && Number.isSafeInteger(pico)) whole_pico = pico;
-    else rest_atto += amountAtto(line);
+    const pico = wholePico + units * unit_price_pico;
+    const isWhole = Number.isSafeInteger(units) && Number.isSafeInteger(unit_price_pico);
+    const isPlain = discount_ppm === undefined && price_units === undefined && isWhole;
+    if (isPlain && Number.isSafeInteger(pico)) wholePico = pico;
+    else restAtto += amountAtto(line);
   }
-  if (rest_atto === 0n) {
-    const rest_pico = whole_pico % PICO_PER_NANO;
-    return (whole_pico - rest_pico) / PICO_PER_NANO + (rest_pico > 0 ? 1 : 0);
+  if (restAtto === 0n) {
+    const restPico = wholePico % PICO_PER_NANO;
+    return (wholePico - restPico) / PICO_PER_NANO + (restPico > 0 ? 1 : 0);
   }
-  const atto = BigInt(whole_pico) * ATTO_PER_PICO + rest_atto;
+  const atto = BigInt(wholePico) * ATTO_PER_PICO + restAtto;
   const nano = (atto + ATTO_PER_NANO - 1n) / ATTO_PER_NANO;
   return Number(nano > MOST_NANO ? MOST_NANO : nano);
 }
 
-// The side of a class of tokens, or of sound, is in its name; fees are on neither.
+// The name of a class of tokens or sound contains its side; fees have none.
 const isAny = () => true;
 const isInput = ({ class: name }: ChargeLine) => name.startsWith('in_') || name === 'audio_second';
 const isOutput = ({ class: name }: ChargeLine) => name.startsWith('out_');
 
-/** A line of what one class costs, where it costs anything. */
+/** Adds the line of one class, if it costs anything. */
 function addLine(
   lines: ChargeLine[],
   { prices, model }: Work,
   name: string,
   units: number | undefined,
-  unit_price_pico: number,
-  price_units = 1,
+  unitPricePico: number,
+  priceUnits = 1,
 ): void {
-  if (units === undefined || units <= 0 || unit_price_pico <= 0) return;
-  const line: ChargeLine = { class: name, units, unit_price_pico };
-  if (price_units !== 1) line.price_units = price_units;
-  const discount_ppm = MILLION - keptPpm(prices);
-  if (discount_ppm > 0) line.discount_ppm = discount_ppm;
+  if (units === undefined || units <= 0 || unitPricePico <= 0) return;
+  const line: ChargeLine = { class: name, units, unit_price_pico: unitPricePico };
+  if (priceUnits !== 1) line.price_units = priceUnits;
+  const discountPpm = MILLION - afterDiscountPpm(prices);
+  if (discountPpm > 0) line.discount_ppm = discountPpm;
   if (model !== undefined) line.model = model;
   lines.push(line);
 }
 
-/** The lines of what costs something. A class without a price of its own falls back to `prompt` or `completion`. */
+/** Adds the lines of everything that costs something. A class without a price of its own falls back to `prompt` or `completion`. */
 function addLines(lines: ChargeLine[], work: Work): void {
   const { usage, prices, images, model } = work;
   const prompt = prices.prompt ?? 0;
@@ -110,7 +110,7 @@ function addLines(lines: ChargeLine[], work: Work): void {
   addLine(lines, work, 'out_reasoning', usage.out_reasoning, prices.internal_reasoning ?? completion);
   addLine(lines, work, 'out_audio', usage.out_audio, prices.audio_output ?? completion);
   addLine(lines, work, 'out_image', usage.out_image, prices.image_output ?? completion);
-  // The fee of the request is the attempt's own, not once more that of every model that had a part in it.
+  // The fee of a request is charged once an attempt, not for every model that took part.
   addLine(lines, work, 'request', model === undefined ? 1 : 0, prices.request ?? 0);
   addLine(lines, work, 'image', images, prices.image ?? 0);
   addLine(lines, work, 'web_search', usage.counts?.web_search, prices.web_search ?? 0);
@@ -121,16 +121,16 @@ function isUnpriced({ prices }: Work): boolean {
   return prices.prompt === undefined || prices.completion === undefined;
 }
 
-/** Prices everything that was done in an attempt: integer arithmetic, rounded up once, at the end. */
+/** Prices all work of an attempt: integer arithmetic, rounded up once, at the end. */
 export function charge(works: readonly Work[]): Charge {
   const lines: ChargeLine[] = [];
   for (const work of works) addLines(lines, work);
-  const cost_nano = nanoOf(lines, isAny);
-  const input_nano = Math.min(nanoOf(lines, isInput), cost_nano);
+  const costNano = nanoOf(lines, isAny);
+  const inputNano = Math.min(nanoOf(lines, isInput), costNano);
   return {
-    cost_nano,
-    input_nano,
-    output_nano: Math.min(nanoOf(lines, isOutput), cost_nano - input_nano),
+    cost_nano: costNano,
+    input_nano: inputNano,
+    output_nano: Math.min(nanoOf(lines, isOutput), costNano - inputNano),
     cache_discount_nano: cacheDiscount(works),
     lines,
     is_unpriced: works.some(isUnpriced),
@@ -139,20 +139,20 @@ export function charge(works: readonly Work[]): Charge {
 
 function cacheDiscount(works: readonly Work[]): number | null {
   let saved = 0n;
-  let is_cached = false;
+  let isCached = false;
   for (const { usage, prices } of works) {
     const read = usage.in_cache_read ?? 0;
     const write5m = usage.in_cache_write_5m ?? 0;
     const write1h = usage.in_cache_write_1h ?? 0;
     if (read + write5m + write1h === 0) continue;
-    is_cached = true;
+    isCached = true;
     const prompt = prices.prompt ?? 0;
     const write = prices.input_cache_write ?? prompt;
     const pico =
       BigInt(read) * BigInt(prompt - (prices.input_cache_read ?? prompt)) +
       BigInt(write5m) * BigInt(prompt - write) +
       BigInt(write1h) * BigInt(prompt - (prices.input_cache_write_1h ?? write));
-    saved += pico * BigInt(keptPpm(prices));
+    saved += pico * BigInt(afterDiscountPpm(prices));
   }
-  return is_cached ? Number(saved / ATTO_PER_NANO) : null;
+  return isCached ? Number(saved / ATTO_PER_NANO) : null;
 }

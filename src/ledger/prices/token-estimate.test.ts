@@ -35,7 +35,7 @@ test('nothing has no tokens, and anything has one', () => {
   expect(estimateTokens('a')).toBe(1);
 });
 
-test('the count of a text does not depend on the pieces it comes in', () => {
+test('the count of a text does not depend on how it is split', () => {
   for (const text of [PROSE, CODE, JSON_TEXT, 'camelCase 12345 人工智能\n\n-----===== über']) {
     const count = new TokenCount();
     for (const character of text) count.add(character);

@@ -11,7 +11,7 @@ function classOf(code: number): CharacterClass {
   return code < 0x80 || (code >= 0x2000 && code < 0x2e80) ? 'mark' : 'letter';
 }
 
-/** A mark that repeats the one before it: lines and boxes are few tokens. */
+/** The weight of a mark that repeats the one before it: lines and boxes are few tokens. */
 const REPEATED_MARK = 1 / 8;
 
 function tokensOfRun(kind: CharacterClass, length: number): number {
@@ -34,10 +34,10 @@ function tokensOfRun(kind: CharacterClass, length: number): number {
 }
 
 /**
- * Counts the tokens of a text that comes in pieces, without a tokenizer; the pieces make no difference. An estimate, and
- * marked so. Rules of thumb of byte-pair encodings: a Latin word of up to nine letters is one token with its leading
- * space, an inner capital starts a new one, digits go in threes, ideographs are a little under one each, other scripts
- * about three letters each.
+ * Estimates the tokens of a text that arrives in pieces, without a tokenizer; how it is split makes no difference. Rules of
+ * thumb of byte-pair encodings: a Latin word of up to nine letters is one token with its leading space, an inner capital
+ * starts a new one, digits are grouped in threes, ideographs are a little under one each, other scripts about three letters
+ * each.
  */
 export class TokenCount {
   #finished = 0;
@@ -45,7 +45,7 @@ export class TokenCount {
   #length = 0;
   #before = 0;
 
-  /** A very long text counts as pieces of it do: counting all of it takes long. */
+  /** Adds a piece. A very long piece is estimated from samples of it. */
   add(text: string): void {
     if (text.length > limits.estimated_chars_max) {
       this.#finished += estimateTokens(text);
@@ -73,21 +73,21 @@ export class TokenCount {
   }
 }
 
-/** Of a text that is too long to be counted whole, so many pieces are, evenly spread. */
+/** The number of samples of a text that is too long to be counted whole, evenly spread. */
 const PIECES = 16;
 
-/** The tokens of a whole text; see `TokenCount`. A very long one counts as pieces of it do. */
+/** The estimated tokens of a whole text; see `TokenCount`. A very long one is estimated from samples of it. */
 export function estimateTokens(text: string): number {
   const count = new TokenCount();
   if (text.length <= limits.estimated_chars_max) {
     count.add(text);
     return count.total;
   }
-  const piece_chars = Math.floor(limits.estimated_chars_max / PIECES);
-  const apart_chars = (text.length - piece_chars) / (PIECES - 1);
+  const pieceChars = Math.floor(limits.estimated_chars_max / PIECES);
+  const apartChars = (text.length - pieceChars) / (PIECES - 1);
   for (let nth = 0; nth < PIECES; nth += 1) {
-    const from = Math.floor(nth * apart_chars);
-    count.add(text.slice(from, from + piece_chars));
+    const from = Math.floor(nth * apartChars);
+    count.add(text.slice(from, from + pieceChars));
   }
-  return Math.ceil((count.total / (PIECES * piece_chars)) * text.length);
+  return Math.ceil((count.total / (PIECES * pieceChars)) * text.length);
 }
