@@ -9,19 +9,19 @@ export const AAC_FRAME_SAMPLES = 1024;
 /** How long a stream of ADTS frames lasts, by the frames that are there (ISO 14496-3, 1.A.2.2). */
 export function aacSeconds(bytes: Buffer, start: number): number | undefined {
   let seconds = 0;
-  let junk_bytes = 0;
+  let junkBytes = 0;
   for (let at = start; at + 7 <= bytes.length; ) {
-    if (junk_bytes > limits.sound_junk_bytes_max) return undefined;
+    if (junkBytes > limits.sound_junk_bytes_max) return undefined;
     if (bytes[at] !== 0xff || ((bytes[at + 1] ?? 0) & 0xf6) !== 0xf0) {
       at += 1;
-      junk_bytes += 1;
+      junkBytes += 1;
       continue;
     }
     const length = (((bytes[at + 3] ?? 0) & 3) << 11) | ((bytes[at + 4] ?? 0) << 3) | ((bytes[at + 5] ?? 0) >> 5);
     const rate = AAC_RATES[((bytes[at + 2] ?? 0) >> 2) & 15];
     if (rate === undefined || length < 7) {
       at += 1;
-      junk_bytes += 1;
+      junkBytes += 1;
       continue;
     }
     seconds += (((bytes[at + 6] ?? 0) & 3) + 1) * (AAC_FRAME_SAMPLES / rate);

@@ -20,19 +20,19 @@ function blockSamples(code: number, bytes: Buffer, at: number): number {
 export function flacFrameSamples(bytes: Buffer, at: number): number {
   const third = bytes[at + 2] ?? 0;
   const code = third >> 4;
-  const rate_code = third & 15;
-  if (code === 0 || rate_code === 15) return 0;
+  const rateCode = third & 15;
+  if (code === 0 || rateCode === 15) return 0;
   // The frame's number, coded like a character of UTF-8.
   const lead = bytes[at + 4] ?? 0xff;
-  const number_bytes = lead < 0x80 ? 1 : Math.clz32(~(lead << 24));
-  if (number_bytes > 7 || (lead >= 0x80 && lead < 0xc0)) return 0;
-  const size_at = at + 4 + number_bytes;
-  const rate_at = size_at + (code === 6 ? 1 : code === 7 ? 2 : 0);
-  const end = rate_at + (rate_code === 12 ? 1 : rate_code === 13 || rate_code === 14 ? 2 : 0);
+  const numberBytes = lead < 0x80 ? 1 : Math.clz32(~(lead << 24));
+  if (numberBytes > 7 || (lead >= 0x80 && lead < 0xc0)) return 0;
+  const sizeAt = at + 4 + numberBytes;
+  const rateAt = sizeAt + (code === 6 ? 1 : code === 7 ? 2 : 0);
+  const end = rateAt + (rateCode === 12 ? 1 : rateCode === 13 || rateCode === 14 ? 2 : 0);
   if (end >= bytes.length) return 0;
   let crc = 0;
   for (let index = at; index < end; index += 1) crc = CRC8[crc ^ (bytes[index] ?? 0)] ?? 0;
-  return crc === bytes[end] ? blockSamples(code, bytes, size_at) : 0;
+  return crc === bytes[end] ? blockSamples(code, bytes, sizeAt) : 0;
 }
 
 /**
@@ -42,10 +42,10 @@ export function flacFrameSamples(bytes: Buffer, at: number): number {
 export function flacSeconds(bytes: Buffer, start: number): number | undefined {
   let at = start + 4;
   let rate = 0;
-  for (let is_last = false, blocks = 0; !is_last; blocks += 1) {
+  for (let isLast = false, blocks = 0; !isLast; blocks += 1) {
     if (at + 4 > bytes.length || blocks > limits.sound_tags_max) return undefined;
     const head = bytes.readUInt32BE(at);
-    is_last = head >>> 31 === 1;
+    isLast = head >>> 31 === 1;
     if (((head >>> 24) & 0x7f) === 0 && at + 18 <= bytes.length) rate = bytes.readUIntBE(at + 14, 3) >> 4;
     at += 4 + (head & 0xffffff);
   }
@@ -54,7 +54,7 @@ export function flacSeconds(bytes: Buffer, start: number): number | undefined {
   const shared = bytes.readUInt16BE(at + 2) & 0x0f0e;
   if ((sync & 0xfffe) !== 0xfff8) return undefined;
   let samples = 0;
-  let false_starts = 0;
+  let falseStarts = 0;
   const second = sync & 0xff;
   let looks = 0;
   for (; at >= 0 && at + 5 < bytes.length; at = bytes.indexOf(0xff, at + 1)) {
@@ -62,10 +62,10 @@ export function flacSeconds(bytes: Buffer, start: number): number | undefined {
     if (looks > limits.sound_looks_max) return undefined;
     if (bytes[at + 1] !== second) continue;
     if ((bytes.readUInt16BE(at + 2) & 0x0f0e) !== shared) continue;
-    const frame_samples = flacFrameSamples(bytes, at);
-    if (frame_samples === 0) false_starts += 1;
-    if (false_starts > limits.sound_false_starts_max) return undefined;
-    samples += frame_samples;
+    const frameSamples = flacFrameSamples(bytes, at);
+    if (frameSamples === 0) falseStarts += 1;
+    if (falseStarts > limits.sound_false_starts_max) return undefined;
+    samples += frameSamples;
   }
   return samples === 0 ? undefined : samples / rate;
 }

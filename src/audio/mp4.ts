@@ -44,9 +44,9 @@ function aacFrameSeconds(entry: Buffer): number {
 }
 
 /** Returns how many entries the table has. */
-function sumTable(box: Buffer, track: Track, entries_max: number): number {
+function sumTable(box: Buffer, track: Track, entriesMax: number): number {
   const entries = Math.min(box.readUInt32BE(4), Math.floor((box.length - 8) / 8));
-  if (entries > entries_max) return entries;
+  if (entries > entriesMax) return entries;
   for (let index = 0; index < entries; index += 1) {
     track.frames += box.readUInt32BE(8 + index * 8);
     track.duration += box.readUInt32BE(8 + index * 8) * box.readUInt32BE(12 + index * 8);
@@ -55,7 +55,7 @@ function sumTable(box: Buffer, track: Track, entries_max: number): number {
 }
 
 /** A fragment's run of samples (ISO 14496-12, 8.8.8). Returns how many of them are listed. */
-function sumRun(box: Buffer, track: Track, entries_max: number): number {
+function sumRun(box: Buffer, track: Track, entriesMax: number): number {
   const flags = box.readUInt32BE(0) & 0xffffff;
   const count = box.readUInt32BE(4);
   track.frames += count;
@@ -67,7 +67,7 @@ function sumRun(box: Buffer, track: Track, entries_max: number): number {
   for (let flag = 0x100; flag <= 0x800; flag *= 2) if ((flags & flag) !== 0) stride += 4;
   let at = 8 + (flags & 1 ? 4 : 0) + (flags & 4 ? 4 : 0);
   const entries = Math.min(count, Math.max(0, Math.floor((box.length - at) / stride)));
-  if (entries > entries_max) return entries;
+  if (entries > entriesMax) return entries;
   for (let index = 0; index < entries; index += 1, at += stride) track.duration += box.readUInt32BE(at);
   return entries;
 }
@@ -88,7 +88,7 @@ function createReader() {
   const tracks = new Map<number, Track>();
   const defaults = new Map<number, number>();
   let track = newTrack(0);
-  let entries_left = limits.sound_table_entries_max;
+  let entriesLeft = limits.sound_table_entries_max;
   const readers: Record<string, { bytes_min: number; read(box: Buffer): void }> = {
     tkhd: {
       bytes_min: 24,
@@ -118,7 +118,7 @@ function createReader() {
     stts: {
       bytes_min: 8,
       read(box) {
-        entries_left -= sumTable(box, track, entries_left);
+        entriesLeft -= sumTable(box, track, entriesLeft);
       },
     },
     trex: { bytes_min: 16, read: (box) => setDefault(defaults, box) },
@@ -133,12 +133,12 @@ function createReader() {
     trun: {
       bytes_min: 8,
       read(box) {
-        entries_left -= sumRun(box, track, entries_left);
+        entriesLeft -= sumRun(box, track, entriesLeft);
       },
     },
   };
   const byCode = new Map(Object.entries(readers).map(([name, reader]) => [codeOf(name), reader]));
-  return { tracks, readers: byCode, hasTooMany: () => entries_left < 0 };
+  return { tracks, readers: byCode, hasTooMany: () => entriesLeft < 0 };
 }
 
 /**
@@ -151,10 +151,10 @@ export function mp4Seconds(bytes: Buffer): number | undefined {
     if (boxes > limits.sound_boxes_max) return undefined;
     const told = bytes.readUInt32BE(at);
     const name = bytes.readUInt32BE(at + 4);
-    const is_long = told === 1 && at + 16 <= bytes.length;
-    const head = is_long ? 16 : 8;
+    const isLong = told === 1 && at + 16 <= bytes.length;
+    const head = isLong ? 16 : 8;
     // 0 reaches to the end of the file.
-    const size = told === 0 ? bytes.length - at : is_long ? Number(bytes.readBigUInt64BE(at + 8)) : told;
+    const size = told === 0 ? bytes.length - at : isLong ? Number(bytes.readBigUInt64BE(at + 8)) : told;
     if (size < head) break;
     const reader = readers.get(name);
     // Looking into one takes longer than passing it over.
@@ -166,12 +166,12 @@ export function mp4Seconds(bytes: Buffer): number | undefined {
     at += CONTAINERS.has(name) ? head : size;
   }
   let seconds = 0;
-  for (const { is_sound, timescale, duration, frames, frame_s } of tracks.values()) {
-    if (!is_sound) continue;
+  for (const { is_sound: isSound, timescale, duration, frames, frame_s: frameS } of tracks.values()) {
+    if (!isSound) continue;
     const listed = timescale === 0 ? 0 : duration / timescale;
-    const counted = frames * frame_s;
+    const counted = frames * frameS;
     // What is listed leaves out what an encoder added, not more.
-    seconds = Math.max(seconds, counted - listed > 4 * frame_s ? counted : listed);
+    seconds = Math.max(seconds, counted - listed > 4 * frameS ? counted : listed);
   }
   return seconds === 0 ? undefined : seconds;
 }

@@ -108,10 +108,10 @@ function take(stream: Stream, bytes: Buffer, from: number, length: number, ends:
   stream.at = -1;
 }
 
-function secondsOf({ codec, rate, samples, pre_skip, end }: Stream): number {
+function secondsOf({ codec, rate, samples, pre_skip: preSkip, end }: Stream): number {
   if (codec === undefined || rate === 0 || samples === 0) return 0;
-  const counted = Math.max(0, samples - pre_skip) / rate;
-  const told = (end - pre_skip) / rate;
+  const counted = Math.max(0, samples - preSkip) / rate;
+  const told = (end - preSkip) / rate;
   return told > 0 && Math.abs(told - counted) < LAST_BLOCK_S ? told : counted;
 }
 
@@ -122,15 +122,15 @@ function secondsOf({ codec, rate, samples, pre_skip, end }: Stream): number {
 export function oggSeconds(bytes: Buffer): number | undefined {
   let seconds = 0;
   const streams = new Map<number, Stream>();
-  let junk_bytes = 0;
+  let junkBytes = 0;
   let packets = 0;
   for (let at = 0; at >= 0 && at + 27 <= bytes.length; ) {
     if (bytes.readUInt32BE(at) !== OGGS) {
-      const last = at + 1 + limits.sound_junk_bytes_max - junk_bytes;
+      const last = at + 1 + limits.sound_junk_bytes_max - junkBytes;
       const next = bytes.subarray(at + 1, last).indexOf('OggS', 0, 'latin1');
       if (next < 0 && last >= bytes.length) break;
-      junk_bytes += next + 1;
-      if (next < 0 || junk_bytes > limits.sound_junk_bytes_max) return undefined;
+      junkBytes += next + 1;
+      if (next < 0 || junkBytes > limits.sound_junk_bytes_max) return undefined;
       at += 1 + next;
       continue;
     }

@@ -35,10 +35,10 @@ export interface VorbisForm {
 }
 
 /** The samples of the block that an audio packet with this first byte holds; 0 for another packet. */
-export function vorbisBlock(first: number, { blocks, long_modes }: VorbisForm): number {
-  if (long_modes === undefined || (first & 1) !== 0) return 0;
+export function vorbisBlock(first: number, { blocks, long_modes: longModes }: VorbisForm): number {
+  if (longModes === undefined || (first & 1) !== 0) return 0;
   // The mode's number: at most six bits, since there are 64 modes at most.
-  const mode_bits = long_modes.length === 1 ? 0 : 32 - Math.clz32(long_modes.length - 1);
-  const mode = (first >> 1) & ((1 << mode_bits) - 1);
-  return blocks[long_modes[mode] === true ? 1 : 0];
+  const modeBits = longModes.length === 1 ? 0 : 32 - Math.clz32(longModes.length - 1);
+  const mode = (first >> 1) & ((1 << modeBits) - 1);
+  return blocks[longModes[mode] === true ? 1 : 0];
 }

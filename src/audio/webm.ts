@@ -53,44 +53,50 @@ function lengthAt(bytes: Buffer, at: number): number {
 function valueAt(bytes: Buffer, at: number, length: number): number {
   const mask = 0xff >> length;
   let value = (bytes[at] ?? 0) & mask;
-  let is_open = value === mask;
+  let isOpen = value === mask;
   for (let index = at + 1; index < at + length; index += 1) {
     const byte = bytes[index] ?? 0;
-    is_open &&= byte === 0xff;
+    isOpen &&= byte === 0xff;
     value = value * 256 + byte;
   }
-  return is_open ? Number.POSITIVE_INFINITY : value;
+  return isOpen ? Number.POSITIVE_INFINITY : value;
 }
 
 function addBlock(
   bytes: Buffer,
   at: number,
   end: number,
-  cluster_s: number,
-  scale_s: number,
+  clusterS: number,
+  scaleS: number,
   tracks: Map<number, Track>,
 ): void {
-  const number_bytes = lengthAt(bytes, at);
-  const track = number_bytes === 0 ? undefined : tracks.get(valueAt(bytes, at, number_bytes));
-  const head = at + number_bytes;
+  const numberBytes = lengthAt(bytes, at);
+  const track = numberBytes === 0 ? undefined : tracks.get(valueAt(bytes, at, numberBytes));
+  const head = at + numberBytes;
   if (!track?.is_sound || head + 4 > end) return;
-  const at_s = Math.max(0, cluster_s + bytes.readInt16BE(head) * scale_s);
+  const atS = Math.max(0, clusterS + bytes.readInt16BE(head) * scaleS);
   const flags = bytes[head + 2] ?? 0;
   // Lacing puts several frames into one block; their count stands before them.
-  const is_laced = (flags & 6) !== 0;
-  const frames = is_laced ? (bytes[head + 3] ?? 0) + 1 : 1;
-  const frame_s =
-    track.is_opus && !is_laced ? opusPacketSeconds(bytes[head + 3] ?? 0, bytes[head + 4] ?? 0) : track.frame_s;
-  track.packets_s += frames * frame_s;
-  track.first_s = Math.min(track.first_s, at_s);
-  if (at_s >= track.last_s) track.last_block_s = frames * frame_s;
-  track.last_s = Math.max(track.last_s, at_s);
+  const isLaced = (flags & 6) !== 0;
+  const frames = isLaced ? (bytes[head + 3] ?? 0) + 1 : 1;
+  const frameS =
+    track.is_opus && !isLaced ? opusPacketSeconds(bytes[head + 3] ?? 0, bytes[head + 4] ?? 0) : track.frame_s;
+  track.packets_s += frames * frameS;
+  track.first_s = Math.min(track.first_s, atS);
+  if (atS >= track.last_s) track.last_block_s = frames * frameS;
+  track.last_s = Math.max(track.last_s, atS);
 }
 
-function secondsOf({ is_sound, packets_s, first_s, last_s, last_block_s }: Track): number {
-  if (!is_sound || first_s === Number.POSITIVE_INFINITY) return 0;
+function secondsOf({
+  is_sound: isSound,
+  packets_s: packetsS,
+  first_s: firstS,
+  last_s: lastS,
+  last_block_s: lastBlockS,
+}: Track): number {
+  if (!isSound || firstS === Number.POSITIVE_INFINITY) return 0;
   // A pause in a live recording is no packet, but lasts.
-  return Math.max(packets_s, last_s - first_s + last_block_s);
+  return Math.max(packetsS, lastS - firstS + lastBlockS);
 }
 
 /**
@@ -99,17 +105,17 @@ function secondsOf({ is_sound, packets_s, first_s, last_s, last_block_s }: Track
  */
 export function webmSeconds(bytes: Buffer): number | undefined {
   const tracks = new Map<number, Track>();
-  let scale_s = 0.001;
-  let cluster_s = 0;
+  let scaleS = 0.001;
+  let clusterS = 0;
   let track: Track | undefined;
   for (let at = 0, elements = 0; at < bytes.length; elements += 1) {
     if (elements > limits.sound_elements_max) return undefined;
-    const id_bytes = lengthAt(bytes, at);
-    const size_bytes = id_bytes === 0 ? 0 : lengthAt(bytes, at + id_bytes);
-    if (size_bytes === 0) break;
-    const id = unsigned(bytes, at, id_bytes);
-    const size = valueAt(bytes, at + id_bytes, size_bytes);
-    const from = at + id_bytes + size_bytes;
+    const idBytes = lengthAt(bytes, at);
+    const sizeBytes = idBytes === 0 ? 0 : lengthAt(bytes, at + idBytes);
+    if (sizeBytes === 0) break;
+    const id = unsigned(bytes, at, idBytes);
+    const size = valueAt(bytes, at + idBytes, sizeBytes);
+    const from = at + idBytes + sizeBytes;
     if (id === ID.track) {
       track = {
         is_sound: false,
@@ -126,9 +132,9 @@ export function webmSeconds(bytes: Buffer): number | undefined {
       continue;
     }
     const end = Math.min(from + size, bytes.length);
-    if (id === ID.timestamp_scale) scale_s = unsigned(bytes, from, end - from) / 1e9;
-    else if (id === ID.timestamp) cluster_s = unsigned(bytes, from, end - from) * scale_s;
-    else if (id === ID.simple_block || id === ID.block) addBlock(bytes, from, end, cluster_s, scale_s, tracks);
+    if (id === ID.timestamp_scale) scaleS = unsigned(bytes, from, end - from) / 1e9;
+    else if (id === ID.timestamp) clusterS = unsigned(bytes, from, end - from) * scaleS;
+    else if (id === ID.simple_block || id === ID.block) addBlock(bytes, from, end, clusterS, scaleS, tracks);
     else if (track !== undefined) {
       if (id === ID.number && tracks.size < limits.sound_streams_max)
         tracks.set(unsigned(bytes, from, end - from), track);

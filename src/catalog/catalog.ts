@@ -63,7 +63,7 @@ export interface CatalogSources {
   /** Unix seconds: when a declared model without a date counts as made. */
   created_default: number;
   /** Facts about a model that its name tells a dialect; they stand over the provider's quirks. */
-  modelQuirks?: (dialect: Wire, upstream_model: string) => Quirks;
+  modelQuirks?: (dialect: Wire, upstreamModel: string) => Quirks;
   /** Ids of models that local servers say they have. Absent: none. */
   discovered?: readonly string[];
   /** See `Catalog.unserved`. Absent: nothing is known of such. */
@@ -83,7 +83,7 @@ export interface Catalog {
   /** How a model is turned on that is known, and that no provider which is on serves; undefined for any other name. */
   unserved(id: string): string | undefined;
   /** The same at the prices that are in force then, with who has expired; the same object as long as none of that changes. */
-  at(now_ms: number): Catalog;
+  at(nowMs: number): Catalog;
 }
 
 /** Merges what operators declare over what is bundled, and keeps what a provider that is on can serve. Pure. */
@@ -131,20 +131,24 @@ export function buildCatalog(sources: CatalogSources): Catalog {
 
 /** A catalog for each stretch of time between two changes of price or ends of models. Only the last one asked for is kept. */
 function dated(models: readonly Model[], among: (models: readonly Model[]) => Omit<Catalog, 'at'>): Catalog {
-  const changes = models.flatMap(({ endpoints }) => endpoints.flatMap(({ price_changes = [] }) => price_changes));
-  const ends = models.flatMap(({ expiration_date }) => (expiration_date === null ? [] : [expiresAt(expiration_date)]));
-  const moments = [...new Set([...changes.map(({ from_ms }) => from_ms), ...ends])].sort((a, b) => a - b);
-  const at = (now_ms: number): Catalog => {
-    if (kept.from_ms <= now_ms && now_ms < kept.until_ms) return kept.catalog;
-    const passed = moments.findLastIndex((moment) => moment <= now_ms);
+  const changes = models.flatMap(({ endpoints }) =>
+    endpoints.flatMap(({ price_changes: priceChanges = [] }) => priceChanges),
+  );
+  const ends = models.flatMap(({ expiration_date: expirationDate }) =>
+    expirationDate === null ? [] : [expiresAt(expirationDate)],
+  );
+  const moments = [...new Set([...changes.map(({ from_ms: fromMs }) => fromMs), ...ends])].sort((a, b) => a - b);
+  const at = (nowMs: number): Catalog => {
+    if (kept.from_ms <= nowMs && nowMs < kept.until_ms) return kept.catalog;
+    const passed = moments.findLastIndex((moment) => moment <= nowMs);
     let catalog = first;
     if (passed !== -1) {
       const repriced = models.map((model) => ({
         ...model,
-        ...(model.expiration_date !== null && expiresAt(model.expiration_date) <= now_ms
+        ...(model.expiration_date !== null && expiresAt(model.expiration_date) <= nowMs
           ? { is_expired: true as const }
           : {}),
-        endpoints: model.endpoints.map((endpoint) => pricesAt(endpoint, now_ms)),
+        endpoints: model.endpoints.map((endpoint) => pricesAt(endpoint, nowMs)),
       }));
       catalog = { ...among(repriced), at };
     }
@@ -211,8 +215,8 @@ function mergeModel(
     return [overrule(bundledEndpoint(facts, endpoint, provider, context), declared)];
   });
   const endpoints = [...own, ...rest].map((endpoint) => {
-    const supported_parameters = nativeParameters(endpoint.quirks, endpoint.supported_parameters);
-    return { ...endpoint, supported_parameters };
+    const supportedParameters = nativeParameters(endpoint.quirks, endpoint.supported_parameters);
+    return { ...endpoint, supported_parameters: supportedParameters };
   });
   const description = declared?.description ?? describe(facts);
   return { ...facts, description, endpoints: endpoints.map(narrowed(facts)) };
@@ -407,19 +411,19 @@ function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created:
   const slash = id.indexOf('/');
   const provider = slash === -1 ? undefined : providers.get(id.slice(0, slash));
   const row = provider && providerRow.get(provider.slug);
-  const upstream_model = id.slice(slash + 1);
-  if (!provider || !row?.any_model || upstream_model === '') return undefined;
-  const is_of_vectors = EMBEDS.test(upstream_model);
-  const input_modalities = is_of_vectors ? ['text'] : ['text', 'image'];
+  const upstreamModel = id.slice(slash + 1);
+  if (!provider || !row?.any_model || upstreamModel === '') return undefined;
+  const isOfVectors = EMBEDS.test(upstreamModel);
+  const inputModalities = isOfVectors ? ['text'] : ['text', 'image'];
   return {
     id,
     canonical_slug: id,
-    name: upstream_model,
-    description: `${upstream_model} on ${provider.name}.`,
+    name: upstreamModel,
+    description: `${upstreamModel} on ${provider.name}.`,
     created,
     context_length: undefined,
-    input_modalities,
-    output_modalities: [is_of_vectors ? 'embeddings' : 'text'],
+    input_modalities: inputModalities,
+    output_modalities: [isOfVectors ? 'embeddings' : 'text'],
     tokenizer: 'Other',
     instruct_type: null,
     knowledge_cutoff: null,
@@ -431,15 +435,15 @@ function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created:
         model: id,
         provider: provider.slug,
         tag: provider.slug,
-        upstream_model,
+        upstream_model: upstreamModel,
         context_length: undefined,
         max_completion_tokens: undefined,
         max_prompt_tokens: undefined,
         pricing: { prompt: 0, completion: 0 },
-        supported_parameters: is_of_vectors ? [] : nativeParameters(provider.quirks, row.parameters),
+        supported_parameters: isOfVectors ? [] : nativeParameters(provider.quirks, row.parameters),
         quantization: 'unknown',
         supports_implicit_caching: false,
-        input_modalities,
+        input_modalities: inputModalities,
         quirks: { ...dialectOf(provider.dialect).facts.defaultQuirks(id), ...provider.quirks },
       },
     ],

@@ -80,9 +80,9 @@ function modelFacts({ endpoints, ...facts }: Model): Omit<Model, 'endpoints'> {
 /** What an endpoint is, without what it asks; a provider's own change shows at the provider. */
 function endpointFacts({
   pricing,
-  price_tiers,
-  service_tiers,
-  price_changes,
+  price_tiers: priceTiers,
+  service_tiers: serviceTiers,
+  price_changes: priceChanges,
   ...facts
 }: Endpoint): Omit<Endpoint, keyof DatedPrices> {
   return facts;
@@ -115,8 +115,8 @@ const laterNames = {
 function shown(prices: Prices, name: (typeof tokenPrices)[number] | (typeof unitPrices)[number]): string {
   const price = prices[name];
   if (price === undefined) return 'none';
-  const is_of_tokens = tokenPrices.some((token) => token === name);
-  return usdText(is_of_tokens ? price * 1_000_000 : price);
+  const isOfTokens = tokenPrices.some((token) => token === name);
+  return usdText(isOfTokens ? price * 1_000_000 : price);
 }
 
 /** How many of each there are: `{"models_added": 2}`. */

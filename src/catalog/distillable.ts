@@ -19,6 +19,6 @@ const known: readonly RegExp[] = [
 ];
 
 /** Whether others may train on a model's output, as far as its licence is known; undefined: it is not. */
-export function isDistillable(model_id: string): true | undefined {
-  return known.some((pattern) => pattern.test(model_id)) ? true : undefined;
+export function isDistillable(modelId: string): true | undefined {
+  return known.some((pattern) => pattern.test(modelId)) ? true : undefined;
 }

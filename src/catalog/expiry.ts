@@ -10,32 +10,32 @@ export interface ExpiryWarning {
 }
 
 /** When a model may be gone: its last day is over, in UTC. */
-export function expiresAt(expiration_date: string): number {
-  return Date.parse(expiration_date) + DAY_MS;
+export function expiresAt(expirationDate: string): number {
+  return Date.parse(expirationDate) + DAY_MS;
 }
 
 /** Days until the last day of a model is over, in UTC; below 0 once it is. */
-export function daysLeft(expiration_date: string, now_ms: number): number {
-  return Math.ceil((expiresAt(expiration_date) - now_ms) / DAY_MS) - 1;
+export function daysLeft(expirationDate: string, nowMs: number): number {
+  return Math.ceil((expiresAt(expirationDate) - nowMs) / DAY_MS) - 1;
 }
 
 /** The warnings for those who use these models, each once. */
 export function expiryWarnings(
   models: Iterable<Pick<Model, 'id' | 'expiration_date'>>,
-  now_ms: number,
+  nowMs: number,
 ): ExpiryWarning[] {
   const warnings = new Map<string, ExpiryWarning>();
-  for (const { id: model, expiration_date } of models) {
-    if (expiration_date === null) continue;
-    const days = daysLeft(expiration_date, now_ms);
+  for (const { id: model, expiration_date: expirationDate } of models) {
+    if (expirationDate === null) continue;
+    const days = daysLeft(expirationDate, nowMs);
     warnings.set(model, {
       type: days < 0 ? 'model_expired' : 'model_expires',
       model,
-      expiration_date,
+      expiration_date: expirationDate,
       message:
         days < 0
-          ? `${model} may be removed at any time: its last day was ${expiration_date}`
-          : `${model} may be removed after ${expiration_date}, in ${days + 1} ${days === 0 ? 'day' : 'days'}`,
+          ? `${model} may be removed at any time: its last day was ${expirationDate}`
+          : `${model} may be removed after ${expirationDate}, in ${days + 1} ${days === 0 ? 'day' : 'days'}`,
     });
   }
   return [...warnings.values()];

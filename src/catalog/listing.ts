@@ -125,8 +125,8 @@ function halved(prices: Prices): Prices {
  */
 function flexOf(row: ProviderRow, author: string, price: Prices, tiers: PriceTier[] = []): Record<string, PriceList> {
   if (author !== 'openai' || (row.slug !== 'openai' && row.slug !== 'azure')) return {};
-  const price_tiers = tiers.map((tier) => ({ ...tier, price: halved(tier.price) }));
-  return { flex: { pricing: halved(price), ...(price_tiers.length === 0 ? {} : { price_tiers }) } };
+  const priceTiers = tiers.map((tier) => ({ ...tier, price: halved(tier.price) }));
+  return { flex: { pricing: halved(price), ...(priceTiers.length === 0 ? {} : { price_tiers: priceTiers }) } };
 }
 
 /** The service tiers that a listing has a price of; what is asked for in other ways is no tier. */
@@ -135,8 +135,8 @@ function serviceTiersOf({ experimental }: Listing, row: ProviderRow, claude: boo
     const name = provider?.body?.['service_tier'];
     const pricing = cost && pricesOf(cost, row, claude);
     if (typeof name !== 'string' || pricing === undefined) return [];
-    const price_tiers = cost && tiersOf(cost, row, claude);
-    return [[name, { pricing, ...(price_tiers === undefined ? {} : { price_tiers }) }]];
+    const priceTiers = cost && tiersOf(cost, row, claude);
+    return [[name, { pricing, ...(priceTiers === undefined ? {} : { price_tiers: priceTiers }) }]];
   });
   return Object.fromEntries(tiers);
 }
@@ -207,11 +207,11 @@ export function endpointOf(row: ProviderRow, listing: Listing, identity: Identit
   if (price !== undefined && fee !== undefined) price.request = fee;
   const [author = ''] = identity.id.split('/');
   const flex = price === undefined || outputOf(listing)?.[0] !== 'text' ? {} : flexOf(row, author, price, tiers);
-  const service_tiers = { ...flex, ...serviceTiersOf(listing, row, claude) };
+  const serviceTiers = { ...flex, ...serviceTiersOf(listing, row, claude) };
   const search_fee = searchFee(row, listing.id, dialect);
   if (price !== undefined && search_fee !== undefined) {
     const own = { pricing: price, ...(tiers === undefined ? {} : { price_tiers: tiers }) };
-    addSearches(search_fee, [own, ...Object.values(service_tiers)]);
+    addSearches(search_fee, [own, ...Object.values(serviceTiers)]);
   }
   const field = typeof listing.interleaved === 'object' ? listing.interleaved.field : undefined;
   const { variesReasoningFields } = dialectOf(row.dialect).facts;
@@ -230,21 +230,21 @@ export function endpointOf(row: ProviderRow, listing: Listing, identity: Identit
   };
   const { variant, quantization } = identity;
   const context = positive(listing.limit?.context);
-  const prompt_max = positive(listing.limit?.input);
-  const completion_max = positive(listing.limit?.output);
+  const promptMax = positive(listing.limit?.input);
+  const completionMax = positive(listing.limit?.output);
   return {
     provider: row.slug,
     ...(variant === undefined ? {} : { variant }),
     model: listing.id,
     ...(dialect === undefined ? {} : { dialect }),
     ...(context === undefined ? {} : { context }),
-    ...(prompt_max === undefined ? {} : { prompt_max }),
-    ...(completion_max === undefined ? {} : { completion_max }),
+    ...(promptMax === undefined ? {} : { prompt_max: promptMax }),
+    ...(completionMax === undefined ? {} : { completion_max: completionMax }),
     can: abilities(row, listing),
     ...(quantization === undefined ? {} : { quantization }),
     ...(price === undefined ? {} : { price }),
     ...(tiers === undefined ? {} : { tiers }),
-    ...(Object.keys(service_tiers).length === 0 ? {} : { service_tiers }),
+    ...(Object.keys(serviceTiers).length === 0 ? {} : { service_tiers: serviceTiers }),
     ...(Object.keys(quirks).length === 0 ? {} : { quirks }),
   };
 }

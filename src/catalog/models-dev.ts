@@ -56,7 +56,7 @@ function modelOf(draft: Draft, fact: Listing | undefined, before: BundledModel |
   const day = new Date(created * 1000).toISOString().slice(0, 10).replaceAll('-', '');
   const dated = /-(20\d{6}|20\d\d-\d\d-\d\d)$/.test(id) || created === 0;
   const context = positive(listings[0]?.limit?.context) ?? positive(fact?.limit?.context);
-  const knowledge_cutoff = lastDay(
+  const knowledgeCutoff = lastDay(
     listings.find(({ knowledge }) => knowledge !== undefined)?.knowledge ?? fact?.knowledge ?? before?.knowledge_cutoff,
   );
   const hub = hubOf(listings) ?? before?.hub;
@@ -67,7 +67,7 @@ function modelOf(draft: Draft, fact: Listing | undefined, before: BundledModel |
     name: (fact?.name ?? lead?.name ?? id).replace(/\s*\(latest\)/i, '').trim(),
     created,
     ...(context === undefined ? {} : { context }),
-    ...(knowledge_cutoff === undefined ? {} : { knowledge_cutoff }),
+    ...(knowledgeCutoff === undefined ? {} : { knowledge_cutoff: knowledgeCutoff }),
     input,
     output: outputOf(listings[0] ?? { id, name: id }) ?? ['text'],
     tokenizer: tokenizerGroups.find(([pattern]) => pattern.test(id))?.[1] ?? 'Other',
@@ -104,12 +104,12 @@ export interface BundleReport {
 export function bundleCatalog(source: ModelsDev, slugs: PublicSlugs, previous?: BundledCatalog): BundleReport {
   const known = knownModels(slugs, previous);
   const drafts = new Map<string, Draft>();
-  const left_out: BundleReport['left_out'] = [];
+  const leftOut: BundleReport['left_out'] = [];
   const waiting: { row: ProviderRow; listing: Listing }[] = [];
 
   const add = (row: ProviderRow, listing: Listing, onlyKnown: boolean): void => {
     const leave = (reason: string): void => {
-      left_out.push({ provider: row.slug, model: listing.id, reason });
+      leftOut.push({ provider: row.slug, model: listing.id, reason });
     };
     const identity = identify(known, row, listing);
     if (identity === undefined) {
@@ -145,7 +145,7 @@ export function bundleCatalog(source: ModelsDev, slugs: PublicSlugs, previous?: 
     const listings = row.source === undefined ? [] : Object.values(source[row.source]?.models ?? {});
     for (const listing of listings.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
       const leave = (reason: string): void => {
-        left_out.push({ provider: row.slug, model: listing.id, reason });
+        leftOut.push({ provider: row.slug, model: listing.id, reason });
       };
       if (listing.status === 'deprecated') leave('deprecated');
       else if (outputOf(listing) === undefined) leave('not a model of an operation that the gateway has');
@@ -161,5 +161,5 @@ export function bundleCatalog(source: ModelsDev, slugs: PublicSlugs, previous?: 
   const models = [...drafts.values()]
     .map((draft) => modelOf(draft, known.facts.get(draft.id), before.get(draft.id)))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  return { catalog: { format: 1, models }, left_out };
+  return { catalog: { format: 1, models }, left_out: leftOut };
 }

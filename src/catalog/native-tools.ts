@@ -5,9 +5,9 @@ const OF_TOOLS: ReadonlySet<string> = new Set<EndpointParameter>(['tools', 'tool
 
 /** What an endpoint takes natively: no tools, where its server has none, whatever is known of its model. */
 export function nativeParameters(
-  { no_native_tools }: Quirks,
+  { no_native_tools: noNativeTools }: Quirks,
   parameters: readonly string[] | undefined,
 ): readonly string[] | undefined {
-  if (no_native_tools !== true) return parameters;
+  if (noNativeTools !== true) return parameters;
   return (parameters ?? endpointParameters).filter((name) => !OF_TOOLS.has(name));
 }

@@ -15,18 +15,27 @@ export interface PricedCall {
  * https://platform.openai.com/docs/pricing: "prompts with >272K input tokens"; https://docs.claude.com/en/docs/about-claude/pricing:
  * "over 200K", cache reads and writes included).
  */
-function forLength({ pricing, price_tiers }: PriceList, prompt_tokens: number): Prices {
-  return price_tiers?.findLast(({ prompt_tokens_over }) => prompt_tokens > prompt_tokens_over)?.price ?? pricing;
+function forLength({ pricing, price_tiers: priceTiers }: PriceList, promptTokens: number): Prices {
+  return (
+    priceTiers?.findLast(({ prompt_tokens_over: promptTokensOver }) => promptTokens > promptTokensOver)?.price ??
+    pricing
+  );
 }
 
-function ofTier({ service_tiers }: EndpointPrices, tier: string | null | undefined): PriceList | undefined {
-  if (service_tiers === undefined || tier === null || tier === undefined) return undefined;
-  return Object.hasOwn(service_tiers, tier) ? service_tiers[tier] : undefined;
+function ofTier(
+  { service_tiers: serviceTiers }: EndpointPrices,
+  tier: string | null | undefined,
+): PriceList | undefined {
+  if (serviceTiers === undefined || tier === null || tier === undefined) return undefined;
+  return Object.hasOwn(serviceTiers, tier) ? serviceTiers[tier] : undefined;
 }
 
 /** The prices of a finished call: those of the tier that served it where it has its own, else the plain ones. */
-export function pricesFor(endpoint: EndpointPrices, { prompt_tokens, service_tier }: PricedCall): Prices {
-  return forLength(ofTier(endpoint, service_tier) ?? endpoint, prompt_tokens);
+export function pricesFor(
+  endpoint: EndpointPrices,
+  { prompt_tokens: promptTokens, service_tier: serviceTier }: PricedCall,
+): Prices {
+  return forLength(ofTier(endpoint, serviceTier) ?? endpoint, promptTokens);
 }
 
 /**
@@ -34,15 +43,18 @@ export function pricesFor(endpoint: EndpointPrices, { prompt_tokens, service_tie
  * tier may be served in the plain one; who asks for `auto` leaves the tier to the provider. What a budget holds must
  * pay for each of them.
  */
-export function pricesInReach(endpoint: EndpointPrices, { prompt_tokens, service_tier }: PricedCall): Prices[] {
+export function pricesInReach(
+  endpoint: EndpointPrices,
+  { prompt_tokens: promptTokens, service_tier: serviceTier }: PricedCall,
+): Prices[] {
   const found: Prices[] = [];
-  const add = ({ pricing, price_tiers }: PriceList) => {
+  const add = ({ pricing, price_tiers: priceTiers }: PriceList) => {
     found.push(pricing);
-    for (const tier of price_tiers ?? NO_TIERS) if (prompt_tokens > tier.prompt_tokens_over) found.push(tier.price);
+    for (const tier of priceTiers ?? NO_TIERS) if (promptTokens > tier.prompt_tokens_over) found.push(tier.price);
   };
   add(endpoint);
-  if (service_tier === 'auto') for (const list of Object.values(endpoint.service_tiers ?? {})) add(list);
-  const asked = ofTier(endpoint, service_tier);
+  if (serviceTier === 'auto') for (const list of Object.values(endpoint.service_tiers ?? {})) add(list);
+  const asked = ofTier(endpoint, serviceTier);
   if (asked !== undefined) add(asked);
   return found;
 }
@@ -67,8 +79,8 @@ export function offersTier(endpoint: EndpointPrices, tier: unknown): boolean {
 }
 
 /** An endpoint at the prices that are in force then: a change is the whole price, and holds until the next. */
-export function pricesAt(endpoint: Endpoint, now_ms: number): Endpoint {
-  const change = endpoint.price_changes?.findLast(({ from_ms }) => from_ms <= now_ms);
+export function pricesAt(endpoint: Endpoint, nowMs: number): Endpoint {
+  const change = endpoint.price_changes?.findLast(({ from_ms: fromMs }) => fromMs <= nowMs);
   if (change === undefined) return endpoint;
   const { price_tiers: _tiers, service_tiers: _services, ...rest } = endpoint;
   const { from_ms: _from, ...prices } = change;
@@ -80,14 +92,14 @@ export function pricesAt(endpoint: Endpoint, now_ms: number): Endpoint {
  * prices may be said alone, beside the known one.
  */
 export function declaredPrices(declared: Partial<DatedPrices>, known: DatedPrices | undefined): DatedPrices {
-  const is_whole = declared.pricing !== undefined;
-  const price_tiers = is_whole ? declared.price_tiers : known?.price_tiers;
-  const service_tiers = is_whole ? declared.service_tiers : { ...known?.service_tiers, ...declared.service_tiers };
-  const price_changes = declared.price_changes ?? (is_whole ? undefined : known?.price_changes);
+  const isWhole = declared.pricing !== undefined;
+  const priceTiers = isWhole ? declared.price_tiers : known?.price_tiers;
+  const serviceTiers = isWhole ? declared.service_tiers : { ...known?.service_tiers, ...declared.service_tiers };
+  const priceChanges = declared.price_changes ?? (isWhole ? undefined : known?.price_changes);
   return {
     pricing: declared.pricing ?? known?.pricing ?? {},
-    ...(price_tiers === undefined ? {} : { price_tiers }),
-    ...(service_tiers === undefined || Object.keys(service_tiers).length === 0 ? {} : { service_tiers }),
-    ...(price_changes === undefined ? {} : { price_changes }),
+    ...(priceTiers === undefined ? {} : { price_tiers: priceTiers }),
+    ...(serviceTiers === undefined || Object.keys(serviceTiers).length === 0 ? {} : { service_tiers: serviceTiers }),
+    ...(priceChanges === undefined ? {} : { price_changes: priceChanges }),
   };
 }

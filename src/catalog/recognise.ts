@@ -46,7 +46,7 @@ export function knownModels(slugs: PublicSlugs, previous: BundledCatalog | undef
     if (!byName.has(name)) byName.set(name, id);
   };
   for (const id of facts.keys()) remember(normalise(tail(id)), id);
-  for (const { id, base_model } of facts.values()) if (base_model) remember(normalise(tail(base_model)), id);
+  for (const { id, base_model: baseModel } of facts.values()) if (baseModel) remember(normalise(tail(baseModel)), id);
   const names = Map.groupBy(facts.values(), ({ name }) => normalise(name));
   for (const [name, owners] of names) if (owners.length === 1) remember(name, owners[0]?.id ?? '');
   return { byName, facts, byListing };

@@ -2,8 +2,12 @@ import type { Prices } from '../schemas/prices.ts';
 import type { Endpoint } from './model.ts';
 
 /** Whether a model does nothing but write down what is said. */
-export function transcribes({ output_modalities }: { output_modalities: readonly string[] }): boolean {
-  return output_modalities.includes('transcription');
+export function transcribes({
+  output_modalities: outputModalities,
+}: {
+  output_modalities: readonly string[];
+}): boolean {
+  return outputModalities.includes('transcription');
 }
 
 /** What is paid by the second has no price of tokens that could be missing. */
@@ -14,12 +18,12 @@ function priced(prices: Prices): Prices {
 
 /** An endpoint of a model that transcribes alone: it takes no parameter of chat but the temperature. */
 export function endpointOfTranscripts(endpoint: Endpoint): Endpoint {
-  const { price_changes } = endpoint;
+  const { price_changes: priceChanges } = endpoint;
   return {
     ...endpoint,
     pricing: priced(endpoint.pricing),
-    ...(price_changes && {
-      price_changes: price_changes.map((change) => ({ ...change, pricing: priced(change.pricing) })),
+    ...(priceChanges && {
+      price_changes: priceChanges.map((change) => ({ ...change, pricing: priced(change.pricing) })),
     }),
     supported_parameters: ['temperature'],
   };

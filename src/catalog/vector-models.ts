@@ -3,8 +3,8 @@ import type { BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts
 /** USD per million tokens, as pico-USD each. */
 const perMillion = (usd: number) => Math.round(usd * 1e6);
 
-function endpoint(provider: string, upstream: string, prompt_usd: number, more: object = {}): BundledEndpoint {
-  return { provider, model: upstream, can: [], price: { prompt: perMillion(prompt_usd), completion: 0, ...more } };
+function endpoint(provider: string, upstream: string, promptUsd: number, more: object = {}): BundledEndpoint {
+  return { provider, model: upstream, can: [], price: { prompt: perMillion(promptUsd), completion: 0, ...more } };
 }
 
 function model(

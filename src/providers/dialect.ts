@@ -222,7 +222,7 @@ export interface WireFacts {
   /** Quirks of an endpoint of a public model (`author/slug`), unless the provider's row or the operator sets them. */
   defaultQuirks(model: string): Quirks;
   /** Quirks that the upstream's name of a model implies; they override those of the provider's row. */
-  modelQuirks(upstream_model: string): Quirks;
+  modelQuirks(upstreamModel: string): Quirks;
   /** Parameters that the wire, or this model on it, has no field for. */
   lackingParameters(model: ModelName): readonly EndpointParameter[];
   /** Whether endpoints have their own names for reasoning fields and efforts (`replay_reasoning`, `reasoning_efforts`). */
@@ -276,14 +276,14 @@ export interface ChatDialect {
   /** Takes a credential of several parts, as JSON text. */
   json_credentials?: true;
   /** The base URL for a credential that says which of the provider's hosts it is meant for. Absent: always the provider's. */
-  addressFor?(base_url: string, credential: string | undefined): string;
+  addressFor?(baseUrl: string, credential: string | undefined): string;
   /** Whether the headers that carry a credential sign the payload. Absent: they never do. */
   signsPayload?(credential: string | undefined): boolean;
   /** The headers that carry the credential. Throws `UpstreamError` (`credential`) for one that is not of this wire. */
   authorize(
     credential: string | undefined,
     request: SignableRequest,
-    now_ms: number,
+    nowMs: number,
     quirks: Quirks,
   ): Record<string, string>;
   /**

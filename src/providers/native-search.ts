@@ -24,7 +24,7 @@ export function otherSearchWire(kind: Quirks['native_search'], wire: Wire): Wire
 }
 
 /** Whether a model of Google's searches beside functions and JSON: from the third generation on (https://ai.google.dev/gemini-api/docs/tool-combination). */
-export function googleCombinesSearch({ upstream_model, quirks }: ModelName): boolean {
-  const { generation = 0 } = modelFacts(upstream_model, quirks.google_cloud === true);
+export function googleCombinesSearch({ upstream_model: upstreamModel, quirks }: ModelName): boolean {
+  const { generation = 0 } = modelFacts(upstreamModel, quirks.google_cloud === true);
   return generation >= 3;
 }

@@ -222,10 +222,10 @@ export interface Provider {
 
 /** What a provider does with the data of calls to one of its endpoints. */
 export function dataPolicyOf(
-  { data_policy, data_policy_apart: apart }: Pick<Provider, 'data_policy' | 'data_policy_apart'>,
+  { data_policy: dataPolicy, data_policy_apart: apart }: Pick<Provider, 'data_policy' | 'data_policy_apart'>,
   model: { canonical_slug: string },
   endpoint: { upstream_model: string },
 ): DataPolicy {
-  if (apart === undefined) return data_policy;
-  return apart.models.test(`${model.canonical_slug} ${endpoint.upstream_model}`) ? apart.policy : data_policy;
+  if (apart === undefined) return dataPolicy;
+  return apart.models.test(`${model.canonical_slug} ${endpoint.upstream_model}`) ? apart.policy : dataPolicy;
 }

@@ -31,8 +31,8 @@ export function builtInModels(
   const made = known.get(models);
   if (made !== undefined) return made;
   const found = models.flatMap((model): Model[] => {
-    const is_plain = model.output_modalities.length === 1 && model.output_modalities[0] === 'text';
-    if (!is_plain || model.is_expired === true || SPECIAL.test(model.id)) return [];
+    const isPlain = model.output_modalities.length === 1 && model.output_modalities[0] === 'text';
+    if (!isPlain || model.is_expired === true || SPECIAL.test(model.id)) return [];
     const endpoints = model.endpoints.filter(
       (endpoint) =>
         supports(endpoint, 'tools') && isWithinCap(endpoint) && provider(endpoint.provider)?.is_sandbox !== true,

@@ -93,6 +93,6 @@ export function tagOf({ endpoint, tier }: Pick<Candidate, 'endpoint' | 'tier'>):
 }
 
 /** The prices of a prompt of about so many tokens in the tier that the candidate stands for. */
-export function pricesOf({ endpoint, tier }: Pick<Candidate, 'endpoint' | 'tier'>, prompt_tokens = 0): Prices {
-  return pricesFor(endpoint, { prompt_tokens, service_tier: tier });
+export function pricesOf({ endpoint, tier }: Pick<Candidate, 'endpoint' | 'tier'>, promptTokens = 0): Prices {
+  return pricesFor(endpoint, { prompt_tokens: promptTokens, service_tier: tier });
 }

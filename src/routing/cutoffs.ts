@@ -23,16 +23,16 @@ function cutoffs(given: JsonValue | undefined): Cutoff[] {
 
 /** The performance that a request would rather have; a plain number is of the p50. Undefined: it names none. */
 export function cutoffsOf(preferences: ProviderPreferences): Cutoffs | undefined {
-  const { preferred_min_throughput, preferred_max_latency } = preferences;
-  if (preferred_min_throughput == null && preferred_max_latency == null) return undefined;
-  return { throughput: cutoffs(preferred_min_throughput), latency_s: cutoffs(preferred_max_latency) };
+  const { preferred_min_throughput: preferredMinThroughput, preferred_max_latency: preferredMaxLatency } = preferences;
+  if (preferredMinThroughput == null && preferredMaxLatency == null) return undefined;
+  return { throughput: cutoffs(preferredMinThroughput), latency_s: cutoffs(preferredMaxLatency) };
 }
 
 /** Whether an endpoint is known to miss one of them. What nothing is known of misses none. */
-export function missesCutoff({ throughput, latency_s }: Cutoffs, known: Performance): boolean {
-  const { throughput: speed, latency_ms } = known;
+export function missesCutoff({ throughput, latency_s: latencyS }: Cutoffs, known: Performance): boolean {
+  const { throughput: speed, latency_ms: latencyMs } = known;
   return (
     (speed !== null && throughput.some(([name, least]) => speed[name] < least)) ||
-    (latency_ms !== null && latency_s.some(([name, most_s]) => latency_ms[name] > most_s * 1000))
+    (latencyMs !== null && latencyS.some(([name, mostS]) => latencyMs[name] > mostS * 1000))
   );
 }

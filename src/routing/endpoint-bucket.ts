@@ -61,17 +61,24 @@ export class Bucket {
     return this.place.start;
   }
 
-  count({ result, is_streamed, latency_ms, tokens_per_second, tool_calls, tool_calls_valid }: Sample): void {
+  count({
+    result,
+    is_streamed: isStreamed,
+    latency_ms: latencyMs,
+    tokens_per_second: tokensPerSecond,
+    tool_calls: toolCalls,
+    tool_calls_valid: toolCallsValid,
+  }: Sample): void {
     const { counts } = this;
     this.version += 1;
     if (result === 'success') counts.successes += 1;
     else if (result === 'error') counts.errors += 1;
     else if (result === 'rate_limited') counts.rate_limited += 1;
-    counts.tool_calls += tool_calls ?? 0;
-    counts.tool_calls_valid += tool_calls_valid ?? 0;
+    counts.tool_calls += toolCalls ?? 0;
+    counts.tool_calls_valid += toolCallsValid ?? 0;
     if (this.place.span !== 1) return;
-    if (latency_ms !== undefined) this.#add(is_streamed ? 'latency' : 'whole_latency', latency_ms);
-    if (tokens_per_second !== undefined) this.#add(is_streamed ? 'throughput' : 'whole_throughput', tokens_per_second);
+    if (latencyMs !== undefined) this.#add(isStreamed ? 'latency' : 'whole_latency', latencyMs);
+    if (tokensPerSecond !== undefined) this.#add(isStreamed ? 'throughput' : 'whole_throughput', tokensPerSecond);
   }
 
   #add(name: SketchName, value: number): void {

@@ -14,9 +14,9 @@ export type EndpointStatus = '0' | '-1' | '-2' | '-3' | '-5' | '-10';
  */
 export function statusOf(
   condition: Condition,
-  { uptime_last_5m, uptime_last_30m }: Pick<Figures, 'uptime_last_5m' | 'uptime_last_30m'>,
+  { uptime_last_5m: uptimeLast5m, uptime_last_30m: uptimeLast30m }: Pick<Figures, 'uptime_last_5m' | 'uptime_last_30m'>,
 ): EndpointStatus {
-  const uptime = uptime_last_5m ?? uptime_last_30m ?? 100;
+  const uptime = uptimeLast5m ?? uptimeLast30m ?? 100;
   if (condition === 'refused') return '-10';
   if (uptime < limits.uptime_down_percent) return '-5';
   if (condition === 'failing') return '-3';
@@ -40,11 +40,11 @@ export function* endpointStates(known: {
   now_ms: number;
 }): Generator<{ endpoint: string; uptime: number | null; status: number }, void, undefined> {
   for (const id of known.statistics.known()) {
-    const { uptime_5m, uptime_30m } = known.statistics.performance(id, known.now_ms);
+    const { uptime_5m: uptime5m, uptime_30m: uptime30m } = known.statistics.performance(id, known.now_ms);
     const status = statusOf(known.health.condition(id, known.now_ms), {
-      uptime_last_5m: uptime_5m,
-      uptime_last_30m: uptime_30m,
+      uptime_last_5m: uptime5m,
+      uptime_last_30m: uptime30m,
     });
-    yield { endpoint: id, uptime: uptime_5m === null ? null : uptime_5m / 100, status: Number(status) };
+    yield { endpoint: id, uptime: uptime5m === null ? null : uptime5m / 100, status: Number(status) };
   }
 }

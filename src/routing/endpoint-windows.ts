@@ -59,33 +59,33 @@ function sketchIn({ sketches }: Window, name: SketchName): Sketch {
   return made;
 }
 
-function addBucket(into: Window, bucket: Bucket, wants_sketches: boolean): void {
+function addBucket(into: Window, bucket: Bucket, wantsSketches: boolean): void {
   addCounts(into.counts, bucket.counts);
-  if (!wants_sketches) return;
+  if (!wantsSketches) return;
   bucket.eachSketch((name, sketch) => sketchIn(into, name).merge(sketch));
   bucket.eachPacked((name, text) => sketchIn(into, name).mergePacked(text));
 }
 
-function addRow(into: Window, row: BucketRow, wants_sketches: boolean): void {
+function addRow(into: Window, row: BucketRow, wantsSketches: boolean): void {
   addCounts(into.counts, row);
-  if (!wants_sketches) return;
+  if (!wantsSketches) return;
   for (const [name, text] of Object.entries(row.sketches) as [SketchName, string][]) {
     sketchIn(into, name).mergePacked(text);
   }
 }
 
 /** What happened within so many minutes, this one included. A day in quarters of an hour, the one that it begins in left out. */
-function windowOf(book: Book, minutes: number, now_ms: number, wants_sketches = true): Window {
-  const minute = Math.floor(now_ms / MINUTE_MS);
+function windowOf(book: Book, minutes: number, nowMs: number, wantsSketches = true): Window {
+  const minute = Math.floor(nowMs / MINUTE_MS);
   const from = minute - minutes + 1;
   const [buckets, span] = minutes > LONG ? [book.quarters, QUARTER] : [book.minutes, 1];
   const current = minute - (minute % span);
   const window = newWindow();
-  const past = pastWindow(book, { minutes, from, current, span, wants_sketches: wants_sketches && span === 1 });
+  const past = pastWindow(book, { minutes, from, current, span, wants_sketches: wantsSketches && span === 1 });
   addCounts(window.counts, past.counts);
-  if (wants_sketches) for (const [name, sketch] of past.sketches) sketchIn(window, name).merge(sketch);
+  if (wantsSketches) for (const [name, sketch] of past.sketches) sketchIn(window, name).merge(sketch);
   const bucket = buckets.get(current);
-  if (bucket !== undefined) addBucket(window, bucket, wants_sketches);
+  if (bucket !== undefined) addBucket(window, bucket, wantsSketches);
   return window;
 }
 
@@ -97,18 +97,18 @@ function pastWindow(
   book: Book,
   asked: { minutes: number; from: number; current: number; span: number; wants_sketches: boolean },
 ): Window {
-  const { minutes, from, current, span, wants_sketches } = asked;
+  const { minutes, from, current, span, wants_sketches: wantsSketches } = asked;
   const known = book.windows.get(minutes);
-  if (known?.from === from && (known.has_sketches || !wants_sketches)) return known.window;
+  if (known?.from === from && (known.has_sketches || !wantsSketches)) return known.window;
   const window = newWindow();
   for (const bucket of (span === 1 ? book.minutes : book.quarters).values()) {
-    if (bucket.start >= from && bucket.start < current) addBucket(window, bucket, wants_sketches);
+    if (bucket.start >= from && bucket.start < current) addBucket(window, bucket, wantsSketches);
   }
   const until = current + span * AHEAD;
   for (const row of book.theirs.values()) {
-    if (row.span === span && row.start >= from && row.start <= until) addRow(window, row, wants_sketches);
+    if (row.span === span && row.start >= from && row.start <= until) addRow(window, row, wantsSketches);
   }
-  book.windows.set(minutes, { from, window, has_sketches: wants_sketches });
+  book.windows.set(minutes, { from, window, has_sketches: wantsSketches });
   return window;
 }
 
@@ -152,22 +152,22 @@ export const NOTHING: Figures = {
  * For routing: of the last five minutes, or of the last thirty where these tell too little. What one call tells is better than
  * nothing here: who is only probed would else never be known.
  */
-export function performanceOf(book: Book, now_ms: number): Performance {
-  const recent = windowOf(book, SHORT, now_ms);
-  const is_enough = tells(recent, 'latency') && tells(recent, 'throughput');
+export function performanceOf(book: Book, nowMs: number): Performance {
+  const recent = windowOf(book, SHORT, nowMs);
+  const isEnough = tells(recent, 'latency') && tells(recent, 'throughput');
   // Adding up sketches is what takes time.
-  const half_hour = windowOf(book, LONG, now_ms, !is_enough);
-  const day = windowOf(book, DAY, now_ms, false);
-  const { tool_calls, tool_calls_valid } = day.counts;
-  const timed = tells(recent, 'latency') ? recent : half_hour;
+  const halfHour = windowOf(book, LONG, nowMs, !isEnough);
+  const day = windowOf(book, DAY, nowMs, false);
+  const { tool_calls: toolCalls, tool_calls_valid: toolCallsValid } = day.counts;
+  const timed = tells(recent, 'latency') ? recent : halfHour;
   return {
     latency_ms: percentilesOf(timed, 'latency'),
     ...(tells(timed, 'latency') ? {} : { is_latency_thin: true as const }),
-    throughput: percentilesOf(tells(recent, 'throughput') ? recent : half_hour, 'throughput'),
+    throughput: percentilesOf(tells(recent, 'throughput') ? recent : halfHour, 'throughput'),
     uptime_5m: uptimeOf(recent.counts),
-    uptime_30m: uptimeOf(half_hour.counts),
+    uptime_30m: uptimeOf(halfHour.counts),
     uptime_1d: uptimeOf(day.counts),
-    tool_success: tool_calls < limits.uptime_calls_min ? null : tool_calls_valid / tool_calls,
+    tool_success: toolCalls < limits.uptime_calls_min ? null : toolCallsValid / toolCalls,
   };
 }
 
@@ -177,22 +177,22 @@ function tells(window: Window, name: 'latency' | 'throughput'): boolean {
 }
 
 /** For the listing. How often an endpoint answers few calls do not tell; how fast it is, the first one does. */
-export function figuresOf(book: Book, now_ms: number): Figures {
-  const half_hour = windowOf(book, LONG, now_ms);
+export function figuresOf(book: Book, nowMs: number): Figures {
+  const halfHour = windowOf(book, LONG, nowMs);
   return {
-    latency_last_30m: percentilesOf(half_hour, 'latency'),
-    throughput_last_30m: percentilesOf(half_hour, 'throughput'),
-    samples_last_30m: sketchOf(half_hour.sketches, 'latency')?.count ?? 0,
-    uptime_last_5m: uptimeOf(windowOf(book, SHORT, now_ms, false).counts),
-    uptime_last_30m: uptimeOf(half_hour.counts),
-    uptime_last_1d: uptimeOf(windowOf(book, DAY, now_ms, false).counts),
+    latency_last_30m: percentilesOf(halfHour, 'latency'),
+    throughput_last_30m: percentilesOf(halfHour, 'throughput'),
+    samples_last_30m: sketchOf(halfHour.sketches, 'latency')?.count ?? 0,
+    uptime_last_5m: uptimeOf(windowOf(book, SHORT, nowMs, false).counts),
+    uptime_last_30m: uptimeOf(halfHour.counts),
+    uptime_last_1d: uptimeOf(windowOf(book, DAY, nowMs, false).counts),
   };
 }
 
 /** Calls of so many minutes, whatever came of them. */
-export function callsOf(book: Book, minutes: number, now_ms: number): number {
-  const { successes, errors, rate_limited } = windowOf(book, minutes, now_ms, false).counts;
-  return successes + errors + rate_limited;
+export function callsOf(book: Book, minutes: number, nowMs: number): number {
+  const { successes, errors, rate_limited: rateLimited } = windowOf(book, minutes, nowMs, false).counts;
+  return successes + errors + rateLimited;
 }
 
 /** Whether a window reaches it, or will soon: what a clock that was wrong put further ahead would be kept until then. */

@@ -63,36 +63,36 @@ export interface Health {
    * Before an attempt is sent. `trial`: its outcome is waited for before others are let through, which it must tell by `failed`,
    * `succeeded` or `left`. `busy`: another is just trying; better to go elsewhere first.
    */
-  begin(health_id: string, now_ms: number): Turn;
+  begin(healthId: string, nowMs: number): Turn;
   /** `sent_ms`: when the attempt was sent; those under way at a failure that fail as well are one with it. */
   failed(
-    health_id: string,
+    healthId: string,
     failure: FailureClass,
-    retry_after_ms: number | undefined,
-    now_ms: number,
-    sent_ms?: number,
+    retryAfterMs: number | undefined,
+    nowMs: number,
+    sentMs?: number,
   ): void;
   /**
    * A call that was sent then has had no answer for much longer than its endpoint ever took. A failure, unless one that was sent
    * no earlier was answered: then it is the call that takes long.
    */
-  silent(health_id: string, now_ms: number, sent_ms: number): void;
+  silent(healthId: string, nowMs: number, sentMs: number): void;
   /** A call that was sent then is answered, or begins to be: ends what silence alone stands against the endpoint. */
-  heard(health_id: string, sent_ms: number): void;
+  heard(healthId: string, sentMs: number): void;
   /** `sent_ms`: when the attempt was sent; one from before the failure does not tell that it is over. */
-  succeeded(health_id: string, now_ms: number, sent_ms?: number): void;
+  succeeded(healthId: string, nowMs: number, sentMs?: number): void;
   /** A trial ended without telling anything of the endpoint. */
-  left(health_id: string): void;
+  left(healthId: string): void;
   /** Forgets what stands against endpoints that have become others: with another credential, at another address. */
-  forget(has_changed: (endpoint_id: string) => boolean): void;
+  forget(hasChanged: (endpointId: string) => boolean): void;
   /** 0 when the endpoint is not cooling down, nor being tried by another request. */
-  coolingUntil(health_id: string, now_ms: number): number;
+  coolingUntil(healthId: string, nowMs: number): number;
   /** Whether it failed lately more often than now and then. */
-  hadOutage(health_id: string, now_ms: number): boolean;
+  hadOutage(healthId: string, nowMs: number): boolean;
   /** What stands against an endpoint now, as far as this process has seen. */
-  condition(health_id: string, now_ms: number): Condition;
+  condition(healthId: string, nowMs: number): Condition;
   /** What is known of the endpoint, whatever the credential. Cheap: worked out anew once a second at most. */
-  performance(endpoint_id: string, now_ms: number): Performance;
+  performance(endpointId: string, nowMs: number): Performance;
 }
 
 /** What is remembered of an endpoint's recent failures. */
@@ -118,17 +118,17 @@ interface Memory {
 }
 
 /** A clock that was set back does not make waits longer: the last failure is now. */
-function setBack(memory: Memory, now_ms: number): void {
-  const by_ms = memory.failed_ms - now_ms;
-  memory.cool_until_ms -= by_ms;
-  memory.told_until_ms -= by_ms;
-  memory.trial_until_ms -= by_ms;
-  memory.failed_ms -= by_ms;
-  memory.since_ms -= by_ms;
-  memory.outage_ms -= by_ms;
+function setBack(memory: Memory, nowMs: number): void {
+  const byMs = memory.failed_ms - nowMs;
+  memory.cool_until_ms -= byMs;
+  memory.told_until_ms -= byMs;
+  memory.trial_until_ms -= byMs;
+  memory.failed_ms -= byMs;
+  memory.since_ms -= byMs;
+  memory.outage_ms -= byMs;
 }
 
-function newMemory(failure: FailureClass, now_ms: number): Memory {
+function newMemory(failure: FailureClass, nowMs: number): Memory {
   return {
     failure,
     cool_until_ms: 0,
@@ -136,22 +136,22 @@ function newMemory(failure: FailureClass, now_ms: number): Memory {
     trial_until_ms: 0,
     consecutive: 0,
     is_well: false,
-    failed_ms: now_ms,
+    failed_ms: nowMs,
     before_silence: undefined,
     outages: 0,
     answers: 0,
-    since_ms: now_ms,
+    since_ms: nowMs,
     outage_ms: Number.NEGATIVE_INFINITY,
   };
 }
 
 /** Keeps the counts to about the last `outage_recent_ms`. */
-function age(memory: Memory, now_ms: number): void {
-  if (now_ms - memory.since_ms < limits.outage_recent_ms) return;
-  const is_long = now_ms - memory.since_ms >= 2 * limits.outage_recent_ms;
-  memory.outages = is_long ? 0 : memory.outages / 2;
-  memory.answers = is_long ? 0 : memory.answers / 2;
-  memory.since_ms = now_ms;
+function age(memory: Memory, nowMs: number): void {
+  if (nowMs - memory.since_ms < limits.outage_recent_ms) return;
+  const isLong = nowMs - memory.since_ms >= 2 * limits.outage_recent_ms;
+  memory.outages = isLong ? 0 : memory.outages / 2;
+  memory.answers = isLong ? 0 : memory.answers / 2;
+  memory.since_ms = nowMs;
 }
 
 /** What the caller tells of a failure. */
@@ -168,8 +168,8 @@ function waitAfter(consecutive: number): number {
 }
 
 /** How long after its last failure an endpoint counts as well for good: its cool-down, as long again, and a recent outage's time. */
-function steadyAfter({ consecutive, outage_ms }: Memory): number {
-  if (outage_ms === Number.NEGATIVE_INFINITY) return 0;
+function steadyAfter({ consecutive, outage_ms: outageMs }: Memory): number {
+  if (outageMs === Number.NEGATIVE_INFINITY) return 0;
   return 2 * waitAfter(consecutive) + limits.outage_recent_ms;
 }
 
@@ -179,127 +179,130 @@ function steadyAfter({ consecutive, outage_ms }: Memory): number {
  * as it had been out is still in its row: what comes and goes is left alone for longer and longer.
  */
 export function createHealth(
-  performance: (endpoint_id: string, now_ms: number) => Performance = () => NO_PERFORMANCE,
+  performance: (endpointId: string, nowMs: number) => Performance = () => NO_PERFORMANCE,
 ): Health {
   const records = new Map<string, Memory>();
   /** Of the calls that were answered, when the last of them was sent. */
   const answered = new Map<string, number>();
 
-  function recall(health_id: string, now_ms: number): Memory | undefined {
-    const memory = records.size === 0 ? undefined : records.get(health_id);
-    if (memory !== undefined && now_ms < memory.failed_ms) setBack(memory, now_ms);
+  function recall(healthId: string, nowMs: number): Memory | undefined {
+    const memory = records.size === 0 ? undefined : records.get(healthId);
+    if (memory !== undefined && nowMs < memory.failed_ms) setBack(memory, nowMs);
     return memory;
   }
 
-  function put<V>(into: Map<string, V>, health_id: string, value: V): void {
-    into.delete(health_id);
+  function put<V>(into: Map<string, V>, healthId: string, value: V): void {
+    into.delete(healthId);
     // A provider that takes any model name makes any number of endpoints: what is oldest is forgotten.
     if (into.size >= limits.health_endpoints_max) into.delete(into.keys().next().value ?? '');
-    into.set(health_id, value);
+    into.set(healthId, value);
   }
 
-  function fail(memory: Memory, { failure, retry_after_ms, now_ms, sent_ms }: Failed): void {
-    age(memory, now_ms);
+  function fail(
+    memory: Memory,
+    { failure, retry_after_ms: retryAfterMs, now_ms: nowMs, sent_ms: sentMs }: Failed,
+  ): void {
+    age(memory, nowMs);
     memory.before_silence = undefined;
-    const is_limit = failure === 'rate_limited';
-    if (!is_limit) {
+    const isLimit = failure === 'rate_limited';
+    if (!isLimit) {
       memory.outages += 1;
-      memory.outage_ms = now_ms;
+      memory.outage_ms = nowMs;
     }
-    if (retry_after_ms !== undefined) {
-      const until = now_ms + Math.min(retry_after_ms, limits.retry_after_ms_max);
+    if (retryAfterMs !== undefined) {
+      const until = nowMs + Math.min(retryAfterMs, limits.retry_after_ms_max);
       memory.told_until_ms = Math.max(memory.told_until_ms, until);
       memory.cool_until_ms = Math.max(memory.cool_until_ms, until);
     }
     // It was under way when another failed: that it fails too tells nothing new.
-    if (memory.consecutive > 0 && sent_ms < memory.failed_ms) return;
+    if (memory.consecutive > 0 && sentMs < memory.failed_ms) return;
     memory.failure = failure;
-    memory.failed_ms = now_ms;
+    memory.failed_ms = nowMs;
     memory.trial_until_ms = 0;
     memory.is_well = false;
-    if (!is_limit || memory.consecutive === 0) memory.consecutive += 1;
-    const is_told = retry_after_ms !== undefined && retry_after_ms > 0;
-    if (is_told && (is_limit || memory.consecutive === 1)) return;
+    if (!isLimit || memory.consecutive === 0) memory.consecutive += 1;
+    const isTold = retryAfterMs !== undefined && retryAfterMs > 0;
+    if (isTold && (isLimit || memory.consecutive === 1)) return;
     // Who failed again after the wait that it told did not know how long it would be.
-    const wait = is_limit ? limits.cool_down_ms_default : waitAfter(memory.consecutive - (is_told ? 1 : 0));
-    memory.cool_until_ms = Math.max(memory.cool_until_ms, now_ms + wait);
+    const wait = isLimit ? limits.cool_down_ms_default : waitAfter(memory.consecutive - (isTold ? 1 : 0));
+    memory.cool_until_ms = Math.max(memory.cool_until_ms, nowMs + wait);
   }
 
   return {
-    begin(health_id, now_ms) {
-      const memory = recall(health_id, now_ms);
-      if (memory === undefined || memory.consecutive === 0 || memory.is_well || memory.cool_until_ms > now_ms)
+    begin(healthId, nowMs) {
+      const memory = recall(healthId, nowMs);
+      if (memory === undefined || memory.consecutive === 0 || memory.is_well || memory.cool_until_ms > nowMs)
         return 'open';
-      if (memory.trial_until_ms > now_ms) return 'busy';
-      memory.trial_until_ms = now_ms + limits.cool_down_trial_ms_max;
+      if (memory.trial_until_ms > nowMs) return 'busy';
+      memory.trial_until_ms = nowMs + limits.cool_down_trial_ms_max;
       return 'trial';
     },
-    failed(health_id, failure, retry_after_ms, now_ms, sent_ms = now_ms) {
+    failed(healthId, failure, retryAfterMs, nowMs, sentMs = nowMs) {
       if (!COUNTED.has(failure)) return;
-      const memory = recall(health_id, now_ms) ?? newMemory(failure, now_ms);
-      fail(memory, { failure, retry_after_ms, now_ms, sent_ms });
-      put(records, health_id, memory);
+      const memory = recall(healthId, nowMs) ?? newMemory(failure, nowMs);
+      fail(memory, { failure, retry_after_ms: retryAfterMs, now_ms: nowMs, sent_ms: sentMs });
+      put(records, healthId, memory);
     },
-    silent(health_id, now_ms, sent_ms) {
-      const memory = recall(health_id, now_ms);
+    silent(healthId, nowMs, sentMs) {
+      const memory = recall(healthId, nowMs);
       // Under way at another failure, as in `fail`.
-      if (memory !== undefined && memory.consecutive > 0 && sent_ms < memory.failed_ms) return;
-      if ((answered.get(health_id) ?? Number.NEGATIVE_INFINITY) >= sent_ms) return;
+      if (memory !== undefined && memory.consecutive > 0 && sentMs < memory.failed_ms) return;
+      if ((answered.get(healthId) ?? Number.NEGATIVE_INFINITY) >= sentMs) return;
       const before = memory?.before_silence ?? (memory === undefined ? 'nothing' : { ...memory });
-      const fallen = memory ?? newMemory('timeout', now_ms);
-      fail(fallen, { failure: 'timeout', retry_after_ms: undefined, now_ms, sent_ms });
+      const fallen = memory ?? newMemory('timeout', nowMs);
+      fail(fallen, { failure: 'timeout', retry_after_ms: undefined, now_ms: nowMs, sent_ms: sentMs });
       fallen.before_silence = before;
-      put(records, health_id, fallen);
+      put(records, healthId, fallen);
     },
-    heard(health_id, sent_ms) {
-      const last = answered.get(health_id);
-      if (last === undefined || sent_ms > last) put(answered, health_id, sent_ms);
-      const before = records.size === 0 ? undefined : records.get(health_id)?.before_silence;
-      if (before === 'nothing') records.delete(health_id);
-      else if (before !== undefined) records.set(health_id, before);
+    heard(healthId, sentMs) {
+      const last = answered.get(healthId);
+      if (last === undefined || sentMs > last) put(answered, healthId, sentMs);
+      const before = records.size === 0 ? undefined : records.get(healthId)?.before_silence;
+      if (before === 'nothing') records.delete(healthId);
+      else if (before !== undefined) records.set(healthId, before);
     },
-    succeeded(health_id, now_ms, sent_ms = now_ms) {
-      const memory = recall(health_id, now_ms);
+    succeeded(healthId, nowMs, sentMs = nowMs) {
+      const memory = recall(healthId, nowMs);
       if (memory === undefined) return;
-      age(memory, now_ms);
+      age(memory, nowMs);
       memory.answers += 1;
       // What was under way before the failure says nothing of what came after it.
-      if (sent_ms < memory.failed_ms) return;
+      if (sentMs < memory.failed_ms) return;
       memory.trial_until_ms = 0;
       memory.cool_until_ms = memory.told_until_ms;
-      if (memory.told_until_ms > now_ms) return;
+      if (memory.told_until_ms > nowMs) return;
       memory.is_well = true;
-      if (now_ms - memory.failed_ms < steadyAfter(memory)) return;
+      if (nowMs - memory.failed_ms < steadyAfter(memory)) return;
       memory.consecutive = 0;
-      if (memory.outage_ms + limits.outage_recent_ms <= now_ms) records.delete(health_id);
+      if (memory.outage_ms + limits.outage_recent_ms <= nowMs) records.delete(healthId);
     },
-    left(health_id) {
-      const memory = records.get(health_id);
+    left(healthId) {
+      const memory = records.get(healthId);
       if (memory !== undefined) memory.trial_until_ms = 0;
     },
-    forget(has_changed) {
+    forget(hasChanged) {
       // An id begins with its endpoint's, before the first space.
-      for (const id of records.keys()) if (has_changed(id.split(' ', 1)[0] ?? id)) records.delete(id);
+      for (const id of records.keys()) if (hasChanged(id.split(' ', 1)[0] ?? id)) records.delete(id);
     },
-    coolingUntil(health_id, now_ms) {
-      const memory = recall(health_id, now_ms);
+    coolingUntil(healthId, nowMs) {
+      const memory = recall(healthId, nowMs);
       if (memory === undefined) return 0;
       const until = Math.max(memory.cool_until_ms, memory.trial_until_ms);
-      return until > now_ms ? until : 0;
+      return until > nowMs ? until : 0;
     },
-    hadOutage(health_id, now_ms) {
-      const memory = recall(health_id, now_ms);
-      if (memory === undefined || memory.outage_ms + limits.outage_recent_ms <= now_ms) return false;
+    hadOutage(healthId, nowMs) {
+      const memory = recall(healthId, nowMs);
+      if (memory === undefined || memory.outage_ms + limits.outage_recent_ms <= nowMs) return false;
       return memory.outages >= (memory.outages + memory.answers) * limits.outage_share_min;
     },
-    condition(health_id, now_ms) {
-      const memory = recall(health_id, now_ms);
+    condition(healthId, nowMs) {
+      const memory = recall(healthId, nowMs);
       // After a cool-down it is as bad as it was until somebody has found out.
       if (memory === undefined || memory.consecutive === 0 || memory.is_well) return 'well';
       const { failure } = memory;
       if (failure === 'credential' || failure === 'payment') return 'refused';
       if (failure !== 'rate_limited') return 'failing';
-      return memory.cool_until_ms > now_ms ? 'rate_limited' : 'well';
+      return memory.cool_until_ms > nowMs ? 'rate_limited' : 'well';
     },
     performance,
   };

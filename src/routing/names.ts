@@ -19,10 +19,10 @@ export function nameList(given: readonly string[] | null | undefined): NameList 
  * none does. A service tier has to be named with its tag, unless the request asks for tiers in another way (public service's
  * documentation, "Service tiers").
  */
-export function placeIn(list: NameList, candidate: Candidate, tiers_asked: boolean): number | undefined {
+export function placeIn(list: NameList, candidate: Candidate, tiersAsked: boolean): number | undefined {
   const { provider, endpoint, tier } = candidate;
   const exact = tier === undefined ? undefined : list.get(tagOf(candidate).toLowerCase());
-  if (tier !== undefined && !tiers_asked) return exact;
+  if (tier !== undefined && !tiersAsked) return exact;
   let first = exact;
   for (const name of [provider.slug, provider.name.toLowerCase(), endpoint.tag.toLowerCase()]) {
     const place = list.get(name);
@@ -32,6 +32,6 @@ export function placeIn(list: NameList, candidate: Candidate, tiers_asked: boole
 }
 
 /** Whether one of the names means it. */
-export function isNamed(list: NameList, candidate: Candidate, tiers_asked: boolean): boolean {
-  return placeIn(list, candidate, tiers_asked) !== undefined;
+export function isNamed(list: NameList, candidate: Candidate, tiersAsked: boolean): boolean {
+  return placeIn(list, candidate, tiersAsked) !== undefined;
 }

@@ -26,9 +26,9 @@ export interface Needs {
 
 /** What this request needs. */
 export function needsOf(request: ChatRequest): Needs {
-  const { chars, kinds, has_files } = contentsOf(request);
+  const { chars, kinds, has_files: hasFiles } = contentsOf(request);
   return {
-    input: has_files && asksForNativeFiles(request) ? [...kinds, 'file'] : kinds,
+    input: hasFiles && asksForNativeFiles(request) ? [...kinds, 'file'] : kinds,
     output: request.modalities ?? [],
     prompt_tokens_min: Math.floor(chars / limits.chars_per_token_max),
     prompt_tokens: Math.floor(chars / limits.chars_per_token),
@@ -58,14 +58,14 @@ export function compressionOf({ plugins, transforms }: ChatRequest): boolean | u
  * Whether a prompt that is too long for an endpoint is shortened for it: where the request says so, or says nothing and the
  * endpoint reads little (public service's documentation, "Message transforms").
  */
-export function isShortenedFor({ context_length }: Endpoint, compression: boolean | undefined): boolean {
-  return compression ?? (context_length ?? Number.POSITIVE_INFINITY) <= limits.compressed_context_tokens_max;
+export function isShortenedFor({ context_length: contextLength }: Endpoint, compression: boolean | undefined): boolean {
+  return compression ?? (contextLength ?? Number.POSITIVE_INFINITY) <= limits.compressed_context_tokens_max;
 }
 
 const NO_FORMS: readonly EndpointParameter[] = [];
 
-function formsOf({ response_format, verbosity }: ChatRequest): readonly EndpointParameter[] {
-  const format = response_format?.type;
+function formsOf({ response_format: responseFormat, verbosity }: ChatRequest): readonly EndpointParameter[] {
+  const format = responseFormat?.type;
   if ((format == null || format === 'text') && verbosity == null) return NO_FORMS;
   const forms: EndpointParameter[] = [];
   if (format === 'json_schema') forms.push('structured_outputs');
@@ -75,8 +75,8 @@ function formsOf({ response_format, verbosity }: ChatRequest): readonly Endpoint
 }
 
 /** Whether an endpoint takes a kind of content; Mistral's read documents, whatever the model. */
-export function takesInput({ input_modalities, quirks }: Endpoint, kind: string): boolean {
-  return input_modalities.includes(kind) || (kind === 'file' && quirks.document_url === true);
+export function takesInput({ input_modalities: inputModalities, quirks }: Endpoint, kind: string): boolean {
+  return inputModalities.includes(kind) || (kind === 'file' && quirks.document_url === true);
 }
 
 /** Whether an endpoint takes a parameter; what takes schemas takes the plain JSON format as well. */
@@ -86,15 +86,21 @@ export function supports({ supported_parameters: known }: Endpoint, name: Endpoi
 }
 
 /** The longest prompt that an endpoint reads, in tokens. */
-export function promptTokensMax({ context_length, max_prompt_tokens }: Endpoint): number {
-  return Math.min(context_length ?? Number.POSITIVE_INFINITY, max_prompt_tokens ?? Number.POSITIVE_INFINITY);
+export function promptTokensMax({
+  context_length: contextLength,
+  max_prompt_tokens: maxPromptTokens,
+}: Endpoint): number {
+  return Math.min(contextLength ?? Number.POSITIVE_INFINITY, maxPromptTokens ?? Number.POSITIVE_INFINITY);
 }
 
 /** Whether prompt and output bound probably pass what an endpoint holds. */
-export function isTight(endpoint: Endpoint, { prompt_tokens, output_tokens }: Needs): boolean {
-  if (prompt_tokens > promptTokensMax(endpoint)) return true;
-  const output = Math.min(output_tokens, endpoint.max_completion_tokens ?? output_tokens);
-  return prompt_tokens + output > (endpoint.context_length ?? Number.POSITIVE_INFINITY);
+export function isTight(
+  endpoint: Endpoint,
+  { prompt_tokens: promptTokens, output_tokens: outputTokens }: Needs,
+): boolean {
+  if (promptTokens > promptTokensMax(endpoint)) return true;
+  const output = Math.min(outputTokens, endpoint.max_completion_tokens ?? outputTokens);
+  return promptTokens + output > (endpoint.context_length ?? Number.POSITIVE_INFINITY);
 }
 
 type Field = Exclude<EndpointParameter, 'max_tokens' | 'max_completion_tokens' | 'structured_outputs'>;

@@ -20,9 +20,9 @@ export interface OrderContext {
 }
 
 /** What a typical call costs: three prompt tokens and one of completion; what transcribes by the second has no price of these. An unknown price is the dearest. */
-export function typicalPrice({ prompt, completion, audio_second, discount = 0 }: Prices): number {
-  if (prompt === undefined && completion === undefined && audio_second === undefined) return Number.POSITIVE_INFINITY;
-  return (3 * (prompt ?? 0) + (completion ?? 0) + (audio_second ?? 0)) * (1 - discount);
+export function typicalPrice({ prompt, completion, audio_second: audioSecond, discount = 0 }: Prices): number {
+  if (prompt === undefined && completion === undefined && audioSecond === undefined) return Number.POSITIVE_INFINITY;
+  return (3 * (prompt ?? 0) + (completion ?? 0) + (audioSecond ?? 0)) * (1 - discount);
 }
 
 /** How much each thing moves an endpoint back: the greater goes before all the smaller ones together. */
@@ -51,21 +51,21 @@ function keyOf(candidate: Candidate, sort: Sort | undefined, price: number, cont
 }
 
 function rank(candidate: Candidate, asked: Asked, context: OrderContext): Ranked {
-  const { health, now_ms, prefers, cutoffs } = context;
+  const { health, now_ms: nowMs, prefers, cutoffs } = context;
   const id = healthId(candidate);
   const price = typicalPrice(pricesOf(candidate, asked.needs.prompt_tokens));
   const sort = context.sortOf(candidate);
   let behind = 0;
-  if (cutoffs !== undefined && missesCutoff(cutoffs, health.performance(servedId(candidate), now_ms))) {
+  if (cutoffs !== undefined && missesCutoff(cutoffs, health.performance(servedId(candidate), nowMs))) {
     behind += BEHIND.below_preferred;
   }
   // Who says what to sort by gets that order, as long as nothing is known to be down.
-  if (sort === undefined && health.hadOutage(id, now_ms)) behind += BEHIND.recent_outage;
+  if (sort === undefined && health.hadOutage(id, nowMs)) behind += BEHIND.recent_outage;
   if (isTight(candidate.endpoint, asked.needs)) behind += BEHIND.prompt_may_not_fit;
   if (prefers !== undefined && !prefers(candidate)) behind += BEHIND.state_elsewhere;
   return {
     candidate,
-    cooling: health.coolingUntil(id, now_ms),
+    cooling: health.coolingUntil(id, nowMs),
     behind,
     sort,
     key: keyOf(candidate, sort, price, context),
@@ -114,9 +114,9 @@ const BY: Readonly<Record<Sort, readonly Place[]>> = {
 
 function explain({ sort, cooling, behind }: Ranked, context: OrderContext): readonly Place[] {
   const by = BY[sort ?? 'price'];
-  const with_state = context.prefers !== undefined && (behind & BEHIND.state_elsewhere) === 0;
-  if (cooling === 0 && behind === 0 && !with_state) return by;
-  const because: Place[] = with_state ? ['state', ...by] : [...by];
+  const withState = context.prefers !== undefined && (behind & BEHIND.state_elsewhere) === 0;
+  if (cooling === 0 && behind === 0 && !withState) return by;
+  const because: Place[] = withState ? ['state', ...by] : [...by];
   if (cooling > 0) because.push('cooling_down');
   if (behind & BEHIND.below_preferred) because.push('below_preferred');
   if (behind & BEHIND.recent_outage) because.push('recent_outage');
@@ -127,9 +127,9 @@ function explain({ sort, cooling, behind }: Ranked, context: OrderContext): read
 /** Those at the head that nothing but what they are sorted by tells apart; none where there is an order that a client or its caller wants. */
 function headOf(all: readonly Ranked[], asked: Asked): readonly Ranked[] {
   const [first] = all;
-  const is_free = ({ cooling, sort }: Ranked) => cooling === 0 && sort === undefined;
+  const isFree = ({ cooling, sort }: Ranked) => cooling === 0 && sort === undefined;
   if (asked.order !== undefined || first === undefined) return [];
-  const end = all.findIndex((one) => !is_free(one) || one.behind !== first.behind);
+  const end = all.findIndex((one) => !isFree(one) || one.behind !== first.behind);
   return end === -1 ? all : all.slice(0, end);
 }
 
@@ -151,16 +151,16 @@ function ranked(candidates: readonly Candidate[], asked: Asked, context: OrderCo
   const all = candidates.map((candidate) => rank(candidate, asked, context));
   if (all.length > 1) all.sort(compare);
   for (const one of all) one.candidate.because = explain(one, context);
-  const in_order = all.map(({ candidate }) => candidate);
+  const inOrder = all.map(({ candidate }) => candidate);
   const head = headOf(all, asked);
-  if (head.length < 2) return in_order;
+  if (head.length < 2) return inOrder;
   const { sticky } = context;
   const kept = sticky === undefined ? undefined : head.find(({ candidate }) => sticky(candidate));
   const drawable = kept === undefined ? firstOfEach(head) : [kept];
   const { candidate: chosen } = drawable[drawable.length > 1 ? drawn(drawable, context.draw) : 0] as Ranked;
   if (kept !== undefined) withPlace(chosen, 'sticky');
   else if (drawable.length > 1) withPlace(chosen, 'drawn');
-  return [chosen, ...in_order.filter((candidate) => candidate !== chosen)];
+  return [chosen, ...inOrder.filter((candidate) => candidate !== chosen)];
 }
 
 function withPlace(candidate: Candidate, place: Place): void {
@@ -169,11 +169,11 @@ function withPlace(candidate: Candidate, place: Place): void {
 
 /** Among credentials of one kind: the client's `order` first, as given; then the rest by rank, when fallbacks are allowed. */
 function alike(candidates: readonly Candidate[], asked: Asked, context: OrderContext): Candidate[] {
-  const by_rank = tiersFirst(ranked(candidates, asked, context), asked);
+  const byRank = tiersFirst(ranked(candidates, asked, context), asked);
   const { order } = asked;
-  if (order === undefined) return by_rank;
+  if (order === undefined) return byRank;
   const places = new Map<Candidate, number>();
-  for (const candidate of by_rank) {
+  for (const candidate of byRank) {
     const place = placeIn(order, candidate, asked.tiers_asked);
     if (place !== undefined) places.set(candidate, place);
   }
@@ -181,16 +181,16 @@ function alike(candidates: readonly Candidate[], asked: Asked, context: OrderCon
   const chosen = [...places.keys()].sort((a, b) => (places.get(a) ?? 0) - (places.get(b) ?? 0));
   for (const candidate of chosen) withPlace(candidate, 'order');
   if (asked.preferences.allow_fallbacks === false) return chosen;
-  return [...chosen, ...by_rank.filter((candidate) => !places.has(candidate))];
+  return [...chosen, ...byRank.filter((candidate) => !places.has(candidate))];
 }
 
 /** A request for the priority tier goes to endpoints that have it first, as at the public service. */
-function tiersFirst(candidates: Candidate[], { request: { service_tier } }: Asked): Candidate[] {
-  if (service_tier == null || !PRIORITY_TIERS.includes(service_tier)) return candidates;
-  const in_tier = candidates.filter(({ tier }) => tier !== undefined);
-  if (in_tier.length === 0) return candidates;
-  for (const candidate of in_tier) withPlace(candidate, 'service_tier');
-  return [...in_tier, ...candidates.filter(({ tier }) => tier === undefined)];
+function tiersFirst(candidates: Candidate[], { request: { service_tier: serviceTier } }: Asked): Candidate[] {
+  if (serviceTier == null || !PRIORITY_TIERS.includes(serviceTier)) return candidates;
+  const inTier = candidates.filter(({ tier }) => tier !== undefined);
+  if (inTier.length === 0) return candidates;
+  for (const candidate of inTier) withPlace(candidate, 'service_tier');
+  return [...inTier, ...candidates.filter(({ tier }) => tier === undefined)];
 }
 
 /**

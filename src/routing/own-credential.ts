@@ -53,16 +53,20 @@ function allows(list: readonly string[] | null, wanted: string | null): boolean 
 /** The credentials that a caller may use for a model, in the order in which they are tried at one provider. */
 export function credentialsFor(
   credentials: readonly OwnCredential[],
-  { key_hash, user_id, parents = [] }: CredentialUser,
-  canonical_slug: string,
+  { key_hash: keyHash, user_id: userId, parents = [] }: CredentialUser,
+  canonicalSlug: string,
 ): OwnCredential[] {
   return credentials
     .filter(
-      ({ allowed_models, allowed_api_key_hashes, allowed_user_ids }) =>
-        allows(allowed_models, canonical_slug) &&
-        (allows(allowed_api_key_hashes, key_hash) ||
-          parents.some((parent) => allows(allowed_api_key_hashes, parent.key_hash))) &&
-        allows(allowed_user_ids, user_id),
+      ({
+        allowed_models: allowedModels,
+        allowed_api_key_hashes: allowedApiKeyHashes,
+        allowed_user_ids: allowedUserIds,
+      }) =>
+        allows(allowedModels, canonicalSlug) &&
+        (allows(allowedApiKeyHashes, keyHash) ||
+          parents.some((parent) => allows(allowedApiKeyHashes, parent.key_hash))) &&
+        allows(allowedUserIds, userId),
     )
     .sort((a, b) => a.sort_order - b.sort_order);
 }

@@ -96,9 +96,9 @@ function candidatesOf(
       const provider = find(known.provider);
       if (!provider) continue;
       const endpoint = endpointFor === undefined ? known : endpointFor(known, provider, model);
-      const in_tiers = tiersOf(endpoint, tiers, named);
-      for (const tier of in_tiers) add(endpoint, provider, tier);
-      if (in_tiers.length === 0 || !tiers.alone) add(endpoint, provider, undefined);
+      const inTiers = tiersOf(endpoint, tiers, named);
+      for (const tier of inTiers) add(endpoint, provider, tier);
+      if (inTiers.length === 0 || !tiers.alone) add(endpoint, provider, undefined);
     }
   }
   return candidates;
@@ -114,13 +114,15 @@ function refusedByOwn(
   left: readonly Candidate[],
   credentials: readonly OwnCredential[],
 ): (candidate: Candidate) => string | undefined {
-  const byok_only = new Set(credentials.filter(({ is_byok_only }) => is_byok_only).map(({ provider }) => provider));
+  const byokOnly = new Set(
+    credentials.filter(({ is_byok_only: isByokOnly }) => isByokOnly).map(({ provider }) => provider),
+  );
   const bound = new Set(
     left.filter(({ own }) => own && !own.is_fallback && !own.allow_shared_fallback).map(({ model }) => model),
   );
   return ({ model, own, provider }) => {
     if (own !== undefined) return own.unusable;
-    if (byok_only.has(provider.slug)) {
+    if (byokOnly.has(provider.slug)) {
       return "a credential of the workspace (is_byok_only) excludes the gateway's own account at this provider";
     }
     if (!bound.has(model)) return undefined;
@@ -188,8 +190,8 @@ class CandidateFilter {
     const reason = (candidate: Candidate) => {
       const why = lacking.get(candidate);
       if (why === undefined || !able.has(group(candidate))) return undefined;
-      const is_ordered = asked.order !== undefined && isNamed(asked.order, candidate, asked.tiers_asked);
-      return is_ordered ? undefined : why;
+      const isOrdered = asked.order !== undefined && isNamed(asked.order, candidate, asked.tiers_asked);
+      return isOrdered ? undefined : why;
     };
     this.filter({ step, reason });
   }
@@ -205,24 +207,24 @@ function firstAlone(group: Candidate[]): Candidate[] {
 }
 
 function orderContext(request: ChatRequest, context: PlanContext): OrderContext {
-  const { models, health, now_ms, draw, prefers, sticky, wishes, default_sort } = context;
+  const { models, health, now_ms: nowMs, draw, prefers, sticky, wishes, default_sort: defaultSort } = context;
   const said = sortOf(request);
-  const is_one_list = isUnparted(request);
+  const isOneList = isUnparted(request);
   const tier = request.service_tier ?? undefined;
   /** Endpoints in a tier that is asked for have an order of their own, as at the public service. */
-  const in_tier: Sort = tier !== undefined && PRIORITY_TIERS.includes(tier) ? 'throughput' : 'price';
+  const inTier: Sort = tier !== undefined && PRIORITY_TIERS.includes(tier) ? 'throughput' : 'price';
   return {
     health,
-    now_ms,
+    now_ms: nowMs,
     draw,
     prefers,
     sticky,
     cutoffs: cutoffsOf(request.provider ?? {}),
     sortOf(candidate) {
       if (said !== undefined) return said;
-      if (candidate.tier !== undefined && tier !== undefined) return in_tier;
+      if (candidate.tier !== undefined && tier !== undefined) return inTier;
       // One list has one order: that of the first model's name.
-      return wishes?.get(is_one_list ? (models[0] as Model) : candidate.model)?.sort ?? default_sort;
+      return wishes?.get(isOneList ? (models[0] as Model) : candidate.model)?.sort ?? defaultSort;
     },
   };
 }
@@ -243,15 +245,15 @@ function withinLimit(groups: readonly Candidate[][]): readonly Candidate[][] {
 /** The order over all models: one after another, or as one list; endpoints that miss a wished performance stand behind those of later models. */
 function overModels(left: readonly Candidate[], asked: Asked, context: PlanContext): Candidate[] {
   const order = orderContext(asked.request, context);
-  const is_first_only = asked.preferences.allow_fallbacks === false && asked.order === undefined;
+  const isFirstOnly = asked.preferences.allow_fallbacks === false && asked.order === undefined;
   const arranged = (among: readonly Candidate[]) => {
     const all = inOrder(among, asked, order);
-    return is_first_only ? firstAlone(all) : all;
+    return isFirstOnly ? firstAlone(all) : all;
   };
   if (context.models.length === 1 || isUnparted(asked.request)) return arranged(left);
   // `allow_fallbacks: false` holds within a model's providers; the next model of `models` is the client's own wish.
-  const of_model = Map.groupBy(left, ({ model }) => model);
-  const groups = withinLimit(context.models.map((model) => arranged(of_model.get(model) ?? [])));
+  const ofModel = Map.groupBy(left, ({ model }) => model);
+  const groups = withinLimit(context.models.map((model) => arranged(ofModel.get(model) ?? [])));
   if (order.cutoffs === undefined) return groups.flat();
   const misses = ({ because }: Candidate) =>
     because?.includes('below_preferred') === true && !because.includes('order');
@@ -284,8 +286,8 @@ function tellUntried(left: readonly Candidate[], attempts: readonly Candidate[],
  */
 export function plan(request: ChatRequest, context: PlanContext): Plan {
   const { models, strategy } = context;
-  const is_routed = strategy === 'auto' || strategy === 'free';
-  if (!is_routed || models.length <= limits.attempts_max) return planAll(request, context);
+  const isRouted = strategy === 'auto' || strategy === 'free';
+  if (!isRouted || models.length <= limits.attempts_max) return planAll(request, context);
   // A router may know hundreds of models, best first: more than are tried are looked at only where the first do not fill the plan.
   try {
     const found = planAll(request, { ...context, models: models.slice(0, limits.attempts_max) });
@@ -308,8 +310,8 @@ function planAll(request: ChatRequest, context: PlanContext): Plan {
   const preferences = request.provider ?? {};
   const lists = listsOf(preferences);
   const { allowed, ignored, order } = lists;
-  const { wishes, refuses, restricts, allow_unpriced } = context;
-  const tiers_asked = context.models.some((model) => tierWish(request, wishes?.get(model), order).asked);
+  const { wishes, refuses, restricts, allow_unpriced: allowUnpriced } = context;
+  const tiersAsked = context.models.some((model) => tierWish(request, wishes?.get(model), order).asked);
   let longest: number | undefined;
   const asked: Asked = {
     request,
@@ -318,8 +320,8 @@ function planAll(request: ChatRequest, context: PlanContext): Plan {
     wishes,
     refuses,
     restricts,
-    allow_unpriced,
-    tiers_asked,
+    allow_unpriced: allowUnpriced,
+    tiers_asked: tiersAsked,
     longestPrompt: () => (longest ??= longestPrompt(context.models)),
     allowed,
     ignored,
@@ -329,7 +331,10 @@ function planAll(request: ChatRequest, context: PlanContext): Plan {
   const sieve = new CandidateFilter(candidates, asked);
   for (let at = 0; at < rules.length; at += 1) if (rules[at]!.applies(asked)) sieve.filter(rules[at]!);
   const { own: credentials = [] } = context;
-  if (credentials.some(({ is_byok_only }) => is_byok_only) || candidates.some(({ own }) => own !== undefined)) {
+  if (
+    credentials.some(({ is_byok_only: isByokOnly }) => isByokOnly) ||
+    candidates.some(({ own }) => own !== undefined)
+  ) {
     sieve.filter({ step: laterSteps.own_credentials.step, reason: refusedByOwn(sieve.left, credentials) });
   }
   for (let at = 0; at < soft.length; at += 1) if (soft[at]!.applies(asked)) sieve.prefer(soft[at]!);

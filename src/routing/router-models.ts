@@ -27,7 +27,7 @@ export interface RouterRules {
 type Usable = (endpoint: Endpoint) => boolean;
 
 /** Whether some endpoint of a model that may be used serves such a request as it is. */
-function suits(model: Model, needs: Needs, prompt_tokens: number, isUsable: Usable): boolean {
+function suits(model: Model, needs: Needs, promptTokens: number, isUsable: Usable): boolean {
   if (!needs.output.every((kind) => model.output_modalities.includes(kind))) return false;
   return model.endpoints.some(
     (endpoint) =>
@@ -35,7 +35,7 @@ function suits(model: Model, needs: Needs, prompt_tokens: number, isUsable: Usab
       needs.input.every((kind) => endpoint.input_modalities.includes(kind)) &&
       (!needs.tools || supports(endpoint, 'tools')) &&
       needs.forms.every((name) => name === 'verbosity' || supports(endpoint, name)) &&
-      prompt_tokens + needs.output_tokens <= promptTokensMax(endpoint),
+      promptTokens + needs.output_tokens <= promptTokensMax(endpoint),
   );
 }
 
@@ -65,15 +65,15 @@ function wrong(field: string, what: string): GatewayError {
 
 function patterns(field: string, given: JsonValue | undefined): string[] | undefined {
   if (given == null) return undefined;
-  const is_list = Array.isArray(given) && given.every((one) => typeof one === 'string');
-  if (!is_list) throw wrong(field, 'a list of patterns');
+  const isList = Array.isArray(given) && given.every((one) => typeof one === 'string');
+  if (!isList) throw wrong(field, 'a list of patterns');
   const list = given as string[];
   const chars = list.reduce((sum, { length }) => sum + length, 0);
-  const is_bounded =
+  const isBounded =
     list.length <= limits.model_patterns_max &&
     chars <= limits.model_patterns_chars_max &&
     list.every(({ length }) => length <= limits.model_pattern_chars_max);
-  if (!is_bounded) {
+  if (!isBounded) {
     throw wrong(
       field,
       `at most ${limits.model_patterns_max} patterns of ${limits.model_pattern_chars_max} characters, ${limits.model_patterns_chars_max} in all`,
@@ -85,19 +85,25 @@ function patterns(field: string, given: JsonValue | undefined): string[] | undef
 function autoOptions({ plugins }: ChatRequest): AutoOptions {
   const plugin = plugins?.find(({ id, enabled }) => id === 'auto-router' && enabled !== false);
   if (plugin === undefined) return NO_OPTIONS;
-  const { allowed_models, excluded_models, cost_tier, cost_quality_tradeoff: tradeoff, pin_model } = plugin;
+  const {
+    allowed_models: allowedModels,
+    excluded_models: excludedModels,
+    cost_tier: costTier,
+    cost_quality_tradeoff: tradeoff,
+    pin_model: pinModel,
+  } = plugin;
   if (tradeoff != null && !(typeof tradeoff === 'number' && tradeoff >= 0 && tradeoff <= 10)) {
     throw wrong('cost_quality_tradeoff', 'a number from 0 to 10');
   }
-  if (cost_tier != null && !(typeof cost_tier === 'string' && Object.hasOwn(COST_TIERS, cost_tier))) {
+  if (costTier != null && !(typeof costTier === 'string' && Object.hasOwn(COST_TIERS, costTier))) {
     throw wrong('cost_tier', `one of ${Object.keys(COST_TIERS).join(', ')}`);
   }
-  if (pin_model != null && typeof pin_model !== 'boolean') throw wrong('pin_model', 'true or false');
+  if (pinModel != null && typeof pinModel !== 'boolean') throw wrong('pin_model', 'true or false');
   return {
-    allowed: patterns('allowed_models', allowed_models),
-    excluded: patterns('excluded_models', excluded_models),
-    tradeoff: typeof cost_tier === 'string' ? COST_TIERS[cost_tier] : (tradeoff ?? undefined),
-    is_pinned: pin_model === true,
+    allowed: patterns('allowed_models', allowedModels),
+    excluded: patterns('excluded_models', excludedModels),
+    tradeoff: typeof costTier === 'string' ? COST_TIERS[costTier] : (tradeoff ?? undefined),
+    is_pinned: pinModel === true,
   };
 }
 
@@ -115,11 +121,11 @@ function cheapest({ endpoints }: Model): number {
 
 /** By place in the operator's order and by price, in the shares that the client wishes. */
 function traded(models: readonly Model[], tradeoff: number): Model[] {
-  const by_price = [...models].sort((a, b) => {
-    const [of_a, of_b] = [cheapest(a), cheapest(b)];
-    return of_a === of_b ? 0 : of_a < of_b ? -1 : 1;
+  const byPrice = [...models].sort((a, b) => {
+    const [ofA, ofB] = [cheapest(a), cheapest(b)];
+    return ofA === ofB ? 0 : ofA < ofB ? -1 : 1;
   });
-  const score = (model: Model) => models.indexOf(model) * (10 - tradeoff) + by_price.indexOf(model) * tradeoff;
+  const score = (model: Model) => models.indexOf(model) * (10 - tradeoff) + byPrice.indexOf(model) * tradeoff;
   const scores = new Map(models.map((model) => [model, score(model)]));
   return [...models].sort((a, b) => (scores.get(a) ?? 0) - (scores.get(b) ?? 0));
 }
@@ -146,7 +152,7 @@ function noModel(strategy: Plan['strategy'], steps: readonly { step: string; mod
     step,
     endpoint_count: models.reduce((sum, { endpoints }) => sum + endpoints.length, 0),
   }));
-  const failed = funnel.find(({ endpoint_count }) => endpoint_count === 0)?.step;
+  const failed = funnel.find(({ endpoint_count: endpointCount }) => endpointCount === 0)?.step;
   const known: readonly { step: string; constraint: Constraint }[] = [
     ALLOWED,
     FREE_OF_CHARGE,
@@ -179,36 +185,37 @@ export interface Choice {
 
 /** The models that `gateway/auto` tries for a request, best first. Throws a 404 where none suits. */
 export function autoModels(candidates: readonly Model[], { request, needs, home }: Choice): Model[] {
-  const { allowed, excluded, tradeoff, is_pinned } = autoOptions(request);
+  const { allowed, excluded, tradeoff, is_pinned: isPinned } = autoOptions(request);
   const isOneOf = (id: string, list: readonly string[]) => list.some((pattern) => matchesPattern(id, pattern));
-  const is_narrowed = allowed !== undefined || excluded !== undefined;
-  const open = is_narrowed
+  const isNarrowed = allowed !== undefined || excluded !== undefined;
+  const open = isNarrowed
     ? candidates.filter(({ id }) => isOneOf(id, allowed ?? ['*']) && !isOneOf(id, excluded ?? []))
     : candidates;
   const able = suitable(open, needs, () => true);
   if (able.length === 0) {
     throw noModel('auto', [
       { step: laterSteps.initial.step, models: candidates },
-      ...(is_narrowed ? [{ step: ALLOWED.step, models: open }] : []),
+      ...(isNarrowed ? [{ step: ALLOWED.step, models: open }] : []),
       { step: SUITABLE.step, models: able },
     ]);
   }
-  const pinned = is_pinned ? answeredBy(request) : undefined;
+  const pinned = isPinned ? answeredBy(request) : undefined;
   return withHome(tradeoff === undefined ? able : traded(able, tradeoff), pinned ?? home);
 }
 
 const costsNothing: Usable = ({ pricing }) => isFree(pricing);
 
-const known_free = new WeakMap<readonly Model[], readonly Model[]>();
+const knownFree = new WeakMap<readonly Model[], readonly Model[]>();
 
 /** The models of a catalog that have an endpoint which costs nothing. */
 export function freeModels(models: readonly Model[]): readonly Model[] {
-  const known = known_free.get(models);
+  const known = knownFree.get(models);
   if (known !== undefined) return known;
   const free = models.filter(
-    ({ endpoints, output_modalities }) => output_modalities.includes('text') && endpoints.some(costsNothing),
+    ({ endpoints, output_modalities: outputModalities }) =>
+      outputModalities.includes('text') && endpoints.some(costsNothing),
   );
-  known_free.set(models, free);
+  knownFree.set(models, free);
   return free;
 }
 

@@ -52,10 +52,10 @@ export interface Rule {
 }
 
 /** USD per million tokens, or per unit, as pico-USD per token or unit. */
-function picoLimit(value: number | string, per_million: boolean): number {
+function picoLimit(value: number | string, perMillion: boolean): number {
   const usd = typeof value === 'number' ? value : Number(value);
   if (!Number.isFinite(usd) || usd < 0) throw invalidField('provider.max_price', 'must contain amounts in USD');
-  return usd * (per_million ? 1e6 : 1e12);
+  return usd * (perMillion ? 1e6 : 1e12);
 }
 
 const CAPPED: readonly ['prompt' | 'completion' | 'request' | 'image' | 'audio', boolean][] = [
@@ -70,10 +70,10 @@ const CAPPED: readonly ['prompt' | 'completion' | 'request' | 'image' | 'audio',
 const ROUNDING = 1e-12;
 
 function overPrice(preferences: ProviderPreferences, prices: Prices): string | undefined {
-  for (const [name, per_million] of CAPPED) {
+  for (const [name, perMillion] of CAPPED) {
     const cap = preferences.max_price?.[name];
     if (cap === undefined || cap === null) continue;
-    if ((prices[name] ?? 0) * (1 - (prices.discount ?? 0)) > picoLimit(cap, per_million) * (1 + ROUNDING))
+    if ((prices[name] ?? 0) * (1 - (prices.discount ?? 0)) > picoLimit(cap, perMillion) * (1 + ROUNDING))
       return `its ${name} price is above provider.max_price.${name}`;
   }
   return undefined;
@@ -89,13 +89,13 @@ function saysSomething(value: unknown): boolean {
 function missingParameters(request: ChatRequest, { endpoint }: Candidate): string[] {
   const missing = unsupportedParameters(request, endpoint).filter((name) => saysSomething(request[name]));
   const known = endpoint.supported_parameters;
-  const wants_schema = request.response_format?.type === 'json_schema';
-  if (wants_schema && known !== undefined && !known.includes('structured_outputs')) missing.push('structured_outputs');
+  const wantsSchema = request.response_format?.type === 'json_schema';
+  if (wantsSchema && known !== undefined && !known.includes('structured_outputs')) missing.push('structured_outputs');
   return missing;
 }
 
 function longestContext({ model }: Candidate): number {
-  return Math.max(...model.endpoints.map(({ context_length }) => context_length ?? 0));
+  return Math.max(...model.endpoints.map(({ context_length: contextLength }) => contextLength ?? 0));
 }
 
 /** Whether an endpoint of these prices is known to cost nothing. */
@@ -145,15 +145,15 @@ export const rules: readonly Rule[] = [
     applies: ({ needs, wishes }) => needs.prompt_tokens_min > 0 || wishes !== undefined,
     reason(candidate, { needs, wishes, longestPrompt }) {
       const most = promptTokensMax(candidate.endpoint);
-      const is_short_of = isShortenedFor(candidate.endpoint, needs.compression)
+      const isShortOf = isShortenedFor(candidate.endpoint, needs.compression)
         ? // At least half of the prompt is to be left of it, where any endpoint reads so much.
           needs.prompt_tokens > 2 * most && most < longestPrompt()
         : needs.prompt_tokens_min > most;
-      if (is_short_of) return `it reads at most ${most} tokens`;
-      const is_short =
+      if (isShortOf) return `it reads at most ${most} tokens`;
+      const isShort =
         wishes?.get(candidate.model)?.extended === true &&
         (candidate.endpoint.context_length ?? 0) < longestContext(candidate);
-      return is_short ? 'its context is not the longest' : undefined;
+      return isShort ? 'its context is not the longest' : undefined;
     },
   },
   {
@@ -163,7 +163,7 @@ export const rules: readonly Rule[] = [
       field: 'model',
       detail: 'name a model with a known price, or ask the operator to set the price of this one',
     },
-    applies: ({ allow_unpriced }) => !allow_unpriced,
+    applies: ({ allow_unpriced: allowUnpriced }) => !allowUnpriced,
     reason: (candidate) => (isPriced(pricesOf(candidate)) ? undefined : 'its price is not known'),
   },
   {
@@ -189,9 +189,9 @@ export const rules: readonly Rule[] = [
     message: 'No allowed providers are available for the selected model',
     constraint: { field: 'provider.only', detail: 'name more of the providers that serve the model' },
     applies: ({ allowed }) => allowed.length > 0,
-    reason(candidate, { allowed, tiers_asked }) {
-      const is_allowed = allowed.every((list) => isNamed(list, candidate, tiers_asked));
-      return is_allowed ? undefined : 'it is not in provider.only';
+    reason(candidate, { allowed, tiers_asked: tiersAsked }) {
+      const isAllowed = allowed.every((list) => isNamed(list, candidate, tiersAsked));
+      return isAllowed ? undefined : 'it is not in provider.only';
     },
   },
   {
@@ -199,9 +199,9 @@ export const rules: readonly Rule[] = [
     message: 'All providers of the selected model are ignored by this request',
     constraint: { field: 'provider.ignore', detail: 'ignore fewer of the providers that serve the model' },
     applies: ({ ignored }) => ignored.length > 0,
-    reason(candidate, { ignored, tiers_asked }) {
-      const is_ignored = ignored.some((list) => isNamed(list, candidate, tiers_asked));
-      return is_ignored ? 'it is in provider.ignore' : undefined;
+    reason(candidate, { ignored, tiers_asked: tiersAsked }) {
+      const isIgnored = ignored.some((list) => isNamed(list, candidate, tiersAsked));
+      return isIgnored ? 'it is in provider.ignore' : undefined;
     },
   },
   {
@@ -260,8 +260,8 @@ export const rules: readonly Rule[] = [
     reason({ endpoint, provider }, { request }) {
       if (!supports(endpoint, 'tools') && needsTemplate(request))
         return 'it reads tools as text, which allows one answer only';
-      const takes_n = dialectOf(endpoint.dialect ?? provider.dialect).facts.takesSeveralChoices;
-      return takes_n && endpoint.quirks.refused_parameters?.includes('n') !== true
+      const takesN = dialectOf(endpoint.dialect ?? provider.dialect).facts.takesSeveralChoices;
+      return takesN && endpoint.quirks.refused_parameters?.includes('n') !== true
         ? undefined
         : 'it returns one answer per request';
     },

@@ -25,9 +25,13 @@ function mark(message: Message | undefined): string {
 const isInstruction = ({ role }: Message) => role === 'system' || role === 'developer';
 
 /** The conversation of a request: as the client names it, else by what it begins with (public service's documentation, "Prompt caching"). */
-export function conversationOf({ session_id, prompt_cache_key, messages }: ChatRequest): Conversation | undefined {
-  if (session_id) return idOf(`session ${session_id}`);
-  if (prompt_cache_key) return idOf(`key ${prompt_cache_key.slice(0, limits.session_id_chars_max)}`);
+export function conversationOf({
+  session_id: sessionId,
+  prompt_cache_key: promptCacheKey,
+  messages,
+}: ChatRequest): Conversation | undefined {
+  if (sessionId) return idOf(`session ${sessionId}`);
+  if (promptCacheKey) return idOf(`key ${promptCacheKey.slice(0, limits.session_id_chars_max)}`);
   const first = messages.find((message) => !isInstruction(message));
   if (first === undefined) return undefined;
   return idOf(`begin ${mark(messages.find(isInstruction))}\n${mark(first)}`);
@@ -40,16 +44,16 @@ function idOf(told: string): Conversation {
 
 /** Whether a cache at the endpoint makes the next turn of a conversation cheaper there. */
 export function cachesCheaply(candidate: Candidate): boolean {
-  const { input_cache_read, prompt } = pricesOf(candidate);
-  return input_cache_read !== undefined && prompt !== undefined && input_cache_read < prompt;
+  const { input_cache_read: inputCacheRead, prompt } = pricesOf(candidate);
+  return inputCacheRead !== undefined && prompt !== undefined && inputCacheRead < prompt;
 }
 
 /** Where conversations were answered lately. Bounded; times are given by the caller; what failed is not told. */
 export interface Stickiness {
   isEmpty(): boolean;
   /** What the conversation was given under this name: an endpoint for a model, a model for a router. */
-  home(key: HomeKey, now_ms: number): string | undefined;
-  keep(key: HomeKey, home: string, now_ms: number): void;
+  home(key: HomeKey, nowMs: number): string | undefined;
+  keep(key: HomeKey, home: string, nowMs: number): void;
 }
 
 export interface HomeKey {
@@ -64,16 +68,16 @@ export function createStickiness(): Stickiness {
   const keyOf = ({ account, name, conversation }: HomeKey) => `${account}\n${name}\n${conversation}`;
   return {
     isEmpty: () => homes.size === 0,
-    home(key, now_ms) {
+    home(key, nowMs) {
       const known = homes.get(keyOf(key));
-      return known !== undefined && known.until_ms > now_ms ? known.home : undefined;
+      return known !== undefined && known.until_ms > nowMs ? known.home : undefined;
     },
-    keep(key, home, now_ms) {
+    keep(key, home, nowMs) {
       const written = keyOf(key);
       homes.delete(written);
       // Who was heard of longest ago leaves; a Map keeps the order of insertion.
       if (homes.size >= limits.sticky_conversations_max) homes.delete(homes.keys().next().value ?? '');
-      homes.set(written, { home, until_ms: now_ms + limits.sticky_ms });
+      homes.set(written, { home, until_ms: nowMs + limits.sticky_ms });
     },
   };
 }

@@ -22,13 +22,13 @@ const PRIORITY: TierWish = { names: PRIORITY_TIERS, asked: true, alone: false };
  * `service_tier` says otherwise (public service's documentation, "Service tiers").
  */
 export function tierWish(
-  { service_tier }: ChatRequest,
+  { service_tier: serviceTier }: ChatRequest,
   wish: ModelVariant | undefined,
   order: NameList | undefined,
 ): TierWish {
-  if (service_tier != null) {
-    if (FLEX_TIERS.includes(service_tier)) return FLEX;
-    return PRIORITY_TIERS.includes(service_tier) ? PRIORITY : NONE;
+  if (serviceTier != null) {
+    if (FLEX_TIERS.includes(serviceTier)) return FLEX;
+    return PRIORITY_TIERS.includes(serviceTier) ? PRIORITY : NONE;
   }
   if (wish?.tiers === undefined || order !== undefined) return NONE;
   return { names: wish.tiers, asked: true, alone: false };
@@ -36,12 +36,12 @@ export function tierWish(
 
 /** The tiers of an endpoint that may serve: those that are wished for, and those that a list names with the endpoint's tag. */
 export function tiersOf(
-  { service_tiers, tag }: Endpoint,
+  { service_tiers: serviceTiers, tag }: Endpoint,
   { names }: TierWish,
   lists: readonly NameList[],
 ): readonly string[] {
-  if (service_tiers === undefined || (names.length === 0 && lists.length === 0)) return NO_TIERS;
-  return Object.keys(service_tiers).filter(
+  if (serviceTiers === undefined || (names.length === 0 && lists.length === 0)) return NO_TIERS;
+  return Object.keys(serviceTiers).filter(
     (tier) => names.includes(tier) || lists.some((list) => list.has(`${tag}/${tier}`.toLowerCase())),
   );
 }
@@ -50,12 +50,12 @@ const NO_TIERS: readonly string[] = [];
 
 /** What of a request differs in a tier, or outside of the tier that it asks for; undefined: nothing. */
 export function sendsFor(
-  { service_tier }: ChatRequest,
+  { service_tier: serviceTier }: ChatRequest,
   tier: string | undefined,
   own: Partial<ChatRequest> | undefined,
 ): Partial<ChatRequest> | undefined {
-  const told = service_tier ?? undefined;
-  const is_priority = told !== undefined && PRIORITY_TIERS.includes(told);
-  if (tier === undefined) return is_priority ? { ...own, service_tier: null } : own;
+  const told = serviceTier ?? undefined;
+  const isPriority = told !== undefined && PRIORITY_TIERS.includes(told);
+  if (tier === undefined) return isPriority ? { ...own, service_tier: null } : own;
   return told === tier ? own : { ...own, service_tier: tier };
 }

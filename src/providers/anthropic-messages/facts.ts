@@ -40,13 +40,13 @@ export const facts: WireFacts = {
  * apart (https://platform.claude.com/docs/en/build-with-claude/compaction).
  */
 function passes(body: JsonObject): number {
-  const { context_management, compaction } = body as {
+  const { context_management: contextManagement, compaction } = body as {
     context_management?: { edits?: unknown };
     compaction?: unknown;
   };
-  const edits = Array.isArray(context_management?.edits) ? context_management.edits : [];
-  const is_compacting = edits.some((edit) => String((edit as JsonObject | null)?.['type']).startsWith('compact'));
-  return is_compacting || (compaction ?? null) !== null ? 2 : 1;
+  const edits = Array.isArray(contextManagement?.edits) ? contextManagement.edits : [];
+  const isCompacting = edits.some((edit) => String((edit as JsonObject | null)?.['type']).startsWith('compact'));
+  return isCompacting || (compaction ?? null) !== null ? 2 : 1;
 }
 
 export const worstCase: WorstCase = {

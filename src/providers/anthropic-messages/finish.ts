@@ -16,10 +16,10 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
  * were made decide between `stop` and `tool_calls`, whatever the wire says.
  */
 export function finishReason(
-  stop_reason: string | null,
+  stopReason: string | null,
   turn: { hasCalls(): boolean; hasOutput(): boolean },
 ): FinishReason {
-  const reason = stop_reason === null ? 'stop' : REASONS[stop_reason];
+  const reason = stopReason === null ? 'stop' : REASONS[stopReason];
   if (reason === undefined && !turn.hasOutput()) return 'error';
   if (reason !== undefined && reason !== 'stop' && reason !== 'tool_calls') return reason;
   return turn.hasCalls() ? 'tool_calls' : 'stop';

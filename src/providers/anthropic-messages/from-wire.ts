@@ -180,9 +180,9 @@ function decodeDocument(block: WireBlock): InnerPart {
 
 /** A source as an URL: an address as it is, content as a data URL. */
 function addressOf(source: JsonObject): string | undefined {
-  const { type, url, media_type, data } = source;
+  const { type, url, media_type: mediaType, data } = source;
   if (type === 'url') return asText(url);
-  if (type === 'base64') return `data:${asText(media_type)};base64,${asText(data)}`;
+  if (type === 'base64') return `data:${asText(mediaType)};base64,${asText(data)}`;
   if (type === 'text') return `data:text/plain;base64,${Buffer.from(asText(data), 'utf8').toString('base64')}`;
   return undefined;
 }

@@ -135,17 +135,22 @@ function createTurns() {
 
 function encodeResult(
   call: ToolCall,
-  tool_use_id: string,
+  toolUseId: string,
   result: { message: Message; field: string } | undefined,
   encoding: Encoding,
 ): WireBlock {
   if (result === undefined) {
     encoding.report('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
-    const synthetic: WireToolResult = { type: 'tool_result', tool_use_id, content: '(no result)', is_error: true };
+    const synthetic: WireToolResult = {
+      type: 'tool_result',
+      tool_use_id: toolUseId,
+      content: '(no result)',
+      is_error: true,
+    };
     return synthetic;
   }
   const { message, field } = result;
-  const told: WireToolResult = { type: 'tool_result', tool_use_id };
+  const told: WireToolResult = { type: 'tool_result', tool_use_id: toolUseId };
   if (typeof message.content === 'string') {
     if (message.content !== '') told.content = message.content;
   } else {

@@ -38,8 +38,8 @@ const MODELS: readonly [name: RegExp, quirks: Quirks][] = [
 ];
 
 /** What a Claude model takes, by the provider's name of it; empty for other models, which follow the plain wire. */
-export function anthropicModelQuirks(upstream_model: string): Quirks {
-  const name = upstream_model
+export function anthropicModelQuirks(upstreamModel: string): Quirks {
+  const name = upstreamModel
     .toLowerCase()
     .replaceAll('.', '-')
     .replace(/^.*?(?=claude-)/, '')

@@ -11,8 +11,8 @@ export function wireCallId(id: string): string {
 }
 
 /** An id for a call whose own is missing or already taken: the same for the same answer and ordinal. */
-export function mintCallId(generation_id: string, ordinal: number): string {
-  return `call_${base62(`${generation_id}:${ordinal}`, 24)}`;
+export function mintCallId(generationId: string, ordinal: number): string {
+  return `call_${base62(`${generationId}:${ordinal}`, 24)}`;
 }
 
 /** Names of tools as the wire takes them, and the way back. One request, one table. */
@@ -41,10 +41,10 @@ export function createToolNames(): ToolNames {
   };
 }
 
-function base62(text: string, chars_max: number): string {
+function base62(text: string, charsMax: number): string {
   let rest = BigInt(`0x${createHash('sha256').update(text).digest('hex')}`);
   let digits = '';
-  while (rest > 0n && digits.length < chars_max) {
+  while (rest > 0n && digits.length < charsMax) {
     digits += BASE62[Number(rest % 62n)];
     rest /= 62n;
   }

@@ -54,17 +54,23 @@ export function encodeOwnConversation(messages: readonly Message[], encoding: En
 }
 
 /** As its client wrote it: thinking that was left out at the door leaves an empty list. */
-function isEmpty({ content, tool_calls, reasoning_details, ext }: Message): boolean {
+function isEmpty({ content, tool_calls: toolCalls, reasoning_details: reasoningDetails, ext }: Message): boolean {
   const natives = ext?.natives?.length ?? 0;
-  return !content?.length && !tool_calls?.length && reasoning_details == null && natives === 0;
+  return !content?.length && !toolCalls?.length && reasoningDetails == null && natives === 0;
 }
 
 /** A turn that was written as a string stays one. */
 function encodeTurn(message: Message, field: string, encoding: Encoding): OwnMessage['content'] {
-  const { content, tool_calls, reasoning_details, cache_control, ext } = message;
-  const isText = typeof content === 'string' && !tool_calls?.length && !reasoning_details?.length;
-  if (isText && ext === undefined && cache_control == null) return content;
-  const ids = new Map<ToolCall, string>((tool_calls ?? []).map((call) => [call, wireCallId(call.id)]));
+  const {
+    content,
+    tool_calls: toolCalls,
+    reasoning_details: reasoningDetails,
+    cache_control: cacheControl,
+    ext,
+  } = message;
+  const isText = typeof content === 'string' && !toolCalls?.length && !reasoningDetails?.length;
+  if (isText && ext === undefined && cacheControl == null) return content;
+  const ids = new Map<ToolCall, string>((toolCalls ?? []).map((call) => [call, wireCallId(call.id)]));
   return encodeAssistant(message, field, encoding, ids);
 }
 

@@ -44,11 +44,17 @@ export interface OwnRequest {
 export function encodeOwnRequest(
   request: ChatRequest,
   endpoint: DialectEndpoint,
-  max_tokens: number,
+  maxTokens: number,
   encoding: Encoding,
 ): OwnRequest {
   const conversation = encodeOwnConversation(request.messages, encoding);
-  const { thinking: told, output_config, output_format, tool_choice, ...others } = restOf(request.ext);
+  const {
+    thinking: told,
+    output_config: outputConfig,
+    output_format: outputFormat,
+    tool_choice: toolChoice,
+    ...others
+  } = restOf(request.ext);
   const rest: JsonObject = {};
   for (const [field, value] of Object.entries(others)) {
     const harmless = DEARER.get(field);
@@ -56,7 +62,7 @@ export function encodeOwnRequest(
     else if (harmless !== undefined && value !== harmless) encoding.report('dropped', field, 'its price is not known');
     else rest[field] = value;
   }
-  let thinking = thinkingOf(request, told as WireThinkingConfig | undefined, max_tokens, endpoint, encoding);
+  let thinking = thinkingOf(request, told as WireThinkingConfig | undefined, maxTokens, endpoint, encoding);
   if (
     thinking?.type === 'enabled' &&
     (encoding.strip_state || encoding.lost_reasoning || request.messages.some(lostBefore)) &&
@@ -65,22 +71,22 @@ export function encodeOwnRequest(
     thinking = undefined;
     encoding.report('changed', 'thinking', 'thinking disabled: signatures missing');
   }
-  const { temperature, top_p, top_k, stop, tools } = request;
-  const config = configOf(request, asObject(output_config));
+  const { temperature, top_p: topP, top_k: topK, stop, tools } = request;
+  const config = configOf(request, asObject(outputConfig));
   const body: JsonObject = {
     ...rest,
     model: endpoint.upstream_model,
-    max_tokens,
+    max_tokens: maxTokens,
     messages: conversation.messages,
     ...(conversation.system.length > 0 ? { system: conversation.system } : {}),
     ...(tools == null ? {} : { tools: encodeOwnTools(tools, encoding) }),
-    ...(request.tool_choice == null || tool_choice === undefined ? {} : { tool_choice }),
+    ...(request.tool_choice == null || toolChoice === undefined ? {} : { tool_choice: toolChoice }),
     ...(thinking === undefined ? {} : { thinking }),
     ...(config === undefined ? {} : { output_config: config }),
-    ...(output_format === undefined || request.response_format == null ? {} : { output_format }),
+    ...(outputFormat === undefined || request.response_format == null ? {} : { output_format: outputFormat }),
     ...(temperature == null ? {} : { temperature }),
-    ...(top_p == null ? {} : { top_p }),
-    ...(top_k == null ? {} : { top_k }),
+    ...(topP == null ? {} : { top_p: topP }),
+    ...(topK == null ? {} : { top_k: topK }),
     ...(stop == null ? {} : { stop_sequences: [stop].flat() }),
     ...cacheHint(request.cache_control, true),
   };
@@ -88,8 +94,8 @@ export function encodeOwnRequest(
 }
 
 /** Whether a turn's reasoning was left out on the way here: what did not verify, or another account's. */
-function lostBefore({ reasoning_details }: Message): boolean {
-  return reasoning_details?.length === 0;
+function lostBefore({ reasoning_details: reasoningDetails }: Message): boolean {
+  return reasoningDetails?.length === 0;
 }
 
 function listed({ role, content }: OwnMessage): { role: string; content: readonly WireBlock[] } {
@@ -103,21 +109,21 @@ function listed({ role, content }: OwnMessage): { role: string; content: readonl
 function thinkingOf(
   request: ChatRequest,
   told: WireThinkingConfig | undefined,
-  max_tokens: number,
-  { max_completion_tokens }: DialectEndpoint,
+  maxTokens: number,
+  { max_completion_tokens: maxCompletionTokens }: DialectEndpoint,
   encoding: Encoding,
 ): WireThinkingConfig | undefined {
   const { reasoning, ext } = request;
   if (told === undefined) {
-    return reasoning?.enabled === true ? planThinking(request, max_tokens, encoding).thinking : undefined;
+    return reasoning?.enabled === true ? planThinking(request, maxTokens, encoding).thinking : undefined;
   }
   // What the endpoint does not take at all has been taken out of the request.
   if (reasoning == null && (told.type === 'enabled' || told.type === 'adaptive')) return undefined;
-  if (told.type !== 'enabled' || told.budget_tokens < max_tokens) return told;
-  if (max_tokens !== max_completion_tokens || ext?.betas?.includes(INTERLEAVED)) return told;
-  if (max_tokens <= limits.thinking_budget_tokens_min) return told;
-  encoding.report('clamped', 'thinking.budget_tokens', `below the ${max_tokens} tokens that the endpoint produces`);
-  return { ...told, budget_tokens: max_tokens - 1 };
+  if (told.type !== 'enabled' || told.budget_tokens < maxTokens) return told;
+  if (maxTokens !== maxCompletionTokens || ext?.betas?.includes(INTERLEAVED)) return told;
+  if (maxTokens <= limits.thinking_budget_tokens_min) return told;
+  encoding.report('clamped', 'thinking.budget_tokens', `below the ${maxTokens} tokens that the endpoint produces`);
+  return { ...told, budget_tokens: maxTokens - 1 };
 }
 
 /** The client's output configuration without what was taken out of the request since. */

@@ -46,7 +46,7 @@ const READ: ReadonlySet<string> = new Set([
 export function encodeRequest(
   request: ChatRequest,
   endpoint: DialectEndpoint,
-  { strip_state, media }: EncodeOptions,
+  { strip_state: stripState, media }: EncodeOptions,
 ): EncodedRequest {
   const report: Report[] = [];
   const { quirks } = endpoint;
@@ -55,7 +55,7 @@ export function encodeRequest(
     quirks,
     names: own ? unchangedNames : createToolNames(),
     own,
-    strip_state,
+    strip_state: stripState,
     media,
     report: reportInto(report),
   };
@@ -63,10 +63,10 @@ export function encodeRequest(
   if (request.modalities?.some((modality) => modality !== 'text')) {
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }
-  const max_tokens = outputBound(request, endpoint, encoding);
+  const maxTokens = outputBound(request, endpoint, encoding);
   const { body, state } = own
-    ? ownBody(request, endpoint, max_tokens, encoding)
-    : translatedBody(request, endpoint, max_tokens, encoding);
+    ? ownBody(request, endpoint, maxTokens, encoding)
+    : translatedBody(request, endpoint, maxTokens, encoding);
   const common = {
     ...endUser(request),
     ...serviceTier(request, encoding),
@@ -84,20 +84,20 @@ interface BuiltBody {
   state: Omit<DecoderState, 'generation_id'>;
 }
 
-function ownBody(request: ChatRequest, endpoint: DialectEndpoint, max_tokens: number, encoding: Encoding): BuiltBody {
-  const { body, call_ids } = encodeOwnRequest(request, endpoint, max_tokens, encoding);
-  return { body, state: { call_ids } };
+function ownBody(request: ChatRequest, endpoint: DialectEndpoint, maxTokens: number, encoding: Encoding): BuiltBody {
+  const { body, call_ids: callIds } = encodeOwnRequest(request, endpoint, maxTokens, encoding);
+  return { body, state: { call_ids: callIds } };
 }
 
 /** The body for a client that speaks another language, made so that this wire takes it. */
 function translatedBody(
   request: ChatRequest,
-  { quirks, upstream_model }: DialectEndpoint,
-  max_tokens: number,
+  { quirks, upstream_model: upstreamModel }: DialectEndpoint,
+  maxTokens: number,
   encoding: Encoding,
 ): BuiltBody {
   const conversation = encodeConversation(request.messages, encoding);
-  const plan = planThinking(request, max_tokens, encoding);
+  const plan = planThinking(request, maxTokens, encoding);
   if (plan.thinking?.type === 'enabled' && lacksThinking(conversation.messages)) {
     delete plan.thinking;
     encoding.report('changed', 'reasoning', 'thinking disabled: signatures missing');
@@ -107,8 +107,8 @@ function translatedBody(
   checkPrefill(conversation.messages, { isThinking, refused: quirks.no_prefill === true });
 
   const body: WireRequest = {
-    model: upstream_model,
-    max_tokens,
+    model: upstreamModel,
+    max_tokens: maxTokens,
     messages: conversation.messages,
     ...(conversation.system.length > 0 ? { system: conversation.system } : {}),
     ...(tools.tools.length > 0 ? { tools: tools.tools } : {}),
@@ -133,7 +133,7 @@ function translatedBody(
  */
 function addressed(
   body: JsonObject,
-  { quirks, upstream_model }: DialectEndpoint,
+  { quirks, upstream_model: upstreamModel }: DialectEndpoint,
 ): Pick<EncodedRequest, 'path' | 'headers' | 'body'> {
   if (quirks.google_cloud !== true) {
     const path = quirks.query === undefined ? '/messages' : `/messages?${quirks.query}`;
@@ -142,7 +142,7 @@ function addressed(
   const { model: _, ...others } = body;
   const method = body['stream'] === true ? 'streamRawPredict' : 'rawPredict';
   // Dated names have an @, which stands for itself in a path (RFC 3986, section 3.3).
-  const model = encodeURIComponent(upstream_model).replaceAll('%40', '@');
+  const model = encodeURIComponent(upstreamModel).replaceAll('%40', '@');
   return {
     path: `/models/${model}:${method}`,
     headers: {},
@@ -186,7 +186,7 @@ export function sampling(
 ): Pick<WireRequest, 'temperature' | 'top_p' | 'top_k'> {
   const { quirks } = encoding;
   const sent: Pick<WireRequest, 'temperature' | 'top_p' | 'top_k'> = {};
-  const { temperature, top_p, top_k } = request;
+  const { temperature, top_p: topP, top_k: topK } = request;
   const drop = (field: string, reason: string) => encoding.report('dropped', field, reason);
   const reason = quirks.no_sampling === true ? 'the model has no sampling parameters' : 'not together with reasoning';
   const isFixed = quirks.no_sampling === true || isThinking;
@@ -195,17 +195,17 @@ export function sampling(
     else sent.temperature = Math.min(temperature, 1);
     if (!isFixed && temperature > 1) encoding.report('clamped', 'temperature', 'at most 1');
   }
-  if (top_p != null) {
+  if (topP != null) {
     // With thinking, top_p may lie between 0.95 and 1.
-    if (quirks.no_sampling === true || (isThinking && top_p < 0.95)) drop('top_p', reason);
+    if (quirks.no_sampling === true || (isThinking && topP < 0.95)) drop('top_p', reason);
     else if (quirks.one_sampling === true && sent.temperature !== undefined)
       drop('top_p', 'the model takes temperature or top_p');
-    else sent.top_p = top_p;
+    else sent.top_p = topP;
   }
-  if (top_k != null) {
+  if (topK != null) {
     if (isFixed) drop('top_k', reason);
-    else sent.top_k = Math.floor(top_k);
-    if (!isFixed && !Number.isInteger(top_k)) encoding.report('changed', 'top_k', 'whole numbers only');
+    else sent.top_k = Math.floor(topK);
+    if (!isFixed && !Number.isInteger(topK)) encoding.report('changed', 'top_k', 'whole numbers only');
   }
   return sent;
 }

@@ -15,21 +15,21 @@ function boundDeclaration(declared: JsonObject, field: string, report: Report[])
     return undefined;
   }
   if (!type.startsWith('web_search_') || typeof declared['max_uses'] === 'number') return declared;
-  const max_uses = limits.web_searches_assumed;
-  const reason = `${max_uses}: a request under a spend limit has a bound of searches`;
+  const maxUses = limits.web_searches_assumed;
+  const reason = `${maxUses}: a request under a spend limit has a bound of searches`;
   report.push({ kind: 'changed', field: `${field}.max_uses`, reason });
-  return { ...declared, max_uses };
+  return { ...declared, max_uses: maxUses };
 }
 
 /** The same for blocks that add tools to a conversation (`tool_addition`, alone or as a compaction remembers it). */
 function boundBlock(block: JsonObject, field: string, report: Report[]): JsonObject | undefined {
-  const { tool, tool_changes } = block;
-  if (Array.isArray(tool_changes)) {
-    const kept = tool_changes.flatMap((change): JsonValue[] => {
+  const { tool, tool_changes: toolChanges } = block;
+  if (Array.isArray(toolChanges)) {
+    const kept = toolChanges.flatMap((change): JsonValue[] => {
       const bounded = isObject(change) ? boundBlock(change, field, report) : change;
       return bounded === undefined ? [] : [bounded];
     });
-    return isSame(tool_changes, kept) ? block : { ...block, tool_changes: kept };
+    return isSame(toolChanges, kept) ? block : { ...block, tool_changes: kept };
   }
   if (!isObject(tool) || !isObject(tool['definition'])) return block;
   const definition = boundDeclaration(tool['definition'], field, report);

@@ -21,7 +21,7 @@ const RATIOS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
 };
 
 /** Plans the thinking of one request. `max_tokens` is the output bound that is sent; it is never raised for thinking's sake. */
-export function planThinking(asked: ChatRequest, max_tokens: number, encoding: Encoding): ThinkingPlan {
+export function planThinking(asked: ChatRequest, maxTokens: number, encoding: Encoding): ThinkingPlan {
   const { quirks } = encoding;
   const request = withoutUnasked(asked);
   const reasoning = request.reasoning ?? {};
@@ -46,14 +46,14 @@ export function planThinking(asked: ChatRequest, max_tokens: number, encoding: E
     const plan: ThinkingPlan = { thinking: { type: 'adaptive', ...display } };
     if (effort !== undefined) plan.effort = fitEffort(effort, 'reasoning.effort', quirks, encoding);
     else if (budget !== undefined) {
-      plan.effort = fitEffort(effortOf(budget / max_tokens), 'reasoning.max_tokens', quirks, encoding);
+      plan.effort = fitEffort(effortOf(budget / maxTokens), 'reasoning.max_tokens', quirks, encoding);
       encoding.report('changed', 'reasoning.max_tokens', `the model accepts no budget: effort ${plan.effort}`);
     }
     return plan.effort === undefined ? { ...spoken, ...plan } : plan;
   }
-  const budget_tokens = planBudget(budget, effort, max_tokens, encoding);
-  if (budget_tokens === undefined) return spoken;
-  return { ...spoken, thinking: { type: 'enabled', budget_tokens, ...display } };
+  const budgetTokens = planBudget(budget, effort, maxTokens, encoding);
+  if (budgetTokens === undefined) return spoken;
+  return { ...spoken, thinking: { type: 'enabled', budget_tokens: budgetTokens, ...display } };
 }
 
 /** A client of the Messages API that says nothing of thinking asks for none: its effort is how hard to work. */
@@ -83,18 +83,18 @@ function displayOf(request: ChatRequest, quirks: Quirks): { display?: WireDispla
 function planBudget(
   wanted: number | undefined,
   effort: ReasoningEffort | undefined,
-  max_tokens: number,
+  maxTokens: number,
   encoding: Encoding,
 ): number | undefined {
   const { thinking_budget_tokens_min: least, thinking_budget_tokens_max: most } = limits;
-  if (max_tokens <= least) {
+  if (maxTokens <= least) {
     encoding.report('dropped', 'reasoning', `thinking needs an output bound above ${least} tokens`);
     return undefined;
   }
   const ratio = RATIOS[effort === undefined || effort === 'none' ? 'medium' : effort];
-  const asked = wanted ?? Math.floor(max_tokens * ratio);
+  const asked = wanted ?? Math.floor(maxTokens * ratio);
   // A budget that leaves nothing to answer with is the client's slip: four fifths of the bound, as for high effort.
-  const room = asked < max_tokens ? asked : Math.floor(max_tokens * RATIOS.high);
+  const room = asked < maxTokens ? asked : Math.floor(maxTokens * RATIOS.high);
   const budget = Math.max(Math.min(room, most), least);
   if (wanted !== undefined && budget !== wanted) {
     encoding.report('clamped', 'reasoning.max_tokens', `${budget}: at least ${least} and below max_tokens`);

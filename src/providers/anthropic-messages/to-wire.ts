@@ -110,25 +110,25 @@ export function encodeAssistant(
 /** A text block; undefined when there is nothing but white space, which the wire refuses. */
 function encodeText(
   text: string,
-  cache_control: CacheControl | undefined,
+  cacheControl: CacheControl | undefined,
   { own }: Encoding,
   rest: JsonObject,
 ): WireBlock | undefined {
   // A block that is a text to other wires alone.
-  if (typeof rest['type'] === 'string') return { ...(rest as WireBlock), ...cacheHint(cache_control, own) };
+  if (typeof rest['type'] === 'string') return { ...(rest as WireBlock), ...cacheHint(cacheControl, own) };
   if (text.trim() === '' && !own) return undefined;
-  const told: WireText = { type: 'text', text, ...cacheHint(cache_control, own) };
+  const told: WireText = { type: 'text', text, ...cacheHint(cacheControl, own) };
   return block(told, rest);
 }
 
 /** The cache hint in this wire's words; with all that the client says in it, where it speaks this wire. */
 export function cacheHint(
-  cache_control: CacheControl | null | undefined,
+  cacheControl: CacheControl | null | undefined,
   own = false,
 ): { cache_control?: WireCacheControl } {
-  if (cache_control?.type !== 'ephemeral') return {};
-  if (own) return { cache_control };
-  const { ttl } = cache_control;
+  if (cacheControl?.type !== 'ephemeral') return {};
+  if (own) return { cache_control: cacheControl };
+  const { ttl } = cacheControl;
   return { cache_control: ttl === '5m' || ttl === '1h' ? { type: 'ephemeral', ttl } : { type: 'ephemeral' } };
 }
 
@@ -239,31 +239,31 @@ export function requiredMedia({ messages }: ChatRequest, { quirks }: DialectEndp
 function imageSource(url: string, field: string): WireImage['source'] {
   const data = readDataUrl(url);
   if (data === undefined) return { type: 'url', url: webAddress(url, field) };
-  const media_type = IMAGE_TYPES[data.media_type];
-  if (media_type === undefined) {
+  const mediaType = IMAGE_TYPES[data.media_type];
+  if (mediaType === undefined) {
     throw new GatewayError(400, `${field}: images must be JPEG, PNG, GIF or WebP, not ${data.media_type}.`);
   }
-  return { type: 'base64', media_type, data: data.base64 };
+  return { type: 'base64', media_type: mediaType, data: data.base64 };
 }
 
 function encodeFile(part: FilePart, field: string, encoding: Encoding): WireBlock {
   const rest = restOf(part.ext);
   const hint = cacheHint(part.cache_control, encoding.own);
   // Clients write null or nothing for what they leave out.
-  const file_data = part.file.file_data ? atHand(part.file.file_data, encoding) : undefined;
-  const file_id = part.file.file_id || undefined;
+  const fileData = part.file.file_data ? atHand(part.file.file_data, encoding) : undefined;
+  const fileId = part.file.file_id || undefined;
   const filename = part.file.filename || undefined;
-  if (file_data !== undefined && readDataUrl(file_data)?.media_type.startsWith('image/')) {
-    const image: WireImage = { type: 'image', source: imageSource(file_data, field) };
+  if (fileData !== undefined && readDataUrl(fileData)?.media_type.startsWith('image/')) {
+    const image: WireImage = { type: 'image', source: imageSource(fileData, field) };
     return block({ ...image, ...hint }, rest);
   }
   const title = filename === undefined ? {} : { title: filename };
-  if (file_data === undefined && file_id === undefined) {
+  if (fileData === undefined && fileId === undefined) {
     // A source of blocks (`content`) is remembered whole.
     if (rest['source'] !== undefined) return block({ type: 'document', ...title, ...hint }, rest);
     throw new GatewayError(400, `${field}: the file has neither data nor an id.`);
   }
-  const source = file_data === undefined ? { type: 'file' as const, file_id: file_id! } : fileSource(file_data, field);
+  const source = fileData === undefined ? { type: 'file' as const, file_id: fileId! } : fileSource(fileData, field);
   const told: WireDocument = { type: 'document', source, ...title };
   return block({ ...told, ...hint }, rest);
 }
@@ -271,10 +271,10 @@ function encodeFile(part: FilePart, field: string, encoding: Encoding): WireBloc
 /** `%PDF-`, as far as its base64 does not depend on what follows: some clients send bare base64 in place of a data URL. */
 const PDF_BASE64 = 'JVBERi';
 
-function fileSource(file_data: string, field: string): WireDocument['source'] {
-  if (file_data.startsWith(PDF_BASE64)) return { type: 'base64', media_type: 'application/pdf', data: file_data };
-  const data = readDataUrl(file_data);
-  if (data === undefined) return { type: 'url', url: webAddress(file_data, field) };
+function fileSource(fileData: string, field: string): WireDocument['source'] {
+  if (fileData.startsWith(PDF_BASE64)) return { type: 'base64', media_type: 'application/pdf', data: fileData };
+  const data = readDataUrl(fileData);
+  if (data === undefined) return { type: 'url', url: webAddress(fileData, field) };
   if (data.media_type === 'application/pdf') {
     return { type: 'base64', media_type: 'application/pdf', data: data.base64 };
   }

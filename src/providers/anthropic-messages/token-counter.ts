@@ -22,8 +22,8 @@ const COUNTED = [
  * that stands for the counting (https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/count-tokens).
  */
 export const tokenCounter: TokenCounter = {
-  request(encoded, { quirks, upstream_model }) {
-    const body: JsonObject = { model: upstream_model };
+  request(encoded, { quirks, upstream_model: upstreamModel }) {
+    const body: JsonObject = { model: upstreamModel };
     for (const field of COUNTED) {
       const value = encoded.body[field];
       if (value !== undefined) body[field] = value;

@@ -149,8 +149,10 @@ function permitChoice(
   const isRefused = encoding.quirks.no_forced_tool === true;
   if (!isRefused && !isManualThinking) return choice;
   encoding.report('clamped', 'tool_choice', `${isRefused ? 'the model' : 'reasoning'} allows no forced tool: auto`);
-  const { disable_parallel_tool_use } = choice as { disable_parallel_tool_use?: boolean };
-  return disable_parallel_tool_use === true ? { type: 'auto', disable_parallel_tool_use } : { type: 'auto' };
+  const { disable_parallel_tool_use: disableParallelToolUse } = choice as { disable_parallel_tool_use?: boolean };
+  return disableParallelToolUse === true
+    ? { type: 'auto', disable_parallel_tool_use: disableParallelToolUse }
+    : { type: 'auto' };
 }
 
 function planOutput(

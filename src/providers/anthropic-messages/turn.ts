@@ -248,8 +248,8 @@ function createNativeReader(content: WireBlock, counts: Counts): BlockReader {
   return {
     begin: () => [slot.say({})],
     add(delta) {
-      const { type: _type, partial_json, content: added, ...others } = delta;
-      if (typeof partial_json === 'string') fragments.push(partial_json);
+      const { type: _type, partial_json: partialJson, content: added, ...others } = delta;
+      if (typeof partialJson === 'string') fragments.push(partialJson);
       grown ??= { ...content };
       if (typeof added === 'string') grown['content'] = asText(grown['content']) + added;
       Object.assign(grown, others);

@@ -29,8 +29,8 @@ export function isNova(family: Family): boolean {
 }
 
 /** The family by the model's name at the provider; where that tells nothing, as an ARN does, by its public name. */
-export function familyOf({ upstream_model, model }: { upstream_model: string; model: string }): Family {
-  for (const name of [upstream_model, model]) {
+export function familyOf({ upstream_model: upstreamModel, model }: { upstream_model: string; model: string }): Family {
+  for (const name of [upstreamModel, model]) {
     const found = FAMILIES.find(([pattern]) => pattern.test(name.toLowerCase()));
     if (found !== undefined) return found[1];
   }

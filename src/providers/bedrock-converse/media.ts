@@ -101,8 +101,8 @@ function formatOf(content: Content, formats: Readonly<Record<string, string>>): 
   return ending !== undefined && Object.values(formats).includes(ending) ? ending : undefined;
 }
 
-function told({ media_type, ending }: Content): string {
-  return media_type ?? ending ?? 'unknown';
+function told({ media_type: mediaType, ending }: Content): string {
+  return mediaType ?? ending ?? 'unknown';
 }
 
 /** An image as a block. Throws `GatewayError` 400 for a type that the wire has not. */
@@ -123,9 +123,9 @@ const PDF_BASE64 = 'JVBERi';
 
 /** A file as the block of its kind: a document, an image or a film. */
 export function encodeFile(part: FilePart, field: string, encoding: Encoding): WireBlock {
-  const { file_data, filename } = part.file;
-  if (!file_data) throw new GatewayError(400, `${field}: this model's provider takes files by their data only.`);
-  const url = file_data.startsWith(PDF_BASE64) ? `data:application/pdf;base64,${file_data}` : file_data;
+  const { file_data: fileData, filename } = part.file;
+  if (!fileData) throw new GatewayError(400, `${field}: this model's provider takes files by their data only.`);
+  const url = fileData.startsWith(PDF_BASE64) ? `data:application/pdf;base64,${fileData}` : fileData;
   const content = contentOf(url, field, encoding);
   if (filename && content.ending === undefined) content.ending = endingOf(filename);
   const rest = restOf(part.ext);
@@ -182,6 +182,6 @@ export function encodeAudio(part: AudioPart, field: string, encoding: Encoding):
   return { audio: { ...restOf(part.ext), format: name, source: { bytes } } };
 }
 
-function takes(modality: string, { input_modalities, family }: Encoding): boolean {
-  return input_modalities.includes(modality) || (modality === 'video' && isNova(family));
+function takes(modality: string, { input_modalities: inputModalities, family }: Encoding): boolean {
+  return inputModalities.includes(modality) || (modality === 'video' && isNova(family));
 }

@@ -202,8 +202,8 @@ function encodeOrphan(message: Message, field: string, names: Pairs['names'], en
 function encodeContent(message: Message, field: string, encoding: Encoding): WireBlock[] {
   const blocks = encodeParts(message, field, encoding);
   const points = blocks.length === 0 ? [] : cachePoint(message.cache_control, 'messages', encoding);
-  const is_named = blocks.some(isText) || (message.role === 'user' && blocks.length > 0);
-  const named = message.name && is_named ? labelled(`${message.name}:`, blocks) : blocks;
+  const isNamed = blocks.some(isText) || (message.role === 'user' && blocks.length > 0);
+  const named = message.name && isNamed ? labelled(`${message.name}:`, blocks) : blocks;
   return [...named, ...points];
 }
 

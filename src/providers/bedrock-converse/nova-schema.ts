@@ -39,6 +39,6 @@ export function novaSchema(schema: JsonObject): { schema: JsonObject; left_out: 
 
   const top = asObject(expand({ ...schema, $defs: null, definitions: null }, [])) ?? {};
   const kept = TAKEN.filter((name) => top[name] !== undefined).map((name) => [name, top[name]]);
-  const left_out = Object.keys(top).filter((name) => !TAKEN.includes(name) && top[name] != null && name !== '$schema');
-  return { schema: { properties: {}, ...Object.fromEntries(kept), type: 'object' }, left_out };
+  const leftOut = Object.keys(top).filter((name) => !TAKEN.includes(name) && top[name] != null && name !== '$schema');
+  return { schema: { properties: {}, ...Object.fromEntries(kept), type: 'object' }, left_out: leftOut };
 }

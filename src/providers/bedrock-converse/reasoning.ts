@@ -19,15 +19,15 @@ export interface ReasoningPlan {
 /** Plans the reasoning of one request. `max_tokens` is the output bound that is sent, `most` what the model makes at most. */
 export function planReasoning(
   request: ChatRequest,
-  max_tokens: number | undefined,
+  maxTokens: number | undefined,
   most: number | undefined,
   encoding: Encoding,
 ): ReasoningPlan {
   const { family, report } = encoding;
-  const bound = max_tokens ?? most ?? limits.output_tokens_default;
-  if (family === 'claude') return planClaude(request, max_tokens, bound, encoding);
+  const bound = maxTokens ?? most ?? limits.output_tokens_default;
+  if (family === 'claude') return planClaude(request, maxTokens, bound, encoding);
   if (request.verbosity != null) report('dropped', 'verbosity', NO_FIELD);
-  const none: ReasoningPlan = { fields: {}, isManual: false, isThinking: false, max_tokens };
+  const none: ReasoningPlan = { fields: {}, isManual: false, isThinking: false, max_tokens: maxTokens };
   const wish = effortWish(request, bound);
   if (wish === undefined) return none;
   switch (family) {
@@ -42,7 +42,7 @@ export function planReasoning(
       if (thinksAlways(encoding)) break;
       return { ...none, fields: { reasoning_config: threeLevels(wish, encoding) } };
     case 'nova-2':
-      return wish === 'none' ? none : { ...none, ...planNova(wish, max_tokens, encoding) };
+      return wish === 'none' ? none : { ...none, ...planNova(wish, maxTokens, encoding) };
     default:
       break;
   }
@@ -50,13 +50,13 @@ export function planReasoning(
   return none;
 }
 
-function thinksAlways({ upstream_model }: Encoding): boolean {
-  return /r1/.test(upstream_model);
+function thinksAlways({ upstream_model: upstreamModel }: Encoding): boolean {
+  return /r1/.test(upstreamModel);
 }
 
 function planClaude(
   request: ChatRequest,
-  max_tokens: number | undefined,
+  maxTokens: number | undefined,
   bound: number,
   encoding: Encoding,
 ): ReasoningPlan {
@@ -68,18 +68,18 @@ function planClaude(
     isManual,
     isThinking: isManual || thinking?.type === 'adaptive',
     // A budget must lie below a bound that both sides know.
-    max_tokens: isManual ? bound : max_tokens,
+    max_tokens: isManual ? bound : maxTokens,
   };
 }
 
 /** The highest effort allows neither an output bound nor sampling (https://docs.aws.amazon.com/nova/latest/nova2-userguide/extended-thinking.html). */
 function planNova(
   wish: ReasoningEffort,
-  max_tokens: number | undefined,
+  maxTokens: number | undefined,
   encoding: Encoding,
 ): Pick<ReasoningPlan, 'fields' | 'isThinking'> {
   let level = threeLevels(wish, encoding);
-  if (level === 'high' && max_tokens !== undefined) {
+  if (level === 'high' && maxTokens !== undefined) {
     level = 'medium';
     encoding.report('clamped', 'reasoning', 'the model takes no output bound with high effort: medium');
   }

@@ -49,7 +49,7 @@ const READ: ReadonlySet<string> = new Set([
 export function encodeRequest(
   request: ChatRequest,
   endpoint: DialectEndpoint,
-  { media, strip_state }: EncodeOptions,
+  { media, strip_state: stripState }: EncodeOptions,
 ): EncodedRequest {
   const report: Report[] = [];
   const family = familyOf(endpoint);
@@ -59,7 +59,7 @@ export function encodeRequest(
     upstream_model: endpoint.upstream_model,
     quirks: { ...quirksOf(endpoint, family), ...endpoint.quirks },
     names,
-    strip_state,
+    strip_state: stripState,
     media,
     input_modalities: endpoint.input_modalities,
     documents: new Set(),
@@ -118,8 +118,8 @@ export function encodeRequest(
 }
 
 /** What a Claude takes follows from its generation, told by whichever of its names shows it. */
-function quirksOf({ upstream_model, model }: DialectEndpoint, family: Family): Quirks {
-  return family === 'claude' ? anthropicModelQuirks(/claude/.test(upstream_model) ? upstream_model : model) : {};
+function quirksOf({ upstream_model: upstreamModel, model }: DialectEndpoint, family: Family): Quirks {
+  return family === 'claude' ? anthropicModelQuirks(/claude/.test(upstreamModel) ? upstreamModel : model) : {};
 }
 
 /** One segment of a path: colons and the slashes of ARNs are escaped (RFC 3986), as the signature has them. */
@@ -147,25 +147,25 @@ function inference(
   plan: ReasoningPlan,
   encoding: Encoding,
 ): { inferenceConfig: NonNullable<WireRequest['inferenceConfig']>; fields: JsonObject } {
-  const { temperature, top_p, top_k } = sampling(request, plan.isThinking, encoding);
+  const { temperature, top_p: topP, top_k: topK } = sampling(request, plan.isThinking, encoding);
   const { stop_sequences } = stopSequences(request, encoding);
   const inferenceConfig = {
     ...(plan.max_tokens === undefined ? {} : { maxTokens: plan.max_tokens }),
     ...(temperature === undefined ? {} : { temperature }),
-    ...(top_p === undefined ? {} : { topP: top_p }),
+    ...(topP === undefined ? {} : { topP: topP }),
     ...(stop_sequences === undefined ? {} : { stopSequences: stop_sequences }),
   };
   const fields = { ...plan.fields };
-  if (top_k !== undefined) {
+  if (topK !== undefined) {
     switch (encoding.family) {
       case 'claude':
       case 'mistral':
-        fields['top_k'] = top_k;
+        fields['top_k'] = topK;
         break;
       case 'nova':
       case 'nova-2':
         // https://docs.aws.amazon.com/nova/latest/userguide/using-converse-api.html
-        fields['inferenceConfig'] = { topK: top_k };
+        fields['inferenceConfig'] = { topK: topK };
         break;
       default:
         encoding.report('dropped', 'top_k', 'this model has no such parameter');

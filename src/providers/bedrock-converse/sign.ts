@@ -22,20 +22,20 @@ const REGION = /^[a-z]{2,3}(?:-[a-z]+)+-\d{1,2}$/;
  */
 export function authorize(
   credential: string | undefined,
-  { method, url, headers, payload, payload_sha256 }: SignableRequest,
-  now_ms: number,
+  { method, url, headers, payload, payload_sha256: payloadSha256 }: SignableRequest,
+  nowMs: number,
 ): Record<string, string> {
   if (credential === undefined) return {};
   const keys = readKeys(credential);
   if (keys === undefined) return { authorization: `Bearer ${credential.trim()}` };
   const { host, pathname, search } = new URL(url);
   const signed: Record<string, string> = {
-    'x-amz-date': new Date(now_ms).toISOString().replace(/[:-]|\.\d{3}/g, ''),
+    'x-amz-date': new Date(nowMs).toISOString().replace(/[:-]|\.\d{3}/g, ''),
     ...(keys.sessionToken === undefined ? {} : { 'x-amz-security-token': keys.sessionToken }),
   };
   // Only these are covered, and the length: what else is sent may be changed on the way.
   const covered = { host, 'content-type': headers['content-type'] ?? 'application/json', ...signed };
-  const known = payload_sha256 === undefined ? {} : { [DIGEST]: payload_sha256 };
+  const known = payloadSha256 === undefined ? {} : { [DIGEST]: payloadSha256 };
   const request: aws4.Request & { extraHeadersToIgnore: Record<string, boolean> } = {
     service: 'bedrock',
     region: regionOf(host) ?? keys.region ?? 'us-east-1',
@@ -57,10 +57,10 @@ export function signsPayload(credential: string | undefined): boolean {
 }
 
 /** The address in the region that the credential is meant for, where the provider's address names one of AWS's own hosts. */
-export function addressFor(base_url: string, credential: string | undefined): string {
+export function addressFor(baseUrl: string, credential: string | undefined): string {
   const region = credential === undefined ? undefined : readKeys(credential)?.region;
-  if (region === undefined) return base_url;
-  return base_url.replace(
+  if (region === undefined) return baseUrl;
+  return baseUrl.replace(
     /^(https:\/\/bedrock-runtime(?:-fips)?)\.[a-z0-9-]+(\.amazonaws\.com(?:\.cn)?)(?=\/|$)/,
     (_, service: string, domain: string) => `${service}.${region}${domain}`,
   );

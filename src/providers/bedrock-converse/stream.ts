@@ -61,14 +61,14 @@ export function createEventDecoder(state: AttemptState): EventDecoder {
   function stop(event: JsonObject): ChatChunk[] {
     isStopped = true;
     const { stopReason } = event;
-    const native_finish_reason = typeof stopReason === 'string' ? stopReason : null;
+    const nativeFinishReason = typeof stopReason === 'string' ? stopReason : null;
     const chunks = turn.closeAll();
-    const { finish_reason, error } = finishOf(native_finish_reason, turn);
+    const { finish_reason: finishReason, error } = finishOf(nativeFinishReason, turn);
     const rest = remainder(event, ['stopReason', 'p']);
     chunks.push({
       delta: {},
-      finish_reason,
-      native_finish_reason,
+      finish_reason: finishReason,
+      native_finish_reason: nativeFinishReason,
       ...(error === undefined ? {} : { error }),
       ...(Object.keys(rest).length === 0 ? {} : { ext: { response: { wire: WIRE, rest } } }),
     });

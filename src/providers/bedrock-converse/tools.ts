@@ -105,8 +105,8 @@ function encodeTool(
 /** The schema of a tool as the model takes it; the top is always an object. */
 function inputSchema(schema: JsonObject, field: string, { family, report }: Encoding): { json: JsonObject } {
   if (!isNova(family)) return { json: { ...schema, type: 'object' } };
-  const { schema: json, left_out } = novaSchema(schema);
-  if (left_out.length > 0) report('dropped', field, `the model takes no ${left_out.join(', ')} at a schema's top`);
+  const { schema: json, left_out: leftOut } = novaSchema(schema);
+  if (leftOut.length > 0) report('dropped', field, `the model takes no ${leftOut.join(', ')} at a schema's top`);
   return { json };
 }
 
@@ -119,8 +119,8 @@ function isFunction(tool: InnerTool): tool is FunctionTool {
 }
 
 /** Undefined leaves the choice to the model, which is the default. */
-function encodeChoice({ tool_choice }: ChatRequest, encoding: Encoding): WireToolChoice | undefined {
-  const choice = tool_choice ?? undefined;
+function encodeChoice({ tool_choice: toolChoice }: ChatRequest, encoding: Encoding): WireToolChoice | undefined {
+  const choice = toolChoice ?? undefined;
   switch (typeof choice === 'object' ? choice.type : choice) {
     case undefined:
     case 'auto':

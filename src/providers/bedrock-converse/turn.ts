@@ -156,8 +156,12 @@ function createReasoningReader(counts: Counts, state: DecoderState): BlockReader
   const format = state.is_claude === true ? 'anthropic-claude-v1' : 'unknown';
   const redacted = createBytes();
   const say = (detail: ReasoningDetail, index: number, reasoning?: string): ChatChunk => {
-    const reasoning_details = [{ ...detail, format, id: null, index }];
-    return slot.say(reasoning === undefined ? { reasoning_details } : { reasoning_details, reasoning });
+    const reasoningDetails = [{ ...detail, format, id: null, index }];
+    return slot.say(
+      reasoning === undefined
+        ? { reasoning_details: reasoningDetails }
+        : { reasoning_details: reasoningDetails, reasoning },
+    );
   };
   return {
     begin: () => [],

@@ -14,16 +14,16 @@ export function annotationsOf(citation: JsonObject, start: number): Annotation[]
     const origin = asObject(source?.['document']) ?? asObject(source?.['tool_output']);
     const url = asText(origin?.['url']);
     if (!/^https?:\/\//i.test(url)) continue;
-    const url_citation: UrlCitation['url_citation'] = {
+    const urlCitation: UrlCitation['url_citation'] = {
       url,
       start_index: start + offsetOf(citation['start']),
       end_index: start + offsetOf(citation['end']),
     };
     const title = asText(origin?.['title']);
-    if (title !== '') url_citation.title = title;
+    if (title !== '') urlCitation.title = title;
     const content = asText(origin?.['snippet']) || asText(origin?.['text']);
-    if (content !== '') url_citation.content = content;
-    annotations.push({ type: 'url_citation', url_citation });
+    if (content !== '') urlCitation.content = content;
+    annotations.push({ type: 'url_citation', url_citation: urlCitation });
   }
   return annotations;
 }

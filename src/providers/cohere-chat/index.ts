@@ -18,12 +18,12 @@ export const cohereChat: ChatDialect = {
   // Images go by address.
   requiredMedia: () => [],
   encodeRequest,
-  outputBound: ({ max_tokens }) => (typeof max_tokens === 'number' ? max_tokens : undefined),
+  outputBound: ({ max_tokens: maxTokens }) => (typeof maxTokens === 'number' ? maxTokens : undefined),
   // Requests have a place in the queue (`priority`), but no tier with a price of its own.
   serviceTier: () => undefined,
-  authorize(credential, _request, _now_ms, { api_key_header }): Record<string, string> {
+  authorize(credential, _request, _now_ms, { api_key_header: apiKeyHeader }): Record<string, string> {
     if (credential === undefined) return {};
-    return api_key_header === undefined ? { authorization: `Bearer ${credential}` } : { [api_key_header]: credential };
+    return apiKeyHeader === undefined ? { authorization: `Bearer ${credential}` } : { [apiKeyHeader]: credential };
   },
   decodeResponse,
   createStreamDecoder,

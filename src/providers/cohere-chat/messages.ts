@@ -145,13 +145,13 @@ function encodeResults(
 ): WireMessage[] {
   const media: WireUserPart[] = [];
   const results = calls.map((call): WireToolMessage => {
-    const tool_call_id = callIds.get(call) ?? call.id;
+    const toolCallId = callIds.get(call) ?? call.id;
     const result = pairs.results.get(call);
     if (result === undefined) {
       encoding.tell('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
-      return { role: 'tool', tool_call_id, content: '(no result)' };
+      return { role: 'tool', tool_call_id: toolCallId, content: '(no result)' };
     }
-    return { role: 'tool', tool_call_id, content: resultContent(result, tool_call_id, media, encoding) };
+    return { role: 'tool', tool_call_id: toolCallId, content: resultContent(result, toolCallId, media, encoding) };
   });
   const following: WireUserMessage[] = media.length === 0 ? [] : [{ role: 'user', content: media }];
   return [...results, ...following];
@@ -159,7 +159,7 @@ function encodeResults(
 
 function resultContent(
   { message, field }: { message: Message; field: string },
-  tool_call_id: string,
+  toolCallId: string,
   media: WireUserPart[],
   encoding: Encoding,
 ): WireToolMessage['content'] {
@@ -172,7 +172,7 @@ function resultContent(
     else if (encoded !== undefined) content.push(encoded);
   }
   if (images.length > 0) {
-    media.push({ type: 'text', text: `Tool result of ${tool_call_id}:` }, ...images);
+    media.push({ type: 'text', text: `Tool result of ${toolCallId}:` }, ...images);
     encoding.tell('changed', `${field}.content`, 'media of a tool result follow in a user message');
   }
   if (content.length > 0) return content;

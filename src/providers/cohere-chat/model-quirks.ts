@@ -1,6 +1,6 @@
 import type { Quirks } from '../provider.ts';
 
 /** What a model's name tells: those that think take their thoughts back (https://docs.cohere.com/docs/reasoning). */
-export function cohereModelQuirks(upstream_model: string): Quirks {
-  return /reasoning|command-a-plus/.test(upstream_model) ? { replay_reasoning: 'thinking_part' } : {};
+export function cohereModelQuirks(upstreamModel: string): Quirks {
+  return /reasoning|command-a-plus/.test(upstreamModel) ? { replay_reasoning: 'thinking_part' } : {};
 }

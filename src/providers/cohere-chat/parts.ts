@@ -56,11 +56,11 @@ function imagePart({ image_url: { url, detail } }: ImagePart): WireImage {
 
 /** The wire takes text and images: a file is one of them, or refused here, before the provider refuses it. */
 function readFile(
-  { file: { file_data, filename } }: FilePart,
+  { file: { file_data: fileData, filename } }: FilePart,
   field: string,
 ): { kind: 'text'; text: string; name: string | undefined } | { kind: 'image'; url: string } {
-  const data = readDataUrl(file_data ?? '');
-  if (data?.media_type.startsWith('image/')) return { kind: 'image', url: file_data! };
+  const data = readDataUrl(fileData ?? '');
+  if (data?.media_type.startsWith('image/')) return { kind: 'image', url: fileData! };
   if (data?.media_type.startsWith('text/') || data?.media_type === 'application/json') {
     return { kind: 'text', text: decodeText(Buffer.from(data.base64, 'base64')), name: filename || undefined };
   }

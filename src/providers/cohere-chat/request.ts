@@ -40,10 +40,10 @@ const READ: ReadonlySet<string> = new Set([
 export function encodeRequest(
   request: ChatRequest,
   endpoint: DialectEndpoint,
-  { strip_state }: EncodeOptions,
+  { strip_state: stripState }: EncodeOptions,
 ): EncodedRequest {
   const thinks = endpoint.quirks.replay_reasoning === 'thinking_part' && thinkingWish(request) !== 'off';
-  const encoding = createEncoding(endpoint, thinks && !strip_state);
+  const encoding = createEncoding(endpoint, thinks && !stripState);
   reportUnread(request, READ, encoding.tell);
   if (request.modalities?.some((modality) => modality !== 'text')) {
     throw new GatewayError(400, 'modalities: this model answers in text only.');
@@ -53,18 +53,18 @@ export function encodeRequest(
   const planned = planTools(request, encoding);
   // The wire takes a format or tools; those that may not be called are not missed.
   const tools = isJson && planned.tool_choice === 'NONE' ? {} : planned;
-  const max_tokens = request.max_completion_tokens ?? request.max_tokens ?? undefined;
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? undefined;
   const body: WireRequest = {
     model: endpoint.upstream_model,
     messages: conversation.messages,
     stream: request.stream === true,
     ...tools,
     ...(isJson ? responseFormat(request.response_format!, tools.tools !== undefined, encoding) : {}),
-    ...(max_tokens === undefined ? {} : { max_tokens }),
+    ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
     ...stopSequences(request, encoding),
     ...sampling(request, encoding),
     ...(request.logprobs === true ? { logprobs: true } : {}),
-    ...planThinking(request, max_tokens ?? endpoint.max_completion_tokens, encoding),
+    ...planThinking(request, maxTokens ?? endpoint.max_completion_tokens, encoding),
   };
   const state: EncodedRequest['state'] = {};
   if (Object.keys(encoding.renamed).length > 0) state['tool_names'] = encoding.renamed;
@@ -82,10 +82,10 @@ export function encodeRequest(
 
 function responseFormat(
   format: ResponseFormat,
-  has_tools: boolean,
+  hasTools: boolean,
   encoding: Encoding,
 ): Pick<WireRequest, 'response_format'> {
-  if (has_tools) {
+  if (hasTools) {
     encoding.tell('dropped', 'response_format', 'this provider accepts it only without tools');
     return {};
   }

@@ -24,9 +24,9 @@ function usageOf(usage: JsonObject | undefined): TokenClasses | undefined {
   const tokens = countOf(usage?.['prompt_tokens']) ?? countOf(usage?.['total_tokens']);
   if (tokens === undefined) return undefined;
   // Voyage tells those of the texts apart; the others are of images (https://docs.voyageai.com/reference/multimodal-embeddings-api).
-  const { text_tokens } = usage ?? {};
-  const is_apart = typeof text_tokens === 'number' && text_tokens >= 0 && text_tokens < tokens;
-  return is_apart ? { in_uncached: text_tokens, in_image: tokens - text_tokens } : { in_uncached: tokens };
+  const { text_tokens: textTokens } = usage ?? {};
+  const isApart = typeof textTokens === 'number' && textTokens >= 0 && textTokens < tokens;
+  return isApart ? { in_uncached: textTokens, in_image: tokens - textTokens } : { in_uncached: tokens };
 }
 
 /** The list that OpenAI, Voyage and Jina answer with: `data` of `{index, embedding}` in any order, and `usage`. */
@@ -38,10 +38,10 @@ export function readList(value: JsonValue): EmbeddingAnswer {
   });
   items.sort((a, b) => a.index - b.index);
   // Whose a vector is must be plain of each.
-  const are_told = items.every(({ index }, position) => index === position);
+  const areTold = items.every(({ index }, position) => index === position);
   const usage = usageOf(asObject(body['usage']));
   return {
-    vectors: items.map(({ vector }) => (are_told ? vector : undefined)),
+    vectors: items.map(({ vector }) => (areTold ? vector : undefined)),
     ...(usage === undefined ? {} : { usage }),
     ...(typeof body['id'] === 'string' ? { upstream_id: body['id'] } : {}),
   };

@@ -30,14 +30,14 @@ function jointInput(input: EmbeddingInput, media: Media): JsonObject {
   return body;
 }
 
-function titanBody({ inputs, dimensions }: EmbeddingRequest, upstream_model: string, media: Media): JsonObject {
-  if (TITAN_IMAGE.test(upstream_model)) {
+function titanBody({ inputs, dimensions }: EmbeddingRequest, upstreamModel: string, media: Media): JsonObject {
+  if (TITAN_IMAGE.test(upstreamModel)) {
     const config = dimensions === undefined ? {} : { embeddingConfig: { outputEmbeddingLength: dimensions } };
     return { ...jointInput(inputs[0] ?? '', media), ...config };
   }
   const [inputText = ''] = textsOnly(inputs);
   if (dimensions === undefined) return { inputText };
-  if (!/embed-text-v2/.test(upstream_model)) {
+  if (!/embed-text-v2/.test(upstreamModel)) {
     throw new GatewayError(400, 'This model has vectors of one length only');
   }
   return { inputText, dimensions };
@@ -56,13 +56,13 @@ export const bedrockEmbeddings: EmbeddingDialect = {
   ]),
   requiredMedia: imagesToFetch,
   // Titan takes one input a request.
-  batch: ({ upstream_model }, inputs) =>
-    COHERE.test(upstream_model) ? cohereBatch(upstream_model, inputs) : { inputs_max: 1 },
+  batch: ({ upstream_model: upstreamModel }, inputs) =>
+    COHERE.test(upstreamModel) ? cohereBatch(upstreamModel, inputs) : { inputs_max: 1 },
 
-  encodeRequest(request, { upstream_model }, media) {
-    const path = `/model/${encodeURIComponent(upstream_model)}/invoke`;
-    if (COHERE.test(upstream_model)) return { path, headers: {}, ...cohereBody(request, upstream_model, media) };
-    if (!TITAN_TEXT.test(upstream_model)) {
+  encodeRequest(request, { upstream_model: upstreamModel }, media) {
+    const path = `/model/${encodeURIComponent(upstreamModel)}/invoke`;
+    if (COHERE.test(upstreamModel)) return { path, headers: {}, ...cohereBody(request, upstreamModel, media) };
+    if (!TITAN_TEXT.test(upstreamModel)) {
       throw new GatewayError(400, 'Embeddings of this Bedrock model are not supported by the gateway');
     }
     const report: Report[] = [];
@@ -70,7 +70,7 @@ export const bedrockEmbeddings: EmbeddingDialect = {
       if (request[field] === undefined) continue;
       report.push({ kind: 'dropped', field, reason: 'the endpoint does not support it' });
     }
-    return { path, headers: {}, body: titanBody(request, upstream_model, media), report };
+    return { path, headers: {}, body: titanBody(request, upstreamModel, media), report };
   },
 
   decodeResponse(value, headers) {

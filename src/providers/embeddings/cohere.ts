@@ -20,7 +20,7 @@ const WORDS: Readonly<Partial<Record<Purpose, string>>> = {
 };
 
 /** Since version 4 a model takes text and images together; the third took one or the other. */
-const isJoint = (upstream_model: string) => !/embed-[a-z-]*v?[23](?:\D|$)/.test(upstream_model);
+const isJoint = (upstreamModel: string) => !/embed-[a-z-]*v?[23](?:\D|$)/.test(upstreamModel);
 
 function contentOf(input: EmbeddingInput, media: Media): JsonObject {
   if (typeof input === 'string') return { content: [{ type: 'text', text: input }] };
@@ -28,8 +28,8 @@ function contentOf(input: EmbeddingInput, media: Media): JsonObject {
   return {
     content: input.map((part) => {
       if (part.type === 'text') return { type: 'text', text: part.text };
-      const { media_type, base64 } = imageBytes(part.image_url.url, media);
-      return { type: 'image_url', image_url: { url: `data:${media_type};base64,${base64}` } };
+      const { media_type: mediaType, base64 } = imageBytes(part.image_url.url, media);
+      return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${base64}` } };
     }),
   };
 }
@@ -39,38 +39,38 @@ function imageOf(input: EmbeddingInput, media: Media): string {
   if (only?.type !== 'image_url' || others.length > 0) {
     throw new GatewayError(400, 'This endpoint takes texts or images, not both in one request');
   }
-  const { media_type, base64 } = imageBytes(only.image_url.url, media);
-  return `data:${media_type};base64,${base64}`;
+  const { media_type: mediaType, base64 } = imageBytes(only.image_url.url, media);
+  return `data:${mediaType};base64,${base64}`;
 }
 
 /** The body but for the model, as Cohere itself and Bedrock take it. */
 export function cohereBody(
-  { inputs, dimensions, input_type, user }: EmbeddingRequest,
-  upstream_model: string,
+  { inputs, dimensions, input_type: inputType, user }: EmbeddingRequest,
+  upstreamModel: string,
   media: Media,
 ): { body: JsonObject; report: Report[] } {
   const report: Report[] = [];
   if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
   // The models since version 3 must be told what for (documentation page "Embed"); documents are what most vectors are of.
-  const word = wordFor(WORDS, input_type) ?? 'search_document';
+  const word = wordFor(WORDS, inputType) ?? 'search_document';
   const body: JsonObject = { embedding_types: ['float'], input_type: word };
   if (inputs.every((input) => typeof input === 'string')) body['texts'] = inputs;
-  else if (isJoint(upstream_model)) body['inputs'] = inputs.map((input) => contentOf(input, media));
+  else if (isJoint(upstreamModel)) body['inputs'] = inputs.map((input) => contentOf(input, media));
   else {
     body['images'] = inputs.map((input) => imageOf(input, media));
     body['input_type'] = 'image';
   }
   if (dimensions !== undefined) {
-    if (!isJoint(upstream_model)) throw new GatewayError(400, 'This model has vectors of one length only');
+    if (!isJoint(upstreamModel)) throw new GatewayError(400, 'This model has vectors of one length only');
     body['output_dimension'] = dimensions;
   }
   return { body, report };
 }
 
 /** 96 inputs a request; an image that is no part of an input is a request of its own. */
-export function cohereBatch(upstream_model: string, inputs: readonly EmbeddingInput[]): BatchBounds {
-  const has_images = inputs.some((input) => typeof input !== 'string');
-  return { inputs_max: has_images && !isJoint(upstream_model) ? 1 : 96 };
+export function cohereBatch(upstreamModel: string, inputs: readonly EmbeddingInput[]): BatchBounds {
+  const hasImages = inputs.some((input) => typeof input !== 'string');
+  return { inputs_max: hasImages && !isJoint(upstreamModel) ? 1 : 96 };
 }
 
 /** Reads `{embeddings: {float: […]}}`, and the plain list of older models. */
@@ -101,11 +101,11 @@ export const cohereEmbeddings: EmbeddingDialect = {
   takesRest: false,
   reserved: new Set(['model', 'texts', 'images', 'inputs', 'embedding_types', 'output_dimension']),
   requiredMedia: imagesToFetch,
-  batch: ({ upstream_model }, inputs) => cohereBatch(upstream_model, inputs),
+  batch: ({ upstream_model: upstreamModel }, inputs) => cohereBatch(upstreamModel, inputs),
 
-  encodeRequest(request, { upstream_model }, media) {
-    const { body, report } = cohereBody(request, upstream_model, media);
-    return { path: '/embed', headers: {}, body: { model: upstream_model, ...body }, report };
+  encodeRequest(request, { upstream_model: upstreamModel }, media) {
+    const { body, report } = cohereBody(request, upstreamModel, media);
+    return { path: '/embed', headers: {}, body: { model: upstreamModel, ...body }, report };
   },
 
   decodeResponse: readCohere,

@@ -30,7 +30,10 @@ const SIBLINGS: Readonly<Partial<Record<Wire, EmbeddingWire>>> = {
 };
 
 /** How a provider is asked for embeddings: as its row says, else as its chat wire suggests; undefined: not at all. */
-export function embeddingDialectOf({ dialect, embeddings_dialect }: Provider): EmbeddingDialect | undefined {
-  const wire = embeddings_dialect ?? SIBLINGS[dialect];
+export function embeddingDialectOf({
+  dialect,
+  embeddings_dialect: embeddingsDialect,
+}: Provider): EmbeddingDialect | undefined {
+  const wire = embeddingsDialect ?? SIBLINGS[dialect];
   return wire === undefined ? undefined : embeddingDialects[wire];
 }

@@ -21,14 +21,14 @@ const WORDS: Readonly<Record<string, Purpose>> = {
 };
 
 /** What a client means by `input_type`, whichever provider's word it uses; undefined: a word that is nobody's here. */
-export function purposeOf(input_type: string | undefined): Purpose | undefined {
-  if (input_type === undefined) return undefined;
-  const word = input_type.toLowerCase().replace(/[-.]/g, '_');
+export function purposeOf(inputType: string | undefined): Purpose | undefined {
+  if (inputType === undefined) return undefined;
+  const word = inputType.toLowerCase().replace(/[-.]/g, '_');
   return Object.hasOwn(WORDS, word) ? WORDS[word] : undefined;
 }
 
 /** A wire's word for what a client asked: by meaning where the wire has one, else as the client said it. */
-export function wordFor(words: Readonly<Partial<Record<Purpose, string>>>, input_type: string | undefined) {
-  const purpose = purposeOf(input_type);
-  return (purpose === undefined ? undefined : words[purpose]) ?? input_type;
+export function wordFor(words: Readonly<Partial<Record<Purpose, string>>>, inputType: string | undefined) {
+  const purpose = purposeOf(inputType);
+  return (purpose === undefined ? undefined : words[purpose]) ?? inputType;
 }

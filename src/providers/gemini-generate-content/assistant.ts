@@ -38,7 +38,7 @@ export function encodePart(part: InnerPart, field: string, encoding: Encoding): 
 /** An assistant turn's parts, in the order the model made them, each with its signature (translation rule M9). */
 export function encodeAssistant(
   message: Message,
-  { field, is_current }: TurnPlace,
+  { field, is_current: isCurrent }: TurnPlace,
   encoding: Encoding,
   callIds: ReadonlyMap<ToolCall, string>,
 ): WirePart[] {
@@ -74,13 +74,13 @@ export function encodeAssistant(
     }
   }
   addImages(message.images?.length ?? 0);
-  return signatures.finish(parts, is_current);
+  return signatures.finish(parts, isCurrent);
 }
 
 /** What was remembered of a part; without its signature where state is not wanted. */
-function remembered(ext: Slot['ext'], { strip_state }: Encoding): JsonObject {
+function remembered(ext: Slot['ext'], { strip_state: stripState }: Encoding): JsonObject {
   const rest = restOf(ext);
-  if (!strip_state || rest['thoughtSignature'] === undefined) return rest;
+  if (!stripState || rest['thoughtSignature'] === undefined) return rest;
   const { thoughtSignature: _, ...others } = rest;
   return others;
 }
@@ -103,7 +103,7 @@ function encodeCall(call: ToolCall, id: string, field: string, rest: JsonObject,
 }
 
 /** Brings the signatures of a turn's details back to the parts that they came with. */
-function createSignatures({ strip_state, facts, report }: Encoding, field: string) {
+function createSignatures({ strip_state: stripState, facts, report }: Encoding, field: string) {
   const byCall = new Map<string, string>();
   const calls = new Map<WirePart, string>();
   const ofTexts: string[] = [];
@@ -122,10 +122,10 @@ function createSignatures({ strip_state, facts, report }: Encoding, field: strin
     read(detail: ReasoningDetail, place: string): WirePart[] {
       const isOwn = detail.format === GEMINI_FORMAT;
       if (!isOwn) report('dropped', place, 'the reasoning of another provider is not replayed');
-      else if (strip_state && !isStripped)
+      else if (stripState && !isStripped)
         report('dropped', field, 'the upstream refused the opaque state of former turns');
-      if (isOwn && strip_state) isStripped = true;
-      if (!isOwn || strip_state) return [];
+      if (isOwn && stripState) isStripped = true;
+      if (!isOwn || stripState) return [];
       if (detail.type === 'reasoning.text') return readText(detail);
       if (detail.type === 'reasoning.summary' || detail.data === '') return [];
       if (detail.id == null) ofCalls.push(detail.data);
@@ -134,18 +134,18 @@ function createSignatures({ strip_state, facts, report }: Encoding, field: strin
       return [];
     },
     /** Details may stand before their calls or, as clients order them, after: what is not known yet is added at the end. */
-    sign(part: WirePart, call_id: string): void {
-      calls.set(part, call_id);
+    sign(part: WirePart, callId: string): void {
+      calls.set(part, callId);
     },
-    finish(parts: WirePart[], is_current: boolean): WirePart[] {
-      for (const [part, call_id] of calls) {
-        const signature = byCall.get(call_id);
+    finish(parts: WirePart[], isCurrent: boolean): WirePart[] {
+      for (const [part, callId] of calls) {
+        const signature = byCall.get(callId);
         if (signature !== undefined) part.thoughtSignature = signature;
       }
       const first = parts.find((part) => part.functionCall !== undefined);
       if (first !== undefined && first.thoughtSignature === undefined) {
         const isNew = facts.generation !== undefined && facts.generation >= 3;
-        const signature = ofCalls[0] ?? (isNew && is_current ? BYPASS : undefined);
+        const signature = ofCalls[0] ?? (isNew && isCurrent ? BYPASS : undefined);
         if (signature !== undefined) first.thoughtSignature = signature;
       }
       for (const signature of ofTexts) {

@@ -68,23 +68,23 @@ function isSystem(message: Message): boolean {
  */
 function currentFrom(messages: readonly Message[]): number {
   let follows = false;
-  let is_told = false;
+  let isTold = false;
   let start = -1;
   for (const [i, message] of messages.entries()) {
-    const { role, tool_calls } = message;
+    const { role, tool_calls: toolCalls } = message;
     if (isSilent(message)) continue;
     if (role === 'user' && !follows) start = i;
     if (role === 'tool') follows = true;
     // Calls that nobody answered get results as well, also where more messages of the model stand behind them.
-    if (role === 'assistant') follows = (is_told && follows) || Boolean(tool_calls?.length);
-    is_told = role === 'assistant';
+    if (role === 'assistant') follows = (isTold && follows) || Boolean(toolCalls?.length);
+    isTold = role === 'assistant';
   }
   return start;
 }
 
 /** Nothing of it is sent: it is empty, or made of what another wire knows. */
-function isSilent({ role, content, tool_calls, refusal, images, ext }: Message): boolean {
-  if (role === 'tool' || tool_calls?.length || refusal || images?.length || ext?.wire === WIRE) return false;
+function isSilent({ role, content, tool_calls: toolCalls, refusal, images, ext }: Message): boolean {
+  if (role === 'tool' || toolCalls?.length || refusal || images?.length || ext?.wire === WIRE) return false;
   if (!Array.isArray(content)) return !content;
   return content.every((part) =>
     part.type === 'native' ? part.wire !== WIRE : part.type === 'text' && part.text === '',

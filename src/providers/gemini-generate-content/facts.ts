@@ -5,16 +5,17 @@ import { toolUses } from '../shared/provider-tools.ts';
 import { aboveThinking, commonWorstCase, unseenMediaBy } from '../shared/worst-case.ts';
 import { modelFacts } from './model-facts.ts';
 
-const factsOf = ({ upstream_model, quirks }: ModelName) => modelFacts(upstream_model, quirks.google_cloud === true);
+const factsOf = ({ upstream_model: upstreamModel, quirks }: ModelName) =>
+  modelFacts(upstreamModel, quirks.google_cloud === true);
 
 /** A provider's row of several wires, as Vertex AI's is, names what any of them takes. */
 function lackingParameters(model: ModelName): readonly EndpointParameter[] {
-  const { has_penalties, has_logprobs } = factsOf(model);
+  const { has_penalties: hasPenalties, has_logprobs: hasLogprobs } = factsOf(model);
   return [
     'parallel_tool_calls',
     'verbosity',
-    ...(has_penalties ? [] : (['frequency_penalty', 'presence_penalty'] as const)),
-    ...(has_logprobs ? [] : (['logprobs', 'top_logprobs'] as const)),
+    ...(hasPenalties ? [] : (['frequency_penalty', 'presence_penalty'] as const)),
+    ...(hasLogprobs ? [] : (['logprobs', 'top_logprobs'] as const)),
   ];
 }
 

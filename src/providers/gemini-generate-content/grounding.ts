@@ -82,11 +82,11 @@ type Range = Pick<UrlCitation['url_citation'], 'start_index' | 'end_index'>;
 
 function annotate(url: string, title: JsonValue | undefined, range: Range, support: JsonObject): Annotation[] {
   if (!/^https?:\/\//i.test(url)) return [];
-  const url_citation: UrlCitation['url_citation'] = { url, ...range };
-  if (typeof title === 'string') url_citation.title = title;
+  const urlCitation: UrlCitation['url_citation'] = { url, ...range };
+  if (typeof title === 'string') urlCitation.title = title;
   const content = asObject(support['segment'])?.['text'];
-  if (typeof content === 'string') url_citation.content = content;
-  return [{ type: 'url_citation', url_citation }];
+  if (typeof content === 'string') urlCitation.content = content;
+  return [{ type: 'url_citation', url_citation: urlCitation }];
 }
 
 /** How far apart the places of a text are marked. */
@@ -168,8 +168,8 @@ function createPlaces(text: string) {
     let at = told === '' ? -1 : window.indexOf(head);
     for (let tries = 0; at !== -1 && tries < TRIES_MAX; tries += 1) {
       if (text.startsWith(told, from + at)) {
-        const start_index = pointsAt(from + at);
-        return { start_index, end_index: start_index + countCodePoints(told) };
+        const startIndex = pointsAt(from + at);
+        return { start_index: startIndex, end_index: startIndex + countCodePoints(told) };
       }
       at = window.indexOf(head, at + 1);
     }

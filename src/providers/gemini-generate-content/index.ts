@@ -48,14 +48,14 @@ export const geminiGenerateContent: ChatDialect = {
     return typeof maxOutputTokens === 'number' ? maxOutputTokens : undefined;
   },
   serviceTier,
-  addressFor: (base_url, credential) => vertexAddress(base_url, credential, 'google'),
+  addressFor: (baseUrl, credential) => vertexAddress(baseUrl, credential, 'google'),
   json_credentials: true,
   // Never in the address, where it would be logged.
-  authorize(credential, _request, _now_ms, { api_key_header }) {
+  authorize(credential, _request, _now_ms, { api_key_header: apiKeyHeader }) {
     if (credential === undefined) return {};
     if (isBearer(credential)) return { authorization: credential };
-    if (api_key_header?.toLowerCase() === 'authorization') return { authorization: `Bearer ${credential}` };
-    return { [api_key_header ?? 'x-goog-api-key']: credential };
+    if (apiKeyHeader?.toLowerCase() === 'authorization') return { authorization: `Bearer ${credential}` };
+    return { [apiKeyHeader ?? 'x-goog-api-key']: credential };
   },
   decodeResponse,
   createStreamDecoder,

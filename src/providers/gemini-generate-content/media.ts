@@ -99,13 +99,18 @@ function fileOf({ file }: FilePart): string | undefined {
   return file.file_data || file.file_id || undefined;
 }
 
-function addressed(data: string, kind: Kind, field: string, { media, is_cloud }: Encoding): WirePart | undefined {
+function addressed(
+  data: string,
+  kind: Kind,
+  field: string,
+  { media, is_cloud: isCloud }: Encoding,
+): WirePart | undefined {
   const fetched = media.get(data);
   if (fetched !== undefined) {
     return { inlineData: { mimeType: plainText(fetched.mime_type), data: fetched.base64 } };
   }
   const isStorage = CLOUD_STORAGE.test(data);
-  if (READ_BY_GOOGLE.test(data) || (isStorage && is_cloud)) {
+  if (READ_BY_GOOGLE.test(data) || (isStorage && isCloud)) {
     // An uploaded file has a type of its own.
     const isUploaded = /^https:\/\/generativelanguage\./i.test(data);
     const mimeType = isUploaded ? undefined : (extensionType(data) ?? BY_KIND[kind]);
@@ -126,10 +131,10 @@ function inlined(data: string, kind: Kind, declared: string | undefined, field: 
 }
 
 /** Notations and source code are read as text, under no other name (https://ai.google.dev/gemini-api/docs/document-processing). */
-function plainText(mime_type: string): string {
-  return /^application\/(?:json|xml|yaml|x-yaml|javascript|x-javascript|typescript|sql)$/.test(mime_type)
+function plainText(mimeType: string): string {
+  return /^application\/(?:json|xml|yaml|x-yaml|javascript|x-javascript|typescript|sql)$/.test(mimeType)
     ? 'text/plain'
-    : mime_type;
+    : mimeType;
 }
 
 function audioType(format: string): string {

@@ -33,12 +33,12 @@ const NEWEST = 3.5;
  * /gemma/docs/core/gemma_on_gemini_api (no system instructions), as of November 2026, and recorded exchanges. AI Studio refuses
  * penalties and logprobs from 2.5 on ("Penalty is not enabled for models/gemini-2.5-flash"), Vertex AI from the third generation on.
  */
-export function modelFacts(upstream_model: string, is_vertex: boolean): ModelFacts {
-  const name = upstream_model.toLowerCase();
+export function modelFacts(upstreamModel: string, isVertex: boolean): ModelFacts {
+  const name = upstreamModel.toLowerCase();
   const told = /gemini-(\d+(?:\.\d+)?)/.exec(name)?.[1];
   const generation = told === undefined ? (/gemini-.*latest/.test(name) ? NEWEST : undefined) : Number(told);
   const isNew = generation !== undefined && generation >= 3;
-  const weighsTokens = generation === undefined || generation < (is_vertex ? 3 : 2.5);
+  const weighsTokens = generation === undefined || generation < (isVertex ? 3 : 2.5);
   const makesOther = /-(?:image|tts|audio|live|embedding|robotics)/.test(name);
   return {
     generation,

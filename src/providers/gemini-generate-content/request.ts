@@ -44,7 +44,7 @@ const READ: ReadonlySet<string> = new Set([
 export function encodeRequest(
   request: ChatRequest,
   endpoint: DialectEndpoint,
-  { strip_state, media }: EncodeOptions,
+  { strip_state: stripState, media }: EncodeOptions,
 ): EncodedRequest {
   const report: Report[] = [];
   const names = createToolNames();
@@ -53,7 +53,7 @@ export function encodeRequest(
     is_cloud: endpoint.quirks.google_cloud === true,
     media,
     names,
-    strip_state,
+    strip_state: stripState,
     report: reportInto(report),
   };
   reportUnread(request, READ, encoding.report);
@@ -90,8 +90,8 @@ export function encodeRequest(
 function hasCacheHints({ messages, tools }: ChatRequest): boolean {
   return (
     messages.some(
-      ({ cache_control, content }) =>
-        cache_control != null ||
+      ({ cache_control: cacheControl, content }) =>
+        cacheControl != null ||
         (Array.isArray(content) && content.some((part) => part.type !== 'native' && part.cache_control != null)),
     ) || (tools ?? []).some((tool) => (tool as { cache_control?: unknown }).cache_control != null)
   );
@@ -165,10 +165,10 @@ function outputOf(request: ChatRequest, { report }: Encoding): WireGenerationCon
     config.speechConfig = { voiceConfig: { prebuiltVoiceConfig: { voiceName: voice } } };
   }
   if (format != null && format !== 'pcm16') report('dropped', 'audio.format', 'this upstream makes raw sound only');
-  const { aspect_ratio, image_size, ...others } = request.image_config ?? {};
+  const { aspect_ratio: aspectRatio, image_size: imageSize, ...others } = request.image_config ?? {};
   const imageConfig = {
-    ...(asText(aspect_ratio) === '' ? {} : { aspectRatio: asText(aspect_ratio) }),
-    ...(asText(image_size) === '' ? {} : { imageSize: asText(image_size) }),
+    ...(asText(aspectRatio) === '' ? {} : { aspectRatio: asText(aspectRatio) }),
+    ...(asText(imageSize) === '' ? {} : { imageSize: asText(imageSize) }),
   };
   if (Object.keys(imageConfig).length > 0) config.imageConfig = imageConfig;
   for (const name in others) report('dropped', `image_config.${name}`, NO_FIELD);
@@ -179,9 +179,9 @@ function outputOf(request: ChatRequest, { report }: Encoding): WireGenerationCon
 const LABEL = /^[\p{Ll}\p{Lo}\p{N}_-]{0,63}$/u;
 const LABEL_KEY = /^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$/u;
 
-function labelsOf({ metadata }: ChatRequest, { is_cloud, report }: Encoding): Pick<WireRequest, 'labels'> {
+function labelsOf({ metadata }: ChatRequest, { is_cloud: isCloud, report }: Encoding): Pick<WireRequest, 'labels'> {
   if (metadata == null) return {};
-  if (!is_cloud) {
+  if (!isCloud) {
     report('dropped', 'metadata', NO_FIELD);
     return {};
   }
@@ -194,8 +194,11 @@ function labelsOf({ metadata }: ChatRequest, { is_cloud, report }: Encoding): Pi
 }
 
 /** https://ai.google.dev/api/generate-content, `serviceTier`; on Vertex AI the tier is a matter of the contract. */
-function tierOf({ service_tier }: ChatRequest, { is_cloud, report }: Encoding): Pick<WireRequest, 'serviceTier'> {
-  switch (is_cloud ? undefined : service_tier) {
+function tierOf(
+  { service_tier: serviceTier }: ChatRequest,
+  { is_cloud: isCloud, report }: Encoding,
+): Pick<WireRequest, 'serviceTier'> {
+  switch (isCloud ? undefined : serviceTier) {
     case 'flex':
       return { serviceTier: 'flex' };
     case 'priority':
@@ -204,8 +207,8 @@ function tierOf({ service_tier }: ChatRequest, { is_cloud, report }: Encoding): 
     case 'standard':
       return { serviceTier: 'standard' };
     default:
-      if (service_tier != null && service_tier !== 'auto') {
-        report('dropped', 'service_tier', `this upstream has no tier ${service_tier}`);
+      if (serviceTier != null && serviceTier !== 'auto') {
+        report('dropped', 'service_tier', `this upstream has no tier ${serviceTier}`);
       }
       return {};
   }

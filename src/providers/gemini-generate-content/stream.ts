@@ -162,13 +162,13 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     return chunks;
   }
 
-  function errorOf(finish_reason: string, native: string): ChoiceError | undefined {
+  function errorOf(finishReason: string, native: string): ChoiceError | undefined {
     if (blocked !== undefined && reason === undefined) {
       const raw = asText(blocked['blockReasonMessage']);
       const message = `The provider refused the prompt: ${native}`;
       return { code: 403, message, metadata: { provider_code: native, ...(raw === '' ? {} : { raw }) } };
     }
-    if (finish_reason !== 'error') return undefined;
+    if (finishReason !== 'error') return undefined;
     const told = asText(candidate['finishMessage']);
     return { code: 502, message: told === '' ? `The model's answer failed: ${native}` : told };
   }

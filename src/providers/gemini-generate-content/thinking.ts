@@ -56,21 +56,21 @@ function least({ facts, report }: Encoding): WireThinkingConfig {
     tell(`level ${thinkingLevel}`);
     return { thinkingLevel };
   }
-  const { least, can_rest } = facts.budget;
-  if (can_rest) return { thinkingBudget: 0 };
+  const { least, can_rest: canRest } = facts.budget;
+  if (canRest) return { thinkingBudget: 0 };
   tell(`${least} tokens`);
   return { thinkingBudget: least };
 }
 
 function levelFor(request: ChatRequest, bound: number | undefined, encoding: Encoding): WireThinkingConfig {
-  const { effort, max_tokens } = request.reasoning ?? {};
-  if (effort == null && request.reasoning_effort == null && max_tokens == null) return {};
+  const { effort, max_tokens: maxTokens } = request.reasoning ?? {};
+  if (effort == null && request.reasoning_effort == null && maxTokens == null) return {};
   const wish = effortOf(request, bound) ?? 'medium';
   const level = nearestOf(
     encoding.facts.levels.map((known) => known.toLowerCase()),
     wish,
   );
-  if (max_tokens != null)
+  if (maxTokens != null)
     encoding.report('changed', 'reasoning.max_tokens', `the model accepts no budget: level ${level}`);
   else if (level !== wish) encoding.report('clamped', 'reasoning.effort', `the model's nearest level is ${level}`);
   return { thinkingLevel: level.toUpperCase() as WireThinkingLevel };

@@ -57,10 +57,10 @@ export function planTools(request: ChatRequest, encoding: Encoding): ToolPlan {
 function configOf(
   choice: WireCallingConfig | undefined,
   natives: readonly WireTool[],
-  { facts, is_cloud }: Encoding,
+  { facts, is_cloud: isCloud }: Encoding,
 ): WireToolConfig | undefined {
   // What Google's own tools did must be told to be sent back (translation table 2.10); Vertex AI does without.
-  const isTold = natives.length > 0 && !is_cloud && facts.generation !== undefined && facts.generation >= 3;
+  const isTold = natives.length > 0 && !isCloud && facts.generation !== undefined && facts.generation >= 3;
   if (choice === undefined && !isTold) return undefined;
   return {
     ...(choice === undefined ? {} : { functionCallingConfig: choice }),

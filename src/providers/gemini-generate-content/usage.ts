@@ -63,7 +63,12 @@ function outOf({ candidates = 0, thoughts = 0 }: Counts): number {
  */
 function readCounts(usage: JsonObject): Counts | undefined {
   const total = count(usage['totalTokenCount']);
-  let { prompt, tool_prompt, candidates, thoughts } = {
+  let {
+    prompt,
+    tool_prompt: toolPrompt,
+    candidates,
+    thoughts,
+  } = {
     prompt: count(usage['promptTokenCount']),
     tool_prompt: count(usage['toolUsePromptTokenCount']),
     candidates: count(usage['candidatesTokenCount']),
@@ -72,11 +77,11 @@ function readCounts(usage: JsonObject): Counts | undefined {
   if (prompt === undefined && candidates === undefined && thoughts === undefined && total === undefined)
     return undefined;
   if (total !== undefined) {
-    const left = Math.max(0, total - (prompt ?? 0) - (tool_prompt ?? 0) - (candidates ?? 0) - (thoughts ?? 0));
+    const left = Math.max(0, total - (prompt ?? 0) - (toolPrompt ?? 0) - (candidates ?? 0) - (thoughts ?? 0));
     if (prompt === undefined) prompt = left;
     else candidates ??= left;
     candidates ??= 0;
-    tool_prompt ??= 0;
+    toolPrompt ??= 0;
     thoughts ??= 0;
   }
   const cached = count(usage['cachedContentTokenCount']) ?? (prompt === undefined ? undefined : 0);
@@ -85,7 +90,7 @@ function readCounts(usage: JsonObject): Counts | undefined {
     cacheTokensDetails: addModalities(usage['cacheTokensDetails']),
     candidatesTokensDetails: addModalities(usage['candidatesTokensDetails']),
   };
-  return { prompt, tool_prompt, cached, candidates, thoughts, modalities };
+  return { prompt, tool_prompt: toolPrompt, cached, candidates, thoughts, modalities };
 }
 
 /** Film and documents are priced as text. */
@@ -100,11 +105,18 @@ function addModalities(...lists: (JsonValue | undefined)[]): Modalities {
 }
 
 /** The disjoint classes: the prompt has the cached part inside, thoughts stand beside the candidates (translation rule 3.1). */
-function toClasses({ prompt, tool_prompt, cached, candidates, thoughts, modalities }: Counts): TokenClasses {
+function toClasses({
+  prompt,
+  tool_prompt: toolPrompt,
+  cached,
+  candidates,
+  thoughts,
+  modalities,
+}: Counts): TokenClasses {
   const classes: TokenClasses = {};
   if (prompt !== undefined) {
     const { promptTokensDetails: all, cacheTokensDetails: known } = modalities;
-    let left = prompt + (tool_prompt ?? 0);
+    let left = prompt + (toolPrompt ?? 0);
     const take = (wanted: number): number => {
       const taken = Math.min(Math.max(0, wanted), left);
       left -= taken;
@@ -118,11 +130,11 @@ function toClasses({ prompt, tool_prompt, cached, candidates, thoughts, modaliti
   }
   if (candidates !== undefined) {
     const { audio, image } = modalities.candidatesTokensDetails;
-    const out_audio = Math.min(audio, candidates);
-    const out_image = Math.min(image, candidates - out_audio);
-    if (out_audio > 0) classes.out_audio = out_audio;
-    if (out_image > 0) classes.out_image = out_image;
-    classes.out_text = candidates - out_audio - out_image;
+    const outAudio = Math.min(audio, candidates);
+    const outImage = Math.min(image, candidates - outAudio);
+    if (outAudio > 0) classes.out_audio = outAudio;
+    if (outImage > 0) classes.out_image = outImage;
+    classes.out_text = candidates - outAudio - outImage;
   }
   if (thoughts !== undefined) classes.out_reasoning = thoughts;
   return classes;

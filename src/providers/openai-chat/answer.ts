@@ -26,17 +26,17 @@ class ChoiceReader {
   native: string | undefined = undefined;
   stopSequence: string | undefined = undefined;
 
-  constructor(known: KnownState, generation_id: string) {
-    this.turn = new TurnWriter(known, generation_id);
+  constructor(known: KnownState, generationId: string) {
+    this.turn = new TurnWriter(known, generationId);
   }
 
   /** Throws `UpstreamError` where the choice holds an error. */
-  take(choice: WireChoice, is_whole: boolean, chunks: ChatChunk[]): void {
+  take(choice: WireChoice, isWhole: boolean, chunks: ChatChunk[]): void {
     const fault = choice.error == null ? undefined : errorInside({ error: choice.error });
     if (fault !== undefined) throw fault;
     // In a stream, a message beside or after deltas repeats them (Perplexity).
     const message = choice.delta ?? (this.turn.hasProduced() ? undefined : choice.message);
-    if (isObject(message)) this.turn.take(message as WireMessage, is_whole || choice.delta == null, chunks);
+    if (isObject(message)) this.turn.take(message as WireMessage, isWhole || choice.delta == null, chunks);
     const logprobs = choice.logprobs == null ? undefined : logprobsOf(choice.logprobs);
     if (logprobs !== undefined) {
       const last = chunks.at(-1);
@@ -97,15 +97,15 @@ export class AnswerReader {
   }
 
   /** Throws `UpstreamError` where a choice holds an error. */
-  take(answer: WireAnswer, is_whole: boolean, chunks: ChatChunk[]): void {
+  take(answer: WireAnswer, isWhole: boolean, chunks: ChatChunk[]): void {
     this.#start(answer, chunks);
     const choices = Array.isArray(answer.choices) ? answer.choices : [];
     for (const choice of choices) {
       if (!isObject(choice)) continue;
       const index = numberOf(choice['index']) ?? 0;
-      if (index === 0) this.#takeFirst(choice as WireChoice, is_whole, chunks);
+      if (index === 0) this.#takeFirst(choice as WireChoice, isWhole, chunks);
       else if (Number.isInteger(index) && index < this.#known.choices) {
-        this.#takeOther(index, choice as WireChoice, is_whole, chunks);
+        this.#takeOther(index, choice as WireChoice, isWhole, chunks);
       }
     }
     // Told before the end, it is what counts should the stream break off.
@@ -166,12 +166,12 @@ export class AnswerReader {
     chunks.push(first);
   }
 
-  #takeFirst(choice: WireChoice, is_whole: boolean, chunks: ChatChunk[]): void {
-    this.#first.take(choice, is_whole, chunks);
+  #takeFirst(choice: WireChoice, isWhole: boolean, chunks: ChatChunk[]): void {
+    this.#first.take(choice, isWhole, chunks);
     if (choice.content_filter_results != null) this.#rest['content_filter_results'] = choice.content_filter_results;
   }
 
-  #takeOther(index: number, choice: WireChoice, is_whole: boolean, chunks: ChatChunk[]): void {
+  #takeOther(index: number, choice: WireChoice, isWhole: boolean, chunks: ChatChunk[]): void {
     this.#others ??= new Map();
     let reader = this.#others.get(index);
     const from = chunks.length;
@@ -182,7 +182,7 @@ export class AnswerReader {
       chunks.push({ delta: { role: 'assistant' } });
     }
     const own: ChatChunk[] = [];
-    reader.take(choice, is_whole, own);
+    reader.take(choice, isWhole, own);
     append(chunks, own);
     tag(chunks, from, index);
   }

@@ -17,7 +17,7 @@ export const facts: WireFacts = {
   takesSearchOptions: true,
   messagesMax: undefined,
   isSearchTool: () => false,
-  carriesState: ({ google_signatures, replay_reasoning }) =>
-    google_signatures === true || replay_reasoning !== undefined,
+  carriesState: ({ google_signatures: googleSignatures, replay_reasoning: replayReasoning }) =>
+    googleSignatures === true || replayReasoning !== undefined,
   leastOutput: aboveThinking,
 };

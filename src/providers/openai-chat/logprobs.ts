@@ -7,10 +7,10 @@ import { isObject } from './wire.ts';
  */
 export function logprobsOf(told: JsonValue): JsonValue | undefined {
   if (!isObject(told) || !Object.values(told).some((member) => member !== null)) return undefined;
-  const { tokens, token_logprobs, top_logprobs } = told;
+  const { tokens, token_logprobs: tokenLogprobs, top_logprobs: topLogprobs } = told;
   if (!Array.isArray(tokens) || told['content'] != null) return told;
-  const numbers = Array.isArray(token_logprobs) ? token_logprobs : [];
-  const tops = Array.isArray(top_logprobs) ? top_logprobs : [];
+  const numbers = Array.isArray(tokenLogprobs) ? tokenLogprobs : [];
+  const tops = Array.isArray(topLogprobs) ? topLogprobs : [];
   const content = tokens.flatMap((token, i): JsonObject[] => {
     const logprob = numbers[i];
     if (typeof token !== 'string' || typeof logprob !== 'number') return [];

@@ -28,7 +28,7 @@ const MEDIA: ReadonlySet<string> = new Set(['image_url', 'file', 'input_audio', 
 /** Every tool call id in the conversation, once. */
 export function callIds(messages: readonly Message[]): string[] {
   const ids = new Set<string>();
-  for (const { tool_calls } of messages) for (const call of tool_calls ?? []) ids.add(call.id);
+  for (const { tool_calls: toolCalls } of messages) for (const call of toolCalls ?? []) ids.add(call.id);
   return [...ids];
 }
 

@@ -94,8 +94,8 @@ function findResults(messages: readonly Message[]): (from: number, id: string) =
 }
 
 function orphan(message: Message): Message {
-  const { content, name, tool_call_id } = message;
-  const label = `Tool result (${name ?? tool_call_id ?? 'unknown'}):`;
+  const { content, name, tool_call_id: toolCallId } = message;
+  const label = `Tool result (${name ?? toolCallId ?? 'unknown'}):`;
   if (!Array.isArray(content)) return { role: 'user', content: `${label} ${content ?? ''}` };
   return { role: 'user', content: [{ type: 'text', text: label }, ...content] };
 }

@@ -17,12 +17,12 @@ export class ReasoningReader {
   #plain: number | undefined = undefined;
   #hasReadable = false;
 
-  constructor(strip_tags: boolean) {
-    this.#stripper = strip_tags ? createThinkStripper() : undefined;
+  constructor(stripTags: boolean) {
+    this.#stripper = stripTags ? createThinkStripper() : undefined;
   }
 
   /** `is_whole`: every detail of the list is one of its own, whatever its index says. */
-  read(message: WireMessage, is_whole: boolean): readonly ReasoningDetail[] {
+  read(message: WireMessage, isWhole: boolean): readonly ReasoningDetail[] {
     const told = message.reasoning_details;
     if (Array.isArray(told) && told.length > 0) {
       const details: ReasoningDetail[] = [];
@@ -30,7 +30,7 @@ export class ReasoningReader {
         const entry = told[position];
         const detail = isObject(entry) ? detailOf(entry) : undefined;
         if (detail === undefined || !isObject(entry)) continue;
-        detail.index = this.#number(entry, is_whole, position);
+        detail.index = this.#number(entry, isWhole, position);
         details.push(detail);
       }
       this.#hasReadable ||= details.some(isReadable);
@@ -46,10 +46,10 @@ export class ReasoningReader {
   }
 
   /** Google's compatible endpoint: the signature of a call's thought, under the call's id. */
-  readSignature(signature: string, call_id: string | undefined): readonly ReasoningDetail[] {
+  readSignature(signature: string, callId: string | undefined): readonly ReasoningDetail[] {
     const index = this.#count;
     this.#count += 1;
-    return [{ type: 'reasoning.encrypted', data: signature, format: 'google-gemini-v1', id: call_id ?? null, index }];
+    return [{ type: 'reasoning.encrypted', data: signature, format: 'google-gemini-v1', id: callId ?? null, index }];
   }
 
   /** Something else was said: what comes now is another detail. */
@@ -77,10 +77,10 @@ export class ReasoningReader {
     return { type: 'reasoning.text', text, format: 'unknown', id: null, index: this.#plain };
   }
 
-  #number(detail: JsonObject, is_whole: boolean, position: number): number {
+  #number(detail: JsonObject, isWhole: boolean, position: number): number {
     // An encrypted detail always comes whole; some gateways number it like the summary before it.
     const key =
-      is_whole || detail['type'] === 'reasoning.encrypted'
+      isWhole || detail['type'] === 'reasoning.encrypted'
         ? undefined
         : `${detail['type']}:${typeof detail['index'] === 'number' ? detail['index'] : position}`;
     const told = key === undefined ? undefined : this.#numbers?.get(key);

@@ -26,8 +26,8 @@ export function alternateRoles(encoding: Encoding, messages: JsonObject[]): Json
   return turns.map((turn) => (turn.length === 1 ? turn[0]! : { ...turn[0], content: joined(turn) }));
 }
 
-function isMergeable({ role, tool_calls }: JsonObject): boolean {
-  return role === 'user' || (role === 'assistant' && tool_calls === undefined);
+function isMergeable({ role, tool_calls: toolCalls }: JsonObject): boolean {
+  return role === 'user' || (role === 'assistant' && toolCalls === undefined);
 }
 
 function joined(turn: readonly JsonObject[]): JsonValue {
@@ -44,8 +44,8 @@ function partsOf(content: JsonValue | undefined): JsonValue[] {
 /** What DeepSeek and Moonshot ask of turns that called tools while they think: the reasoning that led to the calls. */
 export function mendLostReasoning(encoding: Encoding, body: JsonObject): void {
   // Models that do not think take no reasoning back, and miss none.
-  const { lost_reasoning, replay_reasoning } = encoding.quirks;
-  const way = replay_reasoning === 'reasoning_content' ? lost_reasoning : undefined;
+  const { lost_reasoning: lostReasoning, replay_reasoning: replayReasoning } = encoding.quirks;
+  const way = replayReasoning === 'reasoning_content' ? lostReasoning : undefined;
   const { messages, thinking } = body;
   if (way === undefined || !Array.isArray(messages) || (isObject(thinking) && thinking['type'] === 'disabled')) return;
   const lacks = (message: JsonValue): message is JsonObject =>
@@ -84,10 +84,10 @@ const ALWAYS_THINKS = /thinking|kimi-k2\.7|^q[vw]q/;
 /** What upstreams ask that take no forced call of a tool while they think ("Thinking mode does not support this tool_choice"). */
 export function thinkOrForceTool(encoding: Encoding, body: JsonObject): void {
   const { quirks, endpoint } = encoding;
-  const { tool_choice, thinking, enable_thinking } = body;
-  if (!quirks.thinking_or_forced_tool || (tool_choice !== 'required' && !isObject(tool_choice))) return;
+  const { tool_choice: toolChoice, thinking, enable_thinking: enableThinking } = body;
+  if (!quirks.thinking_or_forced_tool || (toolChoice !== 'required' && !isObject(toolChoice))) return;
   const isBySwitch = quirks.reasoning_field === 'enable_thinking';
-  const told = isBySwitch ? enable_thinking : isObject(thinking) ? thinking['type'] !== 'disabled' : undefined;
+  const told = isBySwitch ? enableThinking : isObject(thinking) ? thinking['type'] !== 'disabled' : undefined;
   if (told === false) return;
   if (told !== undefined || ALWAYS_THINKS.test(endpoint.upstream_model)) {
     body['tool_choice'] = 'auto';

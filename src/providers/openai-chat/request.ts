@@ -89,7 +89,7 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
 
 function encodeFields(encoding: Encoding, body: JsonObject): void {
   const { request, quirks, endpoint } = encoding;
-  const { refused_parameters: refused, stop_sequences_max: stops_max = STOP_SEQUENCES_MAX } = quirks;
+  const { refused_parameters: refused, stop_sequences_max: stopsMax = STOP_SEQUENCES_MAX } = quirks;
   for (const name in request) {
     const value = request[name] as JsonValue | undefined;
     // `null` means absent; not every upstream knows that.
@@ -103,9 +103,9 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
     } else if (name === 'temperature' && Number(value) > (quirks.temperature_max ?? Number.POSITIVE_INFINITY)) {
       body['temperature'] = quirks.temperature_max;
       tell(encoding, 'clamped', name, `${endpoint.provider} takes at most ${quirks.temperature_max}`);
-    } else if (name === 'stop' && Array.isArray(value) && value.length > stops_max) {
-      body['stop'] = value.slice(0, stops_max);
-      tell(encoding, 'clamped', name, `${endpoint.provider} takes at most ${stops_max} sequences`);
+    } else if (name === 'stop' && Array.isArray(value) && value.length > stopsMax) {
+      body['stop'] = value.slice(0, stopsMax);
+      tell(encoding, 'clamped', name, `${endpoint.provider} takes at most ${stopsMax} sequences`);
     } else if (name === 'user') {
       body['user'] = hashUser(String(value));
     } else if (name === 'seed' && quirks.random_seed) {
@@ -220,9 +220,9 @@ function isOfThisWire({ type }: { type: string }, { tools }: JsonObject): boolea
 
 /** The operator's fields, where the request has none of its own. */
 function addExtraFields(encoding: Encoding, body: JsonObject): void {
-  const { extra_body } = encoding.quirks;
-  if (extra_body === undefined) return;
-  for (const [name, value] of Object.entries(extra_body)) {
+  const { extra_body: extraBody } = encoding.quirks;
+  if (extraBody === undefined) return;
+  for (const [name, value] of Object.entries(extraBody)) {
     if (gatewayFields.has(name)) tell(encoding, 'dropped', `extra_body.${name}`, 'the gateway sets it');
     else if (value !== undefined && !(name in body)) body[name] = value;
   }
@@ -236,14 +236,14 @@ function withoutMembers(value: JsonObject, names: readonly string[]): JsonObject
   return kept;
 }
 
-function pathOf({ quirks, upstream_model }: DialectEndpoint): string {
-  const path = quirks.path?.replace('{model}', () => encodeURIComponent(upstream_model)) ?? '/chat/completions';
+function pathOf({ quirks, upstream_model: upstreamModel }: DialectEndpoint): string {
+  const path = quirks.path?.replace('{model}', () => encodeURIComponent(upstreamModel)) ?? '/chat/completions';
   return quirks.query === undefined ? path : `${path}?${quirks.query}`;
 }
 
-function headersOf(is_streamed: boolean): Record<string, string> {
+function headersOf(isStreamed: boolean): Record<string, string> {
   return {
     'content-type': 'application/json',
-    accept: is_streamed ? 'text/event-stream' : 'application/json',
+    accept: isStreamed ? 'text/event-stream' : 'application/json',
   };
 }

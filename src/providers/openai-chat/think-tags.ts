@@ -80,8 +80,8 @@ export function createThinkStripper(): { push(text: string): string; end(): stri
   };
 }
 
-function run(is_reasoning: boolean, text: string): ThinkRun[] {
-  return text === '' ? [] : [{ is_reasoning, text }];
+function run(isReasoning: boolean, text: string): ThinkRun[] {
+  return text === '' ? [] : [{ is_reasoning: isReasoning, text }];
 }
 
 /** How many characters at the end of the text may begin the tag. */

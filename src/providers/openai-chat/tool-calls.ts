@@ -18,7 +18,7 @@ export interface CallStep {
 export interface CallReader {
   count(): number;
   /** `is_whole`: the entries are of a whole message, so each is a call of its own. */
-  read(entries: readonly (WireToolCall | null)[], is_whole: boolean): CallStep[];
+  read(entries: readonly (WireToolCall | null)[], isWhole: boolean): CallStep[];
   /** The steps still missing when nothing more comes: `{}` for calls without arguments, the end of custom inputs. */
   end(): CallStep[];
 }
@@ -44,8 +44,8 @@ interface Call {
  * tools as they were sent: by them a name that comes in pieces is known.
  */
 export function createCallReader(
-  generation_id: string,
-  used_ids: readonly string[],
+  generationId: string,
+  usedIds: readonly string[],
   originalName: (name: string) => string,
   declared: readonly string[] = [],
 ): CallReader {
@@ -56,7 +56,7 @@ export function createCallReader(
   const byBoth = new Map<string, Call>();
   /** Those that have a declared name and are not open. */
   const unopened = new Set<Call>();
-  const taken = new Set(used_ids);
+  const taken = new Set(usedIds);
   const names = new Set(declared);
   const parts = new Map<string, boolean>();
 
@@ -105,7 +105,7 @@ export function createCallReader(
     call.isOpen = true;
     unopened.delete(call);
     const isUsable = id !== undefined && !taken.has(id);
-    const ours = isUsable ? id : mintCallId(generation_id, call.ordinal);
+    const ours = isUsable ? id : mintCallId(generationId, call.ordinal);
     taken.add(ours);
     call.id = ours;
     const rest: JsonObject = {};
@@ -122,10 +122,10 @@ export function createCallReader(
     }
   }
 
-  function step(entry: WireToolCall, is_whole: boolean, position: number, steps: CallStep[]): CallStep | undefined {
+  function step(entry: WireToolCall, isWhole: boolean, position: number, steps: CallStep[]): CallStep | undefined {
     const custom = textOf(entry.custom?.name) === undefined && !textOf(entry.custom?.input) ? undefined : entry.custom;
     const name = textOf(custom?.name) ?? textOf(entry.function?.name);
-    let call = is_whole ? undefined : find(entry, name, position);
+    let call = isWhole ? undefined : find(entry, name, position);
     if (call === undefined) {
       openFormer(steps);
       call = {
@@ -154,7 +154,7 @@ export function createCallReader(
     }
     let piece = call.isCustom ? customInput(call, textOf(custom?.input)) : argumentsText(entry.function?.arguments);
     call.args.add(piece);
-    if (call.name === '' || (!is_whole && call.args.text === '' && isPart(call.name))) {
+    if (call.name === '' || (!isWhole && call.args.text === '' && isPart(call.name))) {
       call.pending += piece;
       return undefined;
     }
@@ -173,12 +173,12 @@ export function createCallReader(
 
   return {
     count: () => calls.length,
-    read(entries, is_whole) {
+    read(entries, isWhole) {
       const steps: CallStep[] = [];
       for (let position = 0; position < entries.length; position += 1) {
         const entry = entries[position];
         if (typeof entry !== 'object' || entry === null || isNothing(entry)) continue;
-        const told = step(entry, is_whole, position, steps);
+        const told = step(entry, isWhole, position, steps);
         if (told !== undefined) steps.push(told);
       }
       return steps;

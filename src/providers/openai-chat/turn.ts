@@ -20,10 +20,10 @@ export class TurnWriter {
   #tools: ReturnType<typeof createExecutedTools> | undefined = undefined;
   readonly #callSlots: number[] = [];
 
-  constructor(known: KnownState, generation_id: string) {
+  constructor(known: KnownState, generationId: string) {
     const reasoning = new ReasoningReader(known.think_in_reasoning);
     this.#known = known;
-    this.#generation_id = generation_id;
+    this.#generation_id = generationId;
     this.#reasoning = reasoning;
     this.#slots = new SlotWriter((kind) => {
       if (kind === 'reasoning') reasoning.closeBlock();
@@ -40,8 +40,8 @@ export class TurnWriter {
     return this.#calls !== undefined && this.#calls.count() > 0;
   }
 
-  take(message: WireMessage, is_whole: boolean, chunks: ChatChunk[]): void {
-    this.#emitReasoning(this.#reasoning.read(message, is_whole), chunks);
+  take(message: WireMessage, isWhole: boolean, chunks: ChatChunk[]): void {
+    this.#emitReasoning(this.#reasoning.read(message, isWhole), chunks);
     if (Array.isArray(message.executed_tools)) {
       this.#tools ??= createExecutedTools(this.#slots);
       this.#tools.take(message.executed_tools, chunks);
@@ -59,7 +59,7 @@ export class TurnWriter {
       const annotations = annotationsOf(message.annotations);
       if (annotations.length > 0) chunks.push({ delta: { annotations } });
     }
-    if (message.tool_calls || message.function_call) this.#takeCalls(message, is_whole, chunks);
+    if (message.tool_calls || message.function_call) this.#takeCalls(message, isWhole, chunks);
     const signature = textOf(message.extra_content?.google?.thought_signature);
     if (signature !== undefined) this.#emitReasoning(this.#reasoning.readSignature(signature, undefined), chunks);
   }
@@ -84,8 +84,8 @@ export class TurnWriter {
   }
 
   #emitRuns(runs: ThinkRun[], chunks: ChatChunk[]): void {
-    for (const { is_reasoning, text } of runs) {
-      if (is_reasoning) this.#emitReasoning(this.#reasoning.readText(text), chunks);
+    for (const { is_reasoning: isReasoning, text } of runs) {
+      if (isReasoning) this.#emitReasoning(this.#reasoning.readText(text), chunks);
       else this.#slots.emit('text', { content: text }, chunks);
     }
   }
@@ -128,18 +128,18 @@ export class TurnWriter {
     }
   }
 
-  #takeCalls(message: WireMessage, is_whole: boolean, chunks: ChatChunk[]): void {
-    const { tool_calls, function_call } = message;
+  #takeCalls(message: WireMessage, isWhole: boolean, chunks: ChatChunk[]): void {
+    const { tool_calls: toolCalls, function_call: functionCall } = message;
     this.#calls ??= createCallReader(
       this.#generation_id,
       this.#known.call_ids,
       (name) => this.#known.tool_names[name] ?? name,
       this.#known.tools,
     );
-    if (Array.isArray(tool_calls) && tool_calls.length > 0) {
-      for (const step of this.#calls.read(tool_calls, is_whole)) this.#emitCall(step, chunks);
-    } else if (isObject(function_call)) {
-      for (const step of this.#calls.read([{ index: 0, function: function_call }], is_whole))
+    if (Array.isArray(toolCalls) && toolCalls.length > 0) {
+      for (const step of this.#calls.read(toolCalls, isWhole)) this.#emitCall(step, chunks);
+    } else if (isObject(functionCall)) {
+      for (const step of this.#calls.read([{ index: 0, function: functionCall }], isWhole))
         this.#emitCall(step, chunks);
     }
   }

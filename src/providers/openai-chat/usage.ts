@@ -11,7 +11,7 @@ import { isObject, numberOf, type WireUsage } from './wire.ts';
  * (Perplexity's research), they are billed as prompt and `reasoning_tokens` as output of its own, beside the other counts
  * (https://docs.perplexity.ai/getting-started/pricing).
  */
-export function readUsage(usage: WireUsage, cached_tokens?: number): TokenClasses | undefined {
+export function readUsage(usage: WireUsage, cachedTokens?: number): TokenClasses | undefined {
   let prompt = count(usage['prompt_tokens']);
   let completion = count(usage['completion_tokens']);
   const total = count(usage['total_tokens']);
@@ -23,7 +23,7 @@ export function readUsage(usage: WireUsage, cached_tokens?: number): TokenClasse
     cited === undefined ? (total ?? 0) - (prompt ?? 0) - (completion ?? 0) : count(usage['reasoning_tokens']);
   const gap = Math.max(0, beside ?? 0);
   const classes: TokenClasses = {};
-  readPrompt(usage, prompt === undefined ? undefined : prompt + (cited ?? 0), cached_tokens, classes);
+  readPrompt(usage, prompt === undefined ? undefined : prompt + (cited ?? 0), cachedTokens, classes);
   readCompletion(usage, completion, gap, classes);
   const searches = count(usage['num_search_queries']);
   if (searches) classes.counts = { web_search: searches };
@@ -38,7 +38,7 @@ export function isZeroUsage(usage: WireUsage): boolean {
 function readPrompt(
   usage: WireUsage,
   prompt: number | undefined,
-  cached_tokens: number | undefined,
+  cachedTokens: number | undefined,
   classes: TokenClasses,
 ): void {
   // Mistral has been seen with the singular name.
@@ -49,7 +49,7 @@ function readPrompt(
     count(usage['cached_tokens']) ??
     count(usage['num_cached_tokens']) ??
     count(usage['prompt_cache_hit_tokens']) ??
-    cached_tokens;
+    cachedTokens;
   // The second name is Alibaba's (explicit context cache).
   const written = count(details['cache_write_tokens']) ?? count(details['cache_creation_input_tokens']);
   let rest = prompt ?? Number.POSITIVE_INFINITY;

@@ -149,12 +149,12 @@ function ownId(value: unknown, type: string): string | undefined {
   return id.startsWith(ID_PREFIX[type] ?? '') && id !== '' ? id : undefined;
 }
 
-function encodeCall(call: ToolCall, call_id: string, isNameless: boolean, encoding: Encoding): WireItem {
+function encodeCall(call: ToolCall, callId: string, isNameless: boolean, encoding: Encoding): WireItem {
   const { id: told, ...rest } = restOf(call.ext);
   const type = rest['type'] === 'custom_tool_call' ? 'custom_tool_call' : 'function_call';
   const id = isNameless ? undefined : ownId(told, type);
   const name = encoding.toolName(bareName(call.function.name, asText(rest['namespace'])));
-  const item = { ...rest, ...(id === undefined ? {} : { id }), type, call_id, name };
+  const item = { ...rest, ...(id === undefined ? {} : { id }), type, call_id: callId, name };
   if (type === 'custom_tool_call') return { ...item, input: customInput(call.function.arguments) };
   return { ...item, arguments: call.function.arguments.trim() === '' ? '{}' : call.function.arguments };
 }
@@ -199,7 +199,7 @@ function planReasoning(
   field: string,
   encoding: Encoding,
 ): ReasoningPlan {
-  const { quirks, strip_state, reasoning_ids } = encoding;
+  const { quirks, strip_state: stripState, reasoning_ids: reasoningIds } = encoding;
   const format = quirks.reasoning_format ?? OPENAI_FORMAT;
   const groups: Group[] = [];
   for (const { kind, at, ext } of order) {
@@ -219,23 +219,23 @@ function planReasoning(
     addDetail(group.item, detail);
     group.isClosed = detail.type === 'reasoning.encrypted';
   }
-  const reason = whyDropped(groups, strip_state, quirks.plain_reasoning_items === true, reasoning_ids);
+  const reason = whyDropped(groups, stripState, quirks.plain_reasoning_items === true, reasoningIds);
   if (reason !== undefined) {
     encoding.report('dropped', `${field}.reasoning_details`, reason);
     return { items: new Map(), isDropped: true };
   }
-  for (const { item } of groups) reasoning_ids.add(asText(item['id']));
+  for (const { item } of groups) reasoningIds.add(asText(item['id']));
   return { items: new Map(groups.map(({ first, item }) => [first, item])), isDropped: false };
 }
 
 function whyDropped(
   groups: readonly Group[],
-  strip_state: boolean,
+  stripState: boolean,
   takesPlain: boolean,
   taken: ReadonlySet<string>,
 ): string | undefined {
   if (groups.length === 0) return undefined;
-  if (strip_state) return 'the upstream refused the reasoning state of former turns';
+  if (stripState) return 'the upstream refused the reasoning state of former turns';
   if (!takesPlain && groups.some(({ isClosed }) => !isClosed))
     return 'reasoning without its encrypted content is refused';
   const ids = groups.map(({ item }) => asText(item['id'])).filter((id) => id !== '');

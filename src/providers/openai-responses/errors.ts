@@ -38,12 +38,15 @@ const POLICIES: ReadonlySet<string> = new Set([
 export function failureOf(told: JsonObject): UpstreamError {
   const error = asObject(told['error']) ?? told;
   const code = asText(error['code']);
-  const status_code = STATUS[code] ?? (/image/.test(code) ? 400 : undefined);
-  const found = errorInside({ error: { ...error, ...(status_code === undefined ? {} : { status_code }) } }, true)!;
-  const { failure, message, status, native_code } = found;
+  const statusCode = STATUS[code] ?? (/image/.test(code) ? 400 : undefined);
+  const found = errorInside(
+    { error: { ...error, ...(statusCode === undefined ? {} : { status_code: statusCode }) } },
+    true,
+  )!;
+  const { failure, message, status, native_code: nativeCode } = found;
   return new UpstreamError(POLICIES.has(code) ? 'content_filter' : failure, message, {
     status,
-    native_code,
+    native_code: nativeCode,
     raw: JSON.stringify(told).slice(0, limits.upstream_raw_chars_max),
   });
 }
@@ -59,8 +62,8 @@ const BAD_STATE =
 export function decodeError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const error = decodePlainError(status, headers, body);
   if ((status !== 400 && status !== 404) || !BAD_STATE.test(error.message)) return error;
-  const { message, native_code, raw } = error;
-  return new UpstreamError('state_rejected', message, { status, native_code, raw });
+  const { message, native_code: nativeCode, raw } = error;
+  return new UpstreamError('state_rejected', message, { status, native_code: nativeCode, raw });
 }
 
 /** What came is no answer of this wire. */

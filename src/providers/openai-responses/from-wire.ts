@@ -67,8 +67,8 @@ export function groupItems(input: readonly JsonValue[]): ItemGroup[] {
       continue;
     }
     // The result of another kind of call (a search for tools) is for this wire alone.
-    const { call_id } = item;
-    const isResult = RESULTS.has(item.type) && (call_id == null || !foreign.has(call_id));
+    const { call_id: callId } = item;
+    const isResult = RESULTS.has(item.type) && (callId == null || !foreign.has(callId));
     groups.push({ kind: isOfTurn ? 'turn' : isResult ? 'result' : 'other', items: [item], first: at, last: at });
   }
   return groups;
@@ -98,9 +98,9 @@ function decodeTurn(items: readonly WireItem[], history: History): Message {
 
 /** A call of a tool in a namespace is named as the tool is declared elsewhere; its remainder tells the way back. */
 function withNamespaces(message: Message): Message {
-  const { tool_calls } = message;
-  if (!tool_calls?.some(({ ext }) => restOf(ext)['namespace'] !== undefined)) return message;
-  const named = tool_calls.map((call): ToolCall => {
+  const { tool_calls: toolCalls } = message;
+  if (!toolCalls?.some(({ ext }) => restOf(ext)['namespace'] !== undefined)) return message;
+  const named = toolCalls.map((call): ToolCall => {
     const namespace = asText(restOf(call.ext)['namespace']);
     if (namespace === '') return call;
     return { ...call, function: { ...call.function, name: namespacedName(namespace, call.function.name) } };

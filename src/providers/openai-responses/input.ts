@@ -28,10 +28,10 @@ const INPUT_CONTENT: ReadonlySet<string> = new Set(['input_text', 'input_image',
  * The conversation in this wire's shape: each call answered directly after its turn. A client of this very API (`is_own`) has its
  * results where it put them, answered or not: the upstream's own refusal tells it more than a silent change would.
  */
-export function encodeInput(messages: readonly Message[], encoding: Encoding, is_own: boolean): Input {
+export function encodeInput(messages: readonly Message[], encoding: Encoding, isOwn: boolean): Input {
   const pairs = pairResults(messages);
   const call_ids: string[] = [];
-  const callIds = is_own ? ownIds(messages, call_ids) : nameCalls(messages, fitId, call_ids);
+  const callIds = isOwn ? ownIds(messages, call_ids) : nameCalls(messages, fitId, call_ids);
   const items: WireItem[] = [];
   let instructions: string | undefined;
 
@@ -39,12 +39,12 @@ export function encodeInput(messages: readonly Message[], encoding: Encoding, is
     const field = `messages[${i}]`;
     if (message.role === 'assistant') {
       append(items, encodeAssistant(message, field, encoding, callIds));
-      if (is_own) return;
+      if (isOwn) return;
       for (const call of message.tool_calls ?? []) {
         items.push(encodeResult(call, callIds.get(call)!, pairs.results.get(call), encoding));
       }
     } else if (message.role === 'tool') {
-      if (is_own) items.push(encodeOutput(message, field, ownHead(message), encoding));
+      if (isOwn) items.push(encodeOutput(message, field, ownHead(message), encoding));
       else if (pairs.orphans.has(message)) items.push(encodeOrphan(message, field, pairs.names, encoding));
     } else if (restOf(message.ext)['via'] === 'instructions' && typeof message.content === 'string') {
       instructions = message.content;
@@ -60,10 +60,10 @@ function fitId(id: string): string {
 }
 
 /** Ids as a client of this API gave them, but for those that other providers made too long for it. */
-function ownIds(messages: readonly Message[], call_ids: string[]): Map<ToolCall, string> {
-  const calls = messages.flatMap(({ tool_calls }) => tool_calls ?? []);
+function ownIds(messages: readonly Message[], callIds: string[]): Map<ToolCall, string> {
+  const calls = messages.flatMap(({ tool_calls: toolCalls }) => toolCalls ?? []);
   const ids = new Map(calls.map((call) => [call, fitId(asText(restOf(call.ext)['call_id']) || call.id)]));
-  append(call_ids, ids.values());
+  append(callIds, ids.values());
   return ids;
 }
 
@@ -73,20 +73,20 @@ function outputType(call: ToolCall): string {
 
 function encodeResult(
   call: ToolCall,
-  call_id: string,
+  callId: string,
   result: { message: Message; field: string } | undefined,
   encoding: Encoding,
 ): WireItem {
-  const head = { type: outputType(call), call_id };
+  const head = { type: outputType(call), call_id: callId };
   if (result !== undefined) return encodeOutput(result.message, result.field, head, encoding);
   encoding.report('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
   return { ...head, output: '(no result)' };
 }
 
 /** What a client of this API said that its result is of, which may be no call at all. */
-function ownHead({ tool_call_id, ext }: Message): WireItem {
+function ownHead({ tool_call_id: toolCallId, ext }: Message): WireItem {
   const type = asText(restOf(ext)['type']) || 'function_call_output';
-  return { type, ...(tool_call_id ? { call_id: fitId(tool_call_id) } : {}) };
+  return { type, ...(toolCallId ? { call_id: fitId(toolCallId) } : {}) };
 }
 
 function encodeOutput({ content, ext }: Message, field: string, head: WireItem, encoding: Encoding): WireItem {

@@ -4,6 +4,6 @@ import type { Quirks } from '../provider.ts';
 const UNTHINKING = /^(?:openai[./])?(?:gpt-3|gpt-4|chatgpt-4|gpt-5(?:\.\d+)?-chat)/;
 
 /** What an upstream model's name tells about it. */
-export function responsesModelQuirks(upstream_model: string): Quirks {
-  return UNTHINKING.test(upstream_model) ? { no_encrypted_reasoning: true } : {};
+export function responsesModelQuirks(upstreamModel: string): Quirks {
+  return UNTHINKING.test(upstreamModel) ? { no_encrypted_reasoning: true } : {};
 }

@@ -66,23 +66,23 @@ function encodeFile(part: FilePart, field: string): WireItem {
   const rest = restOf(part.ext);
   // Clients write null or nothing for what they leave out.
   const data = part.file.file_data || undefined;
-  const file_id = part.file.file_id || undefined;
+  const fileId = part.file.file_id || undefined;
   const filename = part.file.filename || undefined;
   if (data === undefined) {
-    if (file_id === undefined) throw new GatewayError(400, `${field}: the file has neither data nor an id.`);
-    return { ...rest, type: 'input_file', file_id };
+    if (fileId === undefined) throw new GatewayError(400, `${field}: the file has neither data nor an id.`);
+    return { ...rest, type: 'input_file', file_id: fileId };
   }
   if (WEB_URL.test(data)) return { ...rest, type: 'input_file', file_url: data };
   if (/^data:image\//i.test(data)) return { ...rest, type: 'input_image', image_url: data, detail: 'auto' };
-  const file_data = data.startsWith(PDF_BASE64) ? `data:application/pdf;base64,${data}` : data;
-  if (!/^data:/i.test(file_data)) {
+  const fileData = data.startsWith(PDF_BASE64) ? `data:application/pdf;base64,${data}` : data;
+  if (!/^data:/i.test(fileData)) {
     throw new GatewayError(400, `${field}: the address must be an http(s) or a data URL.`);
   }
   // A name must stand beside the data, and its ending tells the kind.
-  return { ...rest, type: 'input_file', filename: filename ?? nameOf(file_data), file_data };
+  return { ...rest, type: 'input_file', filename: filename ?? nameOf(fileData), file_data: fileData };
 }
 
-function nameOf(data_url: string): string {
-  const subtype = /^data:[^/,;]+\/([a-z0-9]+)[;,]/i.exec(data_url)?.[1]?.toLowerCase() ?? 'pdf';
+function nameOf(dataUrl: string): string {
+  const subtype = /^data:[^/,;]+\/([a-z0-9]+)[;,]/i.exec(dataUrl)?.[1]?.toLowerCase() ?? 'pdf';
   return `file.${subtype === 'plain' ? 'txt' : subtype}`;
 }

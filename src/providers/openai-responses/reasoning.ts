@@ -114,11 +114,11 @@ function fillDetails(details: readonly ReasoningDetail[], told: JsonObject): Rea
   const textsOf = (parts: JsonValue | undefined) => asArray(parts).map((part) => asText(asObject(part)?.['text']));
   const summaries = textsOf(told['summary']);
   const texts = textsOf(told['content']);
-  const is_one = details.filter(({ type }) => type !== 'reasoning.encrypted').length === 1;
+  const isOne = details.filter(({ type }) => type !== 'reasoning.encrypted').length === 1;
   return details.map((detail) => {
     if (detail.type === 'reasoning.summary' && detail.summary === '')
       return { ...detail, summary: summaries.shift() ?? '' };
-    if (detail.type === 'reasoning.text' && (detail.text === null || (is_one && detail.text === ''))) {
+    if (detail.type === 'reasoning.text' && (detail.text === null || (isOne && detail.text === ''))) {
       return { ...detail, text: texts.shift() ?? '' };
     }
     return detail;

@@ -9,7 +9,7 @@ import { decodeTool, decodeToolChoice } from './declared.ts';
 import { decodeInput } from './from-wire.ts';
 import { openaiResponses } from './index.ts';
 
-function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, strip_state = false) {
+function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, stripState = false) {
   const endpoint: DialectEndpoint = {
     model: 'openai/gpt-5',
     provider: 'openai',
@@ -20,7 +20,10 @@ function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, strip_state 
     quirks,
   };
   const messages: Message[] = [{ role: 'user', content: 'Hello' }];
-  return openaiResponses.encodeRequest({ messages, ...request }, endpoint, { media: new Map(), strip_state });
+  return openaiResponses.encodeRequest({ messages, ...request }, endpoint, {
+    media: new Map(),
+    strip_state: stripState,
+  });
 }
 
 describe('state', () => {

@@ -77,14 +77,14 @@ export const OUTPUT_TOKENS_MIN = 16;
 export function encodeRequest(
   request: ChatRequest,
   endpoint: DialectEndpoint,
-  { strip_state }: EncodeOptions,
+  { strip_state: stripState }: EncodeOptions,
 ): EncodedRequest {
   const report: Report[] = [];
   const renamed: Record<string, string> = {};
   const { quirks } = endpoint;
   const encoding: Encoding = {
     quirks,
-    strip_state,
+    strip_state: stripState,
     reasoning_ids: new Set(),
     toolName(name) {
       const sent = fitToolName(name);
@@ -97,7 +97,7 @@ export function encodeRequest(
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }
   const fields = withoutRefused(request, endpoint, encoding);
-  const { stream_options, tool_choice, ...told } = restOf(request.ext);
+  const { stream_options: streamOptions, tool_choice: toolChoice, ...told } = restOf(request.ext);
   const rest = withoutReserved(told, (name) => {
     encoding.report('dropped', name, 'the gateway sets it');
   });
@@ -120,12 +120,12 @@ export function encodeRequest(
     ...logprobs(fields),
     ...tools,
     // As its client said it, where it is still to be said.
-    ...(tools['tool_choice'] === undefined || tool_choice === undefined ? {} : { tool_choice }),
+    ...(tools['tool_choice'] === undefined || toolChoice === undefined ? {} : { tool_choice: toolChoice }),
     ...toolBound([...asArray(tools['tools']), ...broughtTools(items)], request, encoding),
     ...textOptions(fields, rest, encoding),
     ...reasoningOptions(fields, endpoint, rest, encoding),
     ...endUser(request, quirks),
-    ...ownFields(request, stream_options, quirks),
+    ...ownFields(request, streamOptions, quirks),
     ...(fields.stream == null ? {} : { stream: fields.stream }),
   };
 
@@ -167,10 +167,10 @@ function withoutReserved(told: JsonObject, drop: (name: string) => void): JsonOb
 }
 
 /** What is asked for beside the answer; a client of this very API may have asked for more. */
-function includes(fields: ChatRequest, rest: JsonObject, { quirks, strip_state }: Encoding): JsonObject {
+function includes(fields: ChatRequest, rest: JsonObject, { quirks, strip_state: stripState }: Encoding): JsonObject {
   const wanted = new Set(asArray(rest['include']));
   // Models that do not think refuse it by the same words as state that is not theirs, so that a retry goes without.
-  if (!quirks.no_encrypted_reasoning && !strip_state) wanted.add('reasoning.encrypted_content');
+  if (!quirks.no_encrypted_reasoning && !stripState) wanted.add('reasoning.encrypted_content');
   else wanted.delete('reasoning.encrypted_content');
   if (fields.logprobs === true) wanted.add('message.output_text.logprobs');
   return wanted.size === 0 ? {} : { include: [...wanted] };
@@ -191,8 +191,8 @@ function sameFields(fields: ChatRequest): JsonObject {
   return same;
 }
 
-function logprobs({ logprobs: isWanted, top_logprobs }: ChatRequest): JsonObject {
-  return isWanted === true && top_logprobs != null ? { top_logprobs } : {};
+function logprobs({ logprobs: isWanted, top_logprobs: topLogprobs }: ChatRequest): JsonObject {
+  return isWanted === true && topLogprobs != null ? { top_logprobs: topLogprobs } : {};
 }
 
 function textOptions(fields: ChatRequest, rest: JsonObject, encoding: Encoding): JsonObject {
@@ -239,10 +239,10 @@ function reasoningOptions(
 }
 
 /** Whom the client answers, by the newer name of it or the older one; never as the client knows them. */
-function endUser(request: ChatRequest, { refused_parameters }: Quirks): JsonObject {
+function endUser(request: ChatRequest, { refused_parameters: refusedParameters }: Quirks): JsonObject {
   const user = request.user || request['safety_identifier'];
   if (typeof user !== 'string' || user === '') return {};
-  return { [refused_parameters?.includes('safety_identifier') ? 'user' : 'safety_identifier']: hashUser(user) };
+  return { [refusedParameters?.includes('safety_identifier') ? 'user' : 'safety_identifier']: hashUser(user) };
 }
 
 /**
@@ -266,13 +266,13 @@ function toolBound(tools: readonly JsonValue[], request: ChatRequest, { quirks, 
 /** What only a client of this very API says, and means for this wire. */
 function ownFields(
   { ext, metadata, stream }: ChatRequest,
-  stream_options: JsonValue | undefined,
+  streamOptions: JsonValue | undefined,
   { refused_parameters: refused }: Quirks,
 ): JsonObject {
   if (ext?.wire !== WIRE) return {};
-  const isStreamed = stream === true && stream_options != null && !refused?.includes('stream_options');
+  const isStreamed = stream === true && streamOptions != null && !refused?.includes('stream_options');
   return {
     ...(metadata == null || refused?.includes('metadata') ? {} : { metadata }),
-    ...(isStreamed ? { stream_options } : {}),
+    ...(isStreamed ? { stream_options: streamOptions } : {}),
   };
 }

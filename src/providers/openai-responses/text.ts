@@ -30,14 +30,14 @@ interface Part {
 export function createMessageReader(item: WireItem, counts: Counts): ItemReader {
   const parts = new Map<JsonValue | undefined, Part>();
   const { status: _unfinished, ...known } = remainder(item, ITEM_KNOWN);
-  const known_again = repeated(known);
-  let has_parts = false;
+  const knownAgain = repeated(known);
+  let hasParts = false;
 
   function partAt(index: JsonValue | undefined, kind: Part['kind']): Part {
     let part = parts.get(index);
     if (part === undefined) {
-      const ext = extOf(has_parts ? known_again : known);
-      has_parts = true;
+      const ext = extOf(hasParts ? knownAgain : known);
+      hasParts = true;
       const slot = createSlot(counts, ext === undefined ? { kind } : { kind, ext });
       part = { kind, slot, start: counts.codePoints, isSaid: false, hasLogprobs: false, annotations: 0 };
       parts.set(index, part);
@@ -95,11 +95,11 @@ export function createMessageReader(item: WireItem, counts: Counts): ItemReader 
       const chunks: ChatChunk[] = [];
       const rest = finished === undefined ? known : remainder(finished, ITEM_KNOWN);
       const again = repeated(rest);
-      let is_first = true;
+      let isFirst = true;
       for (const [index, value] of contentOf(finished).entries()) {
         if (!isSpoken(value)) continue;
-        append(chunks, endPart(index, value, is_first ? rest : again));
-        is_first = false;
+        append(chunks, endPart(index, value, isFirst ? rest : again));
+        isFirst = false;
         parts.delete(index);
       }
       for (const part of parts.values()) append(chunks, part.slot.close());
@@ -137,14 +137,14 @@ function annotationOf(raw: JsonObject, start: number): Annotation | undefined {
   const from = placeOf(raw['start_index']);
   const to = placeOf(raw['end_index']);
   const isPlaced = from !== undefined && to !== undefined && to > 0;
-  const url_citation: UrlCitation['url_citation'] = {
+  const urlCitation: UrlCitation['url_citation'] = {
     url,
     start_index: isPlaced ? start + from : 0,
     end_index: isPlaced ? start + to : 0,
   };
   const title = asText(raw['title']);
-  if (title !== '') url_citation.title = title;
-  return { type: 'url_citation', url_citation };
+  if (title !== '') urlCitation.title = title;
+  return { type: 'url_citation', url_citation: urlCitation };
 }
 
 function placeOf(value: JsonValue | undefined): number | undefined {

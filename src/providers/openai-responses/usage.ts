@@ -65,14 +65,14 @@ function readImages(response: JsonObject): NonNullable<TokenClasses['extra']>[nu
   const tool = asArray(response['tools'])
     .map(asObject)
     .find((entry) => entry?.['type'] === 'image_generation');
-  const all_in = count(made['input_tokens']) ?? 0;
-  const all_out = count(made['output_tokens']) ?? 0;
-  const in_image = Math.min(count(input['image_tokens']) ?? 0, all_in);
+  const allIn = count(made['input_tokens']) ?? 0;
+  const allOut = count(made['output_tokens']) ?? 0;
+  const inImage = Math.min(count(input['image_tokens']) ?? 0, allIn);
   // A tool that says nothing of what it made has made pictures.
-  const out_text = Math.min(count(output['text_tokens']) ?? 0, all_out);
+  const outText = Math.min(count(output['text_tokens']) ?? 0, allOut);
   return {
     model: asText(tool?.['model']) || 'gpt-image-1',
-    classes: { in_uncached: all_in - in_image, in_image, out_text, out_image: all_out - out_text },
+    classes: { in_uncached: allIn - inImage, in_image: inImage, out_text: outText, out_image: allOut - outText },
   };
 }
 

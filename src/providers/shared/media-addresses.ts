@@ -131,7 +131,7 @@ export function webMedia(messages: readonly Message[]): MediaNeed[] {
     if (need !== undefined && isWebAddress(need.url)) needs.set(need.url, need);
   };
   for (const { content, images } of messages) {
-    if (isImages(images)) for (const { image_url } of images) add({ url: image_url.url, kind: 'image' });
+    if (isImages(images)) for (const { image_url: imageUrl } of images) add({ url: imageUrl.url, kind: 'image' });
     if (Array.isArray(content)) for (const part of content) add(needOf(part));
   }
   return [...needs.values()];
@@ -189,9 +189,9 @@ export function leftAddress(body: JsonObject): { address: string; field: string 
   let left: { address: string; field: string } | undefined;
   eachAddress(body, (address, path, kind) => {
     if (left !== undefined) return;
-    const is_left =
+    const isLeft =
       kind === 'url' ? !/^data:/i.test(address) : /^[a-z][a-z0-9+.-]*:/i.test(address) && !/^data:/i.test(address);
-    if (is_left) left = { address, field: fieldName(path) };
+    if (isLeft) left = { address, field: fieldName(path) };
   });
   return left;
 }

@@ -3,6 +3,6 @@ import { dialectOf } from '../dialects.ts';
 import type { Quirks } from '../provider.ts';
 
 /** What the upstream's name of a model tells about its endpoint; these facts stand over the provider's quirks. */
-export function modelQuirks(wire: Wire, upstream_model: string): Quirks {
-  return dialectOf(wire).facts.modelQuirks(upstream_model);
+export function modelQuirks(wire: Wire, upstreamModel: string): Quirks {
+  return dialectOf(wire).facts.modelQuirks(upstreamModel);
 }

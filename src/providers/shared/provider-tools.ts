@@ -94,24 +94,24 @@ export function typedTools(tools: readonly JsonValue[]): number {
  * the body. `count` counts the tools of a body's list that the provider runs.
  */
 export function toolUses(
-  { tools, body, upstream_model }: ToolRequest,
+  { tools, body, upstream_model: upstreamModel }: ToolRequest,
   count: (tools: readonly JsonValue[]) => number,
 ): number[] {
   const uses: number[] = [];
-  const add = ({ max_uses }: JsonObject) =>
-    uses.push(typeof max_uses === 'number' && max_uses >= 0 ? max_uses : limits.web_searches_assumed);
+  const add = ({ max_uses: maxUses }: JsonObject) =>
+    uses.push(typeof maxUses === 'number' && maxUses >= 0 ? maxUses : limits.web_searches_assumed);
   for (const tool of tools) {
     if (tool.type === 'function') continue;
     const declaration = declarationOf(tool);
     if (!runsAtClient(declaration)) add(declaration);
   }
-  const declared_count = uses.length;
+  const declaredCount = uses.length;
   for (const tool of toolsInConversation(body)) if (runsAtProvider(tool)) add(tool);
   const { tools: sent } = body;
   // Google's servers take one object where the schema has a list of them.
   const list = sent == null ? NO_VALUES : Array.isArray(sent) ? sent : [sent];
-  const hasMore = TOOL_FIELDS.some((name) => (body[name] ?? false) !== false) || count(list) > declared_count;
-  if (hasMore || SEARCHING_MODEL.test(upstream_model)) uses.push(limits.web_searches_assumed);
+  const hasMore = TOOL_FIELDS.some((name) => (body[name] ?? false) !== false) || count(list) > declaredCount;
+  if (hasMore || SEARCHING_MODEL.test(upstreamModel)) uses.push(limits.web_searches_assumed);
   return uses;
 }
 

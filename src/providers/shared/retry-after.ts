@@ -55,9 +55,9 @@ function duration(value: string | undefined): number | undefined {
   return sum;
 }
 
-function milliseconds(value: string | undefined, unit_ms: number): number | undefined {
+function milliseconds(value: string | undefined, unitMs: number): number | undefined {
   if (value === undefined || value.length > 20 || !/^\d+(?:\.\d+)?$/.test(value)) return undefined;
-  return Number(value) * unit_ms;
+  return Number(value) * unitMs;
 }
 
 function dateMs(value: string | undefined): number | undefined {

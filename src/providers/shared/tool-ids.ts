@@ -4,8 +4,8 @@ import { limits } from '../../limits.ts';
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /** The tool call id of an answer whose upstream sent none: the same for the same generation and ordinal. */
-export function mintCallId(generation_id: string, ordinal: number): string {
-  return `call_${base62(`${generation_id}:${ordinal}`, 24)}`;
+export function mintCallId(generationId: string, ordinal: number): string {
+  return `call_${base62(`${generationId}:${ordinal}`, 24)}`;
 }
 
 /** The id itself where `fits` takes it, else a stand-in that is always the same for it, of `chars` letters and digits. */

@@ -43,7 +43,7 @@ export function pairResults(messages: readonly Message[]): Pairs {
 export function nameCalls(
   messages: readonly Message[],
   toWireId: (id: string) => string,
-  call_ids: string[],
+  callIds: string[],
 ): Map<ToolCall, string> {
   const ids = new Map<ToolCall, string>();
   const taken = new Set<string>();
@@ -59,7 +59,7 @@ export function nameCalls(
       }
       taken.add(id);
       ids.set(call, id);
-      call_ids.push(id);
+      callIds.push(id);
     }
   }
   return ids;

@@ -44,15 +44,19 @@ export function cacheMarksOf(text: string): CacheMarks {
  */
 function tokensBesideBound(
   body: JsonObject,
-  { upstream_model, quirks, max_completion_tokens }: ModelName & Pick<DialectEndpoint, 'max_completion_tokens'>,
+  {
+    upstream_model: upstreamModel,
+    quirks,
+    max_completion_tokens: maxCompletionTokens,
+  }: ModelName & Pick<DialectEndpoint, 'max_completion_tokens'>,
 ): number {
   const predicted = (body['prediction'] as { content?: unknown } | undefined)?.content;
   // Rejected tokens of a prediction are billed as output (https://platform.openai.com/docs/guides/predicted-outputs).
   const rejected = predicted === undefined ? 0 : Buffer.byteLength(JSON.stringify(predicted));
-  if (upstream_model.includes('sonar-deep-research')) return rejected + limits.thinking_budget_tokens_max;
+  if (upstreamModel.includes('sonar-deep-research')) return rejected + limits.thinking_budget_tokens_max;
   if (quirks.reasoning_field !== 'enable_thinking' || body['enable_thinking'] === false) return rejected;
   const budget = body['thinking_budget'];
-  return rejected + (typeof budget === 'number' ? budget : (max_completion_tokens ?? 0));
+  return rejected + (typeof budget === 'number' ? budget : (maxCompletionTokens ?? 0));
 }
 
 /** Multiply prices by factors that no price list has (https://platform.claude.com/docs/en/about-claude/pricing). */
@@ -73,8 +77,8 @@ export const commonWorstCase: WorstCase = {
 };
 
 /** Above the thinking budget that the client's options wrote into the body; 0 if the dialect wrote it, or none is there. */
-export function aboveThinking(body: JsonObject, { reasoning, reasoning_effort }: ChatRequest): number {
-  return reasoning == null && reasoning_effort == null ? aboveBudget(body) : 0;
+export function aboveThinking(body: JsonObject, { reasoning, reasoning_effort: reasoningEffort }: ChatRequest): number {
+  return reasoning == null && reasoningEffort == null ? aboveBudget(body) : 0;
 }
 
 /** Above the thinking budget in the body, as upstreams demand; 0 if it has none. */

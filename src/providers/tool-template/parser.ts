@@ -81,10 +81,10 @@ export class ToolCallParser {
   #after_call = false;
   #gap = '';
 
-  constructor({ names, is_forced, is_single }: ToolTemplate) {
+  constructor({ names, is_forced: isForced, is_single: isSingle }: ToolTemplate) {
     this.#names = new Set(names);
-    this.#is_single = is_single;
-    if (is_forced) this.#startCall('');
+    this.#is_single = isSingle;
+    if (isForced) this.#startCall('');
   }
 
   push(text: string): Run[] {
@@ -136,16 +136,16 @@ export class ToolCallParser {
     // What is held back is laid together with little, so that a long text is copied once, however many calls are in it.
     const piece = before === 0 ? text.slice(at) : text.slice(at, at + WINDOW_CHARS);
     const whole = this.#held + piece;
-    const gap_max = limits.tool_template_gap_chars_max;
+    const gapMax = limits.tool_template_gap_chars_max;
     const open = whole.indexOf(CALL_OPEN);
     if (open === -1) {
       const beginning = whole.length - tagBeginning(whole, CALL_OPEN);
-      const kept = trailingSpace(whole, beginning, gap_max);
+      const kept = trailingSpace(whole, beginning, gapMax);
       this.#held = whole.slice(kept);
       this.#say(whole.slice(0, kept), runs);
       return at + piece.length;
     }
-    const end = trailingSpace(whole, open, gap_max);
+    const end = trailingSpace(whole, open, gapMax);
     this.#held = '';
     this.#say(whole.slice(0, end), runs);
     this.#startCall(CALL_OPEN);
@@ -193,9 +193,9 @@ export class ToolCallParser {
     const room = limits.tool_template_call_chars_max - this.#chars;
     const until = Math.min(text.length, at + room);
     let to = at;
-    let is_over = false;
-    let is_broken = room <= 0;
-    for (; to < until && !is_over; to += 1) {
+    let isOver = false;
+    let isBroken = room <= 0;
+    for (; to < until && !isOver; to += 1) {
       if (this.#is_in_string) {
         const code = text.charCodeAt(to);
         if (this.#is_escaped) this.#is_escaped = false;
@@ -208,16 +208,16 @@ export class ToolCallParser {
       else if (char === '{' || char === '[') this.#depth += 1;
       else if (char === '}' || char === ']') {
         this.#depth -= 1;
-        is_over = this.#depth === 0;
+        isOver = this.#depth === 0;
       } else if (!JSON_CHAR.test(char)) {
-        is_broken = true;
+        isBroken = true;
         break;
       }
     }
     this.#pieces.push(text.slice(at, to));
     this.#chars += to - at;
-    if (is_over) this.#complete(runs);
-    else if (is_broken || this.#chars >= limits.tool_template_call_chars_max) this.#giveUp(runs);
+    if (isOver) this.#complete(runs);
+    else if (isBroken || this.#chars >= limits.tool_template_call_chars_max) this.#giveUp(runs);
     return to;
   }
 
@@ -250,23 +250,23 @@ export class ToolCallParser {
   /** It is no call: what was held back of it is text, and what comes is looked at anew. */
   #giveUp(runs: Run[]): void {
     const raw = this.#pieces.join('') + this.#lead;
-    const has_begun = this.#pieces.length > 0;
+    const hasBegun = this.#pieces.length > 0;
     this.#pieces = [];
     this.#lead = '';
     this.#mode = 'text';
     this.#held = '';
     // White space and a fence without a tag may stand before one.
-    if (has_begun) this.#say(this.#before + raw, runs);
+    if (hasBegun) this.#say(this.#before + raw, runs);
     else this.#held = raw;
   }
 
   /** White space, the end of a fence, the closing tag, or another object: all that may follow a call without being text. */
   #readTail(text: string, at: number): number {
     const char = text[at]!;
-    const is_fence_read = this.#held.startsWith(FENCE);
+    const isFenceRead = this.#held.startsWith(FENCE);
     if (isSpace(char) && (this.#held === '' || this.#held === FENCE)) return at + 1;
     const next = this.#held + char;
-    const rest = is_fence_read ? next.slice(FENCE.length) : next;
+    const rest = isFenceRead ? next.slice(FENCE.length) : next;
     if (rest === CALL_CLOSE) {
       this.#mode = 'text';
       this.#held = '';
@@ -283,7 +283,7 @@ export class ToolCallParser {
     }
     // It may begin another call.
     this.#mode = 'text';
-    if (is_fence_read) this.#held = this.#held.slice(FENCE.length);
+    if (isFenceRead) this.#held = this.#held.slice(FENCE.length);
     return at;
   }
 }

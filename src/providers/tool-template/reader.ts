@@ -22,9 +22,9 @@ export class TemplateReader {
   /** Calls were taken out of the text. */
   #is_cut = false;
 
-  constructor(template: ToolTemplate, generation_id: string) {
+  constructor(template: ToolTemplate, generationId: string) {
     this.#parser = new ToolCallParser(template);
-    this.#generation_id = generation_id;
+    this.#generation_id = generationId;
   }
 
   take(given: readonly ChatChunk[]): ChatChunk[] {
@@ -47,8 +47,8 @@ export class TemplateReader {
       this.#texts.add(slot.n);
       this.#opening_ext = slot.open.ext;
     }
-    const is_text = slot === undefined ? Boolean(chunk.delta.content) : this.#texts.has(slot.n);
-    if (is_text) this.#takeText(chunk, chunks);
+    const isText = slot === undefined ? Boolean(chunk.delta.content) : this.#texts.has(slot.n);
+    if (isText) this.#takeText(chunk, chunks);
     else this.#takeOther(chunk, chunks);
   }
 

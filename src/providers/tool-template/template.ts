@@ -26,7 +26,7 @@ function isFunction(tool: InnerTool): tool is FunctionTool {
 export function needsTemplate({ tools, messages }: ChatRequest): boolean {
   return (
     tools?.some(isFunction) === true ||
-    messages.some(({ role, tool_calls }) => role === 'tool' || (tool_calls?.length ?? 0) > 0)
+    messages.some(({ role, tool_calls: toolCalls }) => role === 'tool' || (toolCalls?.length ?? 0) > 0)
   );
 }
 
@@ -37,24 +37,24 @@ interface Calling {
   is_single: boolean;
 }
 
-function callingOf({ tools, tool_choice: choice, parallel_tool_calls }: ChatRequest): Calling {
+function callingOf({ tools, tool_choice: choice, parallel_tool_calls: parallelToolCalls }: ChatRequest): Calling {
   const functions = (tools ?? []).filter(isFunction);
-  const is_single = parallel_tool_calls === false;
-  if (choice === 'none' || functions.length === 0) return { tools: [], mode: 'none', is_single };
-  if (choice === 'required') return { tools: functions, mode: 'required', is_single };
+  const isSingle = parallelToolCalls === false;
+  if (choice === 'none' || functions.length === 0) return { tools: [], mode: 'none', is_single: isSingle };
+  if (choice === 'required') return { tools: functions, mode: 'required', is_single: isSingle };
   const allowed = allowedTools(choice);
   if (allowed !== undefined) {
     const left = functions.filter((tool) => allowed.has(tool.function.name));
-    if (left.length === 0) return { tools: [], mode: 'none', is_single };
-    return { tools: left, mode: allowedMode(choice) ?? 'auto', is_single };
+    if (left.length === 0) return { tools: [], mode: 'none', is_single: isSingle };
+    return { tools: left, mode: allowedMode(choice) ?? 'auto', is_single: isSingle };
   }
   if (typeof choice === 'object' && choice?.type === 'function') {
     const name = asObject((choice as JsonObject)['function'])?.['name'];
     const forced = functions.filter((tool) => tool.function.name === name);
     if (forced.length === 0) throw invalidField('tool_choice', 'must name a function of tools');
-    return { tools: forced, mode: 'required', is_single };
+    return { tools: forced, mode: 'required', is_single: isSingle };
   }
-  return { tools: functions, mode: 'auto', is_single };
+  return { tools: functions, mode: 'auto', is_single: isSingle };
 }
 
 /** One line of JSON for each tool. Throws `GatewayError` 400 where all of them are too long to stand in a prompt. */
@@ -81,7 +81,7 @@ function toolLines(tools: readonly FunctionTool[]): string {
   );
 }
 
-function instructions({ tools, mode, is_single }: Calling): string {
+function instructions({ tools, mode, is_single: isSingle }: Calling): string {
   const [only] = tools;
   const must = tools.length === 1 ? `the tool ${JSON.stringify(only!.function.name)}` : 'at least one of these tools';
   return [
@@ -89,7 +89,7 @@ function instructions({ tools, mode, is_single }: Calling): string {
     `<tools>\n${toolLines(tools)}\n</tools>`,
     'To call a tool, write its name and its arguments as one JSON object between these tags:',
     `${CALL_OPEN}\n{"name": "the name of the tool", "arguments": {"name of an argument": "its value"}}\n${CALL_CLOSE}`,
-    is_single
+    isSingle
       ? 'Call at most one tool in an answer.'
       : 'To call several tools in one answer, write one such block for each call, one after another.',
     `End your answer after the calls. The results are in the next message, each between ${RESULT_OPEN} and ${RESULT_CLOSE}; never write these yourself.`,
@@ -127,8 +127,8 @@ function callText({ function: { name, arguments: text } }: ToolCall): string {
 }
 
 /** A turn of the model, with its calls as it would have written them. The order of its blocks is that of the text. */
-function assistantText({ tool_calls, ext: _, ...message }: Message): Message {
-  const calls = (tool_calls ?? []).map(callText).join('\n');
+function assistantText({ tool_calls: toolCalls, ext: _, ...message }: Message): Message {
+  const calls = (toolCalls ?? []).map(callText).join('\n');
   return { ...message, content: joined(message.content, calls) };
 }
 
@@ -146,7 +146,7 @@ function resultParts({ content }: Message, name: string | undefined): { text: st
 /** The results of one turn as one message of the user, in the order of the calls that they answer. */
 function resultsMessage(results: readonly Message[], calls: readonly ToolCall[]): Message {
   const places = new Map(calls.map(({ id }, at) => [id, at]));
-  const place = ({ tool_call_id }: Message) => places.get(tool_call_id ?? '') ?? calls.length;
+  const place = ({ tool_call_id: toolCallId }: Message) => places.get(toolCallId ?? '') ?? calls.length;
   const made = results
     .toSorted((a, b) => place(a) - place(b))
     .map((one) => resultParts(one, calls[place(one)]?.function.name ?? one.name));
@@ -205,12 +205,12 @@ export function templated(request: ChatRequest): TemplatedRequest {
   const made: ChatRequest = { ...rest, messages: conversation(request.messages) };
   if (natives.length > 0) {
     made.tools = natives;
-    const is_of_native = typeof choice === 'object' && choice !== null && choice.type !== 'function';
-    if (choice != null && is_of_native && choice.type !== 'allowed_tools') made.tool_choice = choice;
+    const isOfNative = typeof choice === 'object' && choice !== null && choice.type !== 'function';
+    if (choice != null && isOfNative && choice.type !== 'allowed_tools') made.tool_choice = choice;
   }
   if (calling.mode === 'none') {
-    const has_calls = request.messages.some(({ tool_calls }) => (tool_calls?.length ?? 0) > 0);
-    if (has_calls) made.messages = withSystem(made.messages, 'Call no tools in this answer: answer in plain text.');
+    const hasCalls = request.messages.some(({ tool_calls: toolCalls }) => (toolCalls?.length ?? 0) > 0);
+    if (hasCalls) made.messages = withSystem(made.messages, 'Call no tools in this answer: answer in plain text.');
     return { request: made, template: undefined, report };
   }
   const format = formatLine(request);

@@ -46,10 +46,10 @@ export function amount(value: JsonValue | undefined): number | undefined {
 }
 
 /** Stretches of text with their times, in seconds or in units of which so many are one. */
-export function timed(list: JsonValue | undefined, text_name: string, units = 1): TimedText[] | undefined {
+export function timed(list: JsonValue | undefined, textName: string, units = 1): TimedText[] | undefined {
   if (!Array.isArray(list)) return undefined;
   return asArray(list).flatMap((item) => {
-    const { [text_name]: text, start, end } = asObject(item) ?? {};
+    const { [textName]: text, start, end } = asObject(item) ?? {};
     if (typeof text !== 'string' || typeof start !== 'number' || typeof end !== 'number') return [];
     return [{ text, start: start / units, end: end / units }];
   });
@@ -72,7 +72,7 @@ export function decodeErrorBy(told: (body: JsonObject) => { message?: unknown; c
 /** What the wire has no place for. */
 export function dropped(fields: Record<string, unknown>): Report[] {
   return Object.entries(fields).flatMap(([field, value]): Report[] => {
-    const is_given = Array.isArray(value) ? value.length > 0 : value !== undefined;
-    return is_given ? [{ kind: 'dropped', field, reason: 'the endpoint does not support it' }] : [];
+    const isGiven = Array.isArray(value) ? value.length > 0 : value !== undefined;
+    return isGiven ? [{ kind: 'dropped', field, reason: 'the endpoint does not support it' }] : [];
   });
 }

@@ -31,20 +31,20 @@ function answerOf(body: JsonObject, id: string): TranscriptionAnswer {
 }
 
 /** Asks after a transcript: a little later each time. */
-function poll(id: string, wait_ms: number): TranscriptionAsk {
+function poll(id: string, waitMs: number): TranscriptionAsk {
   return {
     method: 'GET',
     path: `/transcript/${encodeURIComponent(id)}`,
     headers: {},
     payload: '',
-    wait_ms,
+    wait_ms: waitMs,
     is_billed: true,
     read(value) {
       const body = objectOf(value);
       const { status } = body;
       if (status === 'completed') return { answer: answerOf(body, id) };
       if (status === 'queued' || status === 'processing') {
-        return poll(id, Math.min(wait_ms * 1.5, limits.transcription_poll_ms_max));
+        return poll(id, Math.min(waitMs * 1.5, limits.transcription_poll_ms_max));
       }
       // A transcript that failed is not billed (documentation page "Error handling").
       const message = asText(body['error']) || 'The provider could not transcribe the audio';
@@ -53,11 +53,11 @@ function poll(id: string, wait_ms: number): TranscriptionAsk {
   };
 }
 
-function order(fields: JsonObject, audio_url: string): TranscriptionAsk {
+function order(fields: JsonObject, audioUrl: string): TranscriptionAsk {
   return {
     path: '/transcript',
     headers: JSON_HEADERS,
-    payload: JSON.stringify({ ...fields, audio_url }),
+    payload: JSON.stringify({ ...fields, audio_url: audioUrl }),
     is_billed: true,
     read(value) {
       const id = asText(objectOf(value)['id']);
@@ -98,9 +98,9 @@ export const assemblyaiTranscription: TranscriptionDialect = {
     decodeError,
   },
 
-  fields({ sound, language, temperature, prompt }, { upstream_model }) {
+  fields({ sound, language, temperature, prompt }, { upstream_model: upstreamModel }) {
     requireFormat(sound.format, FORMATS);
-    const fields: JsonObject = { speech_models: [upstream_model] };
+    const fields: JsonObject = { speech_models: [upstreamModel] };
     if (language === undefined) fields['language_detection'] = true;
     else fields['language_code'] = language;
     return { fields, report: dropped({ temperature, prompt }) };

@@ -33,8 +33,8 @@ function read(value: JsonValue): ReturnType<typeof answerWith> {
   if (seconds !== undefined) answer.seconds = seconds;
   if (typeof metadata['request_id'] === 'string') answer.upstream_id = metadata['request_id'];
   const texts = heard.map(({ transcript }) => transcript);
-  const is_heard = texts.length > 0 && texts.every((text) => typeof text === 'string');
-  return answerWith(is_heard ? texts.join('\n') : undefined, answer);
+  const isHeard = texts.length > 0 && texts.every((text) => typeof text === 'string');
+  return answerWith(isHeard ? texts.join('\n') : undefined, answer);
 }
 
 export const deepgramTranscription: TranscriptionDialect = {
@@ -60,14 +60,14 @@ export const deepgramTranscription: TranscriptionDialect = {
   manners: {
     authorize: (credential): Record<string, string> =>
       credential === undefined ? {} : { authorization: `Token ${credential}` },
-    decodeError: decodeErrorBy(({ err_msg, err_code }) =>
-      err_msg === undefined ? undefined : { message: err_msg, code: err_code },
+    decodeError: decodeErrorBy(({ err_msg: errMsg, err_code: errCode }) =>
+      errMsg === undefined ? undefined : { message: errMsg, code: errCode },
     ),
   },
 
-  fields({ sound, language, temperature, prompt }, { upstream_model }) {
+  fields({ sound, language, temperature, prompt }, { upstream_model: upstreamModel }) {
     requireFormat(sound.format, FORMATS);
-    const fields: JsonObject = { model: upstream_model, smart_format: true };
+    const fields: JsonObject = { model: upstreamModel, smart_format: true };
     if (language === undefined) fields['detect_language'] = true;
     else fields['language'] = language;
     return { fields, report: dropped({ temperature, prompt }) };

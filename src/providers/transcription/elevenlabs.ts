@@ -24,9 +24,9 @@ export const elevenlabsTranscription: TranscriptionDialect = {
     }),
   },
 
-  fields({ sound, language, temperature, prompt }, { upstream_model }) {
+  fields({ sound, language, temperature, prompt }, { upstream_model: upstreamModel }) {
     requireFormat(sound.format, FORMATS);
-    const fields: JsonObject = { model_id: upstream_model, tag_audio_events: false };
+    const fields: JsonObject = { model_id: upstreamModel, tag_audio_events: false };
     if (language !== undefined) fields['language_code'] = language;
     if (temperature !== undefined) fields['temperature'] = temperature;
     return { fields, report: dropped({ prompt }) };

@@ -13,12 +13,15 @@ const NOTHING = { media: new Map(), strip_state: true };
 const FORMATS: readonly SoundFormat[] = ['wav', 'mp3', 'aac', 'ogg', 'flac'];
 
 /** The most tokens of a transcript: fast speech, in a script of which each character is one; and what the model thinks before. */
-export function transcriptTokens(duration_ms: number, { max_completion_tokens }: DialectEndpoint): number {
-  const most = Math.ceil((duration_ms / 1000) * limits.transcript_tokens_per_second) + limits.transcript_tokens_min;
-  return Math.min(most, max_completion_tokens ?? most);
+export function transcriptTokens(
+  durationMs: number,
+  { max_completion_tokens: maxCompletionTokens }: DialectEndpoint,
+): number {
+  const most = Math.ceil((durationMs / 1000) * limits.transcript_tokens_per_second) + limits.transcript_tokens_min;
+  return Math.min(most, maxCompletionTokens ?? most);
 }
 
-function chatOf({ sound, language, temperature, prompt }: TranscriptionRequest, max_tokens: number): ChatRequest {
+function chatOf({ sound, language, temperature, prompt }: TranscriptionRequest, maxTokens: number): ChatRequest {
   const wish = [
     'Write down word for word what is said in this audio. Answer with the words alone, without times, names of speakers, comments or formatting; with nothing where nothing is said.',
     language === undefined ? '' : `The language is ${language} (ISO 639-1).`,
@@ -35,7 +38,7 @@ function chatOf({ sound, language, temperature, prompt }: TranscriptionRequest, 
         ],
       },
     ],
-    max_tokens,
+    max_tokens: maxTokens,
     ...(temperature === undefined ? {} : { temperature }),
   };
 }
@@ -69,10 +72,10 @@ export const geminiTranscription: TranscriptionDialect = {
       headers,
       payload: JSON.stringify(fields),
       is_billed: true,
-      read(body, answer_headers) {
-        const attempt = { ...state, generation_id: '', headers: answer_headers };
+      read(body, answerHeaders) {
+        const attempt = { ...state, generation_id: '', headers: answerHeaders };
         const completion = accumulate(geminiGenerateContent.decodeResponse(body, attempt), 0);
-        const [{ message, finish_reason }] = completion.choices;
+        const [{ message, finish_reason: finishReason }] = completion.choices;
         const tokens = completion.ext.usage;
         const text = typeof message.content === 'string' ? message.content.trim() : '';
         const answer = {
@@ -80,8 +83,8 @@ export const geminiTranscription: TranscriptionDialect = {
           ...(tokens === undefined ? {} : { tokens }),
           ...(completion.ext.requestId === undefined ? {} : { upstream_id: completion.ext.requestId }),
         };
-        if (finish_reason === 'stop') return { answer };
-        const why = finish_reason === 'length' ? 'is longer than its bound' : 'was not finished';
+        if (finishReason === 'stop') return { answer };
+        const why = finishReason === 'length' ? 'is longer than its bound' : 'was not finished';
         const told = `The transcript of the provider ${why}`;
         return { ...answer, failure: new UpstreamError('invalid_response', told, { status: 200 }) };
       },

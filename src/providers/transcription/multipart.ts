@@ -13,11 +13,11 @@ function formText(value: JsonValue): string {
 }
 
 /** A list is a field that stands several times; how its name is written then is the wire's. */
-function pairsOf(fields: JsonObject, list_suffix: string): [string, string][] {
+function pairsOf(fields: JsonObject, listSuffix: string): [string, string][] {
   return Object.entries(fields).flatMap(([name, value]): [string, string][] => {
     if (value === null || value === undefined) return [];
     if (!Array.isArray(value)) return [[name, formText(value)]];
-    return value.map((item) => [`${name}${list_suffix}`, formText(item)]);
+    return value.map((item) => [`${name}${listSuffix}`, formText(item)]);
   });
 }
 
@@ -28,9 +28,9 @@ function pairsOf(fields: JsonObject, list_suffix: string): [string, string][] {
 export function multipart(
   { bytes, format }: Sound,
   fields: JsonObject,
-  { list_suffix = '[]' }: { list_suffix?: '[]' | '' } = {},
+  { list_suffix: listSuffix = '[]' }: { list_suffix?: '[]' | '' } = {},
 ): { headers: Record<string, string>; payload: Buffer } {
-  const pairs = pairsOf(fields, list_suffix);
+  const pairs = pairsOf(fields, listSuffix);
   const digest = createHash('sha256').update(JSON.stringify(pairs)).update(bytes).digest('hex');
   const boundary = `gateway-form-${digest.slice(0, 32)}`;
   const texts = pairs.map(

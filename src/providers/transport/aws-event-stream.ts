@@ -15,23 +15,23 @@ const EMPTY = Buffer.alloc(0);
  * Cuts the binary event stream of AWS into frames. Both checksums are checked, and a length is believed only after its
  * own. A frame's `event` is the type of the event or exception, its `data` the payload's text.
  */
-export function createAwsEventStreamFramer(message_bytes_max: number): Framer {
+export function createAwsEventStreamFramer(messageBytesMax: number): Framer {
   // What is left of former reads: the first `held_bytes` of a buffer that grows by doubling, so that a large message in
   // small reads is copied a bounded number of times.
   let held = EMPTY;
-  let held_bytes = 0;
+  let heldBytes = 0;
   let needed = PRELUDE_BYTES;
   let failure: UpstreamError | undefined;
 
   function append(bytes: Uint8Array): void {
-    const sum = held_bytes + bytes.length;
+    const sum = heldBytes + bytes.length;
     if (sum > held.length) {
       const grown = Buffer.allocUnsafe(Math.max(sum, 2 * held.length));
-      held.copy(grown, 0, 0, held_bytes);
+      held.copy(grown, 0, 0, heldBytes);
       held = grown;
     }
-    held.set(bytes, held_bytes);
-    held_bytes = sum;
+    held.set(bytes, heldBytes);
+    heldBytes = sum;
   }
 
   /** Takes the whole messages off the front and keeps a copy of the rest: the reader may use its buffer again. */
@@ -39,7 +39,7 @@ export function createAwsEventStreamFramer(message_bytes_max: number): Framer {
     let from = 0;
     needed = PRELUDE_BYTES;
     while (bytes.length - from >= PRELUDE_BYTES) {
-      const total = totalLength(bytes.subarray(from, from + PRELUDE_BYTES), message_bytes_max);
+      const total = totalLength(bytes.subarray(from, from + PRELUDE_BYTES), messageBytesMax);
       if (bytes.length - from < total) {
         needed = total;
         break;
@@ -48,17 +48,17 @@ export function createAwsEventStreamFramer(message_bytes_max: number): Framer {
       from += total;
     }
     held = Buffer.from(bytes.subarray(from));
-    held_bytes = held.length;
+    heldBytes = held.length;
   }
 
   return {
     push(bytes) {
       if (failure !== undefined) throw failure;
       const frames: Frame[] = [];
-      const isFirst = held_bytes === 0;
+      const isFirst = heldBytes === 0;
       if (!isFirst) append(bytes);
-      if (!isFirst && held_bytes < needed) return frames;
-      const all = isFirst ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) : held.subarray(0, held_bytes);
+      if (!isFirst && heldBytes < needed) return frames;
+      const all = isFirst ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) : held.subarray(0, heldBytes);
       try {
         take(all, frames);
       } catch (error) {
@@ -82,10 +82,10 @@ function broken(why: string): UpstreamError {
   return new UpstreamError('invalid_response', `The upstream sent a broken event stream: ${why}.`);
 }
 
-function totalLength(prelude: Buffer, message_bytes_max: number): number {
+function totalLength(prelude: Buffer, messageBytesMax: number): number {
   if (crc32(prelude.subarray(0, 8)) !== prelude.readUInt32BE(8)) throw broken('the checksum of a length is wrong');
   const total = prelude.readUInt32BE(0);
-  if (total > message_bytes_max) {
+  if (total > messageBytesMax) {
     throw new UpstreamError('invalid_response', 'The upstream sent an event larger than this service reads.');
   }
   if (total < PRELUDE_BYTES + prelude.readUInt32BE(4) + CHECKSUM_BYTES) throw broken('the lengths do not fit');
@@ -95,9 +95,9 @@ function totalLength(prelude: Buffer, message_bytes_max: number): number {
 function readMessage(message: Buffer): Frame {
   const end = message.length - CHECKSUM_BYTES;
   if (crc32(message.subarray(0, end)) !== message.readUInt32BE(end)) throw broken('the checksum of an event is wrong');
-  const headers_end = PRELUDE_BYTES + message.readUInt32BE(4);
-  const headers = readHeaders(message.subarray(PRELUDE_BYTES, headers_end));
-  const payload = message.toString('utf8', headers_end, end);
+  const headersEnd = PRELUDE_BYTES + message.readUInt32BE(4);
+  const headers = readHeaders(message.subarray(PRELUDE_BYTES, headersEnd));
+  const payload = message.toString('utf8', headersEnd, end);
   switch (headers.get(':message-type')) {
     case 'exception':
       return { event: headers.get(':exception-type'), data: payload, failure: true };

@@ -22,11 +22,14 @@ export interface MediaRules {
 }
 
 /** How the operator's list allows an address though it is private: at its port alone, at the usual ones, or not. */
-export function listedAs({ private_hosts }: Pick<MediaRules, 'private_hosts'>, url: URL): 'port' | 'host' | undefined {
+export function listedAs(
+  { private_hosts: privateHosts }: Pick<MediaRules, 'private_hosts'>,
+  url: URL,
+): 'port' | 'host' | undefined {
   const host = url.hostname.replace(/\.$/, '');
   const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
-  if (private_hosts.includes(`${host}:${port}`)) return 'port';
-  return private_hosts.includes(host) ? 'host' : undefined;
+  if (privateHosts.includes(`${host}:${port}`)) return 'port';
+  return privateHosts.includes(host) ? 'host' : undefined;
 }
 
 export interface FetchedMedia {
@@ -73,7 +76,7 @@ export interface FetchOptions {
 }
 
 /** Every address of a host; throws, or finds none, where there is no such host. */
-export type Resolve = (host: string, is_private: boolean) => Promise<readonly string[]>;
+export type Resolve = (host: string, isPrivate: boolean) => Promise<readonly string[]>;
 
 /**
  * The name service alone for hosts that anybody may name: no search domain, no file of this machine, and no thread of the
@@ -81,8 +84,8 @@ export type Resolve = (host: string, is_private: boolean) => Promise<readonly st
  */
 function systemResolve(): Resolve {
   const resolver = new Resolver({ timeout: limits.media_connect_ms_max / 2, tries: 2 });
-  return async (host, is_private) => {
-    if (is_private) {
+  return async (host, isPrivate) => {
+    if (isPrivate) {
       const { lookup } = await import('node:dns/promises');
       return (await lookup(host, { all: true })).map(({ address }) => address);
     }
@@ -158,8 +161,8 @@ function createTurns() {
     async take(owner: string, signal: AbortSignal): Promise<void> {
       // An end that has come already is not told again to who waits.
       signal.throwIfAborted();
-      const is_full = waiting.size >= limits.media_fetches_waiting_max;
-      if (is_full || queued.of(owner) >= limits.media_fetches_waiting_per_owner_max) {
+      const isFull = waiting.size >= limits.media_fetches_waiting_max;
+      if (isFull || queued.of(owner) >= limits.media_fetches_waiting_per_owner_max) {
         throw new MediaRefused('too many files are being fetched');
       }
       await new Promise<void>((resolve, reject) => {
@@ -198,21 +201,21 @@ function createTargets(rules: MediaRules, { resolve = systemResolve(), proxies }
     const host = hostname.replace(/\.$/, '');
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
     const listed = listedAs(rules, url);
-    const is_private = listed !== undefined;
+    const isPrivate = listed !== undefined;
     // What the operator listed stands in the operator's own network.
-    const proxy = is_private ? undefined : proxyFor(proxies, url);
+    const proxy = isPrivate ? undefined : proxyFor(proxies, url);
     if (listed !== 'port' && !rules.ports.includes(port)) throw new MediaRefused(`its port ${port} is not allowed`);
     const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
     if (isIP(literal) !== 0) {
-      if (!is_private && !isPublicAddress(literal)) throw new MediaRefused(NOT_PUBLIC);
+      if (!isPrivate && !isPublicAddress(literal)) throw new MediaRefused(NOT_PUBLIC);
       return { url, addresses: [literal], proxy };
     }
     const found = await withSignal(
-      resolve(host, is_private).catch(() => []),
+      resolve(host, isPrivate).catch(() => []),
       signal,
     );
     // A name with a public and a private address is meant to pass a check of the first.
-    const may = found.length > 0 && (is_private || found.every(isPublicAddress));
+    const may = found.length > 0 && (isPrivate || found.every(isPublicAddress));
     if (!may) throw new MediaRefused(NOT_PUBLIC);
     return { url, addresses: found, proxy };
   };
@@ -224,10 +227,10 @@ type Run = <T>(
   work: (signal: AbortSignal) => Promise<T>,
 ) => Promise<T>;
 
-function createRuns(ms_max: number = limits.media_ms_max): Run {
+function createRuns(msMax: number = limits.media_ms_max): Run {
   const turns = createTurns();
   return async ({ signal, owner }, work) => {
-    const late = AbortSignal.timeout(ms_max);
+    const late = AbortSignal.timeout(msMax);
     const either = AbortSignal.any([signal, late]);
     try {
       await turns.take(owner, either);
@@ -239,7 +242,7 @@ function createRuns(ms_max: number = limits.media_ms_max): Run {
     } catch (error) {
       if (error instanceof MediaRefused || error instanceof GatewayError) throw error;
       if (signal.aborted) throw signal.reason;
-      if (late.aborted) throw new MediaRefused(`it took longer than ${ms_max / 1000} seconds`);
+      if (late.aborted) throw new MediaRefused(`it took longer than ${msMax / 1000} seconds`);
       throw new MediaRefused('its server could not be reached, or broke off', { cause: error });
     }
   };
@@ -277,9 +280,9 @@ export function createMediaFetcher(rules: MediaRules, options: FetcherOptions = 
   const find = createTargets(rules, options);
   const run = createRuns(options.ms_max);
   return {
-    fetch: (need, { signal, bytes_max, owner, room }) =>
+    fetch: (need, { signal, bytes_max: bytesMax, owner, room }) =>
       run({ signal, owner }, async (either) => {
-        const most = Math.min(bytes_max, limits.media_bytes_max);
+        const most = Math.min(bytesMax, limits.media_bytes_max);
         const { answer } = await follow(need.url, { find }, { signal: either, bytes_max: most, room });
         return describe(answer, need.kind);
       }),
@@ -291,11 +294,11 @@ export function createPageFetcher(rules: MediaRules, options: FetcherOptions = {
   const find = createTargets(rules, options);
   const run = createRuns(options.ms_max);
   return {
-    fetch: (url, { signal, bytes_max, owner, room, allows }) =>
+    fetch: (url, { signal, bytes_max: bytesMax, owner, room, allows }) =>
       run({ signal, owner }, async (either) => {
-        const bounds = { signal: either, bytes_max, room, takes_compressed: true };
+        const bounds = { signal: either, bytes_max: bytesMax, room, takes_compressed: true };
         const { url: at, answer } = await follow(url, { find, allows }, bounds);
-        const bytes = await decompressed(answer, bytes_max);
+        const bytes = await decompressed(answer, bytesMax);
         return { url: at.href, content_type: answer.declared, bytes };
       }),
   };
@@ -308,15 +311,15 @@ const decompressors = new Map([
   ['deflate', promisify(inflate)],
 ]);
 
-async function decompressed({ bytes, encoding }: Answered, bytes_max: number): Promise<Buffer> {
+async function decompressed({ bytes, encoding }: Answered, bytesMax: number): Promise<Buffer> {
   if (encoding === undefined) return bytes;
   const decompress = decompressors.get(encoding);
   if (decompress === undefined) throw new MediaRefused('its server sent it with an unknown compression');
   try {
-    return await decompress(bytes, { maxOutputLength: bytes_max });
+    return await decompress(bytes, { maxOutputLength: bytesMax });
   } catch (cause) {
-    const is_large = (cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
-    throw new MediaRefused(is_large ? `it is larger than ${bytes_max} bytes` : 'what its server sent is broken', {
+    const isLarge = (cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+    throw new MediaRefused(isLarge ? `it is larger than ${bytesMax} bytes` : 'what its server sent is broken', {
       cause,
     });
   }
@@ -425,15 +428,19 @@ async function readAnswer({ statusCode, headers, body }: Dispatcher.ResponseData
 }
 
 /** Reads into one piece of memory where the length is told, so that no second copy is made. */
-async function readBytes(body: AsyncIterable<Buffer>, told: number, { bytes_max, room }: Bounds): Promise<Buffer> {
-  const tooLarge = () => new MediaRefused(`it is larger than ${bytes_max} bytes`);
-  if (told > bytes_max) throw tooLarge();
+async function readBytes(
+  body: AsyncIterable<Buffer>,
+  told: number,
+  { bytes_max: bytesMax, room }: Bounds,
+): Promise<Buffer> {
+  const tooLarge = () => new MediaRefused(`it is larger than ${bytesMax} bytes`);
+  if (told > bytesMax) throw tooLarge();
   if (told > 0) await room?.take(told * limits.media_copies);
   const whole = told > 0 ? Buffer.allocUnsafeSlow(told) : undefined;
   const parts: Buffer[] = [];
   let length = 0;
   for await (const part of inTurns(body)) {
-    if (length + part.length > (whole?.length ?? bytes_max)) throw tooLarge();
+    if (length + part.length > (whole?.length ?? bytesMax)) throw tooLarge();
     if (whole) part.copy(whole, length);
     else {
       await room?.take(part.length * limits.media_copies);
@@ -446,8 +453,8 @@ async function readBytes(body: AsyncIterable<Buffer>, told: number, { bytes_max,
 
 function describe({ bytes, declared }: Pick<Answered, 'bytes' | 'declared'>, kind: MediaNeed['kind']) {
   if (bytes.length === 0) throw new MediaRefused('it is empty');
-  const mime_type = mediaTypeOf(bytes, declared);
-  if (mime_type === undefined) throw new MediaRefused(`its type is not known (${kind} expected)`);
-  if (!fitsKind(mime_type, kind)) throw new MediaRefused(`it is ${mime_type}, not ${kind}`);
-  return { mime_type, base64: bytes.toString('base64'), bytes: bytes.length };
+  const mimeType = mediaTypeOf(bytes, declared);
+  if (mimeType === undefined) throw new MediaRefused(`its type is not known (${kind} expected)`);
+  if (!fitsKind(mimeType, kind)) throw new MediaRefused(`it is ${mimeType}, not ${kind}`);
+  return { mime_type: mimeType, base64: bytes.toString('base64'), bytes: bytes.length };
 }

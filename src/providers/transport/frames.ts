@@ -6,9 +6,9 @@ import { createAwsEventStreamFramer } from './aws-event-stream.ts';
 /** Makes the framer of one stream. `frame_chars_max` bounds what one frame may hold in memory. */
 export function createFramer(
   kind: ChatDialect['frames'],
-  frame_chars_max: number = limits.stream_frame_bytes_max,
+  frameCharsMax: number = limits.stream_frame_bytes_max,
 ): Framer {
-  return kind === 'sse' ? new EventStreamFramer(frame_chars_max) : createAwsEventStreamFramer(frame_chars_max);
+  return kind === 'sse' ? new EventStreamFramer(frameCharsMax) : createAwsEventStreamFramer(frameCharsMax);
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -38,8 +38,8 @@ class EventStreamFramer implements Framer {
   #stray = '';
   #failure: UpstreamError | undefined = undefined;
 
-  constructor(frame_chars_max: number) {
-    this.#frame_chars_max = frame_chars_max;
+  constructor(frameCharsMax: number) {
+    this.#frame_chars_max = frameCharsMax;
   }
 
   #takeLine(line: string, frames: Frame[]): void {
@@ -88,11 +88,11 @@ class EventStreamFramer implements Framer {
 
   #withinBound(extra: number): boolean {
     const chars = (this.#data === undefined ? 0 : this.#data.length) + this.#lines_chars + extra;
-    const is_long = this.#lines !== undefined && this.#lines.length >= limits.stream_frame_lines_max;
-    if (chars <= this.#frame_chars_max && !is_long) return true;
+    const isLong = this.#lines !== undefined && this.#lines.length >= limits.stream_frame_lines_max;
+    if (chars <= this.#frame_chars_max && !isLong) return true;
     this.#failure = new UpstreamError(
       'invalid_response',
-      is_long
+      isLong
         ? `The upstream sent an event of more than ${limits.stream_frame_lines_max} lines.`
         : 'The upstream sent an event larger than this service reads.',
     );

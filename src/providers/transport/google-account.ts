@@ -27,11 +27,17 @@ export function readGoogleAccount(credential: string): GoogleAccount | undefined
     location: text('location') || text('region'),
   };
   if (text('client_email') !== '' && text('private_key') !== '') {
-    const { private_key, private_key_id } = {
+    const { private_key: privateKey, private_key_id: privateKeyId } = {
       private_key: text('private_key'),
       private_key_id: text('private_key_id'),
     };
-    return { kind: 'service', email: text('client_email'), private_key, private_key_id, ...place };
+    return {
+      kind: 'service',
+      email: text('client_email'),
+      private_key: privateKey,
+      private_key_id: privateKeyId,
+      ...place,
+    };
   }
   const user = {
     client_id: text('client_id'),
@@ -51,17 +57,17 @@ const PLACE = /\/projects\/([^/]+)\/locations\/([^/]+)/;
  * The address of Vertex AI for one credential and the models of one publisher: in the credential's own project, and at its
  * own location, where it tells them. Other addresses stay as they are. Every location but `global` has a host of its own (https://cloud.google.com/vertex-ai/generative-ai/docs/learn/locations).
  */
-export function vertexAddress(base_url: string, credential: string | undefined, publisher: string): string {
-  const found = PLACE.exec(base_url);
-  if (found === null) return base_url;
+export function vertexAddress(baseUrl: string, credential: string | undefined, publisher: string): string {
+  const found = PLACE.exec(baseUrl);
+  if (found === null) return baseUrl;
   const account = credential === undefined ? undefined : readGoogleAccount(credential);
-  const [, given_project = '', given_location = ''] = found;
+  const [, givenProject = '', givenLocation = ''] = found;
   // Names that would change the address are none.
   const own = (name: string | undefined, form: RegExp, given: string) =>
     name !== undefined && form.test(name) ? name : given;
-  const location = own(account?.location, LOCATION, given_location);
-  const project = own(account?.project, PROJECT, given_project);
-  const address = base_url
+  const location = own(account?.location, LOCATION, givenLocation);
+  const project = own(account?.project, PROJECT, givenProject);
+  const address = baseUrl
     // A plain key is of one project, which then is not named (https://cloud.google.com/vertex-ai/generative-ai/docs/start/express-mode).
     .replace(PLACE, project === '-' ? '' : `/projects/${project}/locations/${location}`)
     .replace(/\/publishers\/google$/, `/publishers/${publisher}`);

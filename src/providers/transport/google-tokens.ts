@@ -16,7 +16,7 @@ export interface GoogleTokens {
    * What a dialect's `authorize` takes for this credential: at once where a token is at hand, and for a plain key, which is
    * its own. Rejects with `UpstreamError`: `credential` where Google refuses the account.
    */
-  show(credential: string, token_url: string | undefined, now_ms: number): string | Promise<string>;
+  show(credential: string, tokenUrl: string | undefined, nowMs: number): string | Promise<string>;
   /** A token that was refused is not shown again: the next who asks gets another. */
   forget(shown: string | undefined): void;
 }
@@ -35,7 +35,7 @@ interface Refused {
 /** Sends a request and reads its answer. Rejects with `UpstreamError`, `timeout` after so long. */
 export type Ask = (
   request: { url: string; headers: Record<string, string>; payload: string },
-  ms_max: number,
+  msMax: number,
 ) => Promise<{ status: number; text: string }>;
 
 /** `ask` is the way out. Tokens are asked for once however many requests wait; so many accounts are remembered. */
@@ -54,46 +54,46 @@ export function createGoogleTokens(ask: Ask): GoogleTokens {
     }
   }
 
-  function refuse(key: string, error: unknown, now_ms: number): string {
+  function refuse(key: string, error: unknown, nowMs: number): string {
     if (!(error instanceof UpstreamError)) throw error;
-    const wait_ms = error.failure === 'credential' ? limits.google_refusal_ms : limits.google_failure_ms;
-    const told_ms = Math.min(error.retry_after_ms ?? 0, limits.google_refusal_ms);
-    keep(refused, key, { error, until_ms: now_ms + Math.max(wait_ms, told_ms) });
-    return lastOf(key, error, now_ms);
+    const waitMs = error.failure === 'credential' ? limits.google_refusal_ms : limits.google_failure_ms;
+    const toldMs = Math.min(error.retry_after_ms ?? 0, limits.google_refusal_ms);
+    keep(refused, key, { error, until_ms: nowMs + Math.max(waitMs, toldMs) });
+    return lastOf(key, error, nowMs);
   }
 
   /** A token serves to its end where no other can be got, unless it is the account that is refused. Throws the error where there is none. */
-  function lastOf(key: string, error: UpstreamError, now_ms: number): string {
+  function lastOf(key: string, error: UpstreamError, nowMs: number): string {
     const token = kept.get(key);
-    const lasts = token !== undefined && now_ms < token.until_ms + limits.google_token_margin_ms;
+    const lasts = token !== undefined && nowMs < token.until_ms + limits.google_token_margin_ms;
     if (!lasts || error.failure === 'credential') throw error;
     return token.shown;
   }
 
-  async function fetchToken(key: string, account: GoogleAccount, token_url: string, now_ms: number): Promise<string> {
-    const { token, lifetime_ms } = await exchange(ask, account, token_url, now_ms).catch(beforeTheSend);
+  async function fetchToken(key: string, account: GoogleAccount, tokenUrl: string, nowMs: number): Promise<string> {
+    const { token, lifetime_ms: lifetimeMs } = await exchange(ask, account, tokenUrl, nowMs).catch(beforeTheSend);
     const shown = bearer(token);
     refused.delete(key);
-    keep(kept, key, { shown, until_ms: now_ms + lifetime_ms - limits.google_token_margin_ms });
+    keep(kept, key, { shown, until_ms: nowMs + lifetimeMs - limits.google_token_margin_ms });
     return shown;
   }
 
   return {
-    show(credential, token_url = TOKEN_URL, now_ms) {
+    show(credential, tokenUrl = TOKEN_URL, nowMs) {
       if (!credential.startsWith('{')) return credential;
-      const key = `${token_url} ${credential}`;
+      const key = `${tokenUrl} ${credential}`;
       const token = kept.get(key);
-      if (token !== undefined && now_ms < token.until_ms) return token.shown;
+      if (token !== undefined && nowMs < token.until_ms) return token.shown;
       const running = waiting.get(key);
       if (running !== undefined) return running;
       const former = refused.get(key);
-      if (former !== undefined && now_ms < former.until_ms) {
-        return Promise.resolve(former.error).then((error) => lastOf(key, error, now_ms));
+      if (former !== undefined && nowMs < former.until_ms) {
+        return Promise.resolve(former.error).then((error) => lastOf(key, error, nowMs));
       }
       const account = readGoogleAccount(credential);
       if (account === undefined) return Promise.reject(refusal('The credential is not a Google account.'));
-      const asked = fetchToken(key, account, token_url, now_ms)
-        .catch((error: unknown) => refuse(key, error, now_ms))
+      const asked = fetchToken(key, account, tokenUrl, nowMs)
+        .catch((error: unknown) => refuse(key, error, nowMs))
         .finally(() => waiting.delete(key));
       waiting.set(key, asked);
       return asked;
@@ -119,23 +119,28 @@ function beforeTheSend(error: unknown): never {
 async function exchange(
   ask: Ask,
   account: GoogleAccount,
-  token_url: string,
-  now_ms: number,
+  tokenUrl: string,
+  nowMs: number,
 ): Promise<{ token: string; lifetime_ms: number }> {
-  const payload = new URLSearchParams(grantOf(account, token_url, now_ms)).toString();
+  const payload = new URLSearchParams(grantOf(account, tokenUrl, nowMs)).toString();
   const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
-  const { status, text } = await ask({ url: token_url, payload, headers }, limits.google_token_ms_max);
+  const { status, text } = await ask({ url: tokenUrl, payload, headers }, limits.google_token_ms_max);
   return readAnswer(status, text);
 }
 
-function grantOf(account: GoogleAccount, token_url: string, now_ms: number): Record<string, string> {
+function grantOf(account: GoogleAccount, tokenUrl: string, nowMs: number): Record<string, string> {
   if (account.kind === 'user') {
-    const { client_id, client_secret, refresh_token } = account;
-    return { grant_type: 'refresh_token', client_id, client_secret, refresh_token };
+    const { client_id: clientId, client_secret: clientSecret, refresh_token: refreshToken } = account;
+    return {
+      grant_type: 'refresh_token',
+      client_id: clientId,
+      client_secret: clientSecret,
+      refresh_token: refreshToken,
+    };
   }
   return {
     grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
-    assertion: assertionOf(account, token_url, Math.floor(now_ms / 1000)),
+    assertion: assertionOf(account, tokenUrl, Math.floor(nowMs / 1000)),
   };
 }
 

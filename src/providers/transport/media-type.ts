@@ -104,6 +104,6 @@ const KINDS: Readonly<Record<MediaNeed['kind'], RegExp>> = {
 };
 
 /** Whether a part of this kind may hold what is of this type. */
-export function fitsKind(mime_type: string, kind: MediaNeed['kind']): boolean {
-  return KINDS[kind].test(mime_type);
+export function fitsKind(mimeType: string, kind: MediaNeed['kind']): boolean {
+  return KINDS[kind].test(mimeType);
 }

@@ -52,8 +52,16 @@ export function createServices(proxies?: ProxyRules): Services {
   };
   const connections = openConnections(pools, proxies);
   return {
-    async ask({ url, method = 'POST', headers = {}, body, bytes_max, timeout_ms, signal: caller }) {
-      const timeout = AbortSignal.timeout(timeout_ms);
+    async ask({
+      url,
+      method = 'POST',
+      headers = {},
+      body,
+      bytes_max: bytesMax,
+      timeout_ms: timeoutMs,
+      signal: caller,
+    }) {
+      const timeout = AbortSignal.timeout(timeoutMs);
       const signal = caller === undefined ? timeout : AbortSignal.any([caller, timeout]);
       try {
         const { origin, pathname, search } = new URL(url);
@@ -70,8 +78,8 @@ export function createServices(proxies?: ProxyRules): Services {
         let bytes = 0;
         for await (const part of inTurns(answer.body)) {
           bytes += part.length;
-          if (bytes > bytes_max) {
-            throw new ServiceFailed(`it answered with more than ${bytes_max} bytes`, { status: answer.statusCode });
+          if (bytes > bytesMax) {
+            throw new ServiceFailed(`it answered with more than ${bytesMax} bytes`, { status: answer.statusCode });
           }
           parts.push(part);
         }
@@ -79,7 +87,7 @@ export function createServices(proxies?: ProxyRules): Services {
       } catch (error) {
         if (error instanceof ServiceFailed) throw error;
         if (caller?.aborted === true) throw caller.reason;
-        const reason = timeout.aborted ? `it did not answer within ${timeout_ms} ms` : 'it could not be reached';
+        const reason = timeout.aborted ? `it did not answer within ${timeoutMs} ms` : 'it could not be reached';
         throw new ServiceFailed(reason, { cause: error });
       }
     },

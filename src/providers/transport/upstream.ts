@@ -78,9 +78,9 @@ function proxyRefusal(error: unknown): string | undefined {
 }
 
 /** A transport failure in our words: what went wrong is told, addresses are not. */
-function transportError(error: unknown, never_sent: boolean): UpstreamError {
+function transportError(error: unknown, neverSent: boolean): UpstreamError {
   if (error instanceof UpstreamError) return error;
-  const details = { transport_code: codeOf(error), never_sent, cause: error };
+  const details = { transport_code: codeOf(error), never_sent: neverSent, cause: error };
   const timeout = TIMEOUTS[details.transport_code ?? ''];
   if (timeout !== undefined) return new UpstreamError('timeout', timeout, details);
   const refusal = proxyRefusal(error);
@@ -91,7 +91,7 @@ function transportError(error: unknown, never_sent: boolean): UpstreamError {
       details,
     );
   }
-  const message = never_sent
+  const message = neverSent
     ? 'The provider could not be reached'
     : 'The connection to the provider broke before its answer was complete';
   return new UpstreamError('unavailable', message, details);
@@ -152,9 +152,9 @@ export function createUpstream(timeouts: UpstreamTimeouts, proxies?: ProxyRules)
 
 /** Questions and short answers. */
 function askThrough(send: Upstream['send']): Ask {
-  return async (request, ms_max) => {
+  return async (request, msMax) => {
     const exchange = send(request);
-    const late = setTimeout(() => exchange.abort(new UpstreamError('timeout', 'It did not answer in time')), ms_max);
+    const late = setTimeout(() => exchange.abort(new UpstreamError('timeout', 'It did not answer in time')), msMax);
     try {
       const response = await exchange.response;
       const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
@@ -262,7 +262,7 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
     _controller: Dispatcher.DispatchController,
     status: number,
     headers: UpstreamResponse['headers'],
-    reason_phrase?: string,
+    reasonPhrase?: string,
   ): void {
     // Interim answers (100, 103) come before the one that counts.
     if (status < 200) {
@@ -274,7 +274,7 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
     this.headers = headers;
     // HTTP/2 has no reason phrase, and frames every body.
     this.#is_framed =
-      !reason_phrase || headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
+      !reasonPhrase || headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
     this.#answered?.resolve(this);
   }
 
@@ -314,9 +314,9 @@ export function countAnswer(room: Room | undefined, expected = 0): (bytes: numbe
   };
 }
 
-function toldLength({ headers }: UpstreamResponse, bytes_max: number): number {
+function toldLength({ headers }: UpstreamResponse, bytesMax: number): number {
   const told = Number(headers['content-length']);
-  return told <= bytes_max ? told : 0;
+  return told <= bytesMax ? told : 0;
 }
 
 /** How a body is read. */
