@@ -37,12 +37,6 @@ const TYPE_CIRCLES: readonly (readonly string[])[] = [
   ],
   ['src/inference/call.ts', 'src/inference/tools/server-tools.ts'],
   ['src/ledger/node.ts', 'src/ledger/recorder.ts'],
-  [
-    'src/providers/dialect.ts',
-    'src/providers/embeddings/dialect.ts',
-    'src/providers/provider.ts',
-    'src/providers/transcription/dialect.ts',
-  ],
   ['src/schemas/contents.ts', 'src/schemas/inner.ts'],
   [
     'src/storage/bulk.ts',

@@ -1,5 +1,6 @@
 import { dialectOf, dialects } from '../providers/dialects.ts';
-import type { Provider, Quirks } from '../providers/provider.ts';
+import type { Provider } from '../providers/provider.ts';
+import type { Quirks } from '../providers/quirks.ts';
 import { type ProviderRow, providerRow } from '../providers/table.ts';
 import { type EndpointParameter, samplingParameters } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';

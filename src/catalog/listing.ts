@@ -1,5 +1,5 @@
 import { dialectOf } from '../providers/dialects.ts';
-import type { Quirks } from '../providers/provider.ts';
+import type { Quirks } from '../providers/quirks.ts';
 import { listedWire, searchFee } from '../providers/shared/listing-facts.ts';
 import type { ProviderRow } from '../providers/table.ts';
 import { type Prices, tokenPrices } from '../schemas/prices.ts';

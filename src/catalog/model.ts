@@ -1,4 +1,4 @@
-import type { Quirks } from '../providers/provider.ts';
+import type { Quirks } from '../providers/quirks.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { Category } from '../schemas/model.ts';
 import type { Prices } from '../schemas/prices.ts';

@@ -1,4 +1,4 @@
-import type { Quirks } from '../providers/provider.ts';
+import type { Quirks } from '../providers/quirks.ts';
 import { type EndpointParameter, endpointParameters } from '../schemas/endpoint.ts';
 
 const OF_TOOLS: ReadonlySet<string> = new Set<EndpointParameter>(['tools', 'tool_choice', 'parallel_tool_calls']);

@@ -2,7 +2,7 @@ import Type, { type Static, type TSchema } from 'typebox';
 import { soundFormats } from '../audio/sound.ts';
 import { limits } from '../limits.ts';
 import { embeddingWires } from '../providers/embeddings/dialect.ts';
-import type { Quirks } from '../providers/provider.ts';
+import type { Quirks } from '../providers/quirks.ts';
 import { transcriptionWires } from '../providers/transcription/dialect.ts';
 import { parameters, quantizations } from '../schemas/endpoint.ts';
 import { wires } from '../schemas/inner.ts';

@@ -1,7 +1,7 @@
 import type { EndpointParameter, Parameter } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { EmbeddingWire } from './embeddings/dialect.ts';
-import type { Quirks } from './provider.ts';
+import type { Quirks } from './quirks.ts';
 import type { TranscriptionWire } from './transcription/dialect.ts';
 
 /** A provider that the gateway knows without a configuration file: data, no code. */

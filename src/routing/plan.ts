@@ -146,13 +146,13 @@ class CandidateFilter {
   readonly funnel: Plan['funnel'];
   left: readonly Candidate[];
   readonly #asked: Asked;
-  #endpoint_count: number;
+  #endpointCount: number;
 
   constructor(candidates: readonly Candidate[], asked: Asked) {
     this.left = candidates;
     this.#asked = asked;
-    this.#endpoint_count = endpointCount(candidates);
-    this.funnel = [{ step: laterSteps.initial.step, endpoint_count: this.#endpoint_count }];
+    this.#endpointCount = endpointCount(candidates);
+    this.funnel = [{ step: laterSteps.initial.step, endpoint_count: this.#endpointCount }];
   }
 
   filter({ step, reason }: Pick<Rule, 'step' | 'reason'>): void {
@@ -166,9 +166,9 @@ class CandidateFilter {
     }
     if (refused) {
       this.left = this.left.filter((candidate) => candidate.excluded === undefined);
-      this.#endpoint_count = endpointCount(this.left);
+      this.#endpointCount = endpointCount(this.left);
     }
-    this.funnel.push({ step, endpoint_count: this.#endpoint_count });
+    this.funnel.push({ step, endpoint_count: this.#endpointCount });
   }
 
   /**

@@ -11,7 +11,7 @@ import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../src/errors.ts';
 import type { DialectEndpoint } from '../../src/providers/dialect.ts';
 import { openaiResponses } from '../../src/providers/openai-responses/index.ts';
-import type { Quirks } from '../../src/providers/provider.ts';
+import type { Quirks } from '../../src/providers/quirks.ts';
 import { answerTo } from '../../src/sandbox/answer.ts';
 import { readFaults } from '../../src/sandbox/faults.ts';
 import { openAiResponses as sandboxWire } from '../../src/sandbox/openai-responses.ts';

@@ -1,4 +1,4 @@
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 
 const FIRST: Quirks = { prefill: true, thinking: 'none', json_schema_shim: true };
 const MANUAL: Quirks = { prefill: true, thinking: 'manual' };

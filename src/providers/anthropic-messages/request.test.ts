@@ -7,7 +7,7 @@ import { messagesClient } from '../../api/messages/client.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { hashUser } from '../shared/user-hash.ts';
 import { anthropicMessages } from './index.ts';
 import type {

@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import type { ChatRequest, ReasoningEffort } from '../../schemas/inner.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import type { Encoding } from './to-wire.ts';
 import { WIRE, type WireDisplay, type WireEffort, type WireThinkingConfig } from './wire.ts';
 

@@ -11,11 +11,11 @@ import type {
 import type { JsonObject } from '../../schemas/json.ts';
 import { decodeText } from '../../schemas/text-file.ts';
 import type { DialectEndpoint, Media, MediaNeed } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { parseArguments } from '../shared/arguments.ts';
 import { readDataUrl } from '../shared/data-url.ts';
 import { asArray, asObject } from '../shared/json-shape.ts';
-import type { TellReport } from '../shared/reports.ts';
+import type { AddReport } from '../shared/reports.ts';
 import { detailsOf, orderOf } from '../shared/slot-order.ts';
 import type { ToolNames } from './names.ts';
 import {
@@ -44,7 +44,7 @@ export interface Encoding {
   strip_state: boolean;
   /** What was fetched, where the upstream reads no addresses. */
   media: Media;
-  report: TellReport;
+  report: AddReport;
 }
 
 /** A part of a user, system or tool message as a block; undefined when it says nothing or has no place here. */

@@ -121,12 +121,12 @@ function createTextReader(content: WireBlock, counts: Counts): BlockReader {
   const say = (text: string): ChatChunk[] => {
     if (text === '') return [];
     counts.codePoints += countCodePoints(text);
-    return [slot.say({ content: text })];
+    return [slot.emit({ content: text })];
   };
   /** Citations come before their text, whose length they cover, so the annotation waits for the block's end. */
   const cite = (citation: JsonValue): ChatChunk => {
     citations.push(citation);
-    return slot.say({}, { raw: { type: 'citations_delta', citation } });
+    return slot.emit({}, { raw: { type: 'citations_delta', citation } });
   };
 
   return {
@@ -159,13 +159,13 @@ function createThinkingReader(content: WireBlock, counts: Counts): BlockReader {
   const say = (text: string): ChatChunk[] => {
     if (text === '') return [];
     const detail = detailOf({ type: 'reasoning.text', text }, indexOf());
-    return [slot.say({ reasoning_details: [detail], reasoning: text })];
+    return [slot.emit({ reasoning_details: [detail], reasoning: text })];
   };
   const sign = (signature: string): ChatChunk[] => {
     if (signature === '') return [];
     // Thinking that is not shown still carries a signature, and its text is the empty one.
     const text = slot.isOpen() ? {} : { text: '' };
-    return [slot.say({ reasoning_details: [detailOf({ type: 'reasoning.text', ...text, signature }, indexOf())] })];
+    return [slot.emit({ reasoning_details: [detailOf({ type: 'reasoning.text', ...text, signature }, indexOf())] })];
   };
 
   return {
@@ -183,7 +183,7 @@ function createRedactedReader(content: WireBlock, counts: Counts): BlockReader {
   const detail = detailOf({ type: 'reasoning.encrypted', data: asText(content['data']) }, counts.details);
   counts.details += 1;
   return {
-    begin: () => [slot.say({ reasoning_details: [detail] })],
+    begin: () => [slot.emit({ reasoning_details: [detail] })],
     add: () => [],
     end: () => slot.close(),
   };
@@ -201,9 +201,9 @@ function createCallReader(content: WireBlock, counts: Counts, state: DecoderStat
   const slot = createSlot(counts, opening('call', rest));
   const wireName = asText(content['name']);
   const name = state.tool_names?.[wireName] ?? wireName;
-  const input = createInput(content, (text) => slot.say({ tool_calls: [{ index, function: { arguments: text } }] }));
+  const input = createInput(content, (text) => slot.emit({ tool_calls: [{ index, function: { arguments: text } }] }));
   return {
-    begin: () => [slot.say({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })],
+    begin: () => [slot.emit({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })],
     add: input.add,
     end: () => [...input.end(), ...slot.close()],
   };
@@ -214,7 +214,7 @@ function createShimReader(content: WireBlock, counts: Counts): BlockReader {
   const slot = createSlot(counts, { kind: 'text' });
   const input = createInput(content, (text) => {
     counts.codePoints += countCodePoints(text);
-    return slot.say({ content: text });
+    return slot.emit({ content: text });
   });
   return { begin: () => [], add: input.add, end: () => [...input.end(), ...slot.close()] };
 }
@@ -246,14 +246,14 @@ function createNativeReader(content: WireBlock, counts: Counts): BlockReader {
   /** A copy that grows: the one that the block began with is told already. */
   let grown: WireBlock | undefined;
   return {
-    begin: () => [slot.say({})],
+    begin: () => [slot.emit({})],
     add(delta) {
       const { type: _type, partial_json: partialJson, content: added, ...others } = delta;
       if (typeof partialJson === 'string') fragments.push(partialJson);
       grown ??= { ...content };
       if (typeof added === 'string') grown['content'] = asText(grown['content']) + added;
       Object.assign(grown, others);
-      return [slot.say({}, { raw: delta })];
+      return [slot.emit({}, { raw: delta })];
     },
     end() {
       const told = fragments.join('');

@@ -6,7 +6,7 @@ import { anthropicModelQuirks } from '../anthropic-messages/model-quirks.ts';
 import { createToolNames } from '../anthropic-messages/names.ts';
 import { sampling, stopSequences } from '../anthropic-messages/request.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { reportInto, reportUnread } from '../shared/reports.ts';
 import { hashUser } from '../shared/user-hash.ts';
 import { cachePoint, limitCachePoints } from './caching.ts';

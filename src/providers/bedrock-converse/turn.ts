@@ -129,12 +129,12 @@ function createTextReader(counts: Counts): BlockReader {
       const chunks: ChatChunk[] = [];
       if (text !== '') {
         counts.codePoints += countCodePoints(text);
-        chunks.push(slot.say({ content: text }));
+        chunks.push(slot.emit({ content: text }));
       }
       // A citation covers its block, whose length is known at the end only.
       if (delta['citation'] != null) {
         citations.push(delta['citation']);
-        chunks.push(slot.say({}, { raw: { citation: delta['citation'] } }));
+        chunks.push(slot.emit({}, { raw: { citation: delta['citation'] } }));
       }
       return chunks;
     },
@@ -157,7 +157,7 @@ function createReasoningReader(counts: Counts, state: DecoderState): BlockReader
   const redacted = createBytes();
   const say = (detail: ReasoningDetail, index: number, reasoning?: string): ChatChunk => {
     const reasoningDetails = [{ ...detail, format, id: null, index }];
-    return slot.say(
+    return slot.emit(
       reasoning === undefined
         ? { reasoning_details: reasoningDetails }
         : { reasoning_details: reasoningDetails, reasoning },
@@ -202,9 +202,9 @@ function createCallReader(start: JsonObject, counts: Counts, state: DecoderState
   const slot = createSlot(counts, opening('call', rest));
   const wireName = asText(start['name']);
   const name = state.tool_names?.[wireName] ?? wireName;
-  const input = createInput((text) => slot.say({ tool_calls: [{ index, function: { arguments: text } }] }));
+  const input = createInput((text) => slot.emit({ tool_calls: [{ index, function: { arguments: text } }] }));
   return {
-    begin: () => [slot.say({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })],
+    begin: () => [slot.emit({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })],
     add: input.add,
     end: () => [...input.end(), ...slot.close()],
   };
@@ -215,7 +215,7 @@ function createShimReader(counts: Counts): BlockReader {
   const slot = createSlot(counts, { kind: 'text' });
   const input = createInput((text) => {
     counts.codePoints += countCodePoints(text);
-    return slot.say({ content: text });
+    return slot.emit({ content: text });
   });
   return { begin: () => [], add: input.add, end: () => [...input.end(), ...slot.close()] };
 }
@@ -249,7 +249,7 @@ function createImageReader(start: JsonObject, counts: Counts): BlockReader {
       const base64 = bytes.base64();
       if (base64 === '') return [];
       const url = `data:image/${asText(start['format']) || 'png'};base64,${base64}`;
-      return [slot.say({ images: [{ type: 'image_url', image_url: { url }, index }] }), ...slot.close()];
+      return [slot.emit({ images: [{ type: 'image_url', image_url: { url }, index }] }), ...slot.close()];
     },
   };
 }
@@ -274,11 +274,11 @@ function createNativeReader(kind: string, start: JsonObject, counts: Counts): Bl
   let input = '';
   const content: JsonValue[] = [];
   return {
-    begin: () => [slot.say({})],
+    begin: () => [slot.emit({})],
     add(delta) {
       input += asText(asObject(delta['toolUse'])?.['input']);
       append(content, asArray(delta[kind]));
-      return [slot.say({}, { raw: delta })];
+      return [slot.emit({}, { raw: delta })];
     },
     end: () => slot.close({}, { native: nativeOf({ [kind]: whole(start, input, content) }) }),
   };

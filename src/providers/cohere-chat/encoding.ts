@@ -1,5 +1,5 @@
 import type { DialectEndpoint, Report } from '../dialect.ts';
-import { reportOnce, type TellReport } from '../shared/reports.ts';
+import { type AddReport, reportOnce } from '../shared/reports.ts';
 import { fitToolName } from '../shared/tool-ids.ts';
 
 /** What the steps of one encoding share. */
@@ -12,7 +12,7 @@ export interface Encoding {
   toolName(name: string): string;
   /** Name as sent -> name as the client knows it, for the tools that had to be renamed. */
   renamed: Record<string, string>;
-  tell: TellReport;
+  tell: AddReport;
 }
 
 /** Makes the shared part of one encoding. */

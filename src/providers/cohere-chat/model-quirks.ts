@@ -1,4 +1,4 @@
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 
 /** What a model's name tells: those that think take their thoughts back (https://docs.cohere.com/docs/reasoning). */
 export function cohereModelQuirks(upstreamModel: string): Quirks {

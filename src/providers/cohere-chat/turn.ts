@@ -75,7 +75,7 @@ export function createTurn(state: DecoderState): Turn {
     calls.delete(index);
     const { slot, ordinal, hasArguments } = call;
     const missing = { tool_calls: [{ index: ordinal, function: { arguments: '{}' } }] };
-    return [...(hasArguments ? [] : [slot.say(missing)]), ...slot.close()];
+    return [...(hasArguments ? [] : [slot.emit(missing)]), ...slot.close()];
   }
 
   function proseDelta(kind: Prose['kind'], detail: number, piece: string): Delta {
@@ -104,7 +104,7 @@ export function createTurn(state: DecoderState): Turn {
         }
       }
       if (kind === 'text') codePoints += countCodePoints(piece);
-      chunks.push(prose.slot.say(proseDelta(kind, prose.detail, piece)));
+      chunks.push(prose.slot.emit(proseDelta(kind, prose.detail, piece)));
       return chunks;
     },
     cite(citation) {
@@ -115,7 +115,7 @@ export function createTurn(state: DecoderState): Turn {
       const delta: Delta = annotations.length === 0 ? {} : { annotations };
       if (prose === undefined || !isAbout(type, prose)) return annotations.length === 0 ? [] : [{ delta }];
       prose.citations.push(citation);
-      return [prose.slot.say(delta, { raw: { type: 'citation-start', citation } })];
+      return [prose.slot.emit(delta, { raw: { type: 'citation-start', citation } })];
     },
     openCall(index, told) {
       if (calls.get(index)?.id === told.id) return [];
@@ -129,7 +129,7 @@ export function createTurn(state: DecoderState): Turn {
       const slot = createSlot(counts, ext === undefined ? { kind: 'call' } : { kind: 'call', ext });
       calls.set(index, { ordinal, slot, id: told.id, hasArguments: told.arguments !== '' });
       const call = { name: state.tool_names?.[told.name] ?? told.name, arguments: told.arguments };
-      chunks.push(slot.say({ tool_calls: [{ index: ordinal, id, type: 'function', function: call }] }));
+      chunks.push(slot.emit({ tool_calls: [{ index: ordinal, id, type: 'function', function: call }] }));
       return chunks;
     },
     addArguments(index, piece) {
@@ -137,7 +137,7 @@ export function createTurn(state: DecoderState): Turn {
       if (call === undefined) return undefined;
       if (piece === '') return [];
       call.hasArguments = true;
-      return [call.slot.say({ tool_calls: [{ index: call.ordinal, function: { arguments: piece } }] })];
+      return [call.slot.emit({ tool_calls: [{ index: call.ordinal, function: { arguments: piece } }] })];
     },
     closeCall,
     closeAll: () => [...closeProse(), ...[...calls.keys()].flatMap(closeCall)],

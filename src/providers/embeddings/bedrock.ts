@@ -17,14 +17,15 @@ const COHERE = /cohere\.embed/;
 const TITAN_IMAGE = /titan-embed-image/;
 const TITAN_TEXT = /titan-embed/;
 
-/** Titan's model of text and images takes at most one of each, which make one vector. */
+/** Titan's multimodal model accepts at most one text and one image, which make one vector. */
 function jointInput(input: EmbeddingInput, media: Media): JsonObject {
   if (typeof input === 'string') return { inputText: input };
   requireNoTokens(input);
   const body: JsonObject = {};
   for (const part of input) {
     const name = part.type === 'text' ? 'inputText' : 'inputImage';
-    if (body[name] !== undefined) throw new GatewayError(400, 'This endpoint accepts one text and one image per input');
+    if (body[name] !== undefined)
+      throw new GatewayError(400, 'This endpoint accepts at most one text and one image per input');
     body[name] = part.type === 'text' ? part.text : imageBytes(part.image_url.url, media).base64;
   }
   return body;
@@ -38,7 +39,7 @@ function titanBody({ inputs, dimensions }: EmbeddingRequest, upstreamModel: stri
   const [inputText = ''] = textsOnly(inputs);
   if (dimensions === undefined) return { inputText };
   if (!/embed-text-v2/.test(upstreamModel)) {
-    throw new GatewayError(400, 'This model has vectors of one length only');
+    throw new GatewayError(400, 'This model supports vectors of one length only: remove dimensions');
   }
   return { inputText, dimensions };
 }
@@ -55,7 +56,7 @@ export const bedrockEmbeddings: EmbeddingDialect = {
     ...['inputText', 'inputImage', 'dimensions', 'embeddingTypes', 'embeddingConfig'],
   ]),
   requiredMedia: imagesToFetch,
-  // Titan takes one input a request.
+  // Titan accepts one input per request.
   batch: ({ upstream_model: upstreamModel }, inputs) =>
     COHERE.test(upstreamModel) ? cohereBatch(upstreamModel, inputs) : { inputs_max: 1 },
 
@@ -75,7 +76,7 @@ export const bedrockEmbeddings: EmbeddingDialect = {
 
   decodeResponse(value, headers) {
     const body = bodyOf(value);
-    // Every answer of a model is told so; Cohere's says nothing of tokens itself.
+    // Bedrock sends the count in a header of every answer; Cohere's body has none.
     const counted = headerCount(headers['x-amzn-bedrock-input-token-count']);
     if (body['embeddings'] !== undefined) {
       const { usage = counted === undefined ? undefined : { in_uncached: counted }, ...answer } = readCohere(value);

@@ -20,7 +20,7 @@ export const embeddingDialects: Readonly<Record<EmbeddingWire, EmbeddingDialect>
   'jina-embeddings': jinaEmbeddings,
 };
 
-/** The sibling of each wire of chat, below the same base URL. */
+/** The embeddings wire of each chat wire, below the same base URL. */
 const SIBLINGS: Readonly<Partial<Record<Wire, EmbeddingWire>>> = {
   'openai-chat': 'openai-embeddings',
   'openai-responses': 'openai-embeddings',
@@ -29,7 +29,7 @@ const SIBLINGS: Readonly<Partial<Record<Wire, EmbeddingWire>>> = {
   'cohere-chat': 'cohere-embeddings',
 };
 
-/** How a provider is asked for embeddings: as its row says, else as its chat wire suggests; undefined: not at all. */
+/** The embeddings dialect of a provider: the one its row names, else the one of its chat wire; undefined if it has none. */
 export function embeddingDialectOf({
   dialect,
   embeddings_dialect: embeddingsDialect,

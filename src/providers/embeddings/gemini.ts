@@ -20,7 +20,7 @@ export const TASKS: Readonly<Record<Purpose, string>> = {
   code_query: 'CODE_RETRIEVAL_QUERY',
 };
 
-/** Gemini Embedding 2 has no `taskType`: the task stands in the text (documentation page "Embeddings"). Its preview had one. */
+/** Gemini Embedding 2 has no `taskType`: the task is a prefix of the text (documentation page "Embeddings"). Its preview had one. */
 const TASK_IN_TEXT = /gemini-embedding-2(?!-preview)/;
 const PREFIXES: Readonly<Record<Purpose, string>> = {
   query: 'task: search result | query: ',
@@ -31,16 +31,16 @@ const PREFIXES: Readonly<Record<Purpose, string>> = {
   code_query: 'task: code retrieval | query: ',
 };
 
-/** Its vectors have length one at full dimensions only (documentation page "Embeddings", section on quality for smaller ones). */
+/** Whether vectors are not of length one: only those of full dimensions are (documentation page "Embeddings", section on quality for smaller ones). */
 export function isUnnormalised(upstreamModel: string, dimensions: number | undefined): boolean {
   return /gemini-embedding-001/.test(upstreamModel) && dimensions !== undefined && dimensions !== 3072;
 }
 
-/** Tells of it. */
+/** The report for vectors that the gateway normalises. */
 export const NORMALISED: Report = {
   kind: 'changed',
   field: 'dimensions',
-  reason: 'shortened vectors of this model are brought to length one here',
+  reason: 'the gateway normalises shortened vectors of this model to length one',
 };
 
 /** One input, as a list of parts that make one vector together. */
@@ -54,7 +54,7 @@ export function partsOf(input: EmbeddingInput, prefix: string, media: Media): Js
   });
 }
 
-/** What the inputs are for, as a model is told it: as a field, or in front of each text. */
+/** The purpose of the inputs as the model expects it: a task field, or a prefix of each text. */
 export function purposeFor(
   model: string,
   inputType: string | undefined,
@@ -68,13 +68,13 @@ export function purposeFor(
   return { prefix: purpose === undefined ? '' : PREFIXES[purpose], task: undefined };
 }
 
-/** What an answer of Google's says of its prompt. */
+/** The usage that an answer of Google's reports for its prompt. */
 export function usageOf(value: JsonValue | undefined): TokenClasses | undefined {
-  const told = asObject(value);
-  const tokens = countOf(told?.['promptTokenCount']);
+  const metadata = asObject(value);
+  const tokens = countOf(metadata?.['promptTokenCount']);
   if (tokens === undefined) return undefined;
   let inImage = 0;
-  for (const detail of asArray(told?.['promptTokenDetails'] ?? told?.['promptTokensDetails'])) {
+  for (const detail of asArray(metadata?.['promptTokenDetails'] ?? metadata?.['promptTokensDetails'])) {
     const { modality, tokenCount } = asObject(detail) ?? {};
     if (modality === 'IMAGE') inImage += countOf(tokenCount) ?? 0;
   }

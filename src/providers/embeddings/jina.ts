@@ -17,15 +17,15 @@ const WORDS: Readonly<Partial<Record<Purpose, string>>> = {
   code_query: 'code.query',
 };
 
-/** The models of code have tasks of their own: texts that look for code, and the code that is found. */
+/** The code models have their own tasks, for queries and for code. */
 const CODE_WORDS: Readonly<Partial<Record<Purpose, string>>> = {
   query: 'nl2code.query',
   document: 'nl2code.passage',
   code_query: 'nl2code.query',
 };
-const OF_CODE = /code-embeddings/;
+const CODE_MODEL = /code-embeddings/;
 
-/** Models before the third have no tasks and refuse the field. */
+/** Models before version 3 have no tasks and refuse the field. */
 const HAS_TASKS = /embeddings-v[3-9]|clip-v2|code-embeddings/;
 
 function inputOf(input: EmbeddingInput, isMixed: boolean): JsonValue {
@@ -57,7 +57,7 @@ export const jinaEmbeddings: EmbeddingDialect = {
       input: inputs.map((input) => inputOf(input, isMixed)),
       embedding_type: encodingFormat,
     };
-    const task = wordFor(OF_CODE.test(upstreamModel) ? CODE_WORDS : WORDS, inputType);
+    const task = wordFor(CODE_MODEL.test(upstreamModel) ? CODE_WORDS : WORDS, inputType);
     if (task !== undefined && HAS_TASKS.test(upstreamModel)) body['task'] = task;
     else if (task !== undefined) {
       report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no tasks' });

@@ -6,7 +6,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { Report } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { gatewayFields } from '../shared/gateway-fields.ts';
 import { readList } from './answer.ts';
 import type { EmbeddingDialect } from './dialect.ts';
@@ -35,7 +35,7 @@ export const openaiEmbeddings: EmbeddingDialect = {
   ) {
     const report: Report[] = [];
     if (inputs.some((input) => typeof input !== 'string' && !isTokens(input))) {
-      throw new GatewayError(400, 'This endpoint does not take images');
+      throw new GatewayError(400, 'This endpoint does not accept images');
     }
     if (quirks.embedding_texts_only) inputs.forEach(requireNoTokens);
     const body: JsonObject = { ...rest, model: upstreamModel, input: inputs as JsonValue };
@@ -51,7 +51,7 @@ export const openaiEmbeddings: EmbeddingDialect = {
       report.push({
         kind: 'dropped',
         field: 'input_type',
-        reason: 'the endpoint does not tell queries from documents',
+        reason: 'the endpoint does not distinguish queries from documents',
       });
     }
     return { path: pathOf(quirks, upstreamModel), headers: {}, body, report };

@@ -18,12 +18,12 @@ import { readVector } from './vector.ts';
 const MULTIMODAL = /multimodalembedding/;
 
 /**
- * Models of `embedContent`: every one of Gemini but the first, and open models that Google serves. The others know `predict` alone
+ * Models of `embedContent`: every one of Gemini but the first, and open models that Google serves. The others support `predict` only
  * (https://github.com/googleapis/python-genai, `t_is_vertex_embed_content_model`).
  */
 const EMBEDS_CONTENT = /gemini(?!-embedding-001)|maas/;
 
-/** Text and image of one instance make two vectors there, so that one that is joint cannot be had. */
+/** Text and image of one instance make two vectors there, so a joint vector is not possible. */
 function instanceOf(input: EmbeddingInput, media: Media): JsonObject {
   if (typeof input === 'string') return { text: input };
   requireNoTokens(input);
@@ -47,7 +47,7 @@ export const vertexEmbeddings: EmbeddingDialect = {
   ]),
   requiredMedia: imagesToFetch,
   batch({ upstream_model: upstreamModel }) {
-    // One input a request (Gemini and `embedContent`), 250 texts of 20,000 tokens in all (others).
+    // One input per request (Gemini and `embedContent`); 250 texts of 20,000 tokens in all (others).
     const isSingle = [/gemini/, MULTIMODAL, EMBEDS_CONTENT].some((pattern) => pattern.test(upstreamModel));
     if (isSingle) return { inputs_max: 1 };
     return { inputs_max: 250, tokens_max: 20_000 };

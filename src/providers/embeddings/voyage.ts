@@ -13,7 +13,7 @@ import { purposeOf } from './purpose.ts';
 const MULTIMODAL = /multimodal/;
 const WORDS: Readonly<Record<string, string>> = { query: 'query', code_query: 'query', document: 'document' };
 
-/** Tokens of a whole request (documentation page "Text embeddings"). */
+/** The most tokens of a request (documentation page "Text embeddings"). */
 function tokensMax(upstreamModel: string): number {
   if (/lite/.test(upstreamModel)) return 1_000_000;
   if (/large|code|finance|law|multilingual|context/.test(upstreamModel)) return 120_000;
@@ -38,7 +38,11 @@ function purposeField({ input_type: inputType }: EmbeddingRequest, report: Repor
   if (inputType === undefined) return {};
   const word = WORDS[purposeOf(inputType) ?? ''];
   if (word !== undefined) return { input_type: word };
-  report.push({ kind: 'dropped', field: 'input_type', reason: 'the endpoint tells queries from documents only' });
+  report.push({
+    kind: 'dropped',
+    field: 'input_type',
+    reason: 'the endpoint distinguishes only queries from documents',
+  });
   return {};
 }
 

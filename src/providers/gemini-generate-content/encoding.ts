@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { limits } from '../../limits.ts';
 import type { Media } from '../dialect.ts';
-import type { TellReport } from '../shared/reports.ts';
+import type { AddReport } from '../shared/reports.ts';
 import type { ModelFacts } from './model-facts.ts';
 
 /** What the parts of one request's encoding share. */
@@ -12,7 +12,7 @@ export interface Encoding {
   media: Media;
   names: ToolNames;
   strip_state: boolean;
-  report: TellReport;
+  report: AddReport;
 }
 
 /** Names of functions as the wire takes them, and the way back. One request, one table. */

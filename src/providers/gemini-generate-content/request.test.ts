@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.ts';
 import type { ChatRequest, FunctionTool, InnerPart, Message, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { EncodeOptions } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { geminiGenerateContent } from './index.ts';
 
 const BYPASS = 'c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=';

@@ -88,7 +88,7 @@ export function createTurn(state: DecoderState): Turn {
   /** A detail of its own, in a slot of its own. */
   function sayDetail(detail: ReasoningDetail): ChatChunk[] {
     const slot = createSlot(counts, { kind: 'reasoning' });
-    return [slot.say({ reasoning_details: [nextDetail(detail)] }), ...slot.close()];
+    return [slot.emit({ reasoning_details: [nextDetail(detail)] }), ...slot.close()];
   }
 
   function openProse(kind: Prose['kind'], rest: JsonObject): { prose: Prose; chunks: ChatChunk[] } {
@@ -112,8 +112,8 @@ export function createTurn(state: DecoderState): Turn {
       id: null,
       index: open.index,
     });
-    if (text !== '') chunks.push(open.slot.say({ reasoning: text, reasoning_details: [detail({ text })] }));
-    if (signature !== '') chunks.push(open.slot.say({ reasoning_details: [detail({ signature })] }), ...closeProse());
+    if (text !== '') chunks.push(open.slot.emit({ reasoning: text, reasoning_details: [detail({ text })] }));
+    if (signature !== '') chunks.push(open.slot.emit({ reasoning_details: [detail({ signature })] }), ...closeProse());
     return chunks;
   }
 
@@ -129,10 +129,10 @@ export function createTurn(state: DecoderState): Turn {
     append(chunks, closed);
     if (text !== '') {
       texts.push(text);
-      chunks.push(open.slot.say({ content: text }));
+      chunks.push(open.slot.emit({ content: text }));
     }
     if (signature === '') return chunks;
-    chunks.push(open.slot.say({}, { close: { ext: extOf({ thoughtSignature: signature })! } }));
+    chunks.push(open.slot.emit({}, { close: { ext: extOf({ thoughtSignature: signature })! } }));
     prose = undefined;
     signed = { type: 'reasoning.text', signature };
     return chunks;
@@ -162,9 +162,9 @@ export function createTurn(state: DecoderState): Turn {
     const ext = extOf(remainder(part, ['functionCall', 'thoughtSignature']));
     const slot = createSlot(counts, ext === undefined ? { kind: 'call' } : { kind: 'call', ext });
     const own = state.tool_names?.[name] ?? name;
-    const say = (text: string): ChatChunk => slot.say({ tool_calls: [{ index, function: { arguments: text } }] });
+    const say = (text: string): ChatChunk => slot.emit({ tool_calls: [{ index, function: { arguments: text } }] });
     const opening: Delta = { tool_calls: [{ index, id, type: 'function', function: { name: own, arguments: '' } }] };
-    chunks.push(slot.say(opening));
+    chunks.push(slot.emit(opening));
     if (goesOn || told['partialArgs'] !== undefined) {
       const given = createPartialArguments();
       call = { given, finish: () => [say(given.text()), ...slot.close()] };
@@ -186,7 +186,7 @@ export function createTurn(state: DecoderState): Turn {
     const slot = createSlot(counts, { kind: 'text' });
     const text = JSON.stringify(told['args'] ?? {});
     texts.push(text);
-    return [slot.say({ content: text }), ...slot.close()];
+    return [slot.emit({ content: text }), ...slot.close()];
   }
 
   function takeBlob(part: JsonObject, mime: string, data: string): ChatChunk[] {
@@ -196,7 +196,7 @@ export function createTurn(state: DecoderState): Turn {
       const ext = extOf(rest);
       const slot = createSlot(counts, ext === undefined ? { kind: 'image' } : { kind: 'image', ext });
       const url = `data:${mime};base64,${data}`;
-      return [...chunks, slot.say({ images: [{ type: 'image_url', image_url: { url } }] }), ...slot.close()];
+      return [...chunks, slot.emit({ images: [{ type: 'image_url', image_url: { url } }] }), ...slot.close()];
     }
     if (part['thought'] !== true && mime.startsWith('audio/')) {
       chunks.push({ delta: { audio: { data: pcm.add(data) } } });
@@ -210,7 +210,7 @@ export function createTurn(state: DecoderState): Turn {
     const chunks = [...closeProse(), ...closeCall()];
     const native = nativeOf(part);
     const slot = createSlot(counts, { kind: 'native', native });
-    return [...chunks, slot.say({}), ...slot.close({}, { native })];
+    return [...chunks, slot.emit({}), ...slot.close({}, { native })];
   }
 
   function takePart(part: JsonObject): ChatChunk[] | undefined {

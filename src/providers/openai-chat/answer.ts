@@ -64,7 +64,7 @@ class ChoiceReader {
 /** The one reader of this wire's answers, streamed or whole. */
 export class AnswerReader {
   readonly #known: KnownState;
-  readonly #generation_id: string;
+  readonly #generationId: string;
   readonly #first: ChoiceReader;
   /** The choices after it that have begun, by their index. */
   #others: Map<number, ChoiceReader> | undefined = undefined;
@@ -81,7 +81,7 @@ export class AnswerReader {
 
   constructor(state: AttemptState) {
     this.#known = readState(state);
-    this.#generation_id = state.generation_id;
+    this.#generationId = state.generation_id;
     this.#first = new ChoiceReader(this.#known, state.generation_id);
   }
 
@@ -177,7 +177,7 @@ export class AnswerReader {
     const from = chunks.length;
     if (reader === undefined) {
       // Ids of calls are made of it, and must not come twice in one answer.
-      reader = new ChoiceReader(this.#known, `${this.#generation_id}#${index}`);
+      reader = new ChoiceReader(this.#known, `${this.#generationId}#${index}`);
       this.#others.set(index, reader);
       chunks.push({ delta: { role: 'assistant' } });
     }

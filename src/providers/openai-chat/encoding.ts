@@ -1,7 +1,7 @@
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { DialectEndpoint, EncodeOptions, Report } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
-import { reportOnce, type TellReport } from '../shared/reports.ts';
+import type { Quirks } from '../quirks.ts';
+import { type AddReport, reportOnce } from '../shared/reports.ts';
 
 /** What the steps of one encoding share. */
 export interface Encoding {
@@ -15,6 +15,6 @@ export interface Encoding {
 }
 
 /** Tells once that a field could not be carried as sent, up to a bound. */
-export function tell(encoding: Encoding, ...told: Parameters<TellReport>): void {
+export function tell(encoding: Encoding, ...told: Parameters<AddReport>): void {
   reportOnce(encoding.report, ...told);
 }

@@ -2,7 +2,7 @@ import { contentsOf } from '../../schemas/contents.ts';
 import type { InnerPart, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { OPENAI_FORMAT, UNTOLD_FORMAT } from '../openai-responses/wire.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { isForeign } from '../shared/foreign-message.ts';
 import { fitCallId, fitToolName } from '../shared/tool-ids.ts';
 import { type Encoding, tell } from './encoding.ts';

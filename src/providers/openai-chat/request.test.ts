@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ChatRequest, Message, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodeOptions } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { openaiChat } from './index.ts';
 
 const PLAIN: EncodeOptions = { media: new Map(), strip_state: false };

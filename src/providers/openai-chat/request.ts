@@ -3,7 +3,7 @@ import type { ChatRequest, FunctionTool, InnerTool } from '../../schemas/inner.t
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions } from '../dialect.ts';
 import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
-import { gatewayFields, spokenToGateway } from '../shared/gateway-fields.ts';
+import { gatewayFields, gatewayOnlyFields } from '../shared/gateway-fields.ts';
 import { fitToolName } from '../shared/tool-ids.ts';
 import { withProperties } from '../shared/tool-schema.ts';
 import { hashUser } from '../shared/user-hash.ts';
@@ -39,7 +39,7 @@ const OWN_FIELDS: readonly string[] = [
 /** https://platform.openai.com/docs/api-reference/chat/create */
 const STOP_SEQUENCES_MAX = 4;
 
-const NOT_COPIED: ReadonlySet<string> = new Set([...OWN_FIELDS, ...spokenToGateway]);
+const NOT_COPIED: ReadonlySet<string> = new Set([...OWN_FIELDS, ...gatewayOnlyFields]);
 
 /** Builds the upstream request; what needs no change is shared with the client's request, which is never touched. */
 export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, options: EncodeOptions): EncodedRequest {

@@ -11,7 +11,7 @@ import { isObject, saidOf, textOf, type WireMessage, type WirePart } from './wir
 /** Turns the deltas of one assistant turn into chunks, block by block. A whole message is one large delta. */
 export class TurnWriter {
   readonly #known: KnownState;
-  readonly #generation_id: string;
+  readonly #generationId: string;
   readonly #reasoning: ReasoningReader;
   readonly #slots: SlotWriter;
   readonly #splitter: ReturnType<typeof createThinkSplitter> | undefined;
@@ -23,7 +23,7 @@ export class TurnWriter {
   constructor(known: KnownState, generationId: string) {
     const reasoning = new ReasoningReader(known.think_in_reasoning);
     this.#known = known;
-    this.#generation_id = generationId;
+    this.#generationId = generationId;
     this.#reasoning = reasoning;
     this.#slots = new SlotWriter((kind) => {
       if (kind === 'reasoning') reasoning.closeBlock();
@@ -131,7 +131,7 @@ export class TurnWriter {
   #takeCalls(message: WireMessage, isWhole: boolean, chunks: ChatChunk[]): void {
     const { tool_calls: toolCalls, function_call: functionCall } = message;
     this.#calls ??= createCallReader(
-      this.#generation_id,
+      this.#generationId,
       this.#known.call_ids,
       (name) => this.#known.tool_names[name] ?? name,
       this.#known.tools,

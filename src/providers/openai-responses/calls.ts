@@ -41,20 +41,20 @@ export function createCallReader(item: WireItem, context: TurnContext): ItemRead
     const ext = extOf(known);
     slot = createSlot(counts, ext === undefined ? { kind: 'call' } : { kind: 'call', ext });
     const name = state.tool_names?.[wireName] ?? wireName;
-    return [slot.say({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })];
+    return [slot.emit({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })];
   }
 
   function say(fragment: string): ChatChunk[] {
     if (fragment === '' || slot === undefined) return [];
     const text = isCustom ? `${hasFragments ? '' : '{"input":"'}${escaped(fragment)}` : fragment;
     hasFragments = true;
-    return [slot.say({ tool_calls: [{ index, function: { arguments: text } }] })];
+    return [slot.emit({ tool_calls: [{ index, function: { arguments: text } }] })];
   }
 
   function sayWhole(told: WireItem): ChatChunk[] {
     if (hasFragments || slot === undefined) return [];
     const whole = isCustom ? JSON.stringify({ input: asText(told['input']) }) : argumentsOf(told);
-    return [slot.say({ tool_calls: [{ index, function: { arguments: whole } }] })];
+    return [slot.emit({ tool_calls: [{ index, function: { arguments: whole } }] })];
   }
 
   return {
@@ -68,7 +68,7 @@ export function createCallReader(item: WireItem, context: TurnContext): ItemRead
     end(finished) {
       const chunks = finished === undefined ? [] : begin(finished);
       if (slot === undefined) return chunks;
-      if (isCustom && hasFragments) chunks.push(slot.say({ tool_calls: [{ index, function: { arguments: '"}' } }] }));
+      if (isCustom && hasFragments) chunks.push(slot.emit({ tool_calls: [{ index, function: { arguments: '"}' } }] }));
       append(chunks, sayWhole(finished ?? item));
       const ext = finished === undefined ? undefined : extOf(rest(finished));
       append(chunks, slot.close({}, ext === undefined ? {} : { ext }));

@@ -5,7 +5,7 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest, FunctionTool, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { openaiChat } from '../openai-chat/index.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { providerRows } from '../table.ts';
 import { declaredTools, decodeToolChoice, decodeTools, toolsOfItems } from './declared.ts';
 import { decodeInput } from './from-wire.ts';

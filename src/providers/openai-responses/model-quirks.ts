@@ -1,4 +1,4 @@
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 
 /** Models that do not think, and refuse to be asked for their reasoning (https://platform.openai.com/docs/models). */
 const UNTHINKING = /^(?:openai[./])?(?:gpt-3|gpt-4|chatgpt-4|gpt-5(?:\.\d+)?-chat)/;

@@ -12,8 +12,8 @@ const PLUMBING = ['sequence_number', 'output_index', 'item_id', 'obfuscation'];
 export function createNativeReader(item: WireItem, counts: Counts): ItemReader {
   const slot = createSlot(counts, { kind: 'native', native: nativeOf(item) });
   return {
-    begin: () => [slot.say({})],
-    add: (event) => [slot.say({}, { raw: remainder(event, PLUMBING) })],
+    begin: () => [slot.emit({})],
+    add: (event) => [slot.emit({}, { raw: remainder(event, PLUMBING) })],
     end: (finished) => slot.close({}, { native: nativeOf(finished ?? item) }),
   };
 }
@@ -34,12 +34,12 @@ export function createImageReader(item: WireItem, counts: Counts): ItemReader {
     const url = `data:${MIME[asText(told['output_format'])] ?? 'image/png'};base64,${data}`;
     const index = counts.images;
     counts.images += 1;
-    return [slot.say({ images: [{ type: 'image_url', image_url: { url }, index }] })];
+    return [slot.emit({ images: [{ type: 'image_url', image_url: { url }, index }] })];
   }
 
   return {
-    begin: () => [slot.say({})],
-    add: (event: JsonObject) => [slot.say({}, { raw: remainder(event, PLUMBING) })],
+    begin: () => [slot.emit({})],
+    add: (event: JsonObject) => [slot.emit({}, { raw: remainder(event, PLUMBING) })],
     end(finished) {
       const told = finished ?? item;
       const ext = extOf(remainder(told, ['result']))!;

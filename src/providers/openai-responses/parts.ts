@@ -1,8 +1,8 @@
 import { GatewayError } from '../../errors.ts';
 import type { FilePart, InnerPart, TextPart } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { Quirks } from '../provider.ts';
-import type { TellReport } from '../shared/reports.ts';
+import type { Quirks } from '../quirks.ts';
+import type { AddReport } from '../shared/reports.ts';
 import { restOf, WIRE, type WireItem } from './wire.ts';
 
 /** What the parts of one request's encoding share. */
@@ -13,7 +13,7 @@ export interface Encoding {
   reasoning_ids: Set<string>;
   /** The name as this wire takes it; remembered for the way back. */
   toolName(name: string): string;
-  report: TellReport;
+  report: AddReport;
 }
 
 const WEB_URL = /^https?:\/\//i;

@@ -40,7 +40,7 @@ export function createReasoningReader(item: WireItem, { counts, state, history }
       kind === 'summary'
         ? { type: 'reasoning.summary', summary: text, format, index }
         : { type: 'reasoning.text', text, format, index };
-    return [slot.say({ reasoning_details: [detail], reasoning: text })];
+    return [slot.emit({ reasoning_details: [detail], reasoning: text })];
   }
 
   function sayMissing(kind: Kind, parts: JsonValue | undefined): ChatChunk[] {
@@ -55,7 +55,7 @@ export function createReasoningReader(item: WireItem, { counts, state, history }
     if (signature === '') return [];
     const last = Math.max(0, asArray(told['content']).length - 1);
     const index = take(`text ${last}`);
-    return [slot.say({ reasoning_details: [{ type: 'reasoning.text', signature, format, index }] })];
+    return [slot.emit({ reasoning_details: [{ type: 'reasoning.text', signature, format, index }] })];
   }
 
   function sayEncrypted(told: JsonObject): ChatChunk[] {
@@ -63,7 +63,7 @@ export function createReasoningReader(item: WireItem, { counts, state, history }
     if (data === '') return [];
     const id = asText(told['id']) || null;
     return [
-      slot.say({ reasoning_details: [{ type: 'reasoning.encrypted', data, format, id, index: take('encrypted') }] }),
+      slot.emit({ reasoning_details: [{ type: 'reasoning.encrypted', data, format, id, index: take('encrypted') }] }),
     ];
   }
 
@@ -72,13 +72,13 @@ export function createReasoningReader(item: WireItem, { counts, state, history }
     return fillDetails(details, told).map((detail) => {
       const index = counts.details;
       counts.details += 1;
-      return slot.say({ reasoning_details: [{ ...detail, index }] });
+      return slot.emit({ reasoning_details: [{ ...detail, index }] });
     });
   }
 
   return {
     // The place is taken at once: what it says last must not come after what follows it.
-    begin: () => [slot.say({})],
+    begin: () => [slot.emit({})],
     add(event) {
       const text = asText(event['delta']);
       if (event['type'] === 'response.reasoning_summary_text.delta')

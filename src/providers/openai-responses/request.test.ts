@@ -4,7 +4,7 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { decodeTool, decodeToolChoice } from './declared.ts';
 import { decodeInput } from './from-wire.ts';
 import { openaiResponses } from './index.ts';

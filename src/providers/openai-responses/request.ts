@@ -3,8 +3,8 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
-import { gatewayFields, spokenToGateway } from '../shared/gateway-fields.ts';
+import type { Quirks } from '../quirks.ts';
+import { gatewayFields, gatewayOnlyFields } from '../shared/gateway-fields.ts';
 import { asArray, asObject, asText } from '../shared/json-shape.ts';
 import { effortOf, nearestOf } from '../shared/reasoning-effort.ts';
 import { NO_FIELD, reportInto } from '../shared/reports.ts';
@@ -148,7 +148,7 @@ export function encodeRequest(
 function withoutRefused(request: ChatRequest, { provider, quirks }: DialectEndpoint, encoding: Encoding): ChatRequest {
   const fields = { ...request };
   for (const field in request) {
-    if (request[field] == null || spokenToGateway.has(field)) continue;
+    if (request[field] == null || gatewayOnlyFields.has(field)) continue;
     const isRefused = quirks.refused_parameters?.includes(field) === true;
     if (!isRefused && (READ.has(field) || (field === 'metadata' && request.ext?.wire === WIRE))) continue;
     if (isRefused) delete fields[field];

@@ -48,11 +48,11 @@ export function createMessageReader(item: WireItem, counts: Counts): ItemReader 
   function say(part: Part, text: string, logprobs: JsonValue | undefined): ChatChunk[] {
     if (text === '') return [];
     part.isSaid = true;
-    if (part.kind === 'refusal') return [part.slot.say({ refusal: text })];
+    if (part.kind === 'refusal') return [part.slot.emit({ refusal: text })];
     counts.codePoints += countCodePoints(text);
     const told = logprobsOf(logprobs);
     part.hasLogprobs ||= told.length > 0;
-    const chunk = part.slot.say({ content: text });
+    const chunk = part.slot.emit({ content: text });
     return [told.length === 0 ? chunk : { ...chunk, logprobs: { content: told } }];
   }
 
@@ -62,7 +62,7 @@ export function createMessageReader(item: WireItem, counts: Counts): ItemReader 
     if (raw === undefined) return [];
     const annotation = annotationOf(raw, part.start);
     const delta: Delta = annotation === undefined ? {} : { annotations: [annotation] };
-    return [part.slot.say(delta, { raw: { type: 'response.output_text.annotation.added', annotation: raw } })];
+    return [part.slot.emit(delta, { raw: { type: 'response.output_text.annotation.added', annotation: raw } })];
   }
 
   function endPart(index: number, told: JsonObject, rest: JsonObject): ChatChunk[] {
@@ -72,7 +72,7 @@ export function createMessageReader(item: WireItem, counts: Counts): ItemReader 
     const remembered = remainder(told, PART_KNOWN);
     const ext = extOf(extOf(remembered) === undefined ? rest : { ...rest, part: remembered });
     // An empty text is one all the same: it stands on the wire.
-    if (!part.slot.isOpen()) chunks.push(part.slot.say({}));
+    if (!part.slot.isOpen()) chunks.push(part.slot.emit({}));
     append(chunks, part.slot.close({}, ext === undefined ? {} : { ext }));
     return chunks;
   }

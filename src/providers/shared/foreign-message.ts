@@ -1,6 +1,6 @@
 import type { Message, Wire } from '../../schemas/inner.ts';
 
-/** Whether a message says nothing but in blocks of other wires: nothing of it is left for this one. */
+/** Whether all content of a message is in blocks of other wires, so that nothing of it can be sent on this one. */
 export function isForeign({ role, content, tool_calls: toolCalls, refusal, audio, ext }: Message, wire: Wire): boolean {
   if (role === 'tool' || (typeof content === 'string' && (role !== 'assistant' || content !== ''))) return false;
   const parts = Array.isArray(content) ? content : [];

@@ -1,4 +1,4 @@
-/** A chat model of Gemini that hears, asked for what is said (https://ai.google.dev/gemini-api/docs/audio). */
+/** A chat model of Gemini that accepts audio, prompted for a transcript (https://ai.google.dev/gemini-api/docs/audio). */
 import type { SoundFormat } from '../../audio/sound.ts';
 import { limits } from '../../limits.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
@@ -8,21 +8,21 @@ import { geminiGenerateContent } from '../gemini-generate-content/index.ts';
 import { dropped, requireFormat } from './answer.ts';
 import type { TranscriptionDialect, TranscriptionRequest } from './dialect.ts';
 
-const NOTHING = { media: new Map(), strip_state: true };
+const ENCODE_OPTIONS = { media: new Map(), strip_state: true };
 
 const FORMATS: readonly SoundFormat[] = ['wav', 'mp3', 'aac', 'ogg', 'flac'];
 
-/** The most tokens of a transcript: fast speech, in a script of which each character is one; and what the model thinks before. */
+/** The most tokens of a transcript: fast speech in a script of one token per character, and the model's thinking before it. */
 export function transcriptTokens(
   durationMs: number,
   { max_completion_tokens: maxCompletionTokens }: DialectEndpoint,
 ): number {
-  const most = Math.ceil((durationMs / 1000) * limits.transcript_tokens_per_second) + limits.transcript_tokens_min;
-  return Math.min(most, maxCompletionTokens ?? most);
+  const bound = Math.ceil((durationMs / 1000) * limits.transcript_tokens_per_second) + limits.transcript_tokens_min;
+  return Math.min(bound, maxCompletionTokens ?? bound);
 }
 
 function chatOf({ sound, language, temperature, prompt }: TranscriptionRequest, maxTokens: number): ChatRequest {
-  const wish = [
+  const instructions = [
     'Write down word for word what is said in this audio. Answer with the words alone, without times, names of speakers, comments or formatting; with nothing where nothing is said.',
     language === undefined ? '' : `The language is ${language} (ISO 639-1).`,
     prompt === undefined ? '' : `Words to expect, or what was said before: ${prompt}`,
@@ -34,7 +34,7 @@ function chatOf({ sound, language, temperature, prompt }: TranscriptionRequest, 
         role: 'user',
         content: [
           { type: 'input_audio', input_audio: { data, format: sound.format } },
-          { type: 'text', text: wish.filter((line) => line !== '').join('\n') },
+          { type: 'text', text: instructions.filter((line) => line !== '').join('\n') },
         ],
       },
     ],
@@ -59,21 +59,21 @@ export const geminiTranscription: TranscriptionDialect = {
   fields(request, endpoint) {
     requireFormat(request.sound.format, FORMATS);
     const chat = chatOf(request, transcriptTokens(request.sound.duration_ms, endpoint));
-    const { body, report } = geminiGenerateContent.encodeRequest(chat, endpoint, NOTHING);
+    const { body, report } = geminiGenerateContent.encodeRequest(chat, endpoint, ENCODE_OPTIONS);
     return { fields: body, report: [...report, ...dropped({ timestamp_granularities: request.timestamps })] };
   },
 
   begin(_request, endpoint, fields) {
-    // Where it goes and with which headers does not follow from what is said in it.
+    // Path and headers do not depend on the content.
     const chat: ChatRequest = { messages: [{ role: 'user', content: '-' }] };
-    const { path, headers, state } = geminiGenerateContent.encodeRequest(chat, endpoint, NOTHING);
+    const { path, headers, state } = geminiGenerateContent.encodeRequest(chat, endpoint, ENCODE_OPTIONS);
     return {
       path,
       headers,
       payload: JSON.stringify(fields),
       is_billed: true,
-      read(body, answerHeaders) {
-        const attempt = { ...state, generation_id: '', headers: answerHeaders };
+      read(body, headers) {
+        const attempt = { ...state, generation_id: '', headers };
         const completion = accumulate(geminiGenerateContent.decodeResponse(body, attempt), 0);
         const [{ message, finish_reason: finishReason }] = completion.choices;
         const tokens = completion.ext.usage;
@@ -84,9 +84,9 @@ export const geminiTranscription: TranscriptionDialect = {
           ...(completion.ext.requestId === undefined ? {} : { upstream_id: completion.ext.requestId }),
         };
         if (finishReason === 'stop') return { answer };
-        const why = finishReason === 'length' ? 'is longer than its bound' : 'was not finished';
-        const told = `The transcript of the provider ${why}`;
-        return { ...answer, failure: new UpstreamError('invalid_response', told, { status: 200 }) };
+        const problem = finishReason === 'length' ? 'is longer than its bound' : 'was not finished';
+        const failureMessage = `The provider's transcript ${problem}`;
+        return { ...answer, failure: new UpstreamError('invalid_response', failureMessage, { status: 200 }) };
       },
     };
   },

@@ -23,7 +23,7 @@ const SPACE = 32;
  * every stream, and what many closures hold is found cold at every read.
  */
 class EventStreamFramer implements Framer {
-  readonly #frame_chars_max: number;
+  readonly #frameCharsMax: number;
   #held: Uint8Array = EMPTY;
   #atStart = true;
   #skipLineFeed = false;
@@ -32,14 +32,14 @@ class EventStreamFramer implements Framer {
   #data: string | undefined = undefined;
   /** Further `data` lines of the event, and their characters: concatenated one by one they would be a rope that takes long to read. */
   #lines: string[] | undefined = undefined;
-  #lines_chars = 0;
+  #linesChars = 0;
   #event: string | undefined = undefined;
   #sawData = false;
   #stray = '';
   #failure: UpstreamError | undefined = undefined;
 
   constructor(frameCharsMax: number) {
-    this.#frame_chars_max = frameCharsMax;
+    this.#frameCharsMax = frameCharsMax;
   }
 
   #takeLine(line: string, frames: Frame[]): void {
@@ -74,7 +74,7 @@ class EventStreamFramer implements Framer {
     }
     this.#lines ??= [];
     this.#lines.push(value);
-    this.#lines_chars += value.length + 1;
+    this.#linesChars += value.length + 1;
   }
 
   /** All of the event, of which the first line is given. */
@@ -82,14 +82,14 @@ class EventStreamFramer implements Framer {
     const lines = this.#lines;
     if (lines === undefined) return first;
     this.#lines = undefined;
-    this.#lines_chars = 0;
+    this.#linesChars = 0;
     return `${first}\n${lines.join('\n')}`;
   }
 
   #withinBound(extra: number): boolean {
-    const chars = (this.#data === undefined ? 0 : this.#data.length) + this.#lines_chars + extra;
+    const chars = (this.#data === undefined ? 0 : this.#data.length) + this.#linesChars + extra;
     const isLong = this.#lines !== undefined && this.#lines.length >= limits.stream_frame_lines_max;
-    if (chars <= this.#frame_chars_max && !isLong) return true;
+    if (chars <= this.#frameCharsMax && !isLong) return true;
     this.#failure = new UpstreamError(
       'invalid_response',
       isLong

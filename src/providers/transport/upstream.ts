@@ -179,11 +179,11 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   /** 0 until the headers have come. */
   status = 0;
   headers: UpstreamResponse['headers'] = {};
-  #is_framed = false;
-  #interim_answers = 0;
+  #isFramed = false;
+  #interimAnswers = 0;
   #controller: Dispatcher.DispatchController | undefined;
   readonly #unread: Buffer[] = [];
-  #unread_bytes = 0;
+  #unreadBytes = 0;
   #ended = false;
   #failure: Error | undefined;
   #answered: PromiseWithResolvers<UpstreamResponse> | undefined;
@@ -204,7 +204,7 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   }
 
   get complete(): boolean {
-    return this.#ended && this.#is_framed;
+    return this.#ended && this.#isFramed;
   }
 
   abort(reason: Error): void {
@@ -227,9 +227,9 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
       return undefined;
     }
     const pieces = this.#unread.length;
-    const taken = pieces === 1 ? only : Buffer.concat(this.#unread, this.#unread_bytes);
+    const taken = pieces === 1 ? only : Buffer.concat(this.#unread, this.#unreadBytes);
     this.#unread.length = 0;
-    this.#unread_bytes = 0;
+    this.#unreadBytes = 0;
     const controller = this.#controller;
     if (controller?.paused) {
       if (pieces < limits.upstream_turn_pieces_max) controller.resume();
@@ -266,23 +266,23 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   ): void {
     // Interim answers (100, 103) come before the one that counts.
     if (status < 200) {
-      this.#interim_answers += 1;
-      if (this.#interim_answers > limits.upstream_interim_answers_max) this.abort(tooManyInterim());
+      this.#interimAnswers += 1;
+      if (this.#interimAnswers > limits.upstream_interim_answers_max) this.abort(tooManyInterim());
       return;
     }
     this.status = status;
     this.headers = headers;
     // HTTP/2 has no reason phrase, and frames every body.
-    this.#is_framed =
+    this.#isFramed =
       !reasonPhrase || headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
     this.#answered?.resolve(this);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#unread.push(chunk);
-    this.#unread_bytes += chunk.length;
+    this.#unreadBytes += chunk.length;
     if (
-      this.#unread_bytes > limits.upstream_unread_bytes_max ||
+      this.#unreadBytes > limits.upstream_unread_bytes_max ||
       this.#unread.length >= limits.upstream_turn_pieces_max
     ) {
       controller.pause();
