@@ -1,12 +1,13 @@
 import { limits } from '../limits.ts';
 
-/** By the index of a header (ISO 14496-3, table 1.18). */
+/** Sample rates by their index in a header (ISO 14496-3, table 1.18). */
 export const AAC_RATES = [
   96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350,
 ] as const;
+/** Samples of one frame. */
 export const AAC_FRAME_SAMPLES = 1024;
 
-/** How long a stream of ADTS frames lasts, by the frames that are there (ISO 14496-3, 1.A.2.2). */
+/** The seconds of a stream of ADTS frames, by counting its frames (ISO 14496-3, 1.A.2.2); undefined if it has none. */
 export function aacSeconds(bytes: Buffer, start: number): number | undefined {
   let seconds = 0;
   let junkBytes = 0;

@@ -7,7 +7,7 @@ const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
   return crc;
 });
 
-/** Samples of a block by its code (RFC 9639, table 14); 6 and 7 tell them after the frame's number. */
+/** Samples of a block by its code (RFC 9639, table 14); codes 6 and 7 store the count after the frame's number. */
 function blockSamples(code: number, bytes: Buffer, at: number): number {
   if (code === 1) return 192;
   if (code <= 5) return 576 << (code - 2);
@@ -16,7 +16,7 @@ function blockSamples(code: number, bytes: Buffer, at: number): number {
   return 256 << (code - 8);
 }
 
-/** The samples of the FLAC frame whose header stands here; 0 where none does. */
+/** The samples of the FLAC frame whose header is at this offset; 0 if there is no valid header. */
 export function flacFrameSamples(bytes: Buffer, at: number): number {
   const third = bytes[at + 2] ?? 0;
   const code = third >> 4;
@@ -36,8 +36,8 @@ export function flacFrameSamples(bytes: Buffer, at: number): number {
 }
 
 /**
- * How long a FLAC stream lasts, by the frames that are there: the count of samples at its start is not believed, and may
- * be missing. A frame is known by what all headers of a stream share and by its checksum.
+ * The seconds of a FLAC stream, by counting its frames: the sample count at its start is not trusted, and may be missing. A frame is
+ * recognised by the fields that all headers of a stream share and by its checksum. Undefined if there is no frame.
  */
 export function flacSeconds(bytes: Buffer, start: number): number | undefined {
   let at = start + 4;
@@ -56,10 +56,10 @@ export function flacSeconds(bytes: Buffer, start: number): number | undefined {
   let samples = 0;
   let falseStarts = 0;
   const second = sync & 0xff;
-  let looks = 0;
+  let candidates = 0;
   for (; at >= 0 && at + 5 < bytes.length; at = bytes.indexOf(0xff, at + 1)) {
-    looks += 1;
-    if (looks > limits.sound_looks_max) return undefined;
+    candidates += 1;
+    if (candidates > limits.sound_looks_max) return undefined;
     if (bytes[at + 1] !== second) continue;
     if ((bytes.readUInt16BE(at + 2) & 0x0f0e) !== shared) continue;
     const frameSamples = flacFrameSamples(bytes, at);

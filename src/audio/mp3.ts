@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 
-/** Kilobits a second by the four bits of a header: MPEG-1 layers I to III, then MPEG-2 and 2.5 layer I, layers II and III (ISO 11172-3, 13818-3). */
+/** Kilobits per second by the four bits of a header: MPEG-1 layers I to III, then MPEG-2 and 2.5 layer I, layers II and III (ISO 11172-3, 13818-3). */
 const RATES_V1 = [
   [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
   [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
@@ -17,9 +17,9 @@ interface Frame {
   bytes: number;
   samples: number;
   rate: number;
-  /** Frames of one stream have the same: version, layer and sample rate. */
+  /** Version, layer and sample rate, which all frames of a stream share. */
   kind: number;
-  /** Where a layer III frame would hold the table of an encoder (`Xing`, `Info`). */
+  /** The offset at which a layer III frame would hold an encoder's table (`Xing`, `Info`). */
   table_at: number;
 }
 
@@ -33,7 +33,7 @@ function frameAt(bytes: Buffer, at: number): Frame | undefined {
   const isV1 = version === 3;
   const kbits = (isV1 ? RATES_V1 : RATES_V2)[layer - 1]?.[third >> 4];
   const base = SAMPLE_RATES[(third >> 2) & 3];
-  // A rate of 0 ("free") has no length to walk by; no encoder of today makes it.
+  // A rate of 0 ("free") implies no frame length; current encoders do not write it.
   if (!kbits || base === undefined) return undefined;
   const rate = isV1 ? base : version === 2 ? base / 2 : base / 4;
   const padding = (third >> 1) & 1;
@@ -41,11 +41,17 @@ function frameAt(bytes: Buffer, at: number): Frame | undefined {
   const slot = layer === 1 ? 4 : 1;
   const length = (Math.floor(((samples / 8) * kbits * 1000) / rate / slot) + padding) * slot;
   const isMono = (bytes[at + 3] ?? 0) >> 6 === 3;
-  const side = isV1 ? (isMono ? 17 : 32) : isMono ? 9 : 17;
-  return { bytes: length, samples, rate, kind: (second & 0xfe) * 4 + ((third >> 2) & 3), table_at: at + 4 + side };
+  const sideInfoBytes = isV1 ? (isMono ? 17 : 32) : isMono ? 9 : 17;
+  return {
+    bytes: length,
+    samples,
+    rate,
+    kind: (second & 0xfe) * 4 + ((third >> 2) & 3),
+    table_at: at + 4 + sideInfoBytes,
+  };
 }
 
-/** The next place at which a header may stand, by what none may hold; the end where there is none in so many bytes. */
+/** The next offset that may be a header, without those that none can have; the end if there is none within `bytesMax`. */
 function nextStart(bytes: Buffer, from: number, bytesMax: number): number {
   for (let at = from; at + 4 <= bytes.length && at - from <= bytesMax; at += 1) {
     if (bytes[at] !== 0xff) continue;
@@ -57,7 +63,7 @@ function nextStart(bytes: Buffer, from: number, bytesMax: number): number {
   return bytes.length;
 }
 
-/** What an encoder's table at the start says: the samples it added before and after the sound. */
+/** An encoder's table in the first frame: the samples that it added before and after the audio. */
 function readTable(bytes: Buffer, { table_at: tableAt }: Frame, at: number): { padding_samples: number } | undefined {
   const name = bytes.toString('latin1', tableAt, tableAt + 4);
   if (name === 'Xing' || name === 'Info') {
@@ -67,32 +73,32 @@ function readTable(bytes: Buffer, { table_at: tableAt }: Frame, at: number): { p
     // LAME's extension: 12 bits each of delay and padding, 21 bytes into it.
     const hasLame =
       bytes.length >= lameAt + 24 && /^(?:LAME|Lavc|Lavf)/.test(bytes.toString('latin1', lameAt, lameAt + 4));
-    const both = hasLame ? bytes.readUIntBE(lameAt + 21, 3) : 0;
-    return { padding_samples: (both >> 12) + (both & 0xfff) };
+    const delayAndPadding = hasLame ? bytes.readUIntBE(lameAt + 21, 3) : 0;
+    return { padding_samples: (delayAndPadding >> 12) + (delayAndPadding & 0xfff) };
   }
   return bytes.toString('latin1', at + 36, at + 40) === 'VBRI' ? { padding_samples: 0 } : undefined;
 }
 
 /**
- * How long an MPEG audio stream lasts, by the frames that are there: the counts of an encoder's table are not believed.
- * What lies between frames is passed over, as decoders do; undefined where there is more of it than sound has.
+ * The seconds of an MPEG audio stream, by counting its frames: the counts of an encoder's table are not trusted. Bytes between frames are
+ * skipped, as decoders do; undefined if there are more of them than audio files have.
  */
 export function mp3Seconds(bytes: Buffer, start: number): number | undefined {
   let seconds = 0;
   let frames = 0;
   let paddingS = 0;
   let kind: number | undefined;
-  let inStep = false;
+  let isInStep = false;
   let falseStarts = 0;
   let junkBytes = 0;
   for (let at = start; at + 4 <= bytes.length; ) {
     const frame = frameAt(bytes, at);
-    const next = frame && frameAt(bytes, at + frame.bytes);
-    // Out of step, two bytes that look like a start prove nothing: another frame must follow, or the end.
-    const isKnown = inStep && frame !== undefined && frame.kind === kind;
-    const isFollowed = next !== undefined && next.kind === frame?.kind;
+    const following = frame && frameAt(bytes, at + frame.bytes);
+    // Out of step, two bytes that look like a start prove nothing: another frame or the end must follow.
+    const isKnown = isInStep && frame !== undefined && frame.kind === kind;
+    const isFollowed = following !== undefined && following.kind === frame?.kind;
     if (frame === undefined || !(isKnown || isFollowed || at + frame.bytes === bytes.length)) {
-      inStep = false;
+      isInStep = false;
       falseStarts += 1;
       const startAt = nextStart(bytes, at + 1, limits.sound_junk_bytes_max - junkBytes);
       junkBytes += startAt - at;
@@ -102,7 +108,7 @@ export function mp3Seconds(bytes: Buffer, start: number): number | undefined {
     }
     const table = frames === 0 && kind === undefined ? readTable(bytes, frame, at) : undefined;
     kind = frame.kind;
-    inStep = true;
+    isInStep = true;
     if (table === undefined) {
       frames += 1;
       seconds += frame.samples / frame.rate;

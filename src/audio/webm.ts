@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { opusPacketSeconds } from './opus.ts';
 
-/** Elements that are read (RFC 9559, section 5.1). */
+/** The elements that are read (RFC 9559, section 5.1). */
 const ID = {
   segment: 0x18538067,
   info: 0x1549a966,
@@ -18,19 +18,19 @@ const ID = {
   group: 0xa0,
   block: 0xa1,
 } as const;
-/** Those that are entered, so that their length need not be known: live recordings do not tell it. */
+/** Elements whose contents are read, so that their length is not needed: live recordings do not have it. */
 const ENTERED: ReadonlySet<number> = new Set([ID.segment, ID.info, ID.tracks, ID.track, ID.cluster, ID.group]);
 const SOUND = 2;
 
 interface Track {
   is_sound: boolean;
   is_opus: boolean;
-  /** What one frame lasts; 0 where the file does not say. */
+  /** The seconds of one frame; 0 if the file does not state it. */
   frame_s: number;
   /** The sum of Opus packets. */
   packets_s: number;
   first_s: number;
-  /** Where the last block begins, and what it lasts. */
+  /** The start of the last block, and its duration. */
   last_s: number;
   last_block_s: number;
 }
@@ -42,24 +42,24 @@ function unsigned(bytes: Buffer, at: number, size: number): number {
   return value;
 }
 
-/** How many bytes a number has whose first byte tells its length (RFC 8794, section 4); 0 for one that is none, or does not stand there whole. */
+/** The bytes of a number whose first byte encodes its length (RFC 8794, section 4); 0 if it is invalid or truncated. */
 function lengthAt(bytes: Buffer, at: number): number {
   const first = bytes[at] ?? 0;
   const length = Math.clz32(first) - 23;
   return first === 0 || at + length > bytes.length ? 0 : length;
 }
 
-/** Such a number without its marker: taken off first, since long numbers are not exact with it. Infinity: all its bits are set, which says that it is not known. */
+/** The value of such a number. Its marker is removed first, since long numbers are not exact with it. Infinity if all bits are set: unknown. */
 function valueAt(bytes: Buffer, at: number, length: number): number {
   const mask = 0xff >> length;
   let value = (bytes[at] ?? 0) & mask;
-  let isOpen = value === mask;
+  let isUnknown = value === mask;
   for (let index = at + 1; index < at + length; index += 1) {
     const byte = bytes[index] ?? 0;
-    isOpen &&= byte === 0xff;
+    isUnknown &&= byte === 0xff;
     value = value * 256 + byte;
   }
-  return isOpen ? Number.POSITIVE_INFINITY : value;
+  return isUnknown ? Number.POSITIVE_INFINITY : value;
 }
 
 function addBlock(
@@ -76,7 +76,7 @@ function addBlock(
   if (!track?.is_sound || head + 4 > end) return;
   const atS = Math.max(0, clusterS + bytes.readInt16BE(head) * scaleS);
   const flags = bytes[head + 2] ?? 0;
-  // Lacing puts several frames into one block; their count stands before them.
+  // Lacing puts several frames into one block; their count precedes them.
   const isLaced = (flags & 6) !== 0;
   const frames = isLaced ? (bytes[head + 3] ?? 0) + 1 : 1;
   const frameS =
@@ -95,13 +95,13 @@ function secondsOf({
   last_block_s: lastBlockS,
 }: Track): number {
   if (!isSound || firstS === Number.POSITIVE_INFINITY) return 0;
-  // A pause in a live recording is no packet, but lasts.
+  // A pause in a live recording has no packets, but a duration.
   return Math.max(packetsS, lastS - firstS + lastBlockS);
 }
 
 /**
- * How long the sound of a WebM or Matroska file lasts, by the blocks that are there: what its head says is not believed, and
- * missing in live recordings. Undefined where there is more in it than sound has.
+ * The seconds of the audio in a WebM or Matroska file, by its blocks: the duration in its header is not trusted, and missing in live
+ * recordings. Undefined if there are more elements than audio files have.
  */
 export function webmSeconds(bytes: Buffer): number | undefined {
   const tracks = new Map<number, Track>();

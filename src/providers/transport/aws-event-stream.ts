@@ -2,21 +2,21 @@ import { crc32 } from 'node:zlib';
 import { type Frame, UpstreamError } from '../dialect.ts';
 import type { Framer } from '../framer.ts';
 
-// Lengths of the format (https://docs.aws.amazon.com/transcribe/latest/dg/event-stream.html, the same in all AWS services):
+// Layout of a message (https://docs.aws.amazon.com/transcribe/latest/dg/event-stream.html, the same in all AWS services):
 // total length, headers' length, checksum of these two, headers, payload, checksum of all before it.
 const PRELUDE_BYTES = 12;
 const CHECKSUM_BYTES = 4;
-/** Bytes of a header's value by its type: booleans have none, byte arrays and strings say their length, which is -1 here. */
+/** Bytes of a header's value by its type. -1 for byte arrays and strings, which are preceded by their length. */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, -1, -1, 8, 16];
 const STRING = 7;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Cuts the binary event stream of AWS into frames. Both checksums are checked, and a length is believed only after its
- * own. A frame's `event` is the type of the event or exception, its `data` the payload's text.
+ * Splits the binary event stream of AWS into frames. Both checksums are checked; a length is used only after its own checksum matches. A
+ * frame's `event` is the type of the event or exception, its `data` the payload's text.
  */
 export function createAwsEventStreamFramer(messageBytesMax: number): Framer {
-  // What is left of former reads: the first `held_bytes` of a buffer that grows by doubling, so that a large message in
+  // The bytes of former reads: the first `heldBytes` of a buffer that grows by doubling, so that a large message in
   // small reads is copied a bounded number of times.
   let held = EMPTY;
   let heldBytes = 0;
@@ -34,8 +34,8 @@ export function createAwsEventStreamFramer(messageBytesMax: number): Framer {
     heldBytes = sum;
   }
 
-  /** Takes the whole messages off the front and keeps a copy of the rest: the reader may use its buffer again. */
-  function take(bytes: Buffer, frames: Frame[]): void {
+  /** Reads the complete messages and keeps a copy of the rest: the reader may reuse its buffer. */
+  function readMessages(bytes: Buffer, frames: Frame[]): void {
     let from = 0;
     needed = PRELUDE_BYTES;
     while (bytes.length - from >= PRELUDE_BYTES) {
@@ -60,26 +60,26 @@ export function createAwsEventStreamFramer(messageBytesMax: number): Framer {
       if (!isFirst && heldBytes < needed) return frames;
       const all = isFirst ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) : held.subarray(0, heldBytes);
       try {
-        take(all, frames);
+        readMessages(all, frames);
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
         failure = error;
         held = EMPTY;
       }
-      // Frames before the fault are the upstream's answer too: hand them out, fail on the next call.
+      // Frames before the error are part of the answer: return them, and throw on the next call.
       if (failure !== undefined && frames.length === 0) throw failure;
       return frames;
     },
     end() {
       if (failure !== undefined) throw failure;
-      // What is left is a message cut short: the decoder knows whether its answer is whole.
+      // The remaining bytes are an incomplete message: the decoder knows whether its answer is complete.
       return [];
     },
   };
 }
 
-function broken(why: string): UpstreamError {
-  return new UpstreamError('invalid_response', `The upstream sent a broken event stream: ${why}.`);
+function broken(reason: string): UpstreamError {
+  return new UpstreamError('invalid_response', `The upstream sent a broken event stream: ${reason}.`);
 }
 
 function totalLength(prelude: Buffer, messageBytesMax: number): number {
@@ -112,7 +112,7 @@ function readMessage(message: Buffer): Frame {
   }
 }
 
-/** The headers whose values are strings; the others are passed over. */
+/** The headers with string values; others are skipped. */
 function readHeaders(bytes: Buffer): Map<string, string> {
   const headers = new Map<string, string>();
   let at = 0;
@@ -124,9 +124,9 @@ function readHeaders(bytes: Buffer): Map<string, string> {
   while (at < bytes.length) {
     const name = take(take(1).readUInt8()).toString('utf8');
     const type = take(1).readUInt8();
-    const stated = VALUE_BYTES[type];
-    if (stated === undefined) throw broken('a header has an unknown type');
-    const value = take(stated === -1 ? take(2).readUInt16BE() : stated);
+    const size = VALUE_BYTES[type];
+    if (size === undefined) throw broken('a header has an unknown type');
+    const value = take(size === -1 ? take(2).readUInt16BE() : size);
     if (type === STRING) headers.set(name, value.toString('utf8'));
   }
   return headers;

@@ -1,16 +1,16 @@
 import { limits } from '../../limits.ts';
 import { boundInterim } from './interim-answers.ts';
-import { inTurns, slowly } from './pieces.ts';
+import { boundedReads, yieldingReads } from './pieces.ts';
 import { openConnections, type ProxyRules } from './proxy.ts';
 
-/** One request to a service that the operator named: a search engine, an analyzer, a collector. Its address is trusted; redirects are not followed. */
+/** One request to a service that the operator configured: a search engine, an analyzer, a collector. Its address is trusted; redirects are not followed. */
 export interface ServiceRequest {
   url: string;
   /** Default: POST. */
   method?: 'GET' | 'POST';
   headers?: Record<string, string>;
   body?: string | Uint8Array;
-  /** More of an answer than this is a failure. */
+  /** A longer answer is a failure. */
   bytes_max: number;
   /** From the call to the last byte. */
   timeout_ms: number;
@@ -23,10 +23,10 @@ export interface ServiceAnswer {
   body: Buffer;
 }
 
-/** Why a service gave no answer; says nothing of its address, for it may reach a client. */
+/** Why a service did not answer. The message contains no address, since it may reach a client. */
 export class ServiceFailed extends Error {
   override readonly name = 'ServiceFailed';
-  /** Of an answer that began and was not read to its end. */
+  /** The status of an answer that was not read to its end. */
   readonly status: number | undefined;
 
   constructor(message: string, { status, ...options }: ErrorOptions & { status?: number } = {}) {
@@ -35,14 +35,14 @@ export class ServiceFailed extends Error {
   }
 }
 
-/** The way to services that are no model providers. */
+/** A client for services other than model providers. */
 export interface Services {
-  /** Any status is an answer. Rejects with `ServiceFailed`, or with the reason of the signal. */
+  /** Sends a request; any status is an answer. Rejects with `ServiceFailed`, or with the reason of the signal. */
   ask(request: ServiceRequest): Promise<ServiceAnswer>;
   close(): Promise<void>;
 }
 
-/** Opens the pools; they are empty until something is asked. */
+/** Opens the pools; they are empty until the first request. */
 export function createServices(proxies?: ProxyRules): Services {
   const pools = {
     connections: limits.service_connections_per_origin_max,
@@ -72,11 +72,11 @@ export function createServices(proxies?: ProxyRules): Services {
           headers,
           body: body ?? null,
           ...boundInterim(signal, () => new ServiceFailed('it sent interim answers in place of one')),
-          ...slowly,
+          ...boundedReads,
         });
         const parts: Buffer[] = [];
         let bytes = 0;
-        for await (const part of inTurns(answer.body)) {
+        for await (const part of yieldingReads(answer.body)) {
           bytes += part.length;
           if (bytes > bytesMax) {
             throw new ServiceFailed(`it answered with more than ${bytesMax} bytes`, { status: answer.statusCode });
