@@ -83,7 +83,7 @@ describe('what servers refuse that OpenAI takes', () => {
     const { body, report } = encode({ ...HELLO, stop });
     expect(body['stop']).toEqual(stop.slice(0, most));
     expect(report).toEqual(
-      most === 100 ? [] : [{ kind: 'clamped', field: 'stop', reason: `${slug} takes at most ${most} sequences` }],
+      most === 100 ? [] : [{ kind: 'clamped', field: 'stop', reason: `${slug} accepts at most ${most} sequences` }],
     );
   });
 

@@ -2,7 +2,7 @@ import type { Annotation, UrlCitation } from '../../schemas/inner.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { asObject, asText } from '../shared/json-shape.ts';
 
-/** A citation that names an address becomes an annotation over its whole block; those of documents have no public form. */
+/** Annotations for citations with an address, over their whole block; citations of documents have no public form. */
 export function annotationsOf(citations: readonly JsonValue[], startIndex: number, endIndex: number): Annotation[] {
   const annotations: Annotation[] = [];
   for (const value of citations) {

@@ -12,8 +12,8 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
 };
 
 /**
- * Our reason for the wire's (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons). Calls that
- * were made decide between `stop` and `tool_calls`, whatever the wire says.
+ * The public finish reason (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons). Between `stop` and
+ * `tool_calls` the calls decide, whatever the wire says.
  */
 export function finishReason(
   stopReason: string | null,

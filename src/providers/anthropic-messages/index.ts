@@ -10,7 +10,7 @@ import { requiredMedia } from './to-wire.ts';
 import { tokenCounter } from './token-counter.ts';
 import { WIRE } from './wire.ts';
 
-/** The Messages API of Anthropic and of those who speak it: https://platform.claude.com/docs/en/api/messages. */
+/** The Messages API of Anthropic and of compatible servers: https://platform.claude.com/docs/en/api/messages. */
 export const anthropicMessages: ChatDialect = {
   wire: WIRE,
   facts,

@@ -6,7 +6,7 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** No tool that calls another model, whose cost has no bound; searches with a bound of uses. */
+/** Drops tools that call another model, whose cost has no bound; sets a bound on searches. */
 function boundDeclaration(declared: JsonObject, field: string, report: Report[]): JsonObject | undefined {
   const type = String(declared['type']);
   if (type.startsWith('advisor_')) {
@@ -21,7 +21,7 @@ function boundDeclaration(declared: JsonObject, field: string, report: Report[])
   return { ...declared, max_uses: maxUses };
 }
 
-/** The same for blocks that add tools to a conversation (`tool_addition`, alone or as a compaction remembers it). */
+/** The same for blocks that add tools to a conversation (`tool_addition`, alone or in a compaction). */
 function boundBlock(block: JsonObject, field: string, report: Report[]): JsonObject | undefined {
   const { tool, tool_changes: toolChanges } = block;
   if (Array.isArray(toolChanges)) {
@@ -51,5 +51,5 @@ function isSame<T>(before: readonly T[], after: readonly T[]): boolean {
   return before.length === after.length && before.every((one, i) => one === after[i]);
 }
 
-/** Anthropic's tools of which a caller with a spend limit has a bound. */
+/** The bounds of Anthropic's tools for callers with a spend limit. */
 export const spendBounds: SpendBounds = { declaration: boundDeclaration, block: boundBlock, body: boundBody };

@@ -3,7 +3,7 @@ import type { JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText } from '../shared/json-shape.ts';
 
 /**
- * A citation of a place in the web becomes an annotation over its whole block; those of documents have no public form
+ * Annotations for citations of web pages, over their whole block; citations of documents have no public form
  * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Citation.html).
  */
 export function annotationsOf(citations: readonly JsonValue[], startIndex: number, endIndex: number): Annotation[] {

@@ -222,7 +222,7 @@ describe('a broken stream', () => {
     fc.assert(strange, { seed: SEED, numRuns: inTier(100, 1_000) });
   });
 
-  test('of a body that is no answer is an error', () => {
+  test('of a body that is not an answer is an error', () => {
     const property = fc.property(fc.jsonValue({ maxDepth: 3 }), (body) => {
       try {
         accumulate(cohereChat.decodeResponse(body as JsonObject, STATE), 0);

@@ -8,7 +8,7 @@ import { modelFacts } from './model-facts.ts';
 const factsOf = ({ upstream_model: upstreamModel, quirks }: ModelName) =>
   modelFacts(upstreamModel, quirks.google_cloud === true);
 
-/** A provider's row of several wires, as Vertex AI's is, names what any of them takes. */
+/** The parameters that this wire lacks: the row of a provider with several wires, as Vertex AI's, lists what any of them accepts. */
 function lackingParameters(model: ModelName): readonly EndpointParameter[] {
   const { has_penalties: hasPenalties, has_logprobs: hasLogprobs } = factsOf(model);
   return [
@@ -36,7 +36,7 @@ export const facts: WireFacts = {
   leastOutput: aboveThinking,
 };
 
-/** Each kind of tool is a member here, the client's functions one of them; one object may hold several. */
+/** The number of kinds of tools other than the client's functions. Each kind is a member; one object may have several. */
 function toolKinds(tools: readonly JsonValue[]): number {
   const kinds = tools.flatMap((tool) => Object.keys((tool as JsonObject | null) ?? {}));
   return kinds.filter((kind) => kind !== 'functionDeclarations' && kind !== 'function_declarations').length;
@@ -44,10 +44,10 @@ function toolKinds(tools: readonly JsonValue[]): number {
 
 export const worstCase: WorstCase = {
   ...commonWorstCase,
-  // A film, or an address that Google reads by itself, whatever the part says that it is.
+  // A video, or an address that Google reads by itself, whatever type the part declares.
   unseenMedia: unseenMediaBy(/"mimeType":"video\/|"fileUri":"/i),
   toolUses: (request) => toolUses(request, toolKinds),
-  // Before the third generation an answer is billed once, however often it searched (https://ai.google.dev/gemini-api/docs/pricing).
+  // Before Gemini 3 an answer is billed once, however often it searched (https://ai.google.dev/gemini-api/docs/pricing).
   billsOneSearch(model) {
     const { generation } = factsOf(model);
     return generation === undefined || generation < 3;

@@ -1,6 +1,6 @@
 /**
- * OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat), and every server that speaks the
- * same wire with quirks of its own.
+ * OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat), and every server that implements the
+ * same wire with its own quirks.
  */
 import type { ChatDialect } from '../dialect.ts';
 import { gatewayFields } from '../shared/gateway-fields.ts';

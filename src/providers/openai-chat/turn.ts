@@ -6,16 +6,16 @@ import { SlotWriter } from './slots.ts';
 import type { KnownState } from './state.ts';
 import { createThinkSplitter, type ThinkRun } from './think-tags.ts';
 import { type CallReader, type CallStep, createCallReader } from './tool-calls.ts';
-import { isObject, saidOf, textOf, type WireMessage, type WirePart } from './wire.ts';
+import { isObject, scalarText, textOf, type WireMessage, type WirePart } from './wire.ts';
 
-/** Turns the deltas of one assistant turn into chunks, block by block. A whole message is one large delta. */
+/** Converts the deltas of one assistant turn to chunks, block by block. A whole message is one large delta. */
 export class TurnWriter {
   readonly #known: KnownState;
   readonly #generationId: string;
   readonly #reasoning: ReasoningReader;
   readonly #slots: SlotWriter;
   readonly #splitter: ReturnType<typeof createThinkSplitter> | undefined;
-  // Most answers hold neither, so their readers are made when one comes.
+  // Most answers have neither, so they are created on first use.
   #calls: CallReader | undefined = undefined;
   #tools: ReturnType<typeof createExecutedTools> | undefined = undefined;
   readonly #callSlots: number[] = [];
@@ -31,7 +31,7 @@ export class TurnWriter {
     this.#splitter = known.think_tags ? createThinkSplitter() : undefined;
   }
 
-  /** Whether anything came that a client would see. */
+  /** Whether there was any output for the client. */
   hasProduced(): boolean {
     return this.#slots.hasOpened();
   }
@@ -64,7 +64,7 @@ export class TurnWriter {
     if (signature !== undefined) this.#emitReasoning(this.#reasoning.readSignature(signature, undefined), chunks);
   }
 
-  /** Hands out what was held back and closes every block. */
+  /** Emits held text and closes every block. */
   end(chunks: ChatChunk[]): void {
     if (this.#splitter !== undefined) this.#emitRuns(this.#splitter.end(), chunks);
     this.#emitReasoning(this.#reasoning.end(), chunks);
@@ -113,8 +113,8 @@ export class TurnWriter {
 
   #takeContent(content: WireMessage['content'], chunks: ChatChunk[]): void {
     if (!Array.isArray(content)) {
-      // Cloudflare has parsed the JSON that a schema asked for.
-      const text = isObject(content) ? JSON.stringify(content) : saidOf(content);
+      // Cloudflare parses the JSON that a schema requires.
+      const text = isObject(content) ? JSON.stringify(content) : scalarText(content);
       if (text !== undefined) this.#emitText(text, chunks);
       return;
     }
@@ -145,7 +145,7 @@ export class TurnWriter {
   }
 }
 
-/** Groq's compound systems tell a run twice: when it begins, and with its output. The last telling is the whole of it. */
+/** Groq's compound systems report a run twice: at its start, and with its output. The last report is complete. */
 function createExecutedTools(slots: SlotWriter) {
   const runs = new Map<number, { n: number; native: Native }>();
   return {
@@ -155,15 +155,15 @@ function createExecutedTools(slots: SlotWriter) {
         const index = typeof entry['index'] === 'number' ? entry['index'] : runs.size;
         const block = { type: 'executed_tool', executed_tool: entry };
         const native: Native = { type: 'native', wire: 'openai-chat', block };
-        const begun = runs.get(index);
-        if (begun === undefined) {
+        const run = runs.get(index);
+        if (run === undefined) {
           runs.set(index, { n: slots.openBeside({ kind: 'native', native }, {}, chunks), native });
         } else {
-          begun.native = native;
-          chunks.push({ delta: {}, ext: { slot: { n: begun.n, raw: entry } } });
+          run.native = native;
+          chunks.push({ delta: {}, ext: { slot: { n: run.n, raw: entry } } });
         }
-        const found = entry['search_results'];
-        const annotations = citationsOf(isObject(found) ? found['results'] : undefined);
+        const searchResults = entry['search_results'];
+        const annotations = citationsOf(isObject(searchResults) ? searchResults['results'] : undefined);
         if (annotations.length > 0) chunks.push({ delta: { annotations } });
       }
     },
@@ -173,7 +173,7 @@ function createExecutedTools(slots: SlotWriter) {
   };
 }
 
-/** https://docs.mistral.ai/capabilities/reasoning: a part of text pieces. */
+/** The text of a thinking part (https://docs.mistral.ai/capabilities/reasoning). */
 function thoughtOf(part: WirePart): string | undefined {
   if (part.type !== 'thinking') return undefined;
   const { thinking } = part;

@@ -8,14 +8,14 @@ import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
 
-/** The dialect of upstreams that answer in items. */
+/** The dialect of upstreams of the Responses API. */
 export const openaiResponses: ChatDialect = {
   wire: WIRE,
   facts,
   worstCase: commonWorstCase,
   frames: 'sse',
   reserved,
-  // Images and files go by address.
+  // Images and files are sent by address.
   requiredMedia: () => [],
   encodeRequest,
   outputBound: ({ max_output_tokens: maxOutputTokens }) =>
