@@ -50,18 +50,18 @@ export function describeModel(model: Model): PublicModel {
   };
 }
 
-/** Where the endpoints of a model are listed. */
+/** The path that lists a model's endpoints. */
 export function detailsPath({ canonical_slug: canonicalSlug }: Pick<Model, 'canonical_slug'>): string {
   return `/api/v1/models/${pathOf(canonicalSlug)}/endpoints`;
 }
 
-/** An id as two steps of a path: what follows the first slash is the slug, with slashes of its own escaped. */
+/** An id as two path segments: author and slug, whose own slashes are escaped. */
 function pathOf(id: string): string {
   const slash = id.indexOf('/');
   return `${encodeURIComponent(id.slice(0, slash))}/${encodeURIComponent(id.slice(slash + 1)).replaceAll('%3A', ':')}`;
 }
 
-/** The public record of a model with its endpoints, as described: `GET /models/{author}/{slug}/endpoints`. */
+/** The public record of a model with its described endpoints: `GET /models/{author}/{slug}/endpoints`. */
 export function describeModelEndpoints(model: Model, endpoints: PublicEndpoint[]): ModelEndpoints {
   return {
     id: model.id,
@@ -73,7 +73,7 @@ export function describeModelEndpoints(model: Model, endpoints: PublicEndpoint[]
   };
 }
 
-/** How an endpoint does, as it is shown. */
+/** The public statistics of an endpoint. */
 export type ShownStatistics = Required<
   Pick<
     PublicEndpoint,
@@ -87,7 +87,7 @@ export type ShownStatistics = Required<
   >
 >;
 
-/** How an endpoint does at the gateway's own account, by the name that routing keeps its health by. */
+/** The statistics of an endpoint at the gateway's own account, by its `healthId`. */
 export type StatisticsOf = (healthId: string) => ShownStatistics;
 
 /** The public record of an endpoint, or of one of its service tiers, which has its own prices. */
@@ -135,7 +135,7 @@ function architecture(model: Model): PublicModel['architecture'] {
   };
 }
 
-/** Prices as clients read them. "-1" is how the public service says that a price is not fixed. */
+/** Prices as text for clients. "-1" is the public service's value for a price that is not fixed. */
 function pricingText(prices: Prices): Pricing {
   const text: Pricing = {
     prompt: prices.prompt === undefined ? '-1' : usdText(prices.prompt),
@@ -149,7 +149,7 @@ function pricingText(prices: Prices): Pricing {
   return text;
 }
 
-/** The endpoint that a model's own figures are taken from: the lowest known price of a prompt and a completion token. */
+/** The endpoint of a model's own figures: the lowest known price of a prompt and a completion token. */
 function cheapest(endpoints: readonly Endpoint[]): Endpoint | undefined {
   const price = ({ pricing: { prompt, completion } }: Endpoint) =>
     prompt === undefined || completion === undefined ? Number.POSITIVE_INFINITY : prompt + completion;

@@ -1,7 +1,7 @@
 import { DAY_MS } from '../schemas/budget.ts';
 import type { Model } from './model.ts';
 
-/** What is told of a model that its maker may remove. */
+/** A warning about a model that its maker may remove. */
 export interface ExpiryWarning {
   type: 'model_expires' | 'model_expired';
   model: string;
@@ -9,17 +9,17 @@ export interface ExpiryWarning {
   message: string;
 }
 
-/** When a model may be gone: its last day is over, in UTC. */
+/** The time from which a model may be removed: the end of its last day in UTC, in milliseconds. */
 export function expiresAt(expirationDate: string): number {
   return Date.parse(expirationDate) + DAY_MS;
 }
 
-/** Days until the last day of a model is over, in UTC; below 0 once it is. */
+/** Days until the end of a model's last day, in UTC; negative afterwards. */
 export function daysLeft(expirationDate: string, nowMs: number): number {
   return Math.ceil((expiresAt(expirationDate) - nowMs) / DAY_MS) - 1;
 }
 
-/** The warnings for those who use these models, each once. */
+/** The warnings for the users of these models, one per model. */
 export function expiryWarnings(
   models: Iterable<Pick<Model, 'id' | 'expiration_date'>>,
   nowMs: number,

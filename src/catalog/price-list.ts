@@ -1,16 +1,16 @@
 import type { Prices } from '../schemas/prices.ts';
 import type { DatedPrices, Endpoint, EndpointPrices, PriceList, PriceTier } from './model.ts';
 
-/** What decides which of an endpoint's price lists applies. */
+/** The facts of a call that select one of an endpoint's price lists. */
 export interface PricedCall {
-  /** All that went in, whatever its class: cached tokens count, and so do those written to the cache. */
+  /** All input tokens of every class, including cached ones and cache writes. */
   prompt_tokens: number;
-  /** The tier that served, else the one that was asked for. */
+  /** The tier that served the call, else the requested one. */
   service_tier: string | null | undefined;
 }
 
 /**
- * The list for a prompt of this length. Prices rise for prompts above a length, not at it, and then for the whole
+ * The prices for a prompt of this length. Prices rise above a length, not at it, and then for the whole
  * request (https://ai.google.dev/gemini-api/docs/pricing: "prompts > 200k";
  * https://platform.openai.com/docs/pricing: "prompts with >272K input tokens"; https://docs.claude.com/en/docs/about-claude/pricing:
  * "over 200K", cache reads and writes included).
@@ -30,7 +30,7 @@ function ofTier(
   return Object.hasOwn(serviceTiers, tier) ? serviceTiers[tier] : undefined;
 }
 
-/** The prices of a finished call: those of the tier that served it where it has its own, else the plain ones. */
+/** The prices of a finished call: those of its tier if the tier has its own, else the plain ones. */
 export function pricesFor(
   endpoint: EndpointPrices,
   { prompt_tokens: promptTokens, service_tier: serviceTier }: PricedCall,
@@ -39,24 +39,23 @@ export function pricesFor(
 }
 
 /**
- * Every price list that may come to apply to a request: its prompt counts at most so many tokens, and whoever asks for a
- * tier may be served in the plain one; who asks for `auto` leaves the tier to the provider. What a budget holds must
- * pay for each of them.
+ * All price lists that may apply to a request with at most this many prompt tokens. A request for a tier may be served in the plain one,
+ * and `auto` leaves the tier to the provider. A budget hold must cover each of them.
  */
 export function pricesInReach(
   endpoint: EndpointPrices,
   { prompt_tokens: promptTokens, service_tier: serviceTier }: PricedCall,
 ): Prices[] {
-  const found: Prices[] = [];
+  const lists: Prices[] = [];
   const add = ({ pricing, price_tiers: priceTiers }: PriceList) => {
-    found.push(pricing);
-    for (const tier of priceTiers ?? NO_TIERS) if (promptTokens > tier.prompt_tokens_over) found.push(tier.price);
+    lists.push(pricing);
+    for (const tier of priceTiers ?? NO_TIERS) if (promptTokens > tier.prompt_tokens_over) lists.push(tier.price);
   };
   add(endpoint);
   if (serviceTier === 'auto') for (const list of Object.values(endpoint.service_tiers ?? {})) add(list);
-  const asked = ofTier(endpoint, serviceTier);
-  if (asked !== undefined) add(asked);
-  return found;
+  const requestedTier = ofTier(endpoint, serviceTier);
+  if (requestedTier !== undefined) add(requestedTier);
+  return lists;
 }
 
 const NO_TIERS: readonly PriceTier[] = [];
@@ -72,13 +71,13 @@ const harmlessTiers: ReadonlySet<string> = new Set([
   'batch',
 ]);
 
-/** Whether a client may ask this endpoint for a tier: one that is dearer, at a price that nobody told, would be charged too little. */
+/** Whether clients may request a tier from this endpoint: an expensive tier with an unknown price would be charged too little. */
 export function offersTier(endpoint: EndpointPrices, tier: unknown): boolean {
   if (typeof tier !== 'string') return false;
   return harmlessTiers.has(tier) || ofTier(endpoint, tier) !== undefined;
 }
 
-/** An endpoint at the prices that are in force then: a change is the whole price, and holds until the next. */
+/** An endpoint at the prices in force at a time. A price change replaces all prices, until the next one. */
 export function pricesAt(endpoint: Endpoint, nowMs: number): Endpoint {
   const change = endpoint.price_changes?.findLast(({ from_ms: fromMs }) => fromMs <= nowMs);
   if (change === undefined) return endpoint;
@@ -88,14 +87,14 @@ export function pricesAt(endpoint: Endpoint, nowMs: number): Endpoint {
 }
 
 /**
- * What an operator says of prices over what is known: a price that is said is the whole price. Service tiers and later
- * prices may be said alone, beside the known one.
+ * Declared prices merged over known ones. A declared `pricing` replaces all known prices. Service tiers and future prices may be declared
+ * alone, in addition to the known price.
  */
 export function declaredPrices(declared: Partial<DatedPrices>, known: DatedPrices | undefined): DatedPrices {
-  const isWhole = declared.pricing !== undefined;
-  const priceTiers = isWhole ? declared.price_tiers : known?.price_tiers;
-  const serviceTiers = isWhole ? declared.service_tiers : { ...known?.service_tiers, ...declared.service_tiers };
-  const priceChanges = declared.price_changes ?? (isWhole ? undefined : known?.price_changes);
+  const isReplaced = declared.pricing !== undefined;
+  const priceTiers = isReplaced ? declared.price_tiers : known?.price_tiers;
+  const serviceTiers = isReplaced ? declared.service_tiers : { ...known?.service_tiers, ...declared.service_tiers };
+  const priceChanges = declared.price_changes ?? (isReplaced ? undefined : known?.price_changes);
   return {
     pricing: declared.pricing ?? known?.pricing ?? {},
     ...(priceTiers === undefined ? {} : { price_tiers: priceTiers }),

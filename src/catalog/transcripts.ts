@@ -1,7 +1,7 @@
 import type { Prices } from '../schemas/prices.ts';
 import type { Endpoint } from './model.ts';
 
-/** Whether a model does nothing but write down what is said. */
+/** Whether a model only transcribes. */
 export function transcribes({
   output_modalities: outputModalities,
 }: {
@@ -10,13 +10,13 @@ export function transcribes({
   return outputModalities.includes('transcription');
 }
 
-/** What is paid by the second has no price of tokens that could be missing. */
+/** Prices per second, with zero token prices: otherwise these would count as missing. */
 function priced(prices: Prices): Prices {
   if (prices.audio_second === undefined) return prices;
   return { ...prices, prompt: prices.prompt ?? 0, completion: prices.completion ?? 0 };
 }
 
-/** An endpoint of a model that transcribes alone: it takes no parameter of chat but the temperature. */
+/** An endpoint of a transcription model: of the chat parameters it accepts only the temperature. */
 export function endpointOfTranscripts(endpoint: Endpoint): Endpoint {
   const { price_changes: priceChanges } = endpoint;
   return {

@@ -1,7 +1,7 @@
 import type { Prices } from '../schemas/prices.ts';
 import type { Endpoint, EndpointPrices, PriceList } from './model.ts';
 
-/** Nothing comes out that is counted, so that a price for it is not missing. */
+/** Prices with a zero completion price, which would otherwise count as missing: embeddings have no output tokens. */
 function priced(prices: Prices): Prices {
   return prices.prompt === undefined || prices.completion !== undefined ? prices : { ...prices, completion: 0 };
 }
@@ -21,7 +21,7 @@ function all<Asks extends EndpointPrices>(prices: Asks): Asks {
   return { ...list(prices), ...(serviceTiers && { service_tiers: Object.fromEntries(tiers) }) };
 }
 
-/** An endpoint of a model that makes vectors alone: it writes no tokens, and takes no parameter of chat. */
+/** An endpoint of an embedding model: it has no output tokens, and accepts no chat parameters. */
 export function endpointOfVectors(endpoint: Endpoint): Endpoint {
   const { price_changes: priceChanges } = endpoint;
   return {
@@ -32,7 +32,7 @@ export function endpointOfVectors(endpoint: Endpoint): Endpoint {
   };
 }
 
-/** Whether a model makes vectors. */
+/** Whether a model makes embeddings. */
 export function makesVectors({
   output_modalities: outputModalities,
 }: {
