@@ -2,36 +2,36 @@ import { limits } from '../limits.ts';
 import { MINUTE_MS } from '../schemas/rate-limit.ts';
 import { Bucket, type BucketRow, type Sample } from './endpoint-bucket.ts';
 import {
-  type Book,
   callsOf,
+  type EndpointRows,
   type Figures,
   figuresOf,
   isCurrent,
-  NOTHING,
+  NO_FIGURES,
   performanceOf,
   QUARTER,
 } from './endpoint-windows.ts';
 import { NO_PERFORMANCE, type Performance } from './health.ts';
 
-/** How endpoints did, by what this process saw and what others wrote down. Pure: times are given by the caller. */
+/** Statistics of endpoints, from this process and from rows of others. Pure: the caller passes the time. */
 export interface EndpointStatistics {
   /** Counts one attempt at the gateway's own account. */
   observe(endpointId: string, sample: Sample, nowMs: number): void;
-  /** For routing: of the last five minutes, or of the last thirty where these tell too little. */
+  /** For routing: of the last five minutes, or of the last thirty if these have too few samples. */
   performance(endpointId: string, nowMs: number): Performance;
-  /** For the listing. */
+  /** For the public record. */
   figures(endpointId: string, nowMs: number): Figures;
-  /** Whether nobody counted anything of it for so many minutes, at most a day. */
+  /** Whether no process counted a call to it for so many minutes, at most a day. */
   isQuiet(endpointId: string, minutes: number, nowMs: number): boolean;
-  /** What this process has counted and not yet been told is written, oldest first; not more than so many. */
+  /** Rows of this process that are not stored yet, oldest first, at most `rowsMax`. */
   unwritten(rowsMax: number): BucketRow[];
-  /** Those are in the store, as they were then. */
+  /** Marks rows as stored, in the version that was passed. */
   written(rows: readonly BucketRow[]): void;
-  /** What other processes have counted; a later row of the same process and time replaces the earlier one. */
+  /** Adds rows of other processes; a later row of the same process and time replaces the earlier one. */
   merge(rows: readonly (BucketRow & { run: string })[]): void;
-  /** Forgets what no window reaches any more. */
+  /** Removes rows that no window needs any more. */
   sweep(nowMs: number): void;
-  /** Endpoints that anything is known of. */
+  /** The endpoints with statistics. */
   known(): Iterable<string>;
 }
 
@@ -43,15 +43,15 @@ function charsOf({ sketches }: BucketRow): number {
 
 /** Keeps the statistics of endpoints: minutes of half an hour, quarter hours of a day. */
 export function createEndpointStatistics(): EndpointStatistics {
-  const books = new Map<string, Book>();
+  const books = new Map<string, EndpointRows>();
   const changed = new Set<Bucket>();
-  let theirRows = 0;
-  let theirChars = 0;
+  let mergedRows = 0;
+  let mergedChars = 0;
 
-  function bookOf(endpointId: string): Book {
+  function bookOf(endpointId: string): EndpointRows {
     const known = books.get(endpointId);
     if (known !== undefined) {
-      // A provider that takes any model name makes any number of endpoints: what nobody asks for is forgotten first.
+      // A provider that accepts any model name has any number of endpoints: the least recently used are removed first.
       if (books.size > limits.health_endpoints_max / 2) {
         books.delete(endpointId);
         books.set(endpointId, known);
@@ -59,10 +59,10 @@ export function createEndpointStatistics(): EndpointStatistics {
       return known;
     }
     if (books.size >= limits.health_endpoints_max) forget(books.keys().next().value ?? '');
-    const book: Book = {
+    const book: EndpointRows = {
       minutes: new Map(),
       quarters: new Map(),
-      theirs: new Map(),
+      merged: new Map(),
       windows: new Map(),
       performance: undefined,
     };
@@ -70,18 +70,18 @@ export function createEndpointStatistics(): EndpointStatistics {
     return book;
   }
 
-  function drop(book: Book, place: string): void {
-    const row = book.theirs.get(place);
+  function drop(book: EndpointRows, place: string): void {
+    const row = book.merged.get(place);
     if (row === undefined) return;
-    book.theirs.delete(place);
-    theirRows -= 1;
-    theirChars -= charsOf(row);
+    book.merged.delete(place);
+    mergedRows -= 1;
+    mergedChars -= charsOf(row);
   }
 
   function forget(endpointId: string): void {
     const book = books.get(endpointId);
     if (book === undefined) return;
-    for (const place of book.theirs.keys()) drop(book, place);
+    for (const place of book.merged.keys()) drop(book, place);
     for (const bucket of [...book.minutes.values(), ...book.quarters.values()]) changed.delete(bucket);
     books.delete(endpointId);
   }
@@ -96,7 +96,7 @@ export function createEndpointStatistics(): EndpointStatistics {
 
   function count(bucket: Bucket, sample: Sample): void {
     bucket.count(sample);
-    // What waits longest is written first. Where a store takes nothing for long, it is what is never written.
+    // The oldest unwritten rows are written first. If the store is down for long, they are dropped.
     changed.add(bucket);
     if (changed.size > limits.statistics_rows_max) changed.delete(changed.values().next().value as Bucket);
   }
@@ -107,17 +107,17 @@ export function createEndpointStatistics(): EndpointStatistics {
       for (const buckets of [book.minutes, book.quarters]) {
         for (const [start, bucket] of buckets) {
           if (isCurrent(bucket, minute)) {
-            if (start < minute) bucket.rest();
+            if (start < minute) bucket.compact();
             continue;
           }
           buckets.delete(start);
           changed.delete(bucket);
         }
       }
-      for (const [place, row] of book.theirs) {
+      for (const [place, row] of book.merged) {
         if (!isCurrent(row, minute)) drop(book, place);
       }
-      if (book.minutes.size + book.quarters.size + book.theirs.size === 0) books.delete(endpointId);
+      if (book.minutes.size + book.quarters.size + book.merged.size === 0) books.delete(endpointId);
     }
   }
 
@@ -142,7 +142,7 @@ export function createEndpointStatistics(): EndpointStatistics {
 
     figures(endpointId, nowMs) {
       const book = books.get(endpointId);
-      return book === undefined ? NOTHING : figuresOf(book, nowMs);
+      return book === undefined ? NO_FIGURES : figuresOf(book, nowMs);
     },
 
     isQuiet(endpointId, minutes, nowMs) {
@@ -165,7 +165,7 @@ export function createEndpointStatistics(): EndpointStatistics {
         const bucket = (span === 1 ? book?.minutes : book?.quarters)?.get(start);
         if (bucket === undefined) continue;
         changed.delete(bucket);
-        // What was counted meanwhile waits behind the others.
+        // Rows with newer samples move to the end of the queue.
         if (bucket.version !== version) changed.add(bucket);
       }
     },
@@ -175,13 +175,13 @@ export function createEndpointStatistics(): EndpointStatistics {
         const book = bookOf(row.endpoint_id);
         const place = `${row.span} ${row.start} ${run}`;
         drop(book, place);
-        if (theirRows >= limits.statistics_rows_max) continue;
-        // Where they take too much, counts are what is left.
-        const isFull = theirChars + charsOf(row) > limits.statistics_chars_max;
+        if (mergedRows >= limits.statistics_rows_max) continue;
+        // If rows of others take too much memory, only their counts are kept.
+        const isFull = mergedChars + charsOf(row) > limits.statistics_chars_max;
         const kept = isFull ? { ...row, sketches: {} } : row;
-        book.theirs.set(place, kept);
-        theirRows += 1;
-        theirChars += charsOf(kept);
+        book.merged.set(place, kept);
+        mergedRows += 1;
+        mergedChars += charsOf(kept);
         book.windows.clear();
       }
     },
