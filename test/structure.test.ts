@@ -18,12 +18,6 @@ const VALUE_CIRCLES: readonly (readonly string[])[] = [];
 const TYPE_CIRCLES: readonly (readonly string[])[] = [
   ['src/http/bounded-bodies.ts', 'src/http/connection.ts', 'src/http/running.ts', 'src/http/server.ts'],
   ['src/inference/call.ts', 'src/inference/tools/server-tools.ts'],
-  [
-    'src/providers/dialect.ts',
-    'src/providers/embeddings/dialect.ts',
-    'src/providers/provider.ts',
-    'src/providers/transcription/dialect.ts',
-  ],
   ['src/schemas/contents.ts', 'src/schemas/inner.ts'],
 ];
 

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 
-/** Kilobits a second by the four bits of a header: MPEG-1 layers I to III, then MPEG-2 and 2.5 layer I, layers II and III (ISO 11172-3, 13818-3). */
+/** Kilobits per second by the four bits of a header: MPEG-1 layers I to III, then MPEG-2 and 2.5 layer I, layers II and III (ISO 11172-3, 13818-3). */
 const RATES_V1 = [
   [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
   [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
@@ -17,9 +17,9 @@ interface Frame {
   bytes: number;
   samples: number;
   rate: number;
-  /** Frames of one stream have the same: version, layer and sample rate. */
+  /** Version, layer and sample rate, which all frames of a stream share. */
   kind: number;
-  /** Where a layer III frame would hold the table of an encoder (`Xing`, `Info`). */
+  /** The offset at which a layer III frame would hold an encoder's table (`Xing`, `Info`). */
   table_at: number;
 }
 
@@ -30,24 +30,30 @@ function frameAt(bytes: Buffer, at: number): Frame | undefined {
   const version = (second >> 3) & 3; // 3: MPEG-1, 2: MPEG-2, 0: MPEG-2.5
   const layer = 4 - ((second >> 1) & 3);
   if ((second & 0xe0) !== 0xe0 || version === 1 || layer === 4) return undefined;
-  const is_v1 = version === 3;
-  const kbits = (is_v1 ? RATES_V1 : RATES_V2)[layer - 1]?.[third >> 4];
+  const isV1 = version === 3;
+  const kbits = (isV1 ? RATES_V1 : RATES_V2)[layer - 1]?.[third >> 4];
   const base = SAMPLE_RATES[(third >> 2) & 3];
-  // A rate of 0 ("free") has no length to walk by; no encoder of today makes it.
+  // A rate of 0 ("free") implies no frame length; current encoders do not write it.
   if (!kbits || base === undefined) return undefined;
-  const rate = is_v1 ? base : version === 2 ? base / 2 : base / 4;
+  const rate = isV1 ? base : version === 2 ? base / 2 : base / 4;
   const padding = (third >> 1) & 1;
-  const samples = layer === 1 ? 384 : layer === 3 && !is_v1 ? 576 : 1152;
+  const samples = layer === 1 ? 384 : layer === 3 && !isV1 ? 576 : 1152;
   const slot = layer === 1 ? 4 : 1;
   const length = (Math.floor(((samples / 8) * kbits * 1000) / rate / slot) + padding) * slot;
-  const is_mono = (bytes[at + 3] ?? 0) >> 6 === 3;
-  const side = is_v1 ? (is_mono ? 17 : 32) : is_mono ? 9 : 17;
-  return { bytes: length, samples, rate, kind: (second & 0xfe) * 4 + ((third >> 2) & 3), table_at: at + 4 + side };
+  const isMono = (bytes[at + 3] ?? 0) >> 6 === 3;
+  const sideInfoBytes = isV1 ? (isMono ? 17 : 32) : isMono ? 9 : 17;
+  return {
+    bytes: length,
+    samples,
+    rate,
+    kind: (second & 0xfe) * 4 + ((third >> 2) & 3),
+    table_at: at + 4 + sideInfoBytes,
+  };
 }
 
-/** The next place at which a header may stand, by what none may hold; the end where there is none in so many bytes. */
-function nextStart(bytes: Buffer, from: number, bytes_max: number): number {
-  for (let at = from; at + 4 <= bytes.length && at - from <= bytes_max; at += 1) {
+/** The next offset that may be a header, without those that none can have; the end if there is none within `bytesMax`. */
+function nextStart(bytes: Buffer, from: number, bytesMax: number): number {
+  for (let at = from; at + 4 <= bytes.length && at - from <= bytesMax; at += 1) {
     if (bytes[at] !== 0xff) continue;
     const second = bytes[at + 1] ?? 0;
     const third = bytes[at + 2] ?? 0;
@@ -57,58 +63,58 @@ function nextStart(bytes: Buffer, from: number, bytes_max: number): number {
   return bytes.length;
 }
 
-/** What an encoder's table at the start says: the samples it added before and after the sound. */
-function readTable(bytes: Buffer, { table_at }: Frame, at: number): { padding_samples: number } | undefined {
-  const name = bytes.toString('latin1', table_at, table_at + 4);
+/** An encoder's table in the first frame: the samples that it added before and after the audio. */
+function readTable(bytes: Buffer, { table_at: tableAt }: Frame, at: number): { padding_samples: number } | undefined {
+  const name = bytes.toString('latin1', tableAt, tableAt + 4);
   if (name === 'Xing' || name === 'Info') {
-    const flags = bytes.length >= table_at + 8 ? bytes.readUInt32BE(table_at + 4) : 0;
-    const lame_at =
-      table_at + 8 + (flags & 1 ? 4 : 0) + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0);
+    const flags = bytes.length >= tableAt + 8 ? bytes.readUInt32BE(tableAt + 4) : 0;
+    const lameAt =
+      tableAt + 8 + (flags & 1 ? 4 : 0) + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0);
     // LAME's extension: 12 bits each of delay and padding, 21 bytes into it.
-    const has_lame =
-      bytes.length >= lame_at + 24 && /^(?:LAME|Lavc|Lavf)/.test(bytes.toString('latin1', lame_at, lame_at + 4));
-    const both = has_lame ? bytes.readUIntBE(lame_at + 21, 3) : 0;
-    return { padding_samples: (both >> 12) + (both & 0xfff) };
+    const hasLame =
+      bytes.length >= lameAt + 24 && /^(?:LAME|Lavc|Lavf)/.test(bytes.toString('latin1', lameAt, lameAt + 4));
+    const delayAndPadding = hasLame ? bytes.readUIntBE(lameAt + 21, 3) : 0;
+    return { padding_samples: (delayAndPadding >> 12) + (delayAndPadding & 0xfff) };
   }
   return bytes.toString('latin1', at + 36, at + 40) === 'VBRI' ? { padding_samples: 0 } : undefined;
 }
 
 /**
- * How long an MPEG audio stream lasts, by the frames that are there: the counts of an encoder's table are not believed.
- * What lies between frames is passed over, as decoders do; undefined where there is more of it than sound has.
+ * The seconds of an MPEG audio stream, by counting its frames: the counts of an encoder's table are not trusted. Bytes between frames are
+ * skipped, as decoders do; undefined if there are more of them than audio files have.
  */
 export function mp3Seconds(bytes: Buffer, start: number): number | undefined {
   let seconds = 0;
   let frames = 0;
-  let padding_s = 0;
+  let paddingS = 0;
   let kind: number | undefined;
-  let in_step = false;
-  let false_starts = 0;
-  let junk_bytes = 0;
+  let isInStep = false;
+  let falseStarts = 0;
+  let junkBytes = 0;
   for (let at = start; at + 4 <= bytes.length; ) {
     const frame = frameAt(bytes, at);
-    const next = frame && frameAt(bytes, at + frame.bytes);
-    // Out of step, two bytes that look like a start prove nothing: another frame must follow, or the end.
-    const is_known = in_step && frame !== undefined && frame.kind === kind;
-    const is_followed = next !== undefined && next.kind === frame?.kind;
-    if (frame === undefined || !(is_known || is_followed || at + frame.bytes === bytes.length)) {
-      in_step = false;
-      false_starts += 1;
-      const start_at = nextStart(bytes, at + 1, limits.sound_junk_bytes_max - junk_bytes);
-      junk_bytes += start_at - at;
-      if (false_starts > limits.sound_false_starts_max || junk_bytes > limits.sound_junk_bytes_max) return undefined;
-      at = start_at;
+    const following = frame && frameAt(bytes, at + frame.bytes);
+    // Out of step, two bytes that look like a start prove nothing: another frame or the end must follow.
+    const isKnown = isInStep && frame !== undefined && frame.kind === kind;
+    const isFollowed = following !== undefined && following.kind === frame?.kind;
+    if (frame === undefined || !(isKnown || isFollowed || at + frame.bytes === bytes.length)) {
+      isInStep = false;
+      falseStarts += 1;
+      const startAt = nextStart(bytes, at + 1, limits.sound_junk_bytes_max - junkBytes);
+      junkBytes += startAt - at;
+      if (falseStarts > limits.sound_false_starts_max || junkBytes > limits.sound_junk_bytes_max) return undefined;
+      at = startAt;
       continue;
     }
     const table = frames === 0 && kind === undefined ? readTable(bytes, frame, at) : undefined;
     kind = frame.kind;
-    in_step = true;
+    isInStep = true;
     if (table === undefined) {
       frames += 1;
       seconds += frame.samples / frame.rate;
-    } else padding_s = table.padding_samples / frame.rate;
+    } else paddingS = table.padding_samples / frame.rate;
     at += frame.bytes;
   }
   if (frames === 0) return undefined;
-  return padding_s < seconds ? seconds - padding_s : seconds;
+  return paddingS < seconds ? seconds - paddingS : seconds;
 }

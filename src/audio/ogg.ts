@@ -1,27 +1,27 @@
 import { limits } from '../limits.ts';
 import { flacFrameSamples } from './flac.ts';
 import { opusPacketSeconds } from './opus.ts';
-import { longModes, type VorbisForm, vorbisBlock } from './vorbis.ts';
+import { longModes, type VorbisSetup, vorbisBlock } from './vorbis.ts';
 
-/** One logical stream of a file: told its packets in order. */
+/** One logical stream of a file. Its packets are added in order. */
 interface Stream {
   codec: 'opus' | 'vorbis' | 'flac' | undefined;
-  /** Samples a second that positions count. */
+  /** Samples per second, the unit of positions. */
   rate: number;
-  /** Samples before the sound (RFC 7845, section 4.2). */
+  /** Samples to skip before the audio (RFC 7845, section 4.2). */
   pre_skip: number;
-  vorbis: VorbisForm | undefined;
+  vorbis: VorbisSetup | undefined;
   packets: number;
-  /** The pieces of the header under way, up to a bound, and how long it is. */
+  /** The pieces of the current header packet, up to a bound, and its full length. */
   header: Buffer[];
   header_bytes: number;
-  /** Where the packet of sound under way begins, and how much of it stands there together; negative: none is. */
+  /** The offset of the current audio packet, and the length of its first contiguous piece; negative if there is none. */
   at: number;
   size: number;
-  /** By the packets that are there. */
+  /** Counted from packets. */
   samples: number;
   last_block: number;
-  /** Where the last page says that the sound ends. */
+  /** The end position of the last page. */
   end: number;
 }
 
@@ -45,10 +45,10 @@ function newStream(): Stream {
 /** `OggS` */
 const OGGS = 0x4f676753;
 const HEADERS = { opus: 2, vorbis: 3, flac: 1 };
-/** A last page may cut its last block short: by that much, what it says is better than the packets. */
+/** The last page may shorten its last block: within this difference, its position is more exact than the packets. */
 const LAST_BLOCK_S = 0.2;
 
-function begin(stream: Stream, packet: Buffer): void {
+function readFirstHeader(stream: Stream, packet: Buffer): void {
   if (packet.toString('latin1', 0, 8) === 'OpusHead' && packet.length >= 12) {
     stream.codec = 'opus';
     stream.rate = 48_000;
@@ -64,33 +64,33 @@ function begin(stream: Stream, packet: Buffer): void {
   }
 }
 
-/** The samples that a packet adds, by its first bytes: there may be millions of them, so that none is cut out. */
-function soundOf(stream: Stream, bytes: Buffer): number {
+/** The samples that a packet adds, by its first bytes. Packets are not copied: there may be millions. */
+function packetSamples(stream: Stream, bytes: Buffer): number {
   const { at, size, codec } = stream;
   if (size === 0) return 0;
   const first = bytes[at] ?? 0;
   if (codec === 'opus') return opusPacketSeconds(first, size > 1 ? (bytes[at + 1] ?? 0) : 0) * stream.rate;
   if (codec === 'flac') return first === 0xff ? flacFrameSamples(bytes, at) : 0;
   const block = stream.vorbis === undefined ? 0 : vorbisBlock(first, stream.vorbis);
-  // Blocks overlap by half: the first alone gives no sound (Vorbis I, section 4.3.8).
+  // Blocks overlap by half: the first alone gives no samples (Vorbis I, section 4.3.8).
   const added = block === 0 || stream.last_block === 0 ? 0 : (stream.last_block + block) / 4;
   if (block !== 0) stream.last_block = block;
   return added;
 }
 
 function endHeader(stream: Stream, header: Buffer): void {
-  if (stream.packets === 1) begin(stream, header);
+  if (stream.packets === 1) readFirstHeader(stream, header);
   else if (stream.vorbis && stream.packets === HEADERS.vorbis) stream.vorbis.long_modes = longModes(header);
 }
 
-/** Takes a piece of a packet that stands at a place; `ends`: it is the last one. */
-function take(stream: Stream, bytes: Buffer, from: number, length: number, ends: boolean): void {
+/** Adds a piece of a packet. `isLast` marks the packet's last piece. */
+function addPiece(stream: Stream, bytes: Buffer, from: number, length: number, isLast: boolean): void {
   const { codec, packets } = stream;
   if (packets === 0 || (codec !== undefined && packets < HEADERS[codec])) {
     // Joined once, at the end: there may be as many pieces as pages.
     stream.header_bytes += length;
     if (stream.header_bytes <= limits.sound_header_bytes_max) stream.header.push(bytes.subarray(from, from + length));
-    if (!ends) return;
+    if (!isLast) return;
     stream.packets += 1;
     if (stream.header_bytes <= limits.sound_header_bytes_max) endHeader(stream, Buffer.concat(stream.header));
     stream.header = [];
@@ -102,35 +102,35 @@ function take(stream: Stream, bytes: Buffer, from: number, length: number, ends:
     stream.at = from;
     stream.size = length;
   }
-  if (!ends) return;
+  if (!isLast) return;
   stream.packets += 1;
-  stream.samples += soundOf(stream, bytes);
+  stream.samples += packetSamples(stream, bytes);
   stream.at = -1;
 }
 
-function secondsOf({ codec, rate, samples, pre_skip, end }: Stream): number {
+function secondsOf({ codec, rate, samples, pre_skip: preSkip, end }: Stream): number {
   if (codec === undefined || rate === 0 || samples === 0) return 0;
-  const counted = Math.max(0, samples - pre_skip) / rate;
-  const told = (end - pre_skip) / rate;
-  return told > 0 && Math.abs(told - counted) < LAST_BLOCK_S ? told : counted;
+  const counted = Math.max(0, samples - preSkip) / rate;
+  const fromPosition = (end - preSkip) / rate;
+  return fromPosition > 0 && Math.abs(fromPosition - counted) < LAST_BLOCK_S ? fromPosition : counted;
 }
 
 /**
- * How long the sound of an Ogg file lasts (RFC 3533): Opus, Vorbis and FLAC, by the packets that are there. Streams that
- * follow each other add up; undefined where there are more of them than a file has.
+ * The seconds of the audio in an Ogg file (RFC 3533): Opus, Vorbis and FLAC, by counting packets. Consecutive streams add up.
+ * Undefined if there are more streams or packets than audio files have.
  */
 export function oggSeconds(bytes: Buffer): number | undefined {
   let seconds = 0;
   const streams = new Map<number, Stream>();
-  let junk_bytes = 0;
+  let junkBytes = 0;
   let packets = 0;
   for (let at = 0; at >= 0 && at + 27 <= bytes.length; ) {
     if (bytes.readUInt32BE(at) !== OGGS) {
-      const last = at + 1 + limits.sound_junk_bytes_max - junk_bytes;
+      const last = at + 1 + limits.sound_junk_bytes_max - junkBytes;
       const next = bytes.subarray(at + 1, last).indexOf('OggS', 0, 'latin1');
       if (next < 0 && last >= bytes.length) break;
-      junk_bytes += next + 1;
-      if (next < 0 || junk_bytes > limits.sound_junk_bytes_max) return undefined;
+      junkBytes += next + 1;
+      if (next < 0 || junkBytes > limits.sound_junk_bytes_max) return undefined;
       at += 1 + next;
       continue;
     }
@@ -151,7 +151,7 @@ export function oggSeconds(bytes: Buffer): number | undefined {
       const lacing = bytes[at + 27 + index] ?? 0;
       length += lacing;
       if (lacing === 255 && index < segments - 1) continue;
-      take(stream, bytes, from, length, lacing < 255);
+      addPiece(stream, bytes, from, length, lacing < 255);
       from += length;
       length = 0;
     }

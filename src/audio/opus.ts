@@ -5,7 +5,7 @@ function frameHalfMs(config: number): number {
   return [5, 10, 20, 40][config % 4] ?? 0;
 }
 
-/** How long one Opus packet lasts, by its own first bytes (RFC 6716, section 3.1); at most 120 ms. */
+/** The seconds of one Opus packet, by its first two bytes (RFC 6716, section 3.1); at most 0.12. */
 export function opusPacketSeconds(first: number, second: number): number {
   const code = first & 3;
   const frames = code === 0 ? 1 : code === 3 ? second & 0x3f : 2;

@@ -7,11 +7,11 @@ import { oggSeconds } from './ogg.ts';
 import { wavSeconds } from './wav.ts';
 import { webmSeconds } from './webm.ts';
 
-/** The formats whose sound can be measured. */
+/** The formats whose duration can be measured. */
 export const soundFormats = ['wav', 'mp3', 'flac', 'm4a', 'ogg', 'webm', 'aac'] as const;
 export type SoundFormat = (typeof soundFormats)[number];
 
-/** What clients call them besides: extensions and the second halves of media types. */
+/** Other names in use: file extensions and subtypes of media types. */
 const ALIASES: Readonly<Record<string, SoundFormat>> = {
   wave: 'wav',
   'x-wav': 'wav',
@@ -32,7 +32,7 @@ const ALIASES: Readonly<Record<string, SoundFormat>> = {
   'x-aac': 'aac',
 };
 
-/** The format that a client's word means; undefined for a word that means none. */
+/** The format with this name, extension or media subtype; undefined if unknown. */
 export function formatNamed(word: string): SoundFormat | undefined {
   const name = word.trim().toLowerCase().replace(/^\./, '');
   const known = soundFormats.find((format) => format === name);
@@ -53,7 +53,7 @@ export const mediaTypes: Readonly<Record<SoundFormat, string>> = {
 /** `ID3` */
 const TAG = [0x49, 0x44, 0x33] as const;
 
-/** Where the sound begins after ID3 tags (id3.org, "ID3v2.4", section 3.1), of which there may be several. */
+/** The offset of the audio after ID3 tags (id3.org, "ID3v2.4", section 3.1), of which there may be several. */
 function afterTags(bytes: Buffer): number {
   let at = 0;
   for (let tags = 0; tags < limits.sound_tags_max && at + 10 <= bytes.length; tags += 1) {
@@ -64,7 +64,7 @@ function afterTags(bytes: Buffer): number {
   return at;
 }
 
-/** The format that the bytes are in, by how they begin; undefined where they begin like none of them. */
+/** The format of the bytes, by their first bytes; undefined if unknown. */
 export function sniffSound(bytes: Buffer): SoundFormat | undefined {
   const ascii = (from: number, to: number) => bytes.toString('latin1', from, to);
   if (/^(?:RIFF|RF64|BW64)$/.test(ascii(0, 4)) && ascii(8, 12) === 'WAVE') return 'wav';
@@ -75,13 +75,13 @@ export function sniffSound(bytes: Buffer): SoundFormat | undefined {
   if (ascii(at, at + 4) === 'fLaC') return 'flac';
   const second = bytes[at + 1] ?? 0;
   if (bytes[at] !== 0xff || (second & 0xe0) !== 0xe0) return at > 0 ? 'mp3' : undefined;
-  // Eleven bits of start in both; a layer of 0 is what tells AAC apart.
+  // Both start with eleven set bits; AAC has layer 0.
   return (second & 0x06) === 0 ? 'aac' : 'mp3';
 }
 
 /**
- * How long a sound lasts, in milliseconds; undefined where nothing that can be played is in it. Linear in the bytes whatever
- * they are. What a file says of its own length is not believed where its frames can be counted: it is what is paid for.
+ * The duration in milliseconds; undefined if the bytes contain no playable audio. Linear in the bytes, whatever they are. A duration that
+ * the file states is not trusted if its frames can be counted, since calls are billed by it.
  */
 export function soundMs(bytes: Buffer, format: SoundFormat): number | undefined {
   const start = afterTags(bytes);

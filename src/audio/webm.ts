@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import { opusPacketSeconds } from './opus.ts';
 
-/** Elements that are read (RFC 9559, section 5.1). */
+/** The elements that are read (RFC 9559, section 5.1). */
 const ID = {
   segment: 0x18538067,
   info: 0x1549a966,
@@ -18,19 +18,19 @@ const ID = {
   group: 0xa0,
   block: 0xa1,
 } as const;
-/** Those that are entered, so that their length need not be known: live recordings do not tell it. */
+/** Elements whose contents are read, so that their length is not needed: live recordings do not have it. */
 const ENTERED: ReadonlySet<number> = new Set([ID.segment, ID.info, ID.tracks, ID.track, ID.cluster, ID.group]);
 const SOUND = 2;
 
 interface Track {
   is_sound: boolean;
   is_opus: boolean;
-  /** What one frame lasts; 0 where the file does not say. */
+  /** The seconds of one frame; 0 if the file does not state it. */
   frame_s: number;
   /** The sum of Opus packets. */
   packets_s: number;
   first_s: number;
-  /** Where the last block begins, and what it lasts. */
+  /** The start of the last block, and its duration. */
   last_s: number;
   last_block_s: number;
 }
@@ -42,74 +42,80 @@ function unsigned(bytes: Buffer, at: number, size: number): number {
   return value;
 }
 
-/** How many bytes a number has whose first byte tells its length (RFC 8794, section 4); 0 for one that is none, or does not stand there whole. */
+/** The bytes of a number whose first byte encodes its length (RFC 8794, section 4); 0 if it is invalid or truncated. */
 function lengthAt(bytes: Buffer, at: number): number {
   const first = bytes[at] ?? 0;
   const length = Math.clz32(first) - 23;
   return first === 0 || at + length > bytes.length ? 0 : length;
 }
 
-/** Such a number without its marker: taken off first, since long numbers are not exact with it. Infinity: all its bits are set, which says that it is not known. */
+/** The value of such a number. Its marker is removed first, since long numbers are not exact with it. Infinity if all bits are set: unknown. */
 function valueAt(bytes: Buffer, at: number, length: number): number {
   const mask = 0xff >> length;
   let value = (bytes[at] ?? 0) & mask;
-  let is_open = value === mask;
+  let isUnknown = value === mask;
   for (let index = at + 1; index < at + length; index += 1) {
     const byte = bytes[index] ?? 0;
-    is_open &&= byte === 0xff;
+    isUnknown &&= byte === 0xff;
     value = value * 256 + byte;
   }
-  return is_open ? Number.POSITIVE_INFINITY : value;
+  return isUnknown ? Number.POSITIVE_INFINITY : value;
 }
 
 function addBlock(
   bytes: Buffer,
   at: number,
   end: number,
-  cluster_s: number,
-  scale_s: number,
+  clusterS: number,
+  scaleS: number,
   tracks: Map<number, Track>,
 ): void {
-  const number_bytes = lengthAt(bytes, at);
-  const track = number_bytes === 0 ? undefined : tracks.get(valueAt(bytes, at, number_bytes));
-  const head = at + number_bytes;
+  const numberBytes = lengthAt(bytes, at);
+  const track = numberBytes === 0 ? undefined : tracks.get(valueAt(bytes, at, numberBytes));
+  const head = at + numberBytes;
   if (!track?.is_sound || head + 4 > end) return;
-  const at_s = Math.max(0, cluster_s + bytes.readInt16BE(head) * scale_s);
+  const atS = Math.max(0, clusterS + bytes.readInt16BE(head) * scaleS);
   const flags = bytes[head + 2] ?? 0;
-  // Lacing puts several frames into one block; their count stands before them.
-  const is_laced = (flags & 6) !== 0;
-  const frames = is_laced ? (bytes[head + 3] ?? 0) + 1 : 1;
-  const frame_s =
-    track.is_opus && !is_laced ? opusPacketSeconds(bytes[head + 3] ?? 0, bytes[head + 4] ?? 0) : track.frame_s;
-  track.packets_s += frames * frame_s;
-  track.first_s = Math.min(track.first_s, at_s);
-  if (at_s >= track.last_s) track.last_block_s = frames * frame_s;
-  track.last_s = Math.max(track.last_s, at_s);
+  // Lacing puts several frames into one block; their count precedes them.
+  const isLaced = (flags & 6) !== 0;
+  const frames = isLaced ? (bytes[head + 3] ?? 0) + 1 : 1;
+  const frameS =
+    track.is_opus && !isLaced ? opusPacketSeconds(bytes[head + 3] ?? 0, bytes[head + 4] ?? 0) : track.frame_s;
+  track.packets_s += frames * frameS;
+  track.first_s = Math.min(track.first_s, atS);
+  if (atS >= track.last_s) track.last_block_s = frames * frameS;
+  track.last_s = Math.max(track.last_s, atS);
 }
 
-function secondsOf({ is_sound, packets_s, first_s, last_s, last_block_s }: Track): number {
-  if (!is_sound || first_s === Number.POSITIVE_INFINITY) return 0;
-  // A pause in a live recording is no packet, but lasts.
-  return Math.max(packets_s, last_s - first_s + last_block_s);
+function secondsOf({
+  is_sound: isSound,
+  packets_s: packetsS,
+  first_s: firstS,
+  last_s: lastS,
+  last_block_s: lastBlockS,
+}: Track): number {
+  if (!isSound || firstS === Number.POSITIVE_INFINITY) return 0;
+  // A pause in a live recording has no packets, but a duration.
+  return Math.max(packetsS, lastS - firstS + lastBlockS);
 }
 
 /**
- * How long the sound of a WebM or Matroska file lasts, by the blocks that are there: what its head says is not believed, and
- * missing in live recordings. Undefined where there is more in it than sound has.
+ * The seconds of the audio in a WebM or Matroska file, by its blocks: the duration in its header is not trusted, and missing in live
+ * recordings. Undefined if there are more elements than audio files have.
  */
 export function webmSeconds(bytes: Buffer): number | undefined {
   const tracks = new Map<number, Track>();
-  let scale_s = 0.001;
-  let cluster_s = 0;
+  let scaleS = 0.001;
+  let clusterS = 0;
   let track: Track | undefined;
   for (let at = 0, elements = 0; at < bytes.length; elements += 1) {
     if (elements > limits.sound_elements_max) return undefined;
-    const id_bytes = lengthAt(bytes, at);
-    const size_bytes = id_bytes === 0 ? 0 : lengthAt(bytes, at + id_bytes);
-    if (size_bytes === 0) break;
-    const id = unsigned(bytes, at, id_bytes);
-    const size = valueAt(bytes, at + id_bytes, size_bytes);
-    const from = at + id_bytes + size_bytes;
+    const idBytes = lengthAt(bytes, at);
+    const sizeBytes = idBytes === 0 ? 0 : lengthAt(bytes, at + idBytes);
+    if (sizeBytes === 0) break;
+    const id = unsigned(bytes, at, idBytes);
+    const size = valueAt(bytes, at + idBytes, sizeBytes);
+    const from = at + idBytes + sizeBytes;
     if (id === ID.track) {
       track = {
         is_sound: false,
@@ -126,9 +132,9 @@ export function webmSeconds(bytes: Buffer): number | undefined {
       continue;
     }
     const end = Math.min(from + size, bytes.length);
-    if (id === ID.timestamp_scale) scale_s = unsigned(bytes, from, end - from) / 1e9;
-    else if (id === ID.timestamp) cluster_s = unsigned(bytes, from, end - from) * scale_s;
-    else if (id === ID.simple_block || id === ID.block) addBlock(bytes, from, end, cluster_s, scale_s, tracks);
+    if (id === ID.timestamp_scale) scaleS = unsigned(bytes, from, end - from) / 1e9;
+    else if (id === ID.timestamp) clusterS = unsigned(bytes, from, end - from) * scaleS;
+    else if (id === ID.simple_block || id === ID.block) addBlock(bytes, from, end, clusterS, scaleS, tracks);
     else if (track !== undefined) {
       if (id === ID.number && tracks.size < limits.sound_streams_max)
         tracks.set(unsigned(bytes, from, end - from), track);

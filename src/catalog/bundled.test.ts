@@ -61,7 +61,9 @@ describe('the bundled catalog', () => {
   });
 
   test('no two models share an id or a canonical slug, no two endpoints a tag', () => {
-    const names = models.flatMap(({ id, canonical_slug }) => (id === canonical_slug ? [id] : [id, canonical_slug]));
+    const names = models.flatMap(({ id, canonical_slug: canonicalSlug }) =>
+      id === canonicalSlug ? [id] : [id, canonicalSlug],
+    );
     expect(names.length).toBe(new Set(names).size);
     const tags = endpoints.map(({ id, endpoint }) => `${endpoint.provider}/${endpoint.variant ?? ''}|${id}`);
     expect(tags.length).toBe(new Set(tags).size);

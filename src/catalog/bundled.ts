@@ -1,27 +1,27 @@
-import type { Quirks } from '../providers/provider.ts';
+import type { Quirks } from '../providers/quirks.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { Prices } from '../schemas/prices.ts';
 import type { PriceChange, PriceList, PriceTier } from './model.ts';
 
-/** What a model can do at one provider, as far as facts tell; anything else follows from the provider's row. */
+/** A capability of a model at one provider, as far as known; everything else follows from the provider's row. */
 export type Ability = 'tools' | 'structured' | 'reasoning' | 'effort' | 'sampling';
 
 export interface BundledEndpoint {
   provider: string;
-  /** What stands after the slash of the tag, such as `turbo`. */
+  /** The part of the tag after the slash, such as `turbo`. */
   variant?: string;
   /** The upstream model. */
   model: string;
-  /** Where the endpoint speaks another wire than its provider's row. */
+  /** Set if the endpoint speaks another wire than its provider's row. */
   dialect?: Wire;
   context?: number;
   prompt_max?: number;
   completion_max?: number;
   can: Ability[];
-  /** What it takes, where that is less than the model does. */
+  /** The accepted input modalities, if fewer than the model's. */
   input?: string[];
   quantization?: string;
-  /** Integer pico-USD; absent: not known. */
+  /** Integer pico-USD; not set if unknown. */
   price?: Prices;
   tiers?: PriceTier[];
   service_tiers?: Record<string, PriceList>;
@@ -43,19 +43,19 @@ export interface BundledModel {
   endpoints: BundledEndpoint[];
 }
 
-/** The facts that come with the program: `catalog/models.json`, one model a line, rebuilt by `catalog refresh` only. */
+/** The catalog of the package: `catalog/models.json`, one model per line, rebuilt by `catalog refresh` only. */
 export interface BundledCatalog {
   format: 1;
   models: BundledModel[];
 }
 
-/** Writes one model a line, so that a refresh shows as a readable difference. */
+/** Writes one model per line, so that a refresh is a readable diff. */
 export function printBundledCatalog(catalog: BundledCatalog): string {
   const lines = catalog.models.map((model) => JSON.stringify(model));
   return `{"format":${catalog.format},"models":[\n${lines.join(',\n')}\n]}\n`;
 }
 
-/** Reads what `printBundledCatalog` wrote; throws for anything else. */
+/** Reads the output of `printBundledCatalog`; throws for anything else. */
 export function parseBundledCatalog(text: string): BundledCatalog {
   const value = JSON.parse(text) as Partial<BundledCatalog> | null;
   if (value?.format !== 1 || !Array.isArray(value.models)) {

@@ -139,11 +139,11 @@ describe('which models there are', () => {
     const claude = endpoint('google-vertex', { dialect: 'anthropic-messages', model: 'claude-x' });
     const made = bundledModel('a/one', [endpoint('google-vertex', { variant: 'a' }), { ...claude, variant: 'b' }]);
     const vertex = provider('google-vertex', { dialect: 'gemini-generate-content' });
-    const [of_gemini, of_claude] = build([made], [vertex]).find('a/one')!.endpoints;
-    expect(of_gemini?.supported_parameters).toEqual(expect.arrayContaining(['seed', 'logprobs', 'top_k']));
-    expect(of_gemini?.supported_parameters).not.toContain('parallel_tool_calls');
-    expect(of_claude?.supported_parameters).toEqual(expect.arrayContaining(['parallel_tool_calls', 'top_k', 'stop']));
-    expect(of_claude?.supported_parameters).not.toContain('seed');
+    const [ofGemini, ofClaude] = build([made], [vertex]).find('a/one')!.endpoints;
+    expect(ofGemini?.supported_parameters).toEqual(expect.arrayContaining(['seed', 'logprobs', 'top_k']));
+    expect(ofGemini?.supported_parameters).not.toContain('parallel_tool_calls');
+    expect(ofClaude?.supported_parameters).toEqual(expect.arrayContaining(['parallel_tool_calls', 'top_k', 'stop']));
+    expect(ofClaude?.supported_parameters).not.toContain('seed');
   });
 
   test('an endpoint lacks what its model refuses of what the wire has', () => {
@@ -204,7 +204,7 @@ test('of the variants of a model those are there that the provider has where the
   const models = (over: Partial<Provider>) =>
     build([bundled], [provider('amazon-bedrock', over)])
       .find('a/one')
-      ?.endpoints.map(({ upstream_model }) => upstream_model);
+      ?.endpoints.map(({ upstream_model: upstreamModel }) => upstreamModel);
   expect(models({})).toEqual(['a.one', 'eu.a.one', 'us.a.one', 'global.a.one']);
   expect(models({ variants: ['eu', 'global'] })).toEqual(['a.one', 'eu.a.one', 'global.a.one']);
   expect(models({ variants: [] })).toEqual(['a.one']);
@@ -228,7 +228,7 @@ describe('what an operator declares', () => {
   test('stands in place of everything bundled for the same provider, and beside the others', () => {
     const declared = { provider: 'groq', upstream_model: 'mine', pricing: { prompt: 7, completion: 8 } };
     const model = build([bundled], on, [{ id: 'a/one', endpoints: [declared] }]).find('a/one');
-    expect(model?.endpoints.map(({ tag, upstream_model }) => [tag, upstream_model])).toEqual([
+    expect(model?.endpoints.map(({ tag, upstream_model: upstreamModel }) => [tag, upstreamModel])).toEqual([
       ['groq', 'mine'],
       ['openai', 'upstream-name'],
     ]);
@@ -377,7 +377,7 @@ describe('what an endpoint takes', () => {
     const taken = (declared: DeclaredModel[]) =>
       build([model], on, declared)
         .endpoints()
-        .map(({ input_modalities }) => input_modalities);
+        .map(({ input_modalities: inputModalities }) => inputModalities);
     expect(taken([])).toEqual([['text'], ['text', 'image']]);
     expect(taken([{ id: 'a/one', input_modalities: ['text', 'file'] }])).toEqual([
       ['text', 'file'],
@@ -391,7 +391,7 @@ describe('what an endpoint takes', () => {
     const contexts = (endpoints: DeclaredModel['endpoints']) =>
       build([model], on, [{ id: 'a/one', context_length: 3_000, ...(endpoints ? { endpoints } : {}) }])
         .endpoints()
-        .map(({ provider: slug, context_length }) => [slug, context_length]);
+        .map(({ provider: slug, context_length: contextLength }) => [slug, contextLength]);
     expect(contexts(undefined)).toEqual([
       ['openai', 3_000],
       ['groq', 3_000],
@@ -468,7 +468,7 @@ describe('prices that change', () => {
     ],
     [provider('openai')],
   );
-  const promptAt = (now_ms: number, id = 'a/one') => catalog.at(now_ms).find(id)?.endpoints[0]?.pricing.prompt;
+  const promptAt = (nowMs: number, id = 'a/one') => catalog.at(nowMs).find(id)?.endpoints[0]?.pricing.prompt;
 
   test.each([
     [0, 1_000_000],
@@ -478,7 +478,7 @@ describe('prices that change', () => {
     [2_000, 2],
     [9_999, 2],
     [500, 1_000_000],
-  ])('at %d ms a prompt token costs %d', (now_ms, prompt) => expect(promptAt(now_ms)).toBe(prompt));
+  ])('at %d ms a prompt token costs %d', (nowMs, prompt) => expect(promptAt(nowMs)).toBe(prompt));
 
   test('each endpoint changes at its own time', () => {
     expect([promptAt(1_500, 'a/two'), promptAt(2_500, 'a/two')]).toEqual([1_000_000, 2]);

@@ -1,5 +1,6 @@
 import { dialectOf, dialects } from '../providers/dialects.ts';
-import type { Provider, Quirks } from '../providers/provider.ts';
+import type { Provider } from '../providers/provider.ts';
+import type { Quirks } from '../providers/quirks.ts';
 import { type ProviderRow, providerRow } from '../providers/table.ts';
 import { type EndpointParameter, samplingParameters } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
@@ -15,25 +16,25 @@ import { declaredPrices, pricesAt } from './price-list.ts';
 import { endpointOfTranscripts, transcribes } from './transcripts.ts';
 import { endpointOfVectors, makesVectors } from './vectors.ts';
 
-/** An endpoint as an operator declares it. */
+/** An endpoint as declared by an operator. */
 export interface DeclaredEndpoint extends Partial<DatedPrices> {
   provider: string;
-  /** What stands after the slash of the tag; tells two endpoints of one provider apart. */
+  /** The part of the tag after the slash, which distinguishes endpoints of one provider. */
   variant?: string;
   upstream_model: string;
-  /** Absent: the provider's. */
+  /** Default: the provider's. */
   dialect?: Wire;
   context_length?: number;
   max_completion_tokens?: number;
   max_prompt_tokens?: number;
-  /** Absent: all. */
+  /** Default: all. */
   supported_parameters?: readonly string[];
   quantization?: string;
   supports_implicit_caching?: boolean;
   quirks?: Quirks;
 }
 
-/** A model as an operator declares it: new, or over the bundled one of the same id. */
+/** A model as declared by an operator: new, or merged over the bundled one with the same id. */
 export interface DeclaredModel {
   id: string;
   canonical_slug?: string;
@@ -48,9 +49,9 @@ export interface DeclaredModel {
   knowledge_cutoff?: string;
   expiration_date?: string;
   model_hub_id?: string;
-  /** Whether others may train on its output. Absent: as far as its licence is known. */
+  /** Whether others may train on its output. Default: as far as its licence is known. */
   distillable?: boolean;
-  /** Absent: what its name tells. */
+  /** Default: derived from its name. */
   categories?: readonly Category[];
   endpoints?: readonly DeclaredEndpoint[];
 }
@@ -58,35 +59,35 @@ export interface DeclaredModel {
 export interface CatalogSources {
   bundled: BundledCatalog;
   config: { bundled_catalog: boolean; models: readonly DeclaredModel[] };
-  /** The providers that are on. Endpoints of others are left out. */
+  /** The enabled providers. Endpoints of others are left out. */
   providers: readonly Provider[];
-  /** Unix seconds: when a declared model without a date counts as made. */
+  /** Unix seconds: the creation date of declared models without one. */
   created_default: number;
-  /** Facts about a model that its name tells a dialect; they stand over the provider's quirks. */
-  modelQuirks?: (dialect: Wire, upstream_model: string) => Quirks;
-  /** Ids of models that local servers say they have. Absent: none. */
+  /** Quirks that a model's name implies; they override the provider's quirks. */
+  modelQuirks?: (dialect: Wire, upstreamModel: string) => Quirks;
+  /** Ids of models that local servers list. Default: none. */
   discovered?: readonly string[];
-  /** See `Catalog.unserved`. Absent: nothing is known of such. */
+  /** See `Catalog.unserved`. Not set if unknown. */
   unserved?: (id: string) => string | undefined;
 }
 
-/** What can be called: models and their endpoints at the providers that are on. Never changes once built. */
+/** Models and their endpoints at the enabled providers. Immutable. */
 export interface Catalog {
-  /** By id or canonical slug, case-sensitive; one look-up. */
+  /** By id or canonical slug, case-sensitive, in one look-up. */
   find(id: string): Model | undefined;
   /** All models with at least one endpoint, newest first. */
   models(): readonly Model[];
   endpoints(): readonly Endpoint[];
-  /** By slug or display name, in any case. */
+  /** By slug or display name, ignoring case. */
   provider(slugOrName: string): Provider | undefined;
   providers(): readonly Provider[];
-  /** How a model is turned on that is known, and that no provider which is on serves; undefined for any other name. */
+  /** How to enable a known model that no enabled provider serves; undefined for any other name. */
   unserved(id: string): string | undefined;
-  /** The same at the prices that are in force then, with who has expired; the same object as long as none of that changes. */
-  at(now_ms: number): Catalog;
+  /** The catalog at this time: prices in force, and expired models. Returns the same object as long as nothing of that changes. */
+  at(nowMs: number): Catalog;
 }
 
-/** Merges what operators declare over what is bundled, and keeps what a provider that is on can serve. Pure. */
+/** Merges declared over bundled models, and keeps those that an enabled provider can serve. Pure. */
 export function buildCatalog(sources: CatalogSources): Catalog {
   const providers = new Map(sources.providers.map((provider) => [provider.slug, provider]));
   const bundledModels = sources.config.bundled_catalog ? sources.bundled.models : [];
@@ -111,7 +112,7 @@ export function buildCatalog(sources: CatalogSources): Catalog {
   for (const provider of sources.providers) byName.set(provider.name.toLowerCase(), provider);
   for (const provider of sources.providers) byName.set(provider.slug.toLowerCase(), provider);
 
-  const among = (models: readonly Model[]): Omit<Catalog, 'at'> => {
+  const createView = (models: readonly Model[]): Omit<Catalog, 'at'> => {
     const byId = new Map<string, Model>();
     for (const model of models) if (!byId.has(model.canonical_slug)) byId.set(model.canonical_slug, model);
     for (const model of models) byId.set(model.id, model);
@@ -120,43 +121,47 @@ export function buildCatalog(sources: CatalogSources): Catalog {
       find: (id) => byId.get(id) ?? anyModel(id, providers, sources.created_default),
       models: () => models,
       endpoints: () => endpoints,
-      // Endpoints name their provider as it is known; clients do in letters of any case.
+      // Endpoints have the provider's slug as configured; clients may use any case.
       provider: (slugOrName) => byName.get(slugOrName) ?? byName.get(slugOrName.toLowerCase()),
       providers: () => sources.providers,
       unserved: (id) => sources.unserved?.(id),
     };
   };
-  return dated(models, among);
+  return dated(models, createView);
 }
 
-/** A catalog for each stretch of time between two changes of price or ends of models. Only the last one asked for is kept. */
-function dated(models: readonly Model[], among: (models: readonly Model[]) => Omit<Catalog, 'at'>): Catalog {
-  const changes = models.flatMap(({ endpoints }) => endpoints.flatMap(({ price_changes = [] }) => price_changes));
-  const ends = models.flatMap(({ expiration_date }) => (expiration_date === null ? [] : [expiresAt(expiration_date)]));
-  const moments = [...new Set([...changes.map(({ from_ms }) => from_ms), ...ends])].sort((a, b) => a - b);
-  const at = (now_ms: number): Catalog => {
-    if (kept.from_ms <= now_ms && now_ms < kept.until_ms) return kept.catalog;
-    const passed = moments.findLastIndex((moment) => moment <= now_ms);
+/** A catalog for each period between price changes and expirations. Only the last requested one is cached. */
+function dated(models: readonly Model[], createView: (models: readonly Model[]) => Omit<Catalog, 'at'>): Catalog {
+  const changes = models.flatMap(({ endpoints }) =>
+    endpoints.flatMap(({ price_changes: priceChanges = [] }) => priceChanges),
+  );
+  const ends = models.flatMap(({ expiration_date: expirationDate }) =>
+    expirationDate === null ? [] : [expiresAt(expirationDate)],
+  );
+  const moments = [...new Set([...changes.map(({ from_ms: fromMs }) => fromMs), ...ends])].sort((a, b) => a - b);
+  const at = (nowMs: number): Catalog => {
+    if (cached.from_ms <= nowMs && nowMs < cached.until_ms) return cached.catalog;
+    const lastPassed = moments.findLastIndex((moment) => moment <= nowMs);
     let catalog = first;
-    if (passed !== -1) {
+    if (lastPassed !== -1) {
       const repriced = models.map((model) => ({
         ...model,
-        ...(model.expiration_date !== null && expiresAt(model.expiration_date) <= now_ms
+        ...(model.expiration_date !== null && expiresAt(model.expiration_date) <= nowMs
           ? { is_expired: true as const }
           : {}),
-        endpoints: model.endpoints.map((endpoint) => pricesAt(endpoint, now_ms)),
+        endpoints: model.endpoints.map((endpoint) => pricesAt(endpoint, nowMs)),
       }));
-      catalog = { ...among(repriced), at };
+      catalog = { ...createView(repriced), at };
     }
-    kept = { ...stretch(passed), catalog };
+    cached = { ...period(lastPassed), catalog };
     return catalog;
   };
-  const first: Catalog = { ...among(models), at };
-  let kept = { ...stretch(-1), catalog: first };
+  const first: Catalog = { ...createView(models), at };
+  let cached = { ...period(-1), catalog: first };
   return first;
 
-  /** From the last moment that has passed until the next. */
-  function stretch(passed: number): { from_ms: number; until_ms: number } {
+  /** The period from one moment until the next. */
+  function period(passed: number): { from_ms: number; until_ms: number } {
     return {
       from_ms: moments[passed] ?? Number.NEGATIVE_INFINITY,
       until_ms: moments[passed + 1] ?? Number.POSITIVE_INFINITY,
@@ -166,7 +171,7 @@ function dated(models: readonly Model[], among: (models: readonly Model[]) => Om
 
 interface MergeContext extends Pick<CatalogSources, 'created_default' | 'modelQuirks'> {
   providers: ReadonlyMap<string, Provider>;
-  /** What is bundled, by provider and upstream model. */
+  /** The bundled endpoints, by provider and upstream model. */
   byUpstream: ReadonlyMap<string, BundledEndpoint>;
 }
 
@@ -196,13 +201,13 @@ function mergeModel(
   const own = (declared?.endpoints ?? []).flatMap((endpoint) => {
     const provider = context.providers.get(endpoint.provider);
     if (!provider) return [];
-    const like =
+    const similar =
       context.byUpstream.get(`${endpoint.provider} ${endpoint.upstream_model}`) ??
       bundled?.endpoints.find((fact) => fact.provider === endpoint.provider && fact.variant === endpoint.variant);
-    const known = like && overrule(bundledEndpoint(facts, like, provider, context), declared);
+    const known = similar && overrule(bundledEndpoint(facts, similar, provider, context), declared);
     return [declaredEndpoint(facts, endpoint, provider, context, known)];
   });
-  // What an operator declares for a provider stands in place of everything bundled for it.
+  // Declared endpoints replace all bundled ones of the same provider.
   const replaced = new Set(declared?.endpoints?.map(({ provider }) => provider));
   const rest = (bundled?.endpoints ?? []).flatMap((endpoint) => {
     const provider = context.providers.get(endpoint.provider);
@@ -211,34 +216,34 @@ function mergeModel(
     return [overrule(bundledEndpoint(facts, endpoint, provider, context), declared)];
   });
   const endpoints = [...own, ...rest].map((endpoint) => {
-    const supported_parameters = nativeParameters(endpoint.quirks, endpoint.supported_parameters);
-    return { ...endpoint, supported_parameters };
+    const supportedParameters = nativeParameters(endpoint.quirks, endpoint.supported_parameters);
+    return { ...endpoint, supported_parameters: supportedParameters };
   });
   const description = declared?.description ?? describe(facts);
   return { ...facts, description, endpoints: endpoints.map(narrowed(facts)) };
 }
 
-/** What a model that is not of chat leaves of its endpoints. */
+/** The function that reduces the endpoints of models of other operations than chat. */
 function narrowed(facts: { output_modalities: readonly string[] }): (endpoint: Endpoint) => Endpoint {
   if (makesVectors(facts)) return endpointOfVectors;
   return transcribes(facts) ? endpointOfTranscripts : (endpoint) => endpoint;
 }
 
 /**
- * Whether a bundled endpoint that speaks another wire than its provider's row is there: its wire must be one that this
- * version speaks, and an operator who gave the provider another wire has said what its address speaks.
+ * Whether a bundled endpoint with its own wire can be used: this version must implement the wire, and the operator must not have
+ * changed the provider's wire, since its address then speaks another one.
  */
 function isReached({ dialect }: BundledEndpoint, provider: Provider): boolean {
   if (dialect === undefined || dialect === provider.dialect) return true;
   return dialects.has(dialect) && provider.dialect === providerRow.get(provider.slug)?.dialect;
 }
 
-/** Whether the provider has the endpoint's variant where the operator is: Bedrock's inference profiles belong to regions. */
+/** Whether the provider serves the endpoint's variant for this operator: Bedrock's inference profiles belong to regions. */
 function isVariantOf({ variant }: BundledEndpoint, { variants }: Provider): boolean {
   return variant === undefined || variants === undefined || variants.includes(variant);
 }
 
-/** What an operator says of the model holds for all its endpoints, whatever the bundle says of them. */
+/** The endpoint with the operator's facts about the model, which override the bundled ones. */
 function overrule(bundled: Endpoint, declared: DeclaredModel | undefined): Endpoint {
   return {
     ...bundled,
@@ -249,13 +254,13 @@ function overrule(bundled: Endpoint, declared: DeclaredModel | undefined): Endpo
 
 type ModelFacts = Omit<Model, 'description' | 'endpoints'>;
 
-/** One sentence of facts, where nobody wrote a better one. */
+/** A generated description, for models without one. */
 function describe(facts: ModelFacts): string {
   const context = facts.context_length === undefined ? '' : ` within ${facts.context_length} tokens of context`;
   return `${facts.name} takes ${facts.input_modalities.join(', ')} and gives ${facts.output_modalities.join(', ')}${context}.`;
 }
 
-/** `known` is what the bundle says of the same thing: it holds where the operator says nothing. */
+/** The endpoint as declared. `known` is the bundled endpoint, used for facts that the operator does not declare. */
 function declaredEndpoint(
   facts: ModelFacts,
   declared: DeclaredEndpoint,
@@ -331,8 +336,8 @@ function bundledEndpoint(
       ...(refused.length === 0
         ? {}
         : { refused_parameters: [...new Set([...(provider.quirks.refused_parameters ?? []), ...refused])] }),
-      ...(tellsNoEffort(provider, wire, bundled) ? { reasoning_field: 'none' as const } : {}),
-      // A model that does not think has nothing to turn off.
+      ...(lacksEffort(provider, wire, bundled) ? { reasoning_field: 'none' as const } : {}),
+      // A model that does not think has no thinking to turn off.
       ...(provider.quirks.thinking_or_forced_tool && !bundled.can.includes('reasoning')
         ? { thinking_or_forced_tool: false }
         : {}),
@@ -342,12 +347,12 @@ function bundledEndpoint(
   };
 }
 
-/** A price for cache reads shows that there is a cache; on some wires a request must ask for it. */
+/** Whether prompts are cached without a hint: there is a price for cache reads, and the wire needs no request for it. */
 function cachesUnasked(wire: Wire, pricing: Prices): boolean {
   return pricing.input_cache_read !== undefined && dialectOf(wire).facts.cachesUnasked;
 }
 
-/** What a model refuses although its provider takes it from others. */
+/** Parameters that a model refuses although its provider accepts them for others. */
 function refusedParameters(
   provider: Provider,
   wire: Wire,
@@ -368,8 +373,8 @@ function refusedParameters(
   ];
 }
 
-/** Whether the model thinks without levels, which the usual field would be refused for. */
-function tellsNoEffort(provider: Provider, wire: Wire, { can }: BundledEndpoint): boolean {
+/** Whether the model thinks without levels, so that it refuses `reasoning_effort`. */
+function lacksEffort(provider: Provider, wire: Wire, { can }: BundledEndpoint): boolean {
   const field = provider.quirks.reasoning_field ?? 'reasoning_effort';
   return dialectOf(wire).facts.refusesUnsupported && field === 'reasoning_effort' && !can.includes('effort');
 }
@@ -394,32 +399,32 @@ function supportedParameters(
   for (const [ability, names] of needs) if (!can.includes(ability)) for (const name of names) lacking.add(name);
   const { lackingParameters } = dialectOf(wire).facts;
   for (const name of lackingParameters({ upstream_model: model, quirks: row.quirks })) lacking.add(name);
-  // https://platform.openai.com/docs/guides/latest-model: since GPT-5. Claude takes it as its effort.
+  // https://platform.openai.com/docs/guides/latest-model: since GPT-5. Claude maps it to its effort.
   if (!/^gpt-5/.test(model) && !hasEffort) lacking.add('verbosity');
   return row.parameters.filter((name) => !lacking.has(name));
 }
 
-/** Names of models that make vectors: nothing but its name is known of a local server's model. */
+/** Names of embedding models: the name is all that is known of a local server's model. */
 const EMBEDS = /embed|\b(?:bge|e5|gte|minilm)\b/i;
 
-/** A model of a local server that serves whatever it has: `<provider slug>/<upstream model>`, at no price. */
+/** A model of a local server that serves any name: `<provider slug>/<upstream model>`, free of charge. */
 function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created: number): Model | undefined {
   const slash = id.indexOf('/');
   const provider = slash === -1 ? undefined : providers.get(id.slice(0, slash));
   const row = provider && providerRow.get(provider.slug);
-  const upstream_model = id.slice(slash + 1);
-  if (!provider || !row?.any_model || upstream_model === '') return undefined;
-  const is_of_vectors = EMBEDS.test(upstream_model);
-  const input_modalities = is_of_vectors ? ['text'] : ['text', 'image'];
+  const upstreamModel = id.slice(slash + 1);
+  if (!provider || !row?.any_model || upstreamModel === '') return undefined;
+  const isEmbedding = EMBEDS.test(upstreamModel);
+  const inputModalities = isEmbedding ? ['text'] : ['text', 'image'];
   return {
     id,
     canonical_slug: id,
-    name: upstream_model,
-    description: `${upstream_model} on ${provider.name}.`,
+    name: upstreamModel,
+    description: `${upstreamModel} on ${provider.name}.`,
     created,
     context_length: undefined,
-    input_modalities,
-    output_modalities: [is_of_vectors ? 'embeddings' : 'text'],
+    input_modalities: inputModalities,
+    output_modalities: [isEmbedding ? 'embeddings' : 'text'],
     tokenizer: 'Other',
     instruct_type: null,
     knowledge_cutoff: null,
@@ -431,15 +436,15 @@ function anyModel(id: string, providers: ReadonlyMap<string, Provider>, created:
         model: id,
         provider: provider.slug,
         tag: provider.slug,
-        upstream_model,
+        upstream_model: upstreamModel,
         context_length: undefined,
         max_completion_tokens: undefined,
         max_prompt_tokens: undefined,
         pricing: { prompt: 0, completion: 0 },
-        supported_parameters: is_of_vectors ? [] : nativeParameters(provider.quirks, row.parameters),
+        supported_parameters: isEmbedding ? [] : nativeParameters(provider.quirks, row.parameters),
         quantization: 'unknown',
         supports_implicit_caching: false,
-        input_modalities,
+        input_modalities: inputModalities,
         quirks: { ...dialectOf(provider.dialect).facts.defaultQuirks(id), ...provider.quirks },
       },
     ],

@@ -1,8 +1,8 @@
 import type { Category } from '../schemas/model.ts';
 
 /**
- * What names of models tell of their use: those that their makers made for one thing say so in it, or are their makers'
- * only kind. A general model is in no category until the operator puts it there.
+ * Categories by names of models: models for one purpose have it in their names, or are their makers' only kind. A general model has no
+ * category unless the operator sets one.
  */
 const rules: readonly [Category, RegExp][] = [
   ['programming', /cod(?:e|er|ex)\b|codestral|devstral|starcoder|^morph\/|mercury-edit|grok-build/],
@@ -14,7 +14,7 @@ const rules: readonly [Category, RegExp][] = [
   ['science', /prover|minerva/],
 ];
 
-/** The categories that a model's id tells. */
+/** The categories that follow from a model's id. */
 export function categoriesOf(id: string): readonly Category[] {
   return rules.filter(([, pattern]) => pattern.test(id)).map(([category]) => category);
 }

@@ -3,19 +3,19 @@ import type { Catalog } from './catalog.ts';
 import type { DatedPrices, Endpoint, EndpointPrices, Model } from './model.ts';
 import { usdText } from './price.ts';
 
-/** One thing that another catalog has otherwise. */
+/** One difference between two catalogs. */
 export interface CatalogChange {
   what: 'provider' | 'model' | 'endpoint' | 'price';
   how: 'added' | 'removed' | 'changed';
   name: string;
-  /** What of it changed: names of fields, and prices, never a credential. */
+  /** The changed fields and prices; never a credential. */
   detail?: string;
 }
 
-/** What differs between two catalogs: providers, models, their endpoints, and what those ask. Pure. */
+/** The differences between two catalogs: providers, models, endpoints, and their prices. Pure. */
 export function catalogChanges(before: Catalog, after: Catalog): CatalogChange[] {
   const [old, now] = [by(before.endpoints(), 'id'), by(after.endpoints(), 'id')];
-  // Most endpoints are the same, which is to be seen at once.
+  // Most endpoints are equal: they are removed first.
   for (const [id, endpoint] of now) {
     if (!isSame(old.get(id), endpoint)) continue;
     old.delete(id);
@@ -67,7 +67,7 @@ function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Names of the fields whose values differ. The values may be secrets. */
+/** Names of fields with different values. The values may be secrets. */
 function changedFields(one: object, other: object): string[] {
   const [before, after] = [new Map(Object.entries(one)), new Map(Object.entries(other))];
   return [...new Set([...before.keys(), ...after.keys()])].filter((name) => !isSame(before.get(name), after.get(name)));
@@ -77,22 +77,22 @@ function modelFacts({ endpoints, ...facts }: Model): Omit<Model, 'endpoints'> {
   return facts;
 }
 
-/** What an endpoint is, without what it asks; a provider's own change shows at the provider. */
+/** An endpoint without its prices; changes of the provider are listed at the provider. */
 function endpointFacts({
   pricing,
-  price_tiers,
-  service_tiers,
-  price_changes,
+  price_tiers: priceTiers,
+  service_tiers: serviceTiers,
+  price_changes: priceChanges,
   ...facts
 }: Endpoint): Omit<Endpoint, keyof DatedPrices> {
   return facts;
 }
 
-/** What an endpoint asks now in place of before; undefined: the same. */
+/** The price changes of an endpoint as text; undefined if there are none. */
 function priceChanges(before: Endpoint, after: Endpoint): string | undefined {
   const changed = [
     ...[...tokenPrices, ...unitPrices].flatMap((name) => {
-      const [from, to] = [shown(before.pricing, name), shown(after.pricing, name)];
+      const [from, to] = [priceText(before.pricing, name), priceText(after.pricing, name)];
       return from === to ? [] : [`${name} ${from} -> ${to}`];
     }),
     ...(before.pricing.discount === after.pricing.discount
@@ -111,15 +111,15 @@ const laterNames = {
   price_changes: 'prices from later days on',
 } as const satisfies Partial<Record<keyof EndpointPrices | 'price_changes', string>>;
 
-/** As operators write it: USD per million tokens, or each. */
-function shown(prices: Prices, name: (typeof tokenPrices)[number] | (typeof unitPrices)[number]): string {
+/** A price in the notation of operators: USD per million tokens, or per unit. */
+function priceText(prices: Prices, name: (typeof tokenPrices)[number] | (typeof unitPrices)[number]): string {
   const price = prices[name];
   if (price === undefined) return 'none';
-  const is_of_tokens = tokenPrices.some((token) => token === name);
-  return usdText(is_of_tokens ? price * 1_000_000 : price);
+  const isOfTokens = tokenPrices.some((token) => token === name);
+  return usdText(isOfTokens ? price * 1_000_000 : price);
 }
 
-/** How many of each there are: `{"models_added": 2}`. */
+/** The number of changes of each kind: `{"models_added": 2}`. */
 export function changeCounts(changes: readonly CatalogChange[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { what, how } of changes) counts[`${what}s_${how}`] = (counts[`${what}s_${how}`] ?? 0) + 1;

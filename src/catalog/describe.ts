@@ -8,8 +8,8 @@ import { usdText } from './price.ts';
 /** The public record of a model: `GET /models`. */
 export function describeModel(model: Model): PublicModel {
   const top = cheapest(model.endpoints);
-  const context_length = model.context_length ?? null;
-  const completion = most(model.endpoints.map(({ max_completion_tokens }) => max_completion_tokens));
+  const contextLength = model.context_length ?? null;
+  const completion = most(model.endpoints.map(({ max_completion_tokens: maxCompletionTokens }) => maxCompletionTokens));
   const prompt = most(model.endpoints.map((endpoint) => endpoint.max_prompt_tokens ?? endpoint.context_length));
   return {
     id: model.id,
@@ -17,7 +17,7 @@ export function describeModel(model: Model): PublicModel {
     name: model.name,
     description: model.description,
     created: model.created,
-    context_length,
+    context_length: contextLength,
     expiration_date: model.expiration_date,
     knowledge_cutoff: model.knowledge_cutoff,
     model_hub_id: model.model_hub_id,
@@ -25,7 +25,7 @@ export function describeModel(model: Model): PublicModel {
     pricing: pricingText(top?.pricing ?? {}),
     top_provider: {
       is_moderated: false,
-      context_length: top?.context_length ?? context_length,
+      context_length: top?.context_length ?? contextLength,
       max_completion_tokens: top?.max_completion_tokens ?? null,
     },
     per_request_limits:
@@ -33,7 +33,9 @@ export function describeModel(model: Model): PublicModel {
         ? null
         : { prompt_tokens: prompt, completion_tokens: completion },
     supported_parameters: parameters.filter((name) =>
-      model.endpoints.some(({ supported_parameters }) => supported_parameters?.includes(name) ?? true),
+      model.endpoints.some(
+        ({ supported_parameters: supportedParameters }) => supportedParameters?.includes(name) ?? true,
+      ),
     ),
     default_parameters: {
       temperature: null,
@@ -48,18 +50,18 @@ export function describeModel(model: Model): PublicModel {
   };
 }
 
-/** Where the endpoints of a model are listed. */
-export function detailsPath({ canonical_slug }: Pick<Model, 'canonical_slug'>): string {
-  return `/api/v1/models/${pathOf(canonical_slug)}/endpoints`;
+/** The path that lists a model's endpoints. */
+export function detailsPath({ canonical_slug: canonicalSlug }: Pick<Model, 'canonical_slug'>): string {
+  return `/api/v1/models/${pathOf(canonicalSlug)}/endpoints`;
 }
 
-/** An id as two steps of a path: what follows the first slash is the slug, with slashes of its own escaped. */
+/** An id as two path segments: author and slug, whose own slashes are escaped. */
 function pathOf(id: string): string {
   const slash = id.indexOf('/');
   return `${encodeURIComponent(id.slice(0, slash))}/${encodeURIComponent(id.slice(slash + 1)).replaceAll('%3A', ':')}`;
 }
 
-/** The public record of a model with its endpoints, as described: `GET /models/{author}/{slug}/endpoints`. */
+/** The public record of a model with its described endpoints: `GET /models/{author}/{slug}/endpoints`. */
 export function describeModelEndpoints(model: Model, endpoints: PublicEndpoint[]): ModelEndpoints {
   return {
     id: model.id,
@@ -71,7 +73,7 @@ export function describeModelEndpoints(model: Model, endpoints: PublicEndpoint[]
   };
 }
 
-/** How an endpoint does, as it is shown. */
+/** The public statistics of an endpoint. */
 export type ShownStatistics = Required<
   Pick<
     PublicEndpoint,
@@ -85,25 +87,29 @@ export type ShownStatistics = Required<
   >
 >;
 
-/** How an endpoint does at the gateway's own account, by the name that routing keeps its health by. */
-export type StatisticsOf = (health_id: string) => ShownStatistics;
+/** The statistics of an endpoint at the gateway's own account, by its `healthId`. */
+export type StatisticsOf = (healthId: string) => ShownStatistics;
 
 /** The public record of an endpoint, or of one of its service tiers, which has its own prices. */
 export function describeEndpoint(
   model: Model,
   endpoint: Endpoint,
-  { provider_name, tier, statistics }: { provider_name: string; tier?: string; statistics: ShownStatistics },
+  {
+    provider_name: providerName,
+    tier,
+    statistics,
+  }: { provider_name: string; tier?: string; statistics: ShownStatistics },
 ): PublicEndpoint {
   const choosesTools = endpoint.supported_parameters?.includes('tool_choice') ?? true;
   const { native_search: search } = endpoint.quirks;
   const { pricing } = (tier === undefined ? undefined : endpoint.service_tiers?.[tier]) ?? endpoint;
   return {
-    name: `${provider_name} | ${model.id}`,
+    name: `${providerName} | ${model.id}`,
     model_id: model.canonical_slug,
     model_name: model.name,
     context_length: endpoint.context_length ?? model.context_length ?? limits.context_tokens_assumed,
     pricing: pricingText(pricing),
-    provider_name,
+    provider_name: providerName,
     tag: tier === undefined ? endpoint.tag : `${endpoint.tag}/${tier}`,
     quantization: endpoint.quantization as Quantization,
     max_completion_tokens: endpoint.max_completion_tokens ?? null,
@@ -129,7 +135,7 @@ function architecture(model: Model): PublicModel['architecture'] {
   };
 }
 
-/** Prices as clients read them. "-1" is how the public service says that a price is not fixed. */
+/** Prices as text for clients. "-1" is the public service's value for a price that is not fixed. */
 function pricingText(prices: Prices): Pricing {
   const text: Pricing = {
     prompt: prices.prompt === undefined ? '-1' : usdText(prices.prompt),
@@ -143,7 +149,7 @@ function pricingText(prices: Prices): Pricing {
   return text;
 }
 
-/** The endpoint that a model's own figures are taken from: the lowest known price of a prompt and a completion token. */
+/** The endpoint of a model's own figures: the lowest known price of a prompt and a completion token. */
 function cheapest(endpoints: readonly Endpoint[]): Endpoint | undefined {
   const price = ({ pricing: { prompt, completion } }: Endpoint) =>
     prompt === undefined || completion === undefined ? Number.POSITIVE_INFINITY : prompt + completion;

@@ -1,7 +1,7 @@
 /**
- * Models whose weights are under a licence that leaves their output to whoever made it, other models trained on it included: MIT or
- * Apache 2.0, as stored copies of the pages below said on 2026-11-21 (of some models, copies kept by others). Only what was found: who
- * needs another says so in `gateway.yaml` (`distillable`), at their own word.
+ * Models whose weights are under a licence that allows training other models on their output: MIT or Apache 2.0, according to stored
+ * copies of the pages below on 2026-11-21 (of some models, copies by others). Operators declare further models in `gateway.yaml`
+ * (`distillable`), at their own responsibility.
  */
 const known: readonly RegExp[] = [
   // MIT; "supports commercial use and distillation" (https://huggingface.co/deepseek-ai/DeepSeek-R1, its README, section License; .../DeepSeek-R1-0528).
@@ -18,7 +18,7 @@ const known: readonly RegExp[] = [
   /^z-ai\/glm-4\.(5(-air)?|6)$/,
 ];
 
-/** Whether others may train on a model's output, as far as its licence is known; undefined: it is not. */
-export function isDistillable(model_id: string): true | undefined {
-  return known.some((pattern) => pattern.test(model_id)) ? true : undefined;
+/** Whether others may train on a model's output, as far as its licence is known; undefined if unknown. */
+export function isDistillable(modelId: string): true | undefined {
+  return known.some((pattern) => pattern.test(modelId)) ? true : undefined;
 }

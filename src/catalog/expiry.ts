@@ -1,7 +1,7 @@
 import { DAY_MS } from '../schemas/budget.ts';
 import type { Model } from './model.ts';
 
-/** What is told of a model that its maker may remove. */
+/** A warning about a model that its maker may remove. */
 export interface ExpiryWarning {
   type: 'model_expires' | 'model_expired';
   model: string;
@@ -9,33 +9,33 @@ export interface ExpiryWarning {
   message: string;
 }
 
-/** When a model may be gone: its last day is over, in UTC. */
-export function expiresAt(expiration_date: string): number {
-  return Date.parse(expiration_date) + DAY_MS;
+/** The time from which a model may be removed: the end of its last day in UTC, in milliseconds. */
+export function expiresAt(expirationDate: string): number {
+  return Date.parse(expirationDate) + DAY_MS;
 }
 
-/** Days until the last day of a model is over, in UTC; below 0 once it is. */
-export function daysLeft(expiration_date: string, now_ms: number): number {
-  return Math.ceil((expiresAt(expiration_date) - now_ms) / DAY_MS) - 1;
+/** Days until the end of a model's last day, in UTC; negative afterwards. */
+export function daysLeft(expirationDate: string, nowMs: number): number {
+  return Math.ceil((expiresAt(expirationDate) - nowMs) / DAY_MS) - 1;
 }
 
-/** The warnings for those who use these models, each once. */
+/** The warnings for the users of these models, one per model. */
 export function expiryWarnings(
   models: Iterable<Pick<Model, 'id' | 'expiration_date'>>,
-  now_ms: number,
+  nowMs: number,
 ): ExpiryWarning[] {
   const warnings = new Map<string, ExpiryWarning>();
-  for (const { id: model, expiration_date } of models) {
-    if (expiration_date === null) continue;
-    const days = daysLeft(expiration_date, now_ms);
+  for (const { id: model, expiration_date: expirationDate } of models) {
+    if (expirationDate === null) continue;
+    const days = daysLeft(expirationDate, nowMs);
     warnings.set(model, {
       type: days < 0 ? 'model_expired' : 'model_expires',
       model,
-      expiration_date,
+      expiration_date: expirationDate,
       message:
         days < 0
-          ? `${model} may be removed at any time: its last day was ${expiration_date}`
-          : `${model} may be removed after ${expiration_date}, in ${days + 1} ${days === 0 ? 'day' : 'days'}`,
+          ? `${model} may be removed at any time: its last day was ${expirationDate}`
+          : `${model} may be removed after ${expirationDate}, in ${days + 1} ${days === 0 ? 'day' : 'days'}`,
     });
   }
   return [...warnings.values()];

@@ -1,9 +1,9 @@
 /**
- * Which model a provider's listing means. A wrong merge would serve and bill another model than the one asked for, so
- * two listings are the same model only when their normalised names are equal, word for word.
+ * Identifies the model of a provider's listing. A wrong match would serve and bill another model than the requested one, so two listings
+ * are the same model only if their normalised names are equal, word for word.
  */
 
-/** How organisations are written by hosts, and how the public `author/slug` ids write them. */
+/** Names of organisations at hosts, with those of the public `author/slug` ids. */
 const authors: Record<string, string> = {
   alibaba: 'qwen',
   'deepseek-ai': 'deepseek',
@@ -20,7 +20,7 @@ const authors: Record<string, string> = {
   zhipuai: 'z-ai',
 };
 
-/** The first words of a normalised name that tell who made the model, where a host names nobody. */
+/** The first words of a normalised name, with the maker that they imply if a host names none. */
 const makers: [RegExp, string][] = [
   [/^(gpt|chatgpt|o \d|text embedding|whisper|codex)\b/, 'openai'],
   [/^claude\b/, 'anthropic'],
@@ -46,20 +46,20 @@ const makers: [RegExp, string][] = [
   [/^bge\b/, 'baai'],
 ];
 
-/** The organisation of `author/slug` forms, as the public ids write it. */
+/** The organisation of an `author/slug` id in its public form. */
 export function publicAuthor(organisation: string): string {
   const lower = organisation.toLowerCase();
   return authors[lower] ?? lower;
 }
 
-/** Who made a model, by its normalised name; undefined where the name does not tell. */
+/** The maker of a model, by its normalised name; undefined if the name does not show it. */
 export function makerOf(name: string): string | undefined {
   return makers.find(([pattern]) => pattern.test(name))?.[1];
 }
 
-/** A listing's id taken apart: path and vendor prefixes, and the bare name. */
+/** The parts of a listing's id: path and vendor prefixes, and the bare name. */
 export interface ListingId {
-  /** Public author named by the id's own path, if any. */
+  /** The public author in the id's own path, if any. */
   author: string | undefined;
   /** The name without path, region, version and deployment suffixes. */
   bare: string;
@@ -67,7 +67,7 @@ export interface ListingId {
   region: string | undefined;
 }
 
-/** Reads the ways in which providers write a model's id. */
+/** Parses a model's id in the formats of providers. */
 export function readListingId(provider: string, id: string): ListingId {
   if (provider === 'amazon-bedrock') {
     // https://docs.aws.amazon.com/bedrock/latest/userguide/model-ids.html
@@ -102,7 +102,7 @@ export function normalise(name: string): string {
       /^(meta|nvidia|anthropic|openai|google|cohere|amazon|perplexity|z ai|zai|xiaomimimo|mistral ai|deepseek ai) (?=\S)/,
       '',
     );
-  // `instruct` and `it` only tell tuned from raw weights, which nobody serves; but GPT-3.5 has an Instruct of its own.
+  // `instruct` and `it` only distinguish tuned from raw weights, which nobody serves; GPT-3.5 has an Instruct of its own.
   if (!/^gpt\b/.test(words)) words = words.replace(/ (instruct|it|hf)\b/g, '');
   return (
     words
@@ -120,8 +120,8 @@ export function normalise(name: string): string {
 }
 
 /**
- * Normalised names that mean a model which the public ids call something else, for want of a rule. Sources: the model
- * pages of https://docs.mistral.ai/getting-started/models and the model cards on https://huggingface.co.
+ * Normalised names of models with another public id, where no rule applies. Sources: the model pages of
+ * https://docs.mistral.ai/getting-started/models and the model cards on https://huggingface.co.
  */
 export const otherNames: Readonly<Record<string, string>> = {
   'devstral 2 123 b': 'mistralai/devstral-2512',
@@ -140,7 +140,7 @@ export const otherNames: Readonly<Record<string, string>> = {
 const numberFormats = new Set(['fp 8', 'fp 4', 'bf 16', 'fp 16', 'int 8', 'int 4', 'nvfp 4']);
 const hostVariants = new Set(['turbo', 'fast', 'tput', 'tee', 'lite', 'highspeed', 'versatile', 'instant']);
 
-/** A host's own addition at the end of a normalised name (`turbo`, `fp8`), one at a time; undefined when there is none. */
+/** Splits one host-specific suffix (`turbo`, `fp8`) off a normalised name; undefined if there is none. */
 export function splitVariant(name: string): { name: string; variant: string; quantization?: string } | undefined {
   const words = name.split(' ');
   const two = words.slice(-2).join(' ');

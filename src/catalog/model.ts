@@ -1,9 +1,9 @@
-import type { Quirks } from '../providers/provider.ts';
+import type { Quirks } from '../providers/quirks.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { Category } from '../schemas/model.ts';
 import type { Prices } from '../schemas/prices.ts';
 
-/** The price list that holds from a number of prompt tokens on, in place of the endpoint's plain one. */
+/** The prices that apply above a number of prompt tokens, instead of the plain ones. */
 export interface PriceTier {
   prompt_tokens_over: number;
   price: Prices;
@@ -12,31 +12,31 @@ export interface PriceTier {
 /** Prices for prompts of any length. */
 export interface PriceList {
   pricing: Prices;
-  /** Other prices for long prompts, ascending; absent: none. */
+  /** Other prices for long prompts, ascending; not set if there are none. */
   price_tiers?: readonly PriceTier[];
 }
 
-/** Everything that an endpoint asks. */
+/** All prices of an endpoint. */
 export interface EndpointPrices extends PriceList {
-  /** What it asks in place of that where it serves in a tier of its own, by the tier's name: `flex`, `priority`. */
+  /** Prices of service tiers that replace the plain ones, by the tier's name: `flex`, `priority`. */
   service_tiers?: Readonly<Record<string, PriceList>>;
 }
 
-/** What an endpoint asks from a moment on. */
+/** The prices of an endpoint from a moment on. */
 export interface PriceChange extends EndpointPrices {
   /** Milliseconds since 1970. */
   from_ms: number;
 }
 
-/** Everything that an endpoint asks, now and later. */
+/** All prices of an endpoint, current and future. */
 export interface DatedPrices extends EndpointPrices {
-  /** Ascending. `Catalog.at` puts them in force. */
+  /** Ascending. `Catalog.at` applies them. */
   price_changes?: readonly PriceChange[];
 }
 
-/** What a client names: `author/slug`. */
+/** A model that clients name as `author/slug`. */
 export interface Model {
-  /** A local server lists it; nothing else is known of it. */
+  /** Set for a model that a local server lists; nothing else is known of it. */
   is_discovered?: true;
   id: string;
   /** Never changes, even if `id` later means a newer version. */
@@ -53,12 +53,12 @@ export interface Model {
   /** YYYY-MM-DD. */
   knowledge_cutoff: string | null;
   expiration_date: string | null;
-  /** Its last day is over: `Catalog.at` tells. */
+  /** Set by `Catalog.at` once its last day is over. */
   is_expired?: true;
   model_hub_id: string | null;
-  /** What it is known to be good for; absent: nothing is known. */
+  /** The purposes that it is known to suit; not set if unknown. */
   categories?: readonly Category[];
-  /** Whether its author lets others train on its output; absent: not known. */
+  /** Whether its author allows training on its output; not set if unknown. */
   is_distillable?: boolean | undefined;
   endpoints: readonly Endpoint[];
 }
@@ -72,18 +72,18 @@ export interface Endpoint extends DatedPrices {
   provider: string;
   /** Provider slug with an optional variant after a slash: `deepinfra/turbo`. */
   tag: string;
-  /** What the provider calls the model. */
+  /** The provider's name for the model. */
   upstream_model: string;
-  /** Where it speaks another wire than its provider's row. */
+  /** Set if it speaks another wire than its provider's row. */
   dialect?: Wire;
   context_length: number | undefined;
   max_completion_tokens: number | undefined;
   max_prompt_tokens: number | undefined;
-  /** Undefined: all. */
+  /** Undefined for all. */
   supported_parameters: readonly string[] | undefined;
   quantization: string;
   supports_implicit_caching: boolean;
   input_modalities: readonly string[];
-  /** The provider's quirks with the model's own over them. */
+  /** The provider's quirks, overridden by the model's own. */
   quirks: Quirks;
 }

@@ -117,13 +117,13 @@ describe('which listings are one model', () => {
   });
 
   test('a dated snapshot beside its alias is the same endpoint', () => {
-    const { catalog, left_out } = bundle({
+    const { catalog, left_out: leftOut } = bundle({
       anthropic: [{ id: 'claude-haiku-4-5-20251001' }, { id: 'claude-haiku-4-5' }],
     });
     expect(catalog.models.flatMap(({ endpoints }) => endpoints.map(({ model }) => model))).toEqual([
       'claude-haiku-4-5',
     ]);
-    expect(left_out).toEqual([
+    expect(leftOut).toEqual([
       { provider: 'anthropic', model: 'claude-haiku-4-5-20251001', reason: 'the same endpoint as claude-haiku-4-5' },
     ]);
   });

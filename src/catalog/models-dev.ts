@@ -13,7 +13,7 @@ import {
 } from './listing.ts';
 import { identify, knownModels, ownAuthor } from './recognise.ts';
 
-/** The public service's tokenizer groups, by the normalised name; the first that fits. */
+/** The public service's tokenizer groups, by id pattern; the first match applies. */
 const tokenizerGroups: [RegExp, string][] = [
   [/^openai\//, 'GPT'],
   [/^anthropic\//, 'Claude'],
@@ -44,7 +44,7 @@ function hubOf(listings: Listing[]): string | undefined {
 
 interface Draft {
   id: string;
-  /** The maker's own listing or the public fact first. */
+  /** The maker's own listing, or the public fact, is first. */
   listings: Listing[];
   endpoints: BundledEndpoint[];
 }
@@ -56,7 +56,7 @@ function modelOf(draft: Draft, fact: Listing | undefined, before: BundledModel |
   const day = new Date(created * 1000).toISOString().slice(0, 10).replaceAll('-', '');
   const dated = /-(20\d{6}|20\d\d-\d\d-\d\d)$/.test(id) || created === 0;
   const context = positive(listings[0]?.limit?.context) ?? positive(fact?.limit?.context);
-  const knowledge_cutoff = lastDay(
+  const knowledgeCutoff = lastDay(
     listings.find(({ knowledge }) => knowledge !== undefined)?.knowledge ?? fact?.knowledge ?? before?.knowledge_cutoff,
   );
   const hub = hubOf(listings) ?? before?.hub;
@@ -67,7 +67,7 @@ function modelOf(draft: Draft, fact: Listing | undefined, before: BundledModel |
     name: (fact?.name ?? lead?.name ?? id).replace(/\s*\(latest\)/i, '').trim(),
     created,
     ...(context === undefined ? {} : { context }),
-    ...(knowledge_cutoff === undefined ? {} : { knowledge_cutoff }),
+    ...(knowledgeCutoff === undefined ? {} : { knowledge_cutoff: knowledgeCutoff }),
     input,
     output: outputOf(listings[0] ?? { id, name: id }) ?? ['text'],
     tokenizer: tokenizerGroups.find(([pattern]) => pattern.test(id))?.[1] ?? 'Other',
@@ -76,7 +76,7 @@ function modelOf(draft: Draft, fact: Listing | undefined, before: BundledModel |
   };
 }
 
-/** The endpoint with what its host says it takes, where that is not all that the model does. */
+/** The endpoint with its host's input modalities, if they are fewer than the model's. */
 function narrowed(endpoint: BundledEndpoint, listing: Listing | undefined, input: string[]): BundledEndpoint {
   const own = listing === undefined ? input : inputOf(listing);
   return input.every((kind) => own.includes(kind))
@@ -84,57 +84,57 @@ function narrowed(endpoint: BundledEndpoint, listing: Listing | undefined, input
     : { ...endpoint, input: input.filter((kind) => own.includes(kind)) };
 }
 
-/** A price of zero is believed of a model's own maker, and of NVIDIA, whose hosted models are for trial. */
+/** Whether a price of zero is trusted: from a model's own maker, and from NVIDIA, whose hosted models are for trial. */
 function isGratis(row: ProviderRow, id: string): boolean {
   const own = ownAuthor[row.slug];
   return row.slug === 'nvidia' || (own !== undefined && id.startsWith(`${own}/`));
 }
 
-/** A catalog, and why listings are not in it. */
+/** A catalog, and the listings that are not in it. */
 export interface BundleReport {
   catalog: BundledCatalog;
-  /** Listings left out, with the reason. */
+  /** The omitted listings, with the reason. */
   left_out: { provider: string; model: string; reason: string }[];
 }
 
 /**
- * Makes the bundled catalog from facts in the shape of models.dev and, for ids that users know, from public slugs or
- * the catalog that was there before. The same facts give the same bytes.
+ * Builds the bundled catalog from facts in the shape of models.dev and, for ids that users know, from public slugs or the previous
+ * catalog. Deterministic: the same facts give the same bytes.
  */
 export function bundleCatalog(source: ModelsDev, slugs: PublicSlugs, previous?: BundledCatalog): BundleReport {
   const known = knownModels(slugs, previous);
   const drafts = new Map<string, Draft>();
-  const left_out: BundleReport['left_out'] = [];
+  const leftOut: BundleReport['left_out'] = [];
   const waiting: { row: ProviderRow; listing: Listing }[] = [];
 
   const add = (row: ProviderRow, listing: Listing, onlyKnown: boolean): void => {
-    const leave = (reason: string): void => {
-      left_out.push({ provider: row.slug, model: listing.id, reason });
+    const omit = (reason: string): void => {
+      leftOut.push({ provider: row.slug, model: listing.id, reason });
     };
     const identity = identify(known, row, listing);
     if (identity === undefined) {
-      leave('its maker is not known');
+      omit('its maker is not known');
       return;
     }
     if (onlyKnown && !drafts.has(identity.id)) {
-      leave('no price, and no other provider of the model');
+      omit('no price, and no other provider of the model');
       return;
     }
     if (onlyKnown && listing.cost && !isGratis(row, identity.id)) {
-      leave('a price of zero at a host that charges');
+      omit('a price of zero at a host that charges');
       return;
     }
     const endpoint = endpointOf(row, listing, identity);
     if (endpoint === undefined) {
-      leave('another address or wire than its provider');
+      omit('another address or wire than its provider');
       return;
     }
     const draft = drafts.get(identity.id) ?? { id: identity.id, listings: [], endpoints: [] };
     drafts.set(identity.id, draft);
-    // Listings come in the order of their ids, so an alias stands before its dated snapshots, and it is the one that stays.
-    const twin = draft.endpoints.find((e) => e.provider === row.slug && e.variant === endpoint.variant);
-    if (twin !== undefined) {
-      leave(`the same endpoint as ${twin.model}`);
+    // Listings are sorted by id, so an alias precedes its dated snapshots and is kept.
+    const duplicate = draft.endpoints.find((e) => e.provider === row.slug && e.variant === endpoint.variant);
+    if (duplicate !== undefined) {
+      omit(`the same endpoint as ${duplicate.model}`);
       return;
     }
     draft.endpoints.push(endpoint);
@@ -144,22 +144,22 @@ export function bundleCatalog(source: ModelsDev, slugs: PublicSlugs, previous?: 
   for (const row of providerRows) {
     const listings = row.source === undefined ? [] : Object.values(source[row.source]?.models ?? {});
     for (const listing of listings.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
-      const leave = (reason: string): void => {
-        left_out.push({ provider: row.slug, model: listing.id, reason });
+      const omit = (reason: string): void => {
+        leftOut.push({ provider: row.slug, model: listing.id, reason });
       };
-      if (listing.status === 'deprecated') leave('deprecated');
-      else if (outputOf(listing) === undefined) leave('not a model of an operation that the gateway has');
+      if (listing.status === 'deprecated') omit('deprecated');
+      else if (outputOf(listing) === undefined) omit('not a model of an operation that the gateway has');
       else if (!listing.cost || (listing.cost['input'] === 0 && listing.cost['output'] === 0))
         waiting.push({ row, listing });
       else add(row, listing, false);
     }
   }
-  // A price of zero or none proves nothing on its own: demonstration endpoints list whatever there is.
+  // Models without a price need another provider as proof: demonstration endpoints list anything.
   for (const { row, listing } of waiting) add(row, listing, true);
 
   const before = new Map(previous?.models.map((model) => [model.id, model]));
   const models = [...drafts.values()]
     .map((draft) => modelOf(draft, known.facts.get(draft.id), before.get(draft.id)))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  return { catalog: { format: 1, models }, left_out };
+  return { catalog: { format: 1, models }, left_out: leftOut };
 }

@@ -1,13 +1,17 @@
-import type { Quirks } from '../providers/provider.ts';
+import type { Quirks } from '../providers/quirks.ts';
 import { type EndpointParameter, endpointParameters } from '../schemas/endpoint.ts';
 
-const OF_TOOLS: ReadonlySet<string> = new Set<EndpointParameter>(['tools', 'tool_choice', 'parallel_tool_calls']);
+const TOOL_PARAMETERS: ReadonlySet<string> = new Set<EndpointParameter>([
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+]);
 
-/** What an endpoint takes natively: no tools, where its server has none, whatever is known of its model. */
+/** The parameters that an endpoint supports natively: without those of tools if its server has no native tools. */
 export function nativeParameters(
-  { no_native_tools }: Quirks,
+  { no_native_tools: noNativeTools }: Quirks,
   parameters: readonly string[] | undefined,
 ): readonly string[] | undefined {
-  if (no_native_tools !== true) return parameters;
-  return (parameters ?? endpointParameters).filter((name) => !OF_TOOLS.has(name));
+  if (noNativeTools !== true) return parameters;
+  return (parameters ?? endpointParameters).filter((name) => !TOOL_PARAMETERS.has(name));
 }

@@ -27,8 +27,8 @@ test.each<[string, number, string | null | undefined, number]>([
   ['in a tier of service with one price for any length', 1_000, 'priority', 40],
   ['in a tier that has no price of its own', 101, 'default', 20],
   ['in a tier of an upstream’s fancy', 1, 'constructor', 10],
-])('the price of a prompt is that of its length and tier: %s', (_title, prompt_tokens, service_tier, prompt) => {
-  expect(pricesFor(endpoint, { prompt_tokens, service_tier })).toEqual(list(prompt));
+])('the price of a prompt is that of its length and tier: %s', (_title, promptTokens, serviceTier, prompt) => {
+  expect(pricesFor(endpoint, { prompt_tokens: promptTokens, service_tier: serviceTier })).toEqual(list(prompt));
 });
 
 test.each<[string, number, string | undefined, number[]]>([
@@ -39,8 +39,10 @@ test.each<[string, number, string | undefined, number[]]>([
   ['who asks for a tier, at length', 150, 'flex', [10, 20, 5, 6]],
   ['who leaves the tier to the provider', 150, 'auto', [10, 20, 5, 6, 40]],
   ['a tier of no price', 100, 'scale', [10]],
-])('what may come to apply: %s', (_title, prompt_tokens, service_tier, prompts) => {
-  expect(pricesInReach(endpoint, { prompt_tokens, service_tier }).map(({ prompt }) => prompt)).toEqual(prompts);
+])('what may come to apply: %s', (_title, promptTokens, serviceTier, prompts) => {
+  expect(
+    pricesInReach(endpoint, { prompt_tokens: promptTokens, service_tier: serviceTier }).map(({ prompt }) => prompt),
+  ).toEqual(prompts);
 });
 
 test('what is charged is among what may come to apply, whatever is asked and served', () => {
@@ -48,9 +50,9 @@ test('what is charged is among what may come to apply, whatever is asked and ser
     const served = asked === 'auto' ? ['default', 'flex', 'priority'] : [asked, 'default'];
     for (const bound of [50, 150, 250]) {
       const lists = pricesInReach(endpoint, { prompt_tokens: bound, service_tier: asked });
-      for (const service_tier of served) {
-        for (let prompt_tokens = 0; prompt_tokens <= bound; prompt_tokens += 1) {
-          expect(lists).toContain(pricesFor(endpoint, { prompt_tokens, service_tier }));
+      for (const serviceTier of served) {
+        for (let promptTokens = 0; promptTokens <= bound; promptTokens += 1) {
+          expect(lists).toContain(pricesFor(endpoint, { prompt_tokens: promptTokens, service_tier: serviceTier }));
         }
       }
     }
@@ -80,8 +82,8 @@ describe('what an operator says of prices', () => {
   });
 
   test('later prices alone: what is known holds until then', () => {
-    const price_changes = [{ from_ms: 9, pricing: list(8) }];
-    expect(declaredPrices({ price_changes }, known)).toEqual({ ...known, price_changes });
+    const priceChanges = [{ from_ms: 9, pricing: list(8) }];
+    expect(declaredPrices({ price_changes: priceChanges }, known)).toEqual({ ...known, price_changes: priceChanges });
   });
 
   test('nothing, of what nobody knows: there is no price', () => {

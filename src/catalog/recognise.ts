@@ -18,15 +18,15 @@ export const ownAuthor: Record<string, string> = {
   ...Object.fromEntries(['inception', 'upstage', 'stepfun', 'morph'].map((slug) => [slug, slug])),
 };
 
-/** Names that a listing may be recognised by. Earlier sources win: ids over base models over display names. */
+/** Names by which a listing may be recognised. Earlier sources take precedence: ids, base models, display names. */
 export interface KnownModels {
   byName: Map<string, string>;
   facts: Map<string, Listing>;
-  /** What the endpoints of the catalog before were, by provider and upstream model. */
+  /** The endpoints of the previous catalog, by provider and upstream model. */
   byListing: Map<string, Identity>;
 }
 
-/** Collects the names of the models that users know already. */
+/** Collects the names of models that users already know. */
 export function knownModels(slugs: PublicSlugs, previous: BundledCatalog | undefined): KnownModels {
   const facts = new Map<string, Listing>();
   const byListing = new Map<string, Identity>();
@@ -46,7 +46,7 @@ export function knownModels(slugs: PublicSlugs, previous: BundledCatalog | undef
     if (!byName.has(name)) byName.set(name, id);
   };
   for (const id of facts.keys()) remember(normalise(tail(id)), id);
-  for (const { id, base_model } of facts.values()) if (base_model) remember(normalise(tail(base_model)), id);
+  for (const { id, base_model: baseModel } of facts.values()) if (baseModel) remember(normalise(tail(baseModel)), id);
   const names = Map.groupBy(facts.values(), ({ name }) => normalise(name));
   for (const [name, owners] of names) if (owners.length === 1) remember(name, owners[0]?.id ?? '');
   return { byName, facts, byListing };
@@ -54,45 +54,45 @@ export function knownModels(slugs: PublicSlugs, previous: BundledCatalog | undef
 
 const tail = (id: string) => id.slice(id.lastIndexOf('/') + 1);
 
-/** Finds or gives the public id of a listing; undefined when nobody can tell who made it. */
+/** Finds or assigns the public id of a listing; undefined if its maker is unknown. */
 export function identify(known: KnownModels, row: ProviderRow, listing: Listing): Identity | undefined {
   const before = known.byListing.get(`${row.slug} ${listing.id}`);
   if (before !== undefined) return before;
-  const { author: stated, bare, region } = readListingId(row.slug, listing.id);
+  const { author: statedAuthor, bare, region } = readListingId(row.slug, listing.id);
   const own = ownAuthor[row.slug];
   const baseAuthor = listing.base_model?.includes('/')
     ? publicAuthor(listing.base_model.split('/')[0] ?? '')
     : undefined;
   const name = normalise(bare);
-  const author = stated ?? own ?? makerOf(name) ?? makerOf(normalise(listing.name)) ?? baseAuthor;
+  const author = statedAuthor ?? own ?? makerOf(name) ?? makerOf(normalise(listing.name)) ?? baseAuthor;
   const find = (candidate: string) => {
     const id = known.byName.get(candidate);
     return id !== undefined && (author === undefined || id.startsWith(`${author}/`)) ? id : undefined;
   };
-  const done = (id: string, variant?: string, quantization?: string): Identity => ({
+  const identityOf = (id: string, variant?: string, quantization?: string): Identity => ({
     id,
     variant: region ?? variant,
-    // A name may tell the format where the display name was what the model was recognised by.
+    // A name may contain the format if the model was recognised by its display name.
     quantization: quantization ?? splitVariant(name)?.quantization,
   });
 
   const other = otherNames[name];
   if (other !== undefined && known.facts.has(other) && (author === undefined || other.startsWith(`${author}/`)))
-    return done(other);
+    return identityOf(other);
 
   const latest = name.endsWith(' latest') ? find(name.slice(0, -7)) : undefined;
   if (latest !== undefined && sameMonth(known.facts.get(latest)?.release_date, listing.release_date))
-    return done(latest);
+    return identityOf(latest);
 
   const display = normalise(listing.name);
   for (const candidate of [name, normalise(bare.replace(/:.*$/, '')), display]) {
     const id = find(candidate);
     if (id === undefined) continue;
-    // `Mistral Large (latest)` moves on, while the model known as Mistral Large stays what it was.
+    // `Mistral Large (latest)` is updated, while the model known as Mistral Large is not.
     const moved = candidate === display && candidate !== name && isLatest(listing);
-    if (!moved || sameMonth(known.facts.get(id)?.release_date, listing.release_date)) return done(id);
+    if (!moved || sameMonth(known.facts.get(id)?.release_date, listing.release_date)) return identityOf(id);
   }
-  // A maker's own faster edition has a price and a name of its own; a host's is a variant of the model.
+  // A maker's own faster edition has its own price and name; a host's is a variant of the model.
   let variant: string | undefined;
   let quantization: string | undefined;
   let shorter = own === undefined ? splitVariant(name) : undefined;
@@ -100,13 +100,13 @@ export function identify(known: KnownModels, row: ProviderRow, listing: Listing)
     variant = variant === undefined || shorter.quantization === undefined ? shorter.variant : variant;
     quantization ??= shorter.quantization;
     const id = find(shorter.name);
-    if (id !== undefined) return done(id, variant, quantization);
+    if (id !== undefined) return identityOf(id, variant, quantization);
     shorter = splitVariant(shorter.name);
   }
   const base = listing.base_model === undefined ? undefined : normalise(tail(listing.base_model));
   if (base !== undefined && addsNothing(name, base, own === undefined)) {
     const id = find(base);
-    if (id !== undefined) return done(id, variant, quantization);
+    if (id !== undefined) return identityOf(id, variant, quantization);
   }
   if (author === undefined) return undefined;
   const slug = bare.toLowerCase().replace(/[^a-z0-9._-]+/g, '-');
@@ -114,10 +114,10 @@ export function identify(known: KnownModels, row: ProviderRow, listing: Listing)
   for (const candidate of [name, ...(own === undefined || isLatest(listing) ? [] : [display])]) {
     if (!known.byName.has(candidate)) known.byName.set(candidate, id);
   }
-  return done(id);
+  return identityOf(id);
 }
 
-/** Whether a listing's own name says nothing that its stated base model does not; some stated base models are wrong. */
+/** Whether a listing's name has no words beyond its stated base model's; some stated base models are wrong. */
 function addsNothing(name: string, base: string, hosted: boolean): boolean {
   const words = new Set(base.split(' '));
   let rest = name;

@@ -4,8 +4,8 @@ import type { Provider } from '../providers/provider.ts';
 import type { Endpoint } from './model.ts';
 
 /**
- * The endpoint as it searches, where that is over another wire of its provider's than the one it usually speaks. Undefined: its usual wire is
- * as good, or the price of its searches is not known.
+ * The endpoint for searching, if that is over another wire of its provider than its usual one. Undefined if its usual wire searches, or
+ * if the price of searches is unknown.
  */
 export function searchEndpoint(endpoint: Endpoint, provider: Provider): Endpoint | undefined {
   const wire = otherSearchWire(endpoint.quirks.native_search, endpoint.dialect ?? provider.dialect);
@@ -13,7 +13,7 @@ export function searchEndpoint(endpoint: Endpoint, provider: Provider): Endpoint
   const { supported_parameters: known } = endpoint;
   const { modelQuirks, lackingParameters } = dialectOf(wire).facts;
   const lacking: ReadonlySet<string> = new Set(lackingParameters(endpoint));
-  const thinks = known === undefined || known.includes('reasoning');
+  const isReasoning = known === undefined || known.includes('reasoning');
   return {
     ...endpoint,
     dialect: wire,
@@ -21,7 +21,7 @@ export function searchEndpoint(endpoint: Endpoint, provider: Provider): Endpoint
     quirks: {
       ...endpoint.quirks,
       ...modelQuirks(endpoint.upstream_model),
-      ...(thinks ? {} : { no_encrypted_reasoning: true }),
+      ...(isReasoning ? {} : { no_encrypted_reasoning: true }),
     },
   };
 }

@@ -12,9 +12,9 @@ test('every model that transcribes has a price, and a provider that is known to'
   expect(models.length).toBeGreaterThan(5);
   for (const { id, endpoints } of models) {
     for (const { provider, price = {} } of endpoints) {
-      const { dialect, transcription_dialect } = providerRow.get(provider) ?? {};
+      const { dialect, transcription_dialect: transcriptionDialect } = providerRow.get(provider) ?? {};
       expect([id, isPriced(price), price.audio_second !== undefined || price.prompt !== 0]).toEqual([id, true, true]);
-      const spoken = dialect && transcriptionDialectOf({ dialect, transcription_dialect });
+      const spoken = dialect && transcriptionDialectOf({ dialect, transcription_dialect: transcriptionDialect });
       expect([id, spoken?.by_chat]).toEqual([id, false]);
     }
   }

@@ -1,7 +1,7 @@
 import type { Prices } from '../schemas/prices.ts';
 import type { BundledCatalog, BundledModel } from './bundled.ts';
 
-/** What one second costs, in pico-USD, where a minute costs so many USD; rounded up. */
+/** Pico-USD per second for a price in USD per minute, rounded up. */
 const perMinute = (usd: number): Prices => ({
   prompt: 0,
   completion: 0,
@@ -22,8 +22,8 @@ function model(id: string, name: string, day: string, endpoint: BundledModel['en
 }
 
 /**
- * Models that transcribe, which facts in the shape of models.dev have no prices of: these are their makers' own. What has no certain
- * price, or one that follows from options, is for an operator to declare.
+ * Transcription models, whose prices are not in the facts of models.dev: prices of their makers. Models without a certain price, or with
+ * one that depends on options, are left to operators to declare.
  */
 const speechModels: readonly BundledModel[] = [
   // https://www.assemblyai.com/pricing: 0.15 USD an hour.
@@ -33,7 +33,7 @@ const speechModels: readonly BundledModel[] = [
     can: [],
     price: perMinute(0.0025),
   }),
-  // https://deepgram.com/pricing, pre-recorded: the dearer of its prices by language.
+  // https://deepgram.com/pricing, pre-recorded: the highest of its prices by language.
   model('deepgram/nova-3', 'Deepgram: Nova-3', '2025-02-12', {
     provider: 'deepgram',
     model: 'nova-3',
@@ -87,8 +87,8 @@ const speechModels: readonly BundledModel[] = [
   }),
 ];
 
-/** The catalog with these models; what facts tell of one of them stands in its place. */
+/** The catalog with these models; models that it already has take precedence. */
 export function withSpeechModels({ models, ...catalog }: BundledCatalog): BundledCatalog {
-  const told = new Set(models.map(({ id }) => id));
-  return { ...catalog, models: [...models, ...speechModels.filter(({ id }) => !told.has(id))] };
+  const known = new Set(models.map(({ id }) => id));
+  return { ...catalog, models: [...models, ...speechModels.filter(({ id }) => !known.has(id))] };
 }

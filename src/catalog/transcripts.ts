@@ -1,25 +1,29 @@
 import type { Prices } from '../schemas/prices.ts';
 import type { Endpoint } from './model.ts';
 
-/** Whether a model does nothing but write down what is said. */
-export function transcribes({ output_modalities }: { output_modalities: readonly string[] }): boolean {
-  return output_modalities.includes('transcription');
+/** Whether a model only transcribes. */
+export function transcribes({
+  output_modalities: outputModalities,
+}: {
+  output_modalities: readonly string[];
+}): boolean {
+  return outputModalities.includes('transcription');
 }
 
-/** What is paid by the second has no price of tokens that could be missing. */
+/** Prices per second, with zero token prices: otherwise these would count as missing. */
 function priced(prices: Prices): Prices {
   if (prices.audio_second === undefined) return prices;
   return { ...prices, prompt: prices.prompt ?? 0, completion: prices.completion ?? 0 };
 }
 
-/** An endpoint of a model that transcribes alone: it takes no parameter of chat but the temperature. */
+/** An endpoint of a transcription model: of the chat parameters it accepts only the temperature. */
 export function endpointOfTranscripts(endpoint: Endpoint): Endpoint {
-  const { price_changes } = endpoint;
+  const { price_changes: priceChanges } = endpoint;
   return {
     ...endpoint,
     pricing: priced(endpoint.pricing),
-    ...(price_changes && {
-      price_changes: price_changes.map((change) => ({ ...change, pricing: priced(change.pricing) })),
+    ...(priceChanges && {
+      price_changes: priceChanges.map((change) => ({ ...change, pricing: priced(change.pricing) })),
     }),
     supported_parameters: ['temperature'],
   };

@@ -1,10 +1,10 @@
 import type { BundledCatalog, BundledEndpoint, BundledModel } from './bundled.ts';
 
-/** USD per million tokens, as pico-USD each. */
+/** Pico-USD per token for a price in USD per million tokens. */
 const perMillion = (usd: number) => Math.round(usd * 1e6);
 
-function endpoint(provider: string, upstream: string, prompt_usd: number, more: object = {}): BundledEndpoint {
-  return { provider, model: upstream, can: [], price: { prompt: perMillion(prompt_usd), completion: 0, ...more } };
+function endpoint(provider: string, upstream: string, promptUsd: number, more: object = {}): BundledEndpoint {
+  return { provider, model: upstream, can: [], price: { prompt: perMillion(promptUsd), completion: 0, ...more } };
 }
 
 function model(
@@ -30,8 +30,8 @@ function model(
 const both = ['text', 'image'];
 
 /**
- * Models that make vectors, and providers of them, that facts in the shape of models.dev do not have: these are their makers' own. What
- * has no certain price is for an operator to declare.
+ * Embedding models, and providers of them, that the facts of models.dev lack: prices of their makers. Models without a certain price are
+ * left to operators to declare.
  */
 const vectorModels: readonly BundledModel[] = [
   // https://aws.amazon.com/bedrock/pricing
@@ -101,7 +101,7 @@ const vectorModels: readonly BundledModel[] = [
   ).map(([slug, name, day, context, usd]) =>
     model(`voyageai/${slug}`, name, day, { context }, endpoint('voyageai', slug, usd)),
   ),
-  // The same page: a token of an image stands for 560 pixels, of which a thousand million cost 0.60 USD.
+  // The same page: a token of an image covers 560 pixels, of which a thousand million cost 0.60 USD.
   model(
     'voyageai/voyage-multimodal-3',
     'Voyage Multimodal 3',
@@ -111,15 +111,15 @@ const vectorModels: readonly BundledModel[] = [
   ),
 ];
 
-/** The catalog with these models; of one that facts tell of, with the providers that they do not. */
+/** The catalog with these models. A model that it already has gets the missing providers. */
 export function withVectorModels({ models, ...catalog }: BundledCatalog): BundledCatalog {
-  const ours = new Map(vectorModels.map((one) => [one.id, one]));
-  const merged = models.map((told) => {
-    const more = (ours.get(told.id)?.endpoints ?? []).filter(
-      ({ provider }) => !told.endpoints.some((one) => one.provider === provider),
+  const additional = new Map(vectorModels.map((one) => [one.id, one]));
+  const merged = models.map((known) => {
+    const more = (additional.get(known.id)?.endpoints ?? []).filter(
+      ({ provider }) => !known.endpoints.some((one) => one.provider === provider),
     );
-    return more.length === 0 ? told : { ...told, endpoints: [...told.endpoints, ...more] };
+    return more.length === 0 ? known : { ...known, endpoints: [...known.endpoints, ...more] };
   });
-  const told = new Set(models.map(({ id }) => id));
-  return { ...catalog, models: [...merged, ...vectorModels.filter(({ id }) => !told.has(id))] };
+  const knownIds = new Set(models.map(({ id }) => id));
+  return { ...catalog, models: [...merged, ...vectorModels.filter(({ id }) => !knownIds.has(id))] };
 }

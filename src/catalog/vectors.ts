@@ -1,38 +1,42 @@
 import type { Prices } from '../schemas/prices.ts';
 import type { Endpoint, EndpointPrices, PriceList } from './model.ts';
 
-/** Nothing comes out that is counted, so that a price for it is not missing. */
+/** Prices with a zero completion price, which would otherwise count as missing: embeddings have no output tokens. */
 function priced(prices: Prices): Prices {
   return prices.prompt === undefined || prices.completion !== undefined ? prices : { ...prices, completion: 0 };
 }
 
 function list<List extends PriceList>(prices: List): List {
-  const { price_tiers } = prices;
+  const { price_tiers: priceTiers } = prices;
   return {
     ...prices,
     pricing: priced(prices.pricing),
-    ...(price_tiers && { price_tiers: price_tiers.map((tier) => ({ ...tier, price: priced(tier.price) })) }),
+    ...(priceTiers && { price_tiers: priceTiers.map((tier) => ({ ...tier, price: priced(tier.price) })) }),
   };
 }
 
 function all<Asks extends EndpointPrices>(prices: Asks): Asks {
-  const { service_tiers } = prices;
-  const tiers = Object.entries(service_tiers ?? {}).map(([name, tier]) => [name, list(tier)]);
-  return { ...list(prices), ...(service_tiers && { service_tiers: Object.fromEntries(tiers) }) };
+  const { service_tiers: serviceTiers } = prices;
+  const tiers = Object.entries(serviceTiers ?? {}).map(([name, tier]) => [name, list(tier)]);
+  return { ...list(prices), ...(serviceTiers && { service_tiers: Object.fromEntries(tiers) }) };
 }
 
-/** An endpoint of a model that makes vectors alone: it writes no tokens, and takes no parameter of chat. */
+/** An endpoint of an embedding model: it has no output tokens, and accepts no chat parameters. */
 export function endpointOfVectors(endpoint: Endpoint): Endpoint {
-  const { price_changes } = endpoint;
+  const { price_changes: priceChanges } = endpoint;
   return {
     ...all(endpoint),
-    ...(price_changes && { price_changes: price_changes.map(all) }),
+    ...(priceChanges && { price_changes: priceChanges.map(all) }),
     max_completion_tokens: undefined,
     supported_parameters: [],
   };
 }
 
-/** Whether a model makes vectors. */
-export function makesVectors({ output_modalities }: { output_modalities: readonly string[] }): boolean {
-  return output_modalities.includes('embeddings');
+/** Whether a model makes embeddings. */
+export function makesVectors({
+  output_modalities: outputModalities,
+}: {
+  output_modalities: readonly string[];
+}): boolean {
+  return outputModalities.includes('embeddings');
 }

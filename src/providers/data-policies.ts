@@ -1,21 +1,22 @@
 import type { DataPolicy } from './provider.ts';
 
-/** What a provider publishes about the data of paying callers of its API, as far as it holds without an agreement or a setting. */
+/** The provider's published policy for the data of paying API callers, as far as it holds without an agreement or a setting. */
 export interface PublishedPolicy extends DataPolicy {
-  /** The pages that say so. */
+  /** The pages that state the policy. */
   sources: readonly string[];
-  /** When they were last read. */
+  /** The date on which the pages were last read. */
   checked: string;
-  /** Models of which they do not say it: tested against the model's slug and, after a space, the upstream's name. */
+  /** Models that the pages do not cover: matched against the model's slug and, after a space, the upstream's name. */
   not_of?: RegExp;
 }
 
 const checked = '2026-11-22';
 
 /**
- * By the slug of a bundled provider. What a page does not say is unknown, and what a customer must agree on, ask for or switch on is
- * not in force: zero retention at OpenAI, Anthropic, xAI, Groq, Together, Mistral, Azure, Bedrock and Vertex AI is the operator's to declare.
- * A provider that trains on what unpaid callers send (Google AI Studio, Mistral) is unknown, since the gateway does not see the plan.
+ * By the slug of a bundled provider. A point on which the page is silent is `unknown`. What a customer must agree on, request or switch on
+ * is not in force: zero retention at OpenAI, Anthropic, xAI, Groq, Together, Mistral, Azure, Bedrock and Vertex AI is the operator's to
+ * declare. A provider that trains on the data of unpaid callers (Google AI Studio, Mistral) is unknown, since the gateway does not know
+ * the plan.
  */
 export const publishedPolicies: Readonly<Record<string, PublishedPolicy>> = {
   openai: {
@@ -46,7 +47,7 @@ export const publishedPolicies: Readonly<Record<string, PublishedPolicy>> = {
     checked,
     not_of: /^(?!perplexity\/sonar)/,
   },
-  // Of what Microsoft hosts itself; the makers of other models have terms of their own.
+  // Models that Microsoft hosts itself; the makers of other models have terms of their own.
   azure: {
     training: false,
     retention_days: 'unknown',
@@ -54,7 +55,7 @@ export const publishedPolicies: Readonly<Record<string, PublishedPolicy>> = {
     checked,
     not_of: /^(?!openai\/)/,
   },
-  // How long depends on the model, and on a mode of the account.
+  // The retention depends on the model, and on a mode of the account.
   'amazon-bedrock': {
     training: false,
     retention_days: 'unknown',
@@ -76,21 +77,21 @@ export const publishedPolicies: Readonly<Record<string, PublishedPolicy>> = {
     sources: ['https://developers.cloudflare.com/workers-ai/platform/data-usage/'],
     checked,
   },
-  // Kept where needed against failures and abuse.
+  // Kept if needed against failures and abuse.
   groq: {
     training: 'unknown',
     retention_days: 30,
     sources: ['https://console.groq.com/docs/your-data'],
     checked,
   },
-  // Stored until the organization says otherwise.
+  // Stored unless the organization opts out.
   together: {
     training: false,
     retention_days: 'unknown',
     sources: ['https://docs.together.ai/docs/zero-data-retention'],
     checked,
   },
-  // Of open models, over the wire of chat completions.
+  // Open models, over the chat completions wire.
   fireworks: {
     training: 'unknown',
     retention_days: 0,

@@ -22,7 +22,7 @@ export function dialectOf(wire: Wire): ChatDialect {
   return byWire[wire];
 }
 
-/** The dialect of each wire, for what a configuration names: it may name a wire that there is none for. */
+/** The dialect of each wire, for names read from a configuration, which may name an unknown wire. */
 export const dialects: ReadonlyMap<Wire, ChatDialect> = new Map(
   Object.values(byWire).map((dialect) => [dialect.wire, dialect]),
 );

@@ -1,9 +1,9 @@
 import type { Frame } from './dialect.ts';
 
-/** Cuts the bytes of one stream into frames. The same bytes in any split give the same frames. */
+/** Splits the bytes of one stream into frames. Any split of the same bytes gives the same frames. */
 export interface Framer {
-  /** Throws `UpstreamError` (`invalid_response`) for a frame over the bound, after the frames before it were handed out. */
+  /** Throws `UpstreamError` (`invalid_response`) for a frame over the bound, after it returned the frames before it. */
   push(bytes: Uint8Array): Frame[];
-  /** What the bytes hold when no more come: the last event, if its closing blank line is missing. */
+  /** The last event at the end of the bytes, if its closing blank line is missing. */
   end(): Frame[];
 }

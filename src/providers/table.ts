@@ -1,7 +1,7 @@
 import type { EndpointParameter, Parameter } from '../schemas/endpoint.ts';
 import type { Wire } from '../schemas/inner.ts';
 import type { EmbeddingWire } from './embeddings/dialect.ts';
-import type { Quirks } from './provider.ts';
+import type { Quirks } from './quirks.ts';
 import type { TranscriptionWire } from './transcription/dialect.ts';
 
 /** A provider that the gateway knows without a configuration file: data, no code. */
@@ -721,13 +721,13 @@ const localServers: readonly ProviderRow[] = (
     ['lmstudio', 'LM Studio', 'http://127.0.0.1:1234/v1', 'LMSTUDIO_BASE_URL', ['LMSTUDIO_API_KEY']],
     ['llamacpp', 'llama.cpp', 'http://127.0.0.1:8080/v1', 'LLAMACPP_BASE_URL', ['LLAMACPP_API_KEY']],
   ] as const
-).map(([slug, name, base_url, address_variable, credential_variables]) => ({
+).map(([slug, name, baseUrl, addressVariable, credentialVariables]) => ({
   slug,
   name,
   dialect: 'openai-chat' as const,
-  base_url,
-  credential_variables,
-  address_variable,
+  base_url: baseUrl,
+  credential_variables: credentialVariables,
+  address_variable: addressVariable,
   any_model: true as const,
   parameters: openHost,
   // Ollama and LM Studio take images as data only (https://docs.ollama.com/api/openai-compatibility).

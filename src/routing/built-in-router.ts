@@ -3,11 +3,11 @@ import { limits } from '../limits.ts';
 import type { Provider } from '../providers/provider.ts';
 import { supports } from './needs.ts';
 
-/** Names of models that are for one purpose: none of them answers just any question well. */
+/** Names of models for one purpose, which do not answer general questions well. */
 const SPECIAL =
   /(?:^|[-_/.:])(?:search|research|sonar|guard|safeguard|shield|moderation|ocr|code|coder|codex|codestral|devstral|computer|audio|realtime|transcribe|tts|image|imagen|math|translate|translation|embed|embedding|rerank|base|router|compound|preview)(?:$|[-_/.:\d])/i;
 
-/** Whether the prices of an endpoint are known and within what the router may spend on its own account. */
+/** Whether the prices of an endpoint are known and within the router's price limits. */
 function isWithinCap({ pricing: { prompt, completion, request = 0 } }: Endpoint): boolean {
   return (
     prompt !== undefined &&
@@ -21,18 +21,18 @@ function isWithinCap({ pricing: { prompt, completion, request = 0 } }: Endpoint)
 const known = new WeakMap<readonly Model[], readonly Model[]>();
 
 /**
- * The models that `gateway/auto` chooses among where nobody has said: those of the providers that are on, newest first, that are for
- * every purpose, call tools, and stay below a price. The sandbox is none of them. Made once for each catalog.
+ * The default models of `gateway/auto`: general models of enabled providers that call tools and cost less than a limit, newest first.
+ * Excludes the sandbox. Computed once per catalog.
  */
 export function builtInModels(
   models: readonly Model[],
   provider: (slug: string) => Provider | undefined,
 ): readonly Model[] {
-  const made = known.get(models);
-  if (made !== undefined) return made;
-  const found = models.flatMap((model): Model[] => {
-    const is_plain = model.output_modalities.length === 1 && model.output_modalities[0] === 'text';
-    if (!is_plain || model.is_expired === true || SPECIAL.test(model.id)) return [];
+  const cached = known.get(models);
+  if (cached !== undefined) return cached;
+  const suitable = models.flatMap((model): Model[] => {
+    const isPlain = model.output_modalities.length === 1 && model.output_modalities[0] === 'text';
+    if (!isPlain || model.is_expired === true || SPECIAL.test(model.id)) return [];
     const endpoints = model.endpoints.filter(
       (endpoint) =>
         supports(endpoint, 'tools') && isWithinCap(endpoint) && provider(endpoint.provider)?.is_sandbox !== true,
@@ -40,8 +40,8 @@ export function builtInModels(
     if (endpoints.length === 0) return [];
     return endpoints.length === model.endpoints.length ? [model] : [{ ...model, endpoints }];
   });
-  // Of what a local server has, nothing says how well it answers.
-  const ordered = [...found.filter((one) => !one.is_discovered), ...found.filter((one) => one.is_discovered)];
+  // The quality of a local server's models is unknown: they are last.
+  const ordered = [...suitable.filter((one) => !one.is_discovered), ...suitable.filter((one) => one.is_discovered)];
   known.set(models, ordered);
   return ordered;
 }

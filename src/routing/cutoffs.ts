@@ -4,7 +4,7 @@ import type { Percentiles, Performance } from './health.ts';
 
 type Cutoff = readonly [keyof Percentiles, number];
 
-/** What an endpoint should do better than: tokens a second, and seconds to the first token. */
+/** The performance that an endpoint should exceed: tokens per second, and seconds to the first token. */
 export interface Cutoffs {
   throughput: readonly Cutoff[];
   latency_s: readonly Cutoff[];
@@ -12,27 +12,27 @@ export interface Cutoffs {
 
 const percentiles = ['p50', 'p75', 'p90', 'p99'] as const satisfies (keyof Percentiles)[];
 
-function cutoffs(given: JsonValue | undefined): Cutoff[] {
-  if (typeof given === 'number') return [['p50', given]];
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) return [];
+function cutoffs(value: JsonValue | undefined): Cutoff[] {
+  if (typeof value === 'number') return [['p50', value]];
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [];
   return percentiles.flatMap((name): Cutoff[] => {
-    const value = given[name];
-    return typeof value === 'number' ? [[name, value]] : [];
+    const limit = value[name];
+    return typeof limit === 'number' ? [[name, limit]] : [];
   });
 }
 
-/** The performance that a request would rather have; a plain number is of the p50. Undefined: it names none. */
+/** The performance that a request prefers; a plain number applies to the p50. Undefined if not set. */
 export function cutoffsOf(preferences: ProviderPreferences): Cutoffs | undefined {
-  const { preferred_min_throughput, preferred_max_latency } = preferences;
-  if (preferred_min_throughput == null && preferred_max_latency == null) return undefined;
-  return { throughput: cutoffs(preferred_min_throughput), latency_s: cutoffs(preferred_max_latency) };
+  const { preferred_min_throughput: preferredMinThroughput, preferred_max_latency: preferredMaxLatency } = preferences;
+  if (preferredMinThroughput == null && preferredMaxLatency == null) return undefined;
+  return { throughput: cutoffs(preferredMinThroughput), latency_s: cutoffs(preferredMaxLatency) };
 }
 
-/** Whether an endpoint is known to miss one of them. What nothing is known of misses none. */
-export function missesCutoff({ throughput, latency_s }: Cutoffs, known: Performance): boolean {
-  const { throughput: speed, latency_ms } = known;
+/** Whether an endpoint is known to miss a cutoff. Unknown performance misses none. */
+export function missesCutoff({ throughput, latency_s: latencyS }: Cutoffs, known: Performance): boolean {
+  const { throughput: speed, latency_ms: latencyMs } = known;
   return (
-    (speed !== null && throughput.some(([name, least]) => speed[name] < least)) ||
-    (latency_ms !== null && latency_s.some(([name, most_s]) => latency_ms[name] > most_s * 1000))
+    (speed !== null && throughput.some(([name, min]) => speed[name] < min)) ||
+    (latencyMs !== null && latencyS.some(([name, maxS]) => latencyMs[name] > maxS * 1000))
   );
 }

@@ -1,10 +1,10 @@
 import { Sketch } from './sketch.ts';
 
-/** How often what happened. Own accounts of organizations count nowhere. */
+/** Counts of outcomes. Calls with own credentials of organizations are not counted. */
 export interface Counts {
   successes: number;
   errors: number;
-  /** Apart: neither a success nor an error. */
+  /** Neither a success nor an error. */
   rate_limited: number;
   tool_calls: number;
   tool_calls_valid: number;
@@ -14,10 +14,10 @@ export function zeroCounts(): Counts {
   return { successes: 0, errors: 0, rate_limited: 0, tool_calls: 0, tool_calls_valid: 0 };
 }
 
-/** Streamed answers, and whole ones, whose first token nobody sees: their times are those of the whole answer. */
+/** Times of streamed answers, and of whole ones, whose first token is not visible: theirs are of the whole answer. */
 export type SketchName = 'latency' | 'throughput' | 'whole_latency' | 'whole_throughput';
 
-/** What one attempt tells of its endpoint. Without a result it was ended by the client, or refused for its content. */
+/** The measurements of one attempt. Without a result, the client cancelled it or its content was refused. */
 export interface Sample {
   result?: 'success' | 'error' | 'rate_limited' | undefined;
   is_streamed?: boolean | undefined;
@@ -27,26 +27,26 @@ export interface Sample {
   tool_calls_valid?: number | undefined;
 }
 
-/** What one process counted of one endpoint in one minute, or in a quarter of an hour without the sketches. */
+/** The counts of one process for one endpoint in one minute, or in a quarter of an hour without sketches. */
 export interface BucketRow extends Counts {
   endpoint_id: string;
-  /** Minutes. */
+  /** In minutes. */
   span: number;
   /** Minutes since 1970. */
   start: number;
-  /** Rises with each sample, so that a row tells which of them are in it. */
+  /** Rises with each sample, which shows which samples a row includes. */
   version: number;
   /** Packed. */
   sketches: Partial<Record<SketchName, string>>;
 }
 
-/** Gathers one row. */
+/** Collects the samples of one row. */
 export class Bucket {
   readonly place: { endpoint_id: string; span: number; start: number };
   readonly counts: Counts = zeroCounts();
   version = 0;
   #live: Map<SketchName, Sketch> | undefined;
-  /** What `#live` was, once nothing is added any more: many times shorter. */
+  /** `#live` in packed form once nothing is added any more: much smaller. */
   #packed: Map<SketchName, string> | undefined;
 
   constructor(place: { endpoint_id: string; span: number; start: number }) {
@@ -61,32 +61,39 @@ export class Bucket {
     return this.place.start;
   }
 
-  count({ result, is_streamed, latency_ms, tokens_per_second, tool_calls, tool_calls_valid }: Sample): void {
+  count({
+    result,
+    is_streamed: isStreamed,
+    latency_ms: latencyMs,
+    tokens_per_second: tokensPerSecond,
+    tool_calls: toolCalls,
+    tool_calls_valid: toolCallsValid,
+  }: Sample): void {
     const { counts } = this;
     this.version += 1;
     if (result === 'success') counts.successes += 1;
     else if (result === 'error') counts.errors += 1;
     else if (result === 'rate_limited') counts.rate_limited += 1;
-    counts.tool_calls += tool_calls ?? 0;
-    counts.tool_calls_valid += tool_calls_valid ?? 0;
+    counts.tool_calls += toolCalls ?? 0;
+    counts.tool_calls_valid += toolCallsValid ?? 0;
     if (this.place.span !== 1) return;
-    if (latency_ms !== undefined) this.#add(is_streamed ? 'latency' : 'whole_latency', latency_ms);
-    if (tokens_per_second !== undefined) this.#add(is_streamed ? 'throughput' : 'whole_throughput', tokens_per_second);
+    if (latencyMs !== undefined) this.#add(isStreamed ? 'latency' : 'whole_latency', latencyMs);
+    if (tokensPerSecond !== undefined) this.#add(isStreamed ? 'throughput' : 'whole_throughput', tokensPerSecond);
   }
 
   #add(name: SketchName, value: number): void {
-    const live = this.#awake();
+    const live = this.#unpack();
     const known = live.get(name);
     if (known !== undefined) {
       known.add(value);
       return;
     }
-    const made = new Sketch();
-    made.add(value);
-    live.set(name, made);
+    const created = new Sketch();
+    created.add(value);
+    live.set(name, created);
   }
 
-  #awake(): Map<SketchName, Sketch> {
+  #unpack(): Map<SketchName, Sketch> {
     this.#live ??= new Map();
     if (this.#packed === undefined) return this.#live;
     for (const [name, text] of this.#packed) {
@@ -98,8 +105,8 @@ export class Bucket {
     return this.#live;
   }
 
-  /** Its time is over: what it keeps gets small. */
-  rest(): void {
+  /** Packs the sketches once the bucket's time is over. */
+  compact(): void {
     if (this.#live === undefined) return;
     this.#packed = new Map([...this.#live].map(([name, sketch]) => [name, sketch.pack()]));
     this.#live = undefined;

@@ -10,15 +10,15 @@ const T0 = Date.UTC(2026, 0, 1);
 
 const success: Sample = { result: 'success' };
 const error: Sample = { result: 'error' };
-const streamed = (latency_ms: number, tokens_per_second = 50): Sample => ({
+const streamed = (latencyMs: number, tokensPerSecond = 50): Sample => ({
   result: 'success',
   is_streamed: true,
-  latency_ms,
-  tokens_per_second,
+  latency_ms: latencyMs,
+  tokens_per_second: tokensPerSecond,
 });
 
-function observeMany(statistics: EndpointStatistics, sample: Sample, count: number, now_ms: number): void {
-  for (let n = 0; n < count; n += 1) statistics.observe('e', sample, now_ms);
+function observeMany(statistics: EndpointStatistics, sample: Sample, count: number, nowMs: number): void {
+  for (let n = 0; n < count; n += 1) statistics.observe('e', sample, nowMs);
 }
 
 /** What a process has to write, as another reads it. */
@@ -57,11 +57,11 @@ describe('uptime', () => {
     ['uptime_last_5m', 4, 5],
     ['uptime_last_30m', 29, 30],
     ['uptime_last_1d', 23 * 60 + 44, 24 * 60],
-  ] as const)('%s reaches back as far as it says', (name, inside_minutes, outside_minutes) => {
+  ] as const)('%s reaches back as far as it says', (name, insideMinutes, outsideMinutes) => {
     const statistics = createEndpointStatistics();
     observeMany(statistics, error, 20, T0);
-    expect(statistics.figures('e', T0 + inside_minutes * MINUTE)[name]).toBe(0);
-    expect(statistics.figures('e', T0 + outside_minutes * MINUTE)[name]).toBeNull();
+    expect(statistics.figures('e', T0 + insideMinutes * MINUTE)[name]).toBe(0);
+    expect(statistics.figures('e', T0 + outsideMinutes * MINUTE)[name]).toBeNull();
   });
 });
 
@@ -85,9 +85,9 @@ describe('percentiles', () => {
     const later = T0 + limits.performance_fresh_ms;
     statistics.observe('e', streamed(200, 40), later);
     expect(statistics.performance('e', later)).not.toHaveProperty('is_latency_thin');
-    const { latency_last_30m, throughput_last_30m } = statistics.figures('e', T0);
-    for (const value of Object.values(latency_last_30m ?? {})) expect(Math.abs(value - 200)).toBeLessThan(4);
-    for (const value of Object.values(throughput_last_30m ?? {})) expect(Math.abs(value - 40)).toBeLessThan(1);
+    const { latency_last_30m: latencyLast30m, throughput_last_30m: throughputLast30m } = statistics.figures('e', T0);
+    for (const value of Object.values(latencyLast30m ?? {})) expect(Math.abs(value - 200)).toBeLessThan(4);
+    for (const value of Object.values(throughputLast30m ?? {})) expect(Math.abs(value - 40)).toBeLessThan(1);
   });
 
   test('reach back half an hour', () => {
@@ -100,12 +100,12 @@ describe('percentiles', () => {
   test('of throughput are what so many calls reach, of latency what they do not pass', () => {
     const statistics = createEndpointStatistics();
     for (let n = 1; n <= 100; n += 1) statistics.observe('e', streamed(n, n), T0);
-    const { latency_last_30m, throughput_last_30m } = statistics.figures('e', T0);
-    expect(latency_last_30m?.p90).toBeGreaterThan(85);
-    expect(throughput_last_30m?.p90).toBeLessThan(12);
+    const { latency_last_30m: latencyLast30m, throughput_last_30m: throughputLast30m } = statistics.figures('e', T0);
+    expect(latencyLast30m?.p90).toBeGreaterThan(85);
+    expect(throughputLast30m?.p90).toBeLessThan(12);
     expect(statistics.performance('e', T0)).toMatchObject({
-      latency_ms: latency_last_30m,
-      throughput: throughput_last_30m,
+      latency_ms: latencyLast30m,
+      throughput: throughputLast30m,
     });
   });
 

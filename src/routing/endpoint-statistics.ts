@@ -2,36 +2,36 @@ import { limits } from '../limits.ts';
 import { MINUTE_MS } from '../schemas/rate-limit.ts';
 import { Bucket, type BucketRow, type Sample } from './endpoint-bucket.ts';
 import {
-  type Book,
   callsOf,
+  type EndpointRows,
   type Figures,
   figuresOf,
   isCurrent,
-  NOTHING,
+  NO_FIGURES,
   performanceOf,
   QUARTER,
 } from './endpoint-windows.ts';
 import { NO_PERFORMANCE, type Performance } from './health.ts';
 
-/** How endpoints did, by what this process saw and what others wrote down. Pure: times are given by the caller. */
+/** Statistics of endpoints, from this process and from rows of others. Pure: the caller passes the time. */
 export interface EndpointStatistics {
   /** Counts one attempt at the gateway's own account. */
-  observe(endpoint_id: string, sample: Sample, now_ms: number): void;
-  /** For routing: of the last five minutes, or of the last thirty where these tell too little. */
-  performance(endpoint_id: string, now_ms: number): Performance;
-  /** For the listing. */
-  figures(endpoint_id: string, now_ms: number): Figures;
-  /** Whether nobody counted anything of it for so many minutes, at most a day. */
-  isQuiet(endpoint_id: string, minutes: number, now_ms: number): boolean;
-  /** What this process has counted and not yet been told is written, oldest first; not more than so many. */
-  unwritten(rows_max: number): BucketRow[];
-  /** Those are in the store, as they were then. */
+  observe(endpointId: string, sample: Sample, nowMs: number): void;
+  /** For routing: of the last five minutes, or of the last thirty if these have too few samples. */
+  performance(endpointId: string, nowMs: number): Performance;
+  /** For the public record. */
+  figures(endpointId: string, nowMs: number): Figures;
+  /** Whether no process counted a call to it for so many minutes, at most a day. */
+  isQuiet(endpointId: string, minutes: number, nowMs: number): boolean;
+  /** Rows of this process that are not stored yet, oldest first, at most `rowsMax`. */
+  unwritten(rowsMax: number): BucketRow[];
+  /** Marks rows as stored, in the version that was passed. */
   written(rows: readonly BucketRow[]): void;
-  /** What other processes have counted; a later row of the same process and time replaces the earlier one. */
+  /** Adds rows of other processes; a later row of the same process and time replaces the earlier one. */
   merge(rows: readonly (BucketRow & { run: string })[]): void;
-  /** Forgets what no window reaches any more. */
-  sweep(now_ms: number): void;
-  /** Endpoints that anything is known of. */
+  /** Removes rows that no window needs any more. */
+  sweep(nowMs: number): void;
+  /** The endpoints with statistics. */
   known(): Iterable<string>;
 }
 
@@ -43,129 +43,129 @@ function charsOf({ sketches }: BucketRow): number {
 
 /** Keeps the statistics of endpoints: minutes of half an hour, quarter hours of a day. */
 export function createEndpointStatistics(): EndpointStatistics {
-  const books = new Map<string, Book>();
+  const books = new Map<string, EndpointRows>();
   const changed = new Set<Bucket>();
-  let their_rows = 0;
-  let their_chars = 0;
+  let mergedRows = 0;
+  let mergedChars = 0;
 
-  function bookOf(endpoint_id: string): Book {
-    const known = books.get(endpoint_id);
+  function bookOf(endpointId: string): EndpointRows {
+    const known = books.get(endpointId);
     if (known !== undefined) {
-      // A provider that takes any model name makes any number of endpoints: what nobody asks for is forgotten first.
+      // A provider that accepts any model name has any number of endpoints: the least recently used are removed first.
       if (books.size > limits.health_endpoints_max / 2) {
-        books.delete(endpoint_id);
-        books.set(endpoint_id, known);
+        books.delete(endpointId);
+        books.set(endpointId, known);
       }
       return known;
     }
     if (books.size >= limits.health_endpoints_max) forget(books.keys().next().value ?? '');
-    const book: Book = {
+    const book: EndpointRows = {
       minutes: new Map(),
       quarters: new Map(),
-      theirs: new Map(),
+      merged: new Map(),
       windows: new Map(),
       performance: undefined,
     };
-    books.set(endpoint_id, book);
+    books.set(endpointId, book);
     return book;
   }
 
-  function drop(book: Book, place: string): void {
-    const row = book.theirs.get(place);
+  function drop(book: EndpointRows, place: string): void {
+    const row = book.merged.get(place);
     if (row === undefined) return;
-    book.theirs.delete(place);
-    their_rows -= 1;
-    their_chars -= charsOf(row);
+    book.merged.delete(place);
+    mergedRows -= 1;
+    mergedChars -= charsOf(row);
   }
 
-  function forget(endpoint_id: string): void {
-    const book = books.get(endpoint_id);
+  function forget(endpointId: string): void {
+    const book = books.get(endpointId);
     if (book === undefined) return;
-    for (const place of book.theirs.keys()) drop(book, place);
+    for (const place of book.merged.keys()) drop(book, place);
     for (const bucket of [...book.minutes.values(), ...book.quarters.values()]) changed.delete(bucket);
-    books.delete(endpoint_id);
+    books.delete(endpointId);
   }
 
-  function bucketOf(buckets: Map<number, Bucket>, endpoint_id: string, span: number, start: number): Bucket {
+  function bucketOf(buckets: Map<number, Bucket>, endpointId: string, span: number, start: number): Bucket {
     const known = buckets.get(start);
     if (known !== undefined) return known;
-    const made = new Bucket({ endpoint_id, span, start });
+    const made = new Bucket({ endpoint_id: endpointId, span, start });
     buckets.set(start, made);
     return made;
   }
 
   function count(bucket: Bucket, sample: Sample): void {
     bucket.count(sample);
-    // What waits longest is written first. Where a store takes nothing for long, it is what is never written.
+    // The oldest unwritten rows are written first. If the store is down for long, they are dropped.
     changed.add(bucket);
     if (changed.size > limits.statistics_rows_max) changed.delete(changed.values().next().value as Bucket);
   }
 
-  function sweep(now_ms: number): void {
-    const minute = Math.floor(now_ms / MINUTE_MS);
-    for (const [endpoint_id, book] of books) {
+  function sweep(nowMs: number): void {
+    const minute = Math.floor(nowMs / MINUTE_MS);
+    for (const [endpointId, book] of books) {
       for (const buckets of [book.minutes, book.quarters]) {
         for (const [start, bucket] of buckets) {
           if (isCurrent(bucket, minute)) {
-            if (start < minute) bucket.rest();
+            if (start < minute) bucket.compact();
             continue;
           }
           buckets.delete(start);
           changed.delete(bucket);
         }
       }
-      for (const [place, row] of book.theirs) {
+      for (const [place, row] of book.merged) {
         if (!isCurrent(row, minute)) drop(book, place);
       }
-      if (book.minutes.size + book.quarters.size + book.theirs.size === 0) books.delete(endpoint_id);
+      if (book.minutes.size + book.quarters.size + book.merged.size === 0) books.delete(endpointId);
     }
   }
 
   return {
-    observe(endpoint_id, sample, now_ms) {
-      const minute = Math.floor(now_ms / MINUTE_MS);
-      const book = bookOf(endpoint_id);
-      count(bucketOf(book.minutes, endpoint_id, 1, minute), sample);
-      count(bucketOf(book.quarters, endpoint_id, QUARTER, minute - (minute % QUARTER)), sample);
+    observe(endpointId, sample, nowMs) {
+      const minute = Math.floor(nowMs / MINUTE_MS);
+      const book = bookOf(endpointId);
+      count(bucketOf(book.minutes, endpointId, 1, minute), sample);
+      count(bucketOf(book.quarters, endpointId, QUARTER, minute - (minute % QUARTER)), sample);
     },
 
-    performance(endpoint_id, now_ms) {
-      const book = books.size === 0 ? undefined : books.get(endpoint_id);
+    performance(endpointId, nowMs) {
+      const book = books.size === 0 ? undefined : books.get(endpointId);
       if (book === undefined) return NO_PERFORMANCE;
       const { performance } = book;
-      const age_ms = performance === undefined ? Number.POSITIVE_INFINITY : now_ms - performance.at_ms;
-      if (performance !== undefined && age_ms >= 0 && age_ms < limits.performance_fresh_ms) return performance.value;
-      const value = performanceOf(book, now_ms);
-      book.performance = { at_ms: now_ms, value };
+      const ageMs = performance === undefined ? Number.POSITIVE_INFINITY : nowMs - performance.at_ms;
+      if (performance !== undefined && ageMs >= 0 && ageMs < limits.performance_fresh_ms) return performance.value;
+      const value = performanceOf(book, nowMs);
+      book.performance = { at_ms: nowMs, value };
       return value;
     },
 
-    figures(endpoint_id, now_ms) {
-      const book = books.get(endpoint_id);
-      return book === undefined ? NOTHING : figuresOf(book, now_ms);
+    figures(endpointId, nowMs) {
+      const book = books.get(endpointId);
+      return book === undefined ? NO_FIGURES : figuresOf(book, nowMs);
     },
 
-    isQuiet(endpoint_id, minutes, now_ms) {
-      const book = books.get(endpoint_id);
-      return book === undefined || callsOf(book, minutes, now_ms) === 0;
+    isQuiet(endpointId, minutes, nowMs) {
+      const book = books.get(endpointId);
+      return book === undefined || callsOf(book, minutes, nowMs) === 0;
     },
 
-    unwritten(rows_max) {
+    unwritten(rowsMax) {
       const rows: BucketRow[] = [];
       for (const bucket of changed) {
-        if (rows.length >= rows_max) break;
+        if (rows.length >= rowsMax) break;
         rows.push(bucket.row());
       }
       return rows;
     },
 
     written(rows) {
-      for (const { endpoint_id, span, start, version } of rows) {
-        const book = books.get(endpoint_id);
+      for (const { endpoint_id: endpointId, span, start, version } of rows) {
+        const book = books.get(endpointId);
         const bucket = (span === 1 ? book?.minutes : book?.quarters)?.get(start);
         if (bucket === undefined) continue;
         changed.delete(bucket);
-        // What was counted meanwhile waits behind the others.
+        // Rows with newer samples move to the end of the queue.
         if (bucket.version !== version) changed.add(bucket);
       }
     },
@@ -175,13 +175,13 @@ export function createEndpointStatistics(): EndpointStatistics {
         const book = bookOf(row.endpoint_id);
         const place = `${row.span} ${row.start} ${run}`;
         drop(book, place);
-        if (their_rows >= limits.statistics_rows_max) continue;
-        // Where they take too much, counts are what is left.
-        const is_full = their_chars + charsOf(row) > limits.statistics_chars_max;
-        const kept = is_full ? { ...row, sketches: {} } : row;
-        book.theirs.set(place, kept);
-        their_rows += 1;
-        their_chars += charsOf(kept);
+        if (mergedRows >= limits.statistics_rows_max) continue;
+        // If rows of others take too much memory, only their counts are kept.
+        const isFull = mergedChars + charsOf(row) > limits.statistics_chars_max;
+        const kept = isFull ? { ...row, sketches: {} } : row;
+        book.merged.set(place, kept);
+        mergedRows += 1;
+        mergedChars += charsOf(kept);
         book.windows.clear();
       }
     },

@@ -3,20 +3,19 @@ import type { EndpointStatistics } from './endpoint-statistics.ts';
 import type { Figures } from './endpoint-windows.ts';
 import type { Condition, Health } from './health.ts';
 
-/** What the public record says of an endpoint in one number: below 0, how bad it is. */
+/** The public status of an endpoint: 0, or below 0 by severity. */
 export type EndpointStatus = '0' | '-1' | '-2' | '-3' | '-5' | '-10';
 
 /**
- * The worst that is known: -10 the gateway's own credential or account is refused there; -5 fewer than 80 percent of the calls
- * are answered; -3 it failed last and was not tried again since; -2 fewer than 95 percent are answered; -1 it is
- * rate-limited; 0 nothing. The public service's values, whose meanings are not public; the shares are those that it tells
- * providers (guide "For providers").
+ * The most severe known condition: -10 if the gateway's own credential or account is refused; -5 if fewer than 80 percent of the calls
+ * are answered; -3 if it failed last and was not tried again since; -2 if fewer than 95 percent are answered; -1 if it is rate-limited;
+ * 0 otherwise. The values are the public service's, whose meanings are not public; the shares are from its guide "For providers".
  */
 export function statusOf(
   condition: Condition,
-  { uptime_last_5m, uptime_last_30m }: Pick<Figures, 'uptime_last_5m' | 'uptime_last_30m'>,
+  { uptime_last_5m: uptimeLast5m, uptime_last_30m: uptimeLast30m }: Pick<Figures, 'uptime_last_5m' | 'uptime_last_30m'>,
 ): EndpointStatus {
-  const uptime = uptime_last_5m ?? uptime_last_30m ?? 100;
+  const uptime = uptimeLast5m ?? uptimeLast30m ?? 100;
   if (condition === 'refused') return '-10';
   if (uptime < limits.uptime_down_percent) return '-5';
   if (condition === 'failing') return '-3';
@@ -24,7 +23,7 @@ export function statusOf(
   return condition === 'rate_limited' ? '-1' : '0';
 }
 
-/** What the public record of an endpoint says of how it does. `id`: see `servedId`. */
+/** The statistics in the public record of an endpoint. `id`: see `servedId`. */
 export function statisticsShown(
   id: string,
   known: { health: Pick<Health, 'condition'>; statistics: Pick<EndpointStatistics, 'figures'>; now_ms: number },
@@ -33,18 +32,18 @@ export function statisticsShown(
   return { ...figures, status: statusOf(known.health.condition(id, known.now_ms), figures) };
 }
 
-/** The same of every endpoint that had calls of late, for those who watch over them. */
+/** The status of every endpoint with recent calls, for monitoring. */
 export function* endpointStates(known: {
   health: Pick<Health, 'condition'>;
   statistics: Pick<EndpointStatistics, 'performance' | 'known'>;
   now_ms: number;
 }): Generator<{ endpoint: string; uptime: number | null; status: number }, void, undefined> {
   for (const id of known.statistics.known()) {
-    const { uptime_5m, uptime_30m } = known.statistics.performance(id, known.now_ms);
+    const { uptime_5m: uptime5m, uptime_30m: uptime30m } = known.statistics.performance(id, known.now_ms);
     const status = statusOf(known.health.condition(id, known.now_ms), {
-      uptime_last_5m: uptime_5m,
-      uptime_last_30m: uptime_30m,
+      uptime_last_5m: uptime5m,
+      uptime_last_30m: uptime30m,
     });
-    yield { endpoint: id, uptime: uptime_5m === null ? null : uptime_5m / 100, status: Number(status) };
+    yield { endpoint: id, uptime: uptime5m === null ? null : uptime5m / 100, status: Number(status) };
   }
 }

@@ -4,19 +4,19 @@ import { type Bucket, type BucketRow, type Counts, type SketchName, zeroCounts }
 import type { Percentiles, Performance } from './health.ts';
 import { Sketch } from './sketch.ts';
 
-/** What a day is counted in, in minutes: single ones would be many, and nobody asks that closely. */
+/** The span of the buckets of a day, in minutes. */
 export const QUARTER = 15;
 const DAY = 24 * 60;
 const LONG = 30;
 const SHORT = 5;
-/** By so many spans another process's clock may be ahead of ours. */
+/** The number of spans that another process's clock may be ahead of ours. */
 const AHEAD = 1;
 
-/** What the public record of an endpoint tells of the last half hour, and how it was reached of late. */
+/** The public statistics of an endpoint: the last half hour, and recent uptimes. */
 export interface Figures {
   latency_last_30m: Percentiles | null;
   throughput_last_30m: Percentiles | null;
-  /** How many calls the latency is of. */
+  /** The number of calls behind the latency. */
   samples_last_30m: number;
   uptime_last_5m: number | null;
   uptime_last_30m: number | null;
@@ -28,13 +28,13 @@ interface Window {
   sketches: Map<SketchName, Sketch>;
 }
 
-/** What is known of one endpoint. */
-export interface Book {
+/** All rows of one endpoint. */
+export interface EndpointRows {
   minutes: Map<number, Bucket>;
   quarters: Map<number, Bucket>;
   /** Rows of other processes, by span, start and process. */
-  theirs: Map<string, BucketRow>;
-  /** What does not change any more, by the length of the window in minutes; dropped when others tell something. */
+  merged: Map<string, BucketRow>;
+  /** Cached parts of windows that do not change, by the window's length in minutes; cleared when rows of others are merged. */
   windows: Map<number, { from: number; window: Window; has_sketches: boolean }>;
   performance: { at_ms: number; value: Performance } | undefined;
 }
@@ -59,56 +59,56 @@ function sketchIn({ sketches }: Window, name: SketchName): Sketch {
   return made;
 }
 
-function addBucket(into: Window, bucket: Bucket, wants_sketches: boolean): void {
+function addBucket(into: Window, bucket: Bucket, withSketches: boolean): void {
   addCounts(into.counts, bucket.counts);
-  if (!wants_sketches) return;
+  if (!withSketches) return;
   bucket.eachSketch((name, sketch) => sketchIn(into, name).merge(sketch));
   bucket.eachPacked((name, text) => sketchIn(into, name).mergePacked(text));
 }
 
-function addRow(into: Window, row: BucketRow, wants_sketches: boolean): void {
+function addRow(into: Window, row: BucketRow, withSketches: boolean): void {
   addCounts(into.counts, row);
-  if (!wants_sketches) return;
+  if (!withSketches) return;
   for (const [name, text] of Object.entries(row.sketches) as [SketchName, string][]) {
     sketchIn(into, name).mergePacked(text);
   }
 }
 
-/** What happened within so many minutes, this one included. A day in quarters of an hour, the one that it begins in left out. */
-function windowOf(book: Book, minutes: number, now_ms: number, wants_sketches = true): Window {
-  const minute = Math.floor(now_ms / MINUTE_MS);
+/** The counts of the last minutes, including this one. A day is counted in quarter hours, without the one that it begins in. */
+function windowOf(book: EndpointRows, minutes: number, nowMs: number, withSketches = true): Window {
+  const minute = Math.floor(nowMs / MINUTE_MS);
   const from = minute - minutes + 1;
   const [buckets, span] = minutes > LONG ? [book.quarters, QUARTER] : [book.minutes, 1];
   const current = minute - (minute % span);
   const window = newWindow();
-  const past = pastWindow(book, { minutes, from, current, span, wants_sketches: wants_sketches && span === 1 });
+  const past = pastWindow(book, { minutes, from, current, span, wants_sketches: withSketches && span === 1 });
   addCounts(window.counts, past.counts);
-  if (wants_sketches) for (const [name, sketch] of past.sketches) sketchIn(window, name).merge(sketch);
+  if (withSketches) for (const [name, sketch] of past.sketches) sketchIn(window, name).merge(sketch);
   const bucket = buckets.get(current);
-  if (bucket !== undefined) addBucket(window, bucket, wants_sketches);
+  if (bucket !== undefined) addBucket(window, bucket, withSketches);
   return window;
 }
 
 /**
- * The same without what is being counted: what this process counted before, and what others told, whose rows come every few
- * seconds only.
+ * The window without the current bucket: earlier buckets of this process, and rows of others, which are merged only every few
+ * seconds.
  */
 function pastWindow(
-  book: Book,
-  asked: { minutes: number; from: number; current: number; span: number; wants_sketches: boolean },
+  book: EndpointRows,
+  range: { minutes: number; from: number; current: number; span: number; wants_sketches: boolean },
 ): Window {
-  const { minutes, from, current, span, wants_sketches } = asked;
+  const { minutes, from, current, span, wants_sketches: withSketches } = range;
   const known = book.windows.get(minutes);
-  if (known?.from === from && (known.has_sketches || !wants_sketches)) return known.window;
+  if (known?.from === from && (known.has_sketches || !withSketches)) return known.window;
   const window = newWindow();
   for (const bucket of (span === 1 ? book.minutes : book.quarters).values()) {
-    if (bucket.start >= from && bucket.start < current) addBucket(window, bucket, wants_sketches);
+    if (bucket.start >= from && bucket.start < current) addBucket(window, bucket, withSketches);
   }
   const until = current + span * AHEAD;
-  for (const row of book.theirs.values()) {
-    if (row.span === span && row.start >= from && row.start <= until) addRow(window, row, wants_sketches);
+  for (const row of book.merged.values()) {
+    if (row.span === span && row.start >= from && row.start <= until) addRow(window, row, withSketches);
   }
-  book.windows.set(minutes, { from, window, has_sketches: wants_sketches });
+  book.windows.set(minutes, { from, window, has_sketches: withSketches });
   return window;
 }
 
@@ -117,14 +117,14 @@ function uptimeOf({ successes, errors }: Counts): number | null {
   return calls < limits.uptime_calls_min ? null : (successes / calls) * 100;
 }
 
-/** What was streamed tells it; where nothing was, whole answers give a bound: they come later than their first token would. */
+/** Times of streamed answers; without any, those of whole answers, which are an upper bound of the time to the first token. */
 function sketchOf(sketches: Window['sketches'], name: 'latency' | 'throughput'): Sketch | undefined {
   return sketches.get(name) ?? sketches.get(`whole_${name}`);
 }
 
 /**
- * What so many of a hundred calls do at least as well as. For throughput, where more is better, the p90 is what nine of ten
- * calls reach: so `provider.preferred_min_throughput` means it (public service, "Performance Thresholds").
+ * The value that this percentage of calls reaches or exceeds. For throughput, where more is better, nine of ten calls reach the p90:
+ * this is the meaning of `provider.preferred_min_throughput` (public service, "Performance Thresholds").
  */
 function percentilesOf({ sketches }: Window, name: 'latency' | 'throughput'): Percentiles | null {
   const sketch = sketchOf(sketches, name);
@@ -133,13 +133,13 @@ function percentilesOf({ sketches }: Window, name: 'latency' | 'throughput'): Pe
   return { p50: at(0.5), p75: at(0.75), p90: at(0.9), p99: at(0.99) };
 }
 
-/** To three digits: more are not known. */
+/** Rounds to three digits, the accuracy of the sketches. */
 function round(value: number): number {
   return Number(value.toPrecision(3));
 }
 
-/** Of an endpoint that nobody called. */
-export const NOTHING: Figures = {
+/** The figures of an endpoint without calls. */
+export const NO_FIGURES: Figures = {
   latency_last_30m: null,
   throughput_last_30m: null,
   samples_last_30m: 0,
@@ -149,53 +149,53 @@ export const NOTHING: Figures = {
 };
 
 /**
- * For routing: of the last five minutes, or of the last thirty where these tell too little. What one call tells is better than
- * nothing here: who is only probed would else never be known.
+ * For routing: of the last five minutes, or of the last thirty if these have too few samples. Even a single call counts here: endpoints
+ * that are only probed would otherwise never have a latency.
  */
-export function performanceOf(book: Book, now_ms: number): Performance {
-  const recent = windowOf(book, SHORT, now_ms);
-  const is_enough = tells(recent, 'latency') && tells(recent, 'throughput');
-  // Adding up sketches is what takes time.
-  const half_hour = windowOf(book, LONG, now_ms, !is_enough);
-  const day = windowOf(book, DAY, now_ms, false);
-  const { tool_calls, tool_calls_valid } = day.counts;
-  const timed = tells(recent, 'latency') ? recent : half_hour;
+export function performanceOf(book: EndpointRows, nowMs: number): Performance {
+  const recent = windowOf(book, SHORT, nowMs);
+  const isEnough = hasEnough(recent, 'latency') && hasEnough(recent, 'throughput');
+  // Merging sketches is expensive, so it is done only if needed.
+  const halfHour = windowOf(book, LONG, nowMs, !isEnough);
+  const day = windowOf(book, DAY, nowMs, false);
+  const { tool_calls: toolCalls, tool_calls_valid: toolCallsValid } = day.counts;
+  const timed = hasEnough(recent, 'latency') ? recent : halfHour;
   return {
     latency_ms: percentilesOf(timed, 'latency'),
-    ...(tells(timed, 'latency') ? {} : { is_latency_thin: true as const }),
-    throughput: percentilesOf(tells(recent, 'throughput') ? recent : half_hour, 'throughput'),
+    ...(hasEnough(timed, 'latency') ? {} : { is_latency_thin: true as const }),
+    throughput: percentilesOf(hasEnough(recent, 'throughput') ? recent : halfHour, 'throughput'),
     uptime_5m: uptimeOf(recent.counts),
-    uptime_30m: uptimeOf(half_hour.counts),
+    uptime_30m: uptimeOf(halfHour.counts),
     uptime_1d: uptimeOf(day.counts),
-    tool_success: tool_calls < limits.uptime_calls_min ? null : tool_calls_valid / tool_calls,
+    tool_success: toolCalls < limits.uptime_calls_min ? null : toolCallsValid / toolCalls,
   };
 }
 
-/** A few calls may all have been unlucky. */
-function tells(window: Window, name: 'latency' | 'throughput'): boolean {
+/** Whether a window has enough calls for a percentile. */
+function hasEnough(window: Window, name: 'latency' | 'throughput'): boolean {
   return (sketchOf(window.sketches, name)?.count ?? 0) >= limits.percentile_calls_min;
 }
 
-/** For the listing. How often an endpoint answers few calls do not tell; how fast it is, the first one does. */
-export function figuresOf(book: Book, now_ms: number): Figures {
-  const half_hour = windowOf(book, LONG, now_ms);
+/** For the public record. Uptimes need several calls; latency and throughput are shown from the first call on. */
+export function figuresOf(book: EndpointRows, nowMs: number): Figures {
+  const halfHour = windowOf(book, LONG, nowMs);
   return {
-    latency_last_30m: percentilesOf(half_hour, 'latency'),
-    throughput_last_30m: percentilesOf(half_hour, 'throughput'),
-    samples_last_30m: sketchOf(half_hour.sketches, 'latency')?.count ?? 0,
-    uptime_last_5m: uptimeOf(windowOf(book, SHORT, now_ms, false).counts),
-    uptime_last_30m: uptimeOf(half_hour.counts),
-    uptime_last_1d: uptimeOf(windowOf(book, DAY, now_ms, false).counts),
+    latency_last_30m: percentilesOf(halfHour, 'latency'),
+    throughput_last_30m: percentilesOf(halfHour, 'throughput'),
+    samples_last_30m: sketchOf(halfHour.sketches, 'latency')?.count ?? 0,
+    uptime_last_5m: uptimeOf(windowOf(book, SHORT, nowMs, false).counts),
+    uptime_last_30m: uptimeOf(halfHour.counts),
+    uptime_last_1d: uptimeOf(windowOf(book, DAY, nowMs, false).counts),
   };
 }
 
-/** Calls of so many minutes, whatever came of them. */
-export function callsOf(book: Book, minutes: number, now_ms: number): number {
-  const { successes, errors, rate_limited } = windowOf(book, minutes, now_ms, false).counts;
-  return successes + errors + rate_limited;
+/** The number of calls in the last minutes, whatever their outcome. */
+export function callsOf(book: EndpointRows, minutes: number, nowMs: number): number {
+  const { successes, errors, rate_limited: rateLimited } = windowOf(book, minutes, nowMs, false).counts;
+  return successes + errors + rateLimited;
 }
 
-/** Whether a window reaches it, or will soon: what a clock that was wrong put further ahead would be kept until then. */
+/** Whether a row is in a window, or will be soon: rows further ahead, of a wrong clock, are not kept. */
 export function isCurrent({ span, start }: { span: number; start: number }, minute: number): boolean {
   if (start > minute + QUARTER) return false;
   return span === 1 ? start > minute - LONG : start > minute - DAY - QUARTER;

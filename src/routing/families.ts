@@ -1,10 +1,10 @@
 import type { Model } from '../catalog/model.ts';
 
-/** A word of a name that tells a version, not a family: `4.5`, `4o`, `v3`, `k2`, a date, `preview`. Sizes such as `70b` stay. */
+/** A word of a name that is a version, not part of the family: `4.5`, `4o`, `v3`, `k2`, a date, `preview`. Sizes such as `70b` stay. */
 const VERSION = /^(?:v?\d+(?:\.\d+)*[a-z]?|[a-z]\d+(?:\.\d+)*|preview|exp|experimental|beta|latest|customtools)$/;
 const SIZE = /^\d+(?:\.\d+)?[bm]$/;
 
-/** `anthropic/claude-sonnet` of `anthropic/claude-sonnet-4.5`: the name without what tells one version from another. */
+/** The family of a model, `anthropic/claude-sonnet` for `anthropic/claude-sonnet-4.5`: its name without the version. */
 export function familyOf(id: string): string {
   const slash = id.indexOf('/');
   const [first = '', ...rest] = id.slice(slash + 1).split('-');
@@ -15,12 +15,12 @@ export function familyOf(id: string): string {
 const known = new WeakMap<readonly Model[], ReadonlyMap<string, Model>>();
 
 /**
- * The aliases `~author/family-latest` of a catalog, each with the newest model of its family that has not expired, else the newest: by when it was made, then by
- * name. Models that do not answer in text, and variants, are of no family. Made once for each list of models.
+ * The aliases `~author/family-latest` of a catalog, each with the newest model of its family that has not expired, else the newest: by
+ * creation date, then by name. Models without text output and variants belong to no family. Computed once per list of models.
  */
 export function latestModels(models: readonly Model[]): ReadonlyMap<string, Model> {
-  const made = known.get(models);
-  if (made !== undefined) return made;
+  const cached = known.get(models);
+  if (cached !== undefined) return cached;
   const latest = new Map<string, Model>();
   for (const model of models) {
     if (model.id.includes(':') || !model.output_modalities.includes('text')) continue;

@@ -1,22 +1,22 @@
 import type { ChatRequest } from '../schemas/inner.ts';
 
 export const sorts = ['price', 'throughput', 'latency', 'exacto'] as const;
-/** What endpoints may be put in order by. */
+/** The sort orders of endpoints. */
 export type Sort = (typeof sorts)[number];
 
-/** What the name that a client gave a model asks for beside the model itself. */
+/** The options in a client's name of a model, in addition to the model itself. */
 export interface ModelVariant {
   sort?: Sort;
   /** Endpoints of these service tiers may serve as well. */
   tiers?: readonly string[];
-  /** Only endpoints that cost nothing. */
+  /** Only endpoints that are free of charge. */
   free?: true;
   /** Only endpoints with the longest context that the model has. */
   extended?: true;
-  /** Fields that the request has for this model alone. */
+  /** Request fields for this model only. */
   sends?: Partial<ChatRequest>;
 }
 
-/** `fast` is another word for `priority` (public service's documentation, "Service tiers"). */
+/** `fast` is a synonym of `priority` (public service's documentation, "Service tiers"). */
 export const PRIORITY_TIERS: readonly string[] = ['priority', 'fast'];
 export const FLEX_TIERS: readonly string[] = ['flex'];

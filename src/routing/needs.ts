@@ -4,31 +4,31 @@ import { contentsOf } from '../schemas/contents.ts';
 import { type EndpointParameter, endpointParameters } from '../schemas/endpoint.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 
-/** What a request needs of whoever serves it, found once. */
+/** The requirements of a request, computed once. */
 export interface Needs {
-  /** Kinds of content that it holds, beyond text. */
+  /** The kinds of its content other than text. */
   input: readonly string[];
-  /** Kinds of output that it asks for. */
+  /** The requested kinds of output. */
   output: readonly string[];
-  /** Tokens that its prompt has at least, whatever the tokenizer. */
+  /** The least number of prompt tokens, whatever the tokenizer. */
   prompt_tokens_min: number;
-  /** Tokens that it probably has. */
+  /** The probable number of prompt tokens. */
   prompt_tokens: number;
-  /** The output bound that it names; 0: none. */
+  /** The requested output bound; 0 if none. */
   output_tokens: number;
-  /** Whether it offers tools. */
+  /** Whether it declares tools. */
   tools: boolean;
-  /** Whether its prompt may be shortened to fit (plugin context-compression); undefined: it does not say. */
+  /** Whether its prompt may be shortened to fit (plugin context-compression); undefined if not set. */
   compression: boolean | undefined;
-  /** Parameters without which its answer would be another: a format, a verbosity. */
+  /** Parameters that determine the answer's form: a format, a verbosity. */
   forms: readonly EndpointParameter[];
 }
 
-/** What this request needs. */
+/** The requirements of a request. */
 export function needsOf(request: ChatRequest): Needs {
-  const { chars, kinds, has_files } = contentsOf(request);
+  const { chars, kinds, has_files: hasFiles } = contentsOf(request);
   return {
-    input: has_files && asksForNativeFiles(request) ? [...kinds, 'file'] : kinds,
+    input: hasFiles && requiresNativeFiles(request) ? [...kinds, 'file'] : kinds,
     output: request.modalities ?? [],
     prompt_tokens_min: Math.floor(chars / limits.chars_per_token_max),
     prompt_tokens: Math.floor(chars / limits.chars_per_token),
@@ -39,15 +39,15 @@ export function needsOf(request: ChatRequest): Needs {
   };
 }
 
-/** Files that only endpoints may read which take them (plugin file-parser, engine `native`). */
-function asksForNativeFiles({ plugins }: ChatRequest): boolean {
+/** Whether files may be read only by endpoints that accept them (plugin file-parser, engine `native`). */
+function requiresNativeFiles({ plugins }: ChatRequest): boolean {
   const plugin = plugins?.findLast(({ id }) => id === 'file-parser');
   const pdf = plugin?.['pdf'];
   const engine = typeof pdf === 'object' && pdf !== null && 'engine' in pdf ? pdf['engine'] : undefined;
   return engine === 'native' && plugin?.enabled !== false;
 }
 
-/** What a request says of shortening its prompt: by the plugin, or by the older list of transforms. */
+/** Whether a request allows shortening its prompt, by the plugin or by the older list of transforms; undefined if not set. */
 export function compressionOf({ plugins, transforms }: ChatRequest): boolean | undefined {
   const plugin = plugins?.findLast(({ id }) => id === 'context-compression');
   if (plugin !== undefined) return plugin.enabled !== false;
@@ -55,17 +55,17 @@ export function compressionOf({ plugins, transforms }: ChatRequest): boolean | u
 }
 
 /**
- * Whether a prompt that is too long for an endpoint is shortened for it: where the request says so, or says nothing and the
- * endpoint reads little (public service's documentation, "Message transforms").
+ * Whether a prompt that is too long for an endpoint is shortened for it: if the request says so, or if it is not set and the endpoint has
+ * a small context (public service's documentation, "Message transforms").
  */
-export function isShortenedFor({ context_length }: Endpoint, compression: boolean | undefined): boolean {
-  return compression ?? (context_length ?? Number.POSITIVE_INFINITY) <= limits.compressed_context_tokens_max;
+export function isShortenedFor({ context_length: contextLength }: Endpoint, compression: boolean | undefined): boolean {
+  return compression ?? (contextLength ?? Number.POSITIVE_INFINITY) <= limits.compressed_context_tokens_max;
 }
 
 const NO_FORMS: readonly EndpointParameter[] = [];
 
-function formsOf({ response_format, verbosity }: ChatRequest): readonly EndpointParameter[] {
-  const format = response_format?.type;
+function formsOf({ response_format: responseFormat, verbosity }: ChatRequest): readonly EndpointParameter[] {
+  const format = responseFormat?.type;
   if ((format == null || format === 'text') && verbosity == null) return NO_FORMS;
   const forms: EndpointParameter[] = [];
   if (format === 'json_schema') forms.push('structured_outputs');
@@ -74,44 +74,50 @@ function formsOf({ response_format, verbosity }: ChatRequest): readonly Endpoint
   return forms;
 }
 
-/** Whether an endpoint takes a kind of content; Mistral's read documents, whatever the model. */
-export function takesInput({ input_modalities, quirks }: Endpoint, kind: string): boolean {
-  return input_modalities.includes(kind) || (kind === 'file' && quirks.document_url === true);
+/** Whether an endpoint accepts a kind of content; Mistral's endpoints read documents, whatever the model. */
+export function acceptsInput({ input_modalities: inputModalities, quirks }: Endpoint, kind: string): boolean {
+  return inputModalities.includes(kind) || (kind === 'file' && quirks.document_url === true);
 }
 
-/** Whether an endpoint takes a parameter; what takes schemas takes the plain JSON format as well. */
+/** Whether an endpoint supports a parameter; endpoints with schemas also support the plain JSON format. */
 export function supports({ supported_parameters: known }: Endpoint, name: EndpointParameter): boolean {
   if (known === undefined || known.includes(name)) return true;
   return name === 'response_format' && known.includes('structured_outputs');
 }
 
-/** The longest prompt that an endpoint reads, in tokens. */
-export function promptTokensMax({ context_length, max_prompt_tokens }: Endpoint): number {
-  return Math.min(context_length ?? Number.POSITIVE_INFINITY, max_prompt_tokens ?? Number.POSITIVE_INFINITY);
+/** The longest prompt of an endpoint, in tokens. */
+export function promptTokensMax({
+  context_length: contextLength,
+  max_prompt_tokens: maxPromptTokens,
+}: Endpoint): number {
+  return Math.min(contextLength ?? Number.POSITIVE_INFINITY, maxPromptTokens ?? Number.POSITIVE_INFINITY);
 }
 
-/** Whether prompt and output bound probably pass what an endpoint holds. */
-export function isTight(endpoint: Endpoint, { prompt_tokens, output_tokens }: Needs): boolean {
-  if (prompt_tokens > promptTokensMax(endpoint)) return true;
-  const output = Math.min(output_tokens, endpoint.max_completion_tokens ?? output_tokens);
-  return prompt_tokens + output > (endpoint.context_length ?? Number.POSITIVE_INFINITY);
+/** Whether prompt and output bound probably exceed an endpoint's context. */
+export function isTight(
+  endpoint: Endpoint,
+  { prompt_tokens: promptTokens, output_tokens: outputTokens }: Needs,
+): boolean {
+  if (promptTokens > promptTokensMax(endpoint)) return true;
+  const output = Math.min(outputTokens, endpoint.max_completion_tokens ?? outputTokens);
+  return promptTokens + output > (endpoint.context_length ?? Number.POSITIVE_INFINITY);
 }
 
 type Field = Exclude<EndpointParameter, 'max_tokens' | 'max_completion_tokens' | 'structured_outputs'>;
 
-/** Request fields that an endpoint may not support, each with its place. A bound is lowered rather than taken away; the last is no field. */
+/** Request fields that an endpoint may not support, with their positions. Bounds are lowered rather than dropped; the last is not a field. */
 const FIELDS: ReadonlyMap<string, number> = new Map(
   endpointParameters
     .filter((name) => !['max_tokens', 'max_completion_tokens', 'structured_outputs'].includes(name))
     .map((name, place) => [name, place]),
 );
 
-/** The parameters of a request that this endpoint does not list as supported, in the order of the list that endpoints choose from. */
+/** The parameters of a request that this endpoint does not list as supported, in the order of the parameter list. */
 export function unsupportedParameters(request: ChatRequest, endpoint: Endpoint): string[] {
   const supported = endpoint.supported_parameters;
-  const found: string[] = [];
-  if (supported === undefined) return found;
-  // A request has fewer fields than there are.
+  const missing: string[] = [];
+  if (supported === undefined) return missing;
+  // A request has fewer fields than the list.
   for (const field of Object.keys(request)) {
     if (!FIELDS.has(field)) continue;
     const name = field as Field;
@@ -122,7 +128,7 @@ export function unsupportedParameters(request: ChatRequest, endpoint: Endpoint):
     if (name === 'parallel_tool_calls' && supported.includes('tools')) continue;
     if (name === 'response_format' && supported.includes('structured_outputs')) continue;
     if (/reasoning/.test(name) && supported.includes('reasoning')) continue;
-    found.push(name);
+    missing.push(name);
   }
-  return found.sort((a, b) => FIELDS.get(a)! - FIELDS.get(b)!);
+  return missing.sort((a, b) => FIELDS.get(a)! - FIELDS.get(b)!);
 }

@@ -188,10 +188,10 @@ describe('a wished performance', () => {
 
   test('is of each percentile by itself', () => {
     const uneven = { throughput: { p50: 90, p75: 60, p90: 30, p99: 10 } };
-    const of = (preferred_min_throughput: object) =>
+    const of = (preferredMinThroughput: object) =>
       tagsOf(
         planned(
-          { provider: { preferred_min_throughput: preferred_min_throughput as never } },
+          { provider: { preferred_min_throughput: preferredMinThroughput as never } },
           { models: [GRADED], known: { performance: { 'alpha|a/x': uneven } } },
         ),
       )[0];
@@ -250,8 +250,8 @@ test('a price is that of such a prompt, less its discount', () => {
     endpoint('a/x', 'beta', 20),
     endpoint('a/x', 'gamma', 30, { pricing: { prompt: 30, completion: 30, discount: 0.5 } }),
   ]);
-  const ask = (chars: number, max_price?: number) => {
-    const provider = max_price === undefined ? {} : { max_price: { prompt: max_price / 1e6 } };
+  const ask = (chars: number, maxPrice?: number) => {
+    const provider = maxPrice === undefined ? {} : { max_price: { prompt: maxPrice / 1e6 } };
     return tagsOf(
       planned({ messages: [{ role: 'user', content: 'x'.repeat(chars) }], provider }, { models: [priced] }),
     );
@@ -267,9 +267,9 @@ test('an endpoint that a prompt probably does not fit stands behind', () => {
     endpoint('a/x', 'alpha', 1, { context_length: 1_000 }),
     endpoint('a/x', 'beta', 9, { context_length: 100_000 }),
   ]);
-  const ask = (chars: number, max_tokens?: number) =>
+  const ask = (chars: number, maxTokens?: number) =>
     planned(
-      { messages: [{ role: 'user', content: 'x'.repeat(chars) }], ...(max_tokens ? { max_tokens } : {}) },
+      { messages: [{ role: 'user', content: 'x'.repeat(chars) }], ...(maxTokens ? { max_tokens: maxTokens } : {}) },
       { models: [tight] },
     );
   expect(tagsOf(ask(100))).toEqual(['alpha', 'beta']);

@@ -1,31 +1,31 @@
 import type { Prices } from '../schemas/prices.ts';
-import { type Candidate, healthId, type Place, pricesOf, servedId } from './candidate.ts';
+import { type Candidate, healthId, pricesOf, type RankReason, servedId } from './candidate.ts';
 import { type Cutoffs, missesCutoff } from './cutoffs.ts';
 import type { Health } from './health.ts';
 import { PRIORITY_TIERS, type Sort } from './model-variant.ts';
-import { placeIn } from './names.ts';
+import { positionIn } from './names.ts';
 import { isTight } from './needs.ts';
-import type { Asked } from './rules.ts';
+import type { RuleInput } from './rules.ts';
 
-/** What the order of endpoints hangs on, beside the request. */
+/** The inputs of the order of endpoints, in addition to the request. */
 export interface OrderContext {
   health: Pick<Health, 'coolingUntil' | 'hadOutage' | 'performance'>;
   now_ms: number;
   draw: number;
   cutoffs: Cutoffs | undefined;
-  /** Absent: by a weighted draw. */
+  /** Undefined for a weighted draw. */
   sortOf(candidate: Candidate): Sort | undefined;
   prefers: ((candidate: Candidate) => boolean) | undefined;
   sticky: ((candidate: Candidate) => boolean) | undefined;
 }
 
-/** What a typical call costs: three prompt tokens and one of completion; what transcribes by the second has no price of these. An unknown price is the dearest. */
-export function typicalPrice({ prompt, completion, audio_second, discount = 0 }: Prices): number {
-  if (prompt === undefined && completion === undefined && audio_second === undefined) return Number.POSITIVE_INFINITY;
-  return (3 * (prompt ?? 0) + (completion ?? 0) + (audio_second ?? 0)) * (1 - discount);
+/** The price of a typical call, in pico-USD: three prompt tokens and one completion token; transcription by the second has no token prices. An unknown price is infinite. */
+export function typicalPrice({ prompt, completion, audio_second: audioSecond, discount = 0 }: Prices): number {
+  if (prompt === undefined && completion === undefined && audioSecond === undefined) return Number.POSITIVE_INFINITY;
+  return (3 * (prompt ?? 0) + (completion ?? 0) + (audioSecond ?? 0)) * (1 - discount);
 }
 
-/** How much each thing moves an endpoint back: the greater goes before all the smaller ones together. */
+/** The penalty of each condition: a greater one outweighs all smaller ones together. */
 const BEHIND = { below_preferred: 8, recent_outage: 4, prompt_may_not_fit: 2, state_elsewhere: 1 } as const;
 
 interface Ranked {
@@ -33,39 +33,39 @@ interface Ranked {
   cooling: number;
   behind: number;
   sort: Sort | undefined;
-  /** By what it is sorted; the smaller stands first. */
+  /** The sort key; smaller is first. */
   key: number;
   price: number;
 }
 
-/** By what an endpoint is sorted, smaller first; what nothing is known of comes last. */
+/** The sort key of an endpoint, smaller first; infinite if unknown. */
 function keyOf(candidate: Candidate, sort: Sort | undefined, price: number, context: OrderContext): number {
   if (sort === undefined || sort === 'price') return price;
   const known = context.health.performance(servedId(candidate), context.now_ms);
   if (sort === 'latency') return known.latency_ms?.p50 ?? Number.POSITIVE_INFINITY;
   const speed = known.throughput?.p50;
   if (sort === 'throughput') return speed === undefined ? Number.POSITIVE_INFINITY : -speed;
-  // Tool calls that differ by less than two in a hundred are told apart by speed.
+  // Differences of less than two percent in tool success are decided by speed.
   if (known.tool_success === null) return Number.POSITIVE_INFINITY;
   return -Math.round(known.tool_success * 50) - (speed === undefined ? 0 : speed / (speed + 1));
 }
 
-function rank(candidate: Candidate, asked: Asked, context: OrderContext): Ranked {
-  const { health, now_ms, prefers, cutoffs } = context;
+function rank(candidate: Candidate, input: RuleInput, context: OrderContext): Ranked {
+  const { health, now_ms: nowMs, prefers, cutoffs } = context;
   const id = healthId(candidate);
-  const price = typicalPrice(pricesOf(candidate, asked.needs.prompt_tokens));
+  const price = typicalPrice(pricesOf(candidate, input.needs.prompt_tokens));
   const sort = context.sortOf(candidate);
   let behind = 0;
-  if (cutoffs !== undefined && missesCutoff(cutoffs, health.performance(servedId(candidate), now_ms))) {
+  if (cutoffs !== undefined && missesCutoff(cutoffs, health.performance(servedId(candidate), nowMs))) {
     behind += BEHIND.below_preferred;
   }
-  // Who says what to sort by gets that order, as long as nothing is known to be down.
-  if (sort === undefined && health.hadOutage(id, now_ms)) behind += BEHIND.recent_outage;
-  if (isTight(candidate.endpoint, asked.needs)) behind += BEHIND.prompt_may_not_fit;
+  // An explicit sort order is kept as long as the endpoint is not known to be down.
+  if (sort === undefined && health.hadOutage(id, nowMs)) behind += BEHIND.recent_outage;
+  if (isTight(candidate.endpoint, input.needs)) behind += BEHIND.prompt_may_not_fit;
   if (prefers !== undefined && !prefers(candidate)) behind += BEHIND.state_elsewhere;
   return {
     candidate,
-    cooling: health.coolingUntil(id, now_ms),
+    cooling: health.coolingUntil(id, nowMs),
     behind,
     sort,
     key: keyOf(candidate, sort, price, context),
@@ -74,7 +74,7 @@ function rank(candidate: Candidate, asked: Asked, context: OrderContext): Ranked
 }
 
 function compare(a: Ranked, b: Ranked): number {
-  // Infinity minus itself is no number.
+  // Infinity minus infinity is not a number.
   return a.cooling - b.cooling || a.behind - b.behind || less(a.key, b.key) || less(a.price, b.price);
 }
 
@@ -83,16 +83,16 @@ function less(a: number, b: number): number {
   return a < b ? -1 : 1;
 }
 
-/** One of those that stand alike at the head, drawn by the inverse square of its price; each keeps its share. Free ones before all, evenly. */
-function drawn(head: readonly Ranked[], draw: number): number {
-  const least = head[0]?.price ?? 0;
+/** The index of one candidate of the head, drawn by the inverse square of its price; each records its share. Free ones first, evenly. */
+function drawIndex(head: readonly Ranked[], draw: number): number {
+  const lowest = head[0]?.price ?? 0;
   let total = 0;
-  for (const { price } of head) total += weightOf(price, least);
+  for (const { price } of head) total += weightOf(price, lowest);
   let chosen = -1;
   let rest = draw * total;
   for (let at = 0; at < head.length; at += 1) {
     const { candidate, price } = head[at] as Ranked;
-    const weight = weightOf(price, least);
+    const weight = weightOf(price, lowest);
     candidate.weight = weight / total;
     rest -= weight;
     if (chosen === -1 && rest < 0) chosen = at;
@@ -100,23 +100,23 @@ function drawn(head: readonly Ranked[], draw: number): number {
   return Math.max(chosen, 0);
 }
 
-function weightOf(price: number, least: number): number {
-  if (price === least) return 1;
-  return least === 0 || price === Number.POSITIVE_INFINITY ? 0 : (least / price) ** 2;
+function weightOf(price: number, lowest: number): number {
+  if (price === lowest) return 1;
+  return lowest === 0 || price === Number.POSITIVE_INFINITY ? 0 : (lowest / price) ** 2;
 }
 
-const BY: Readonly<Record<Sort, readonly Place[]>> = {
+const BY: Readonly<Record<Sort, readonly RankReason[]>> = {
   price: ['price'],
   throughput: ['throughput'],
   latency: ['latency'],
   exacto: ['exacto'],
 };
 
-function explain({ sort, cooling, behind }: Ranked, context: OrderContext): readonly Place[] {
+function explain({ sort, cooling, behind }: Ranked, context: OrderContext): readonly RankReason[] {
   const by = BY[sort ?? 'price'];
-  const with_state = context.prefers !== undefined && (behind & BEHIND.state_elsewhere) === 0;
-  if (cooling === 0 && behind === 0 && !with_state) return by;
-  const because: Place[] = with_state ? ['state', ...by] : [...by];
+  const withState = context.prefers !== undefined && (behind & BEHIND.state_elsewhere) === 0;
+  if (cooling === 0 && behind === 0 && !withState) return by;
+  const because: RankReason[] = withState ? ['state', ...by] : [...by];
   if (cooling > 0) because.push('cooling_down');
   if (behind & BEHIND.below_preferred) because.push('below_preferred');
   if (behind & BEHIND.recent_outage) because.push('recent_outage');
@@ -124,16 +124,16 @@ function explain({ sort, cooling, behind }: Ranked, context: OrderContext): read
   return because;
 }
 
-/** Those at the head that nothing but what they are sorted by tells apart; none where there is an order that a client or its caller wants. */
-function headOf(all: readonly Ranked[], asked: Asked): readonly Ranked[] {
+/** The candidates at the head that only the sort key distinguishes; none if the client or its caller sets an order. */
+function headOf(all: readonly Ranked[], input: RuleInput): readonly Ranked[] {
   const [first] = all;
-  const is_free = ({ cooling, sort }: Ranked) => cooling === 0 && sort === undefined;
-  if (asked.order !== undefined || first === undefined) return [];
-  const end = all.findIndex((one) => !is_free(one) || one.behind !== first.behind);
+  const isFree = ({ cooling, sort }: Ranked) => cooling === 0 && sort === undefined;
+  if (input.order !== undefined || first === undefined) return [];
+  const end = all.findIndex((one) => !isFree(one) || one.behind !== first.behind);
   return end === -1 ? all : all.slice(0, end);
 }
 
-/** Of each endpoint the first: several credentials for one are used in their own order, and do not make it likelier. */
+/** The first candidate of each endpoint: several credentials for one are used in their own order, and do not increase its chance. */
 function firstOfEach(head: readonly Ranked[]): readonly Ranked[] {
   if (head.every(({ candidate }) => candidate.own === undefined)) return head;
   const seen = new Set<string>();
@@ -144,77 +144,77 @@ function firstOfEach(head: readonly Ranked[]): readonly Ranked[] {
 }
 
 /**
- * By rank: cooling ones last, then those that something moves back, then what is sorted by. Without a sort the first is the
- * one that the conversation went to before, or is drawn, among those that stand alike; the others follow by price.
+ * By rank: cooling endpoints last, then those with penalties, then by sort key. Without a sort order, the first is the conversation's
+ * former endpoint, or drawn, among those of equal rank; the others follow by price.
  */
-function ranked(candidates: readonly Candidate[], asked: Asked, context: OrderContext): Candidate[] {
-  const all = candidates.map((candidate) => rank(candidate, asked, context));
+function ranked(candidates: readonly Candidate[], input: RuleInput, context: OrderContext): Candidate[] {
+  const all = candidates.map((candidate) => rank(candidate, input, context));
   if (all.length > 1) all.sort(compare);
   for (const one of all) one.candidate.because = explain(one, context);
-  const in_order = all.map(({ candidate }) => candidate);
-  const head = headOf(all, asked);
-  if (head.length < 2) return in_order;
+  const inOrder = all.map(({ candidate }) => candidate);
+  const head = headOf(all, input);
+  if (head.length < 2) return inOrder;
   const { sticky } = context;
-  const kept = sticky === undefined ? undefined : head.find(({ candidate }) => sticky(candidate));
-  const drawable = kept === undefined ? firstOfEach(head) : [kept];
-  const { candidate: chosen } = drawable[drawable.length > 1 ? drawn(drawable, context.draw) : 0] as Ranked;
-  if (kept !== undefined) withPlace(chosen, 'sticky');
-  else if (drawable.length > 1) withPlace(chosen, 'drawn');
-  return [chosen, ...in_order.filter((candidate) => candidate !== chosen)];
+  const stickyOne = sticky === undefined ? undefined : head.find(({ candidate }) => sticky(candidate));
+  const drawable = stickyOne === undefined ? firstOfEach(head) : [stickyOne];
+  const { candidate: chosen } = drawable[drawable.length > 1 ? drawIndex(drawable, context.draw) : 0] as Ranked;
+  if (stickyOne !== undefined) addReason(chosen, 'sticky');
+  else if (drawable.length > 1) addReason(chosen, 'drawn');
+  return [chosen, ...inOrder.filter((candidate) => candidate !== chosen)];
 }
 
-function withPlace(candidate: Candidate, place: Place): void {
-  candidate.because = [place, ...(candidate.because ?? [])];
+function addReason(candidate: Candidate, reason: RankReason): void {
+  candidate.because = [reason, ...(candidate.because ?? [])];
 }
 
-/** Among credentials of one kind: the client's `order` first, as given; then the rest by rank, when fallbacks are allowed. */
-function alike(candidates: readonly Candidate[], asked: Asked, context: OrderContext): Candidate[] {
-  const by_rank = tiersFirst(ranked(candidates, asked, context), asked);
-  const { order } = asked;
-  if (order === undefined) return by_rank;
-  const places = new Map<Candidate, number>();
-  for (const candidate of by_rank) {
-    const place = placeIn(order, candidate, asked.tiers_asked);
-    if (place !== undefined) places.set(candidate, place);
+/** Orders credentials of one kind: the client's `order` first, as listed; then the rest by rank, if fallbacks are allowed. */
+function orderGroup(candidates: readonly Candidate[], input: RuleInput, context: OrderContext): Candidate[] {
+  const byRank = tiersFirst(ranked(candidates, input, context), input);
+  const { order } = input;
+  if (order === undefined) return byRank;
+  const positions = new Map<Candidate, number>();
+  for (const candidate of byRank) {
+    const position = positionIn(order, candidate, input.selectsTiers);
+    if (position !== undefined) positions.set(candidate, position);
   }
-  // Sorting keeps the rank of those that one name means.
-  const chosen = [...places.keys()].sort((a, b) => (places.get(a) ?? 0) - (places.get(b) ?? 0));
-  for (const candidate of chosen) withPlace(candidate, 'order');
-  if (asked.preferences.allow_fallbacks === false) return chosen;
-  return [...chosen, ...by_rank.filter((candidate) => !places.has(candidate))];
+  // Sorting is stable: candidates of one name keep their rank.
+  const chosen = [...positions.keys()].sort((a, b) => (positions.get(a) ?? 0) - (positions.get(b) ?? 0));
+  for (const candidate of chosen) addReason(candidate, 'order');
+  if (input.preferences.allow_fallbacks === false) return chosen;
+  return [...chosen, ...byRank.filter((candidate) => !positions.has(candidate))];
 }
 
-/** A request for the priority tier goes to endpoints that have it first, as at the public service. */
-function tiersFirst(candidates: Candidate[], { request: { service_tier } }: Asked): Candidate[] {
-  if (service_tier == null || !PRIORITY_TIERS.includes(service_tier)) return candidates;
-  const in_tier = candidates.filter(({ tier }) => tier !== undefined);
-  if (in_tier.length === 0) return candidates;
-  for (const candidate of in_tier) withPlace(candidate, 'service_tier');
-  return [...in_tier, ...candidates.filter(({ tier }) => tier === undefined)];
+/** A request for the priority tier prefers endpoints that have it, as at the public service. */
+function tiersFirst(candidates: Candidate[], { request: { service_tier: serviceTier } }: RuleInput): Candidate[] {
+  if (serviceTier == null || !PRIORITY_TIERS.includes(serviceTier)) return candidates;
+  const inTier = candidates.filter(({ tier }) => tier !== undefined);
+  if (inTier.length === 0) return candidates;
+  for (const candidate of inTier) addReason(candidate, 'service_tier');
+  return [...inTier, ...candidates.filter(({ tier }) => tier === undefined)];
 }
 
 /**
  * The order of these candidates: own credentials, the gateway's, own credentials that are a fallback (the public service's
- * documentation, "BYOK": own ones stand before the client's `order`).
+ * documentation, "BYOK": own ones precede the client's `order`).
  */
-export function inOrder(candidates: readonly Candidate[], asked: Asked, context: OrderContext): Candidate[] {
-  if (candidates.every(({ own }) => own === undefined)) return alike(candidates, asked, context);
-  const own = alike(
+export function inOrder(candidates: readonly Candidate[], input: RuleInput, context: OrderContext): Candidate[] {
+  if (candidates.every(({ own }) => own === undefined)) return orderGroup(candidates, input, context);
+  const own = orderGroup(
     candidates.filter(({ own }) => own?.is_fallback === false),
-    asked,
+    input,
     context,
   );
-  for (const candidate of own) withPlace(candidate, 'own_credential');
-  const shared = alike(
+  for (const candidate of own) addReason(candidate, 'own_credential');
+  const shared = orderGroup(
     candidates.filter(({ own }) => own === undefined),
-    asked,
+    input,
     context,
   );
-  const later = alike(
+  const later = orderGroup(
     candidates.filter(({ own }) => own?.is_fallback === true),
-    asked,
+    input,
     context,
   );
-  for (const candidate of later) withPlace(candidate, 'own_credential_fallback');
+  for (const candidate of later) addReason(candidate, 'own_credential_fallback');
   return [...own, ...shared, ...later];
 }

@@ -185,7 +185,7 @@ describe('own credentials', () => {
       expect(error).toMatchObject({ status: 404 });
       const { candidates, funnel } = (error as { plan: ReturnType<typeof plan> }).plan;
       expect(candidates.map(({ excluded }) => excluded?.reason)).toContain('it is dead too');
-      expect(funnel.map(({ endpoint_count }) => endpoint_count)).toEqual(
+      expect(funnel.map(({ endpoint_count: endpointCount }) => endpointCount)).toEqual(
         funnel.map(({ step }) => (step === 'Filter by Own Credentials' ? 0 : 3)),
       );
     }

@@ -96,7 +96,7 @@ function outcome({ models, request, known, context }: Situation): Plan {
   }
 }
 
-function isMeant(lists: readonly string[], candidate: Candidate, service_tier: unknown): boolean {
+function isMeant(lists: readonly string[], candidate: Candidate, serviceTier: unknown): boolean {
   const { provider, endpoint, tier } = candidate;
   const own = tagOf(candidate).toLowerCase();
   const plain = [provider.slug, provider.name.toLowerCase(), endpoint.tag];
@@ -104,29 +104,37 @@ function isMeant(lists: readonly string[], candidate: Candidate, service_tier: u
     const name = given.toLowerCase();
     return (
       name === own ||
-      ((tier === undefined || service_tier === 'flex' || service_tier === 'priority') && plain.includes(name))
+      ((tier === undefined || serviceTier === 'flex' || serviceTier === 'priority') && plain.includes(name))
     );
   });
 }
 
 function forbidden(candidate: Candidate, { request }: Situation): boolean {
-  const { provider: wanted = {}, service_tier } = request as { provider?: ProviderPreferences; service_tier?: string };
+  const { provider: wanted = {}, service_tier: serviceTier } = request as {
+    provider?: ProviderPreferences;
+    service_tier?: string;
+  };
   const { provider, endpoint } = candidate;
-  const { only, ignore, zdr, data_collection, quantizations, require_parameters } = wanted ?? {};
+  const {
+    only,
+    ignore,
+    zdr,
+    data_collection: dataCollection,
+    quantizations,
+    require_parameters: requireParameters,
+  } = wanted ?? {};
   const price = (candidate.tier ? endpoint.service_tiers?.[candidate.tier]?.pricing : endpoint.pricing)?.prompt;
   return (
     price === undefined ||
-    (only?.length ? !isMeant(only, candidate, service_tier) : false) ||
-    (ignore?.length ? isMeant(ignore, candidate, service_tier) : false) ||
+    (only?.length ? !isMeant(only, candidate, serviceTier) : false) ||
+    (ignore?.length ? isMeant(ignore, candidate, serviceTier) : false) ||
     (zdr === true && provider.slug !== 'alpha') ||
-    (data_collection === 'deny' && provider.slug !== 'alpha') ||
+    (dataCollection === 'deny' && provider.slug !== 'alpha') ||
     (quantizations?.includes('fp8') === true && endpoint.quantization !== 'fp8') ||
     (quantizations?.includes('bf16') === true && endpoint.quantization !== 'bf16') ||
     (wanted?.max_price != null && price > 2) ||
-    (require_parameters === true &&
-      request.seed != null &&
-      endpoint.supported_parameters?.includes('seed') === false) ||
-    (require_parameters === true && request.tools != null && endpoint.supported_parameters?.includes('tools') === false)
+    (requireParameters === true && request.seed != null && endpoint.supported_parameters?.includes('seed') === false) ||
+    (requireParameters === true && request.tools != null && endpoint.supported_parameters?.includes('tools') === false)
   );
 }
 
@@ -138,10 +146,10 @@ test('a plan is a permutation of what no rule forbids; whatever is not tried say
       const { attempts, candidates } = outcome(situation);
       expect(new Set(attempts).size).toBe(attempts.length);
       for (const candidate of candidates) {
-        const is_tried = attempts.includes(candidate);
-        if (is_tried) expect(forbidden(candidate, situation)).toBe(false);
-        if (attempts.length > 0) expect(candidate.excluded === undefined).toBe(is_tried);
-        expect(candidate.because !== undefined).toBe(is_tried);
+        const isTried = attempts.includes(candidate);
+        if (isTried) expect(forbidden(candidate, situation)).toBe(false);
+        if (attempts.length > 0) expect(candidate.excluded === undefined).toBe(isTried);
+        expect(candidate.because !== undefined).toBe(isTried);
       }
     }),
     runs,
@@ -169,14 +177,14 @@ test('what a rule leaves out it forbids, and what is left out for another’s sa
 test('the order of the client is kept: what it names comes first, as it names it', () => {
   fc.assert(
     fc.property(situations, (situation) => {
-      const { provider, service_tier } = situation.request;
+      const { provider, service_tier: serviceTier } = situation.request;
       const order = provider?.order ?? [];
       const { attempts } = outcome({
         ...situation,
         models: [situation.models[0] as Plan['attempts'][0]['model']] as never,
       });
       const place = (candidate: Candidate) => {
-        const at = order.findIndex((name) => isMeant([name], candidate, service_tier));
+        const at = order.findIndex((name) => isMeant([name], candidate, serviceTier));
         return at === -1 ? order.length : at;
       };
       const places = order.length === 0 ? [] : attempts.map(place);
@@ -191,13 +199,13 @@ test('the funnel never widens, ends at what is left, and names the step that lef
   fc.assert(
     fc.property(situations, (situation) => {
       const { funnel, attempts, candidates } = outcome(situation);
-      const counts = funnel.map(({ endpoint_count }) => endpoint_count);
+      const counts = funnel.map(({ endpoint_count: endpointCount }) => endpointCount);
       expect(counts).toEqual([...counts].sort((a, b) => b - a));
       expect(counts[0]).toBe(candidates.length);
-      for (const [at, { step, endpoint_count }] of funnel.entries()) {
-        const before = counts[at - 1] ?? endpoint_count;
-        const left_out = candidates.filter(({ excluded }) => excluded?.step === step).length;
-        if (step !== 'Filter by Provider Order') expect(before - endpoint_count).toBe(left_out);
+      for (const [at, { step, endpoint_count: endpointCount }] of funnel.entries()) {
+        const before = counts[at - 1] ?? endpointCount;
+        const leftOut = candidates.filter(({ excluded }) => excluded?.step === step).length;
+        if (step !== 'Filter by Provider Order') expect(before - endpointCount).toBe(leftOut);
       }
       expect(counts.at(-1) === 0).toBe(attempts.length === 0);
     }),

@@ -139,8 +139,8 @@ test.each<[string, Partial<ChatRequest>, string[]]>([
   ['include_reasoning', { include_reasoning: true }, ['reasoning']],
   ['an output bound, which is never missing', { max_tokens: 5, max_completion_tokens: 5 }, []],
   ['a null', { top_k: null }, []],
-])('%s is supported by %s', (_title, request, supported_parameters) => {
-  const able = endpoint('a/able', 'alpha', 1, { supported_parameters });
+])('%s is supported by %s', (_title, request, supportedParameters) => {
+  const able = endpoint('a/able', 'alpha', 1, { supported_parameters: supportedParameters });
   expect(unsupportedParameters({ messages: [], ...request }, able)).toEqual([]);
 });
 
@@ -182,11 +182,11 @@ test.each<[string, ProviderPreferences['max_price'], string[]]>([
   ['request, in USD each', { request: 0.001 }, ['alpha']],
   ['image, in USD each', { image: 0.001 }, ['alpha']],
   ['a price that is not above it', { request: 0.002, image: 0.002 }, ['alpha', 'beta']],
-])('max_price of a %s', (_title, max_price, expected) => {
+])('max_price of a %s', (_title, maxPrice, expected) => {
   const priced = (provider: string, each: number) =>
     endpoint('a/x', provider, 1, { pricing: { prompt: 1, completion: 1, request: each, image: each } });
   const one = model('a/x', [priced('alpha', 1_000_000_000), priced('beta', 2_000_000_000)]);
-  expect(tags(ask({ max_price }, { models: [one] }))).toEqual(expected.map((tag) => `a/x@${tag}`));
+  expect(tags(ask({ max_price: maxPrice }, { models: [one] }))).toEqual(expected.map((tag) => `a/x@${tag}`));
 });
 
 test('a max_price that is no price is a 400', () => {
@@ -263,12 +263,12 @@ test('a plan is a permutation of endpoints that no filter forbids, and explains 
   const slug = fc.constantFrom<string[]>('alpha', 'beta', 'gamma', 'beta/turbo', 'nobody');
   const list = fc.option(fc.array(slug, { maxLength: 3 }), { nil: undefined });
   fc.assert(
-    fc.property(list, list, list, fc.boolean(), (order, only, ignore, allow_fallbacks) => {
+    fc.property(list, list, list, fc.boolean(), (order, only, ignore, allowFallbacks) => {
       const preferences = {
         ...(order && { order }),
         ...(only && { only }),
         ...(ignore && { ignore }),
-        allow_fallbacks,
+        allow_fallbacks: allowFallbacks,
       };
       let found: ReturnType<typeof plan>;
       try {
@@ -285,8 +285,8 @@ test('a plan is a permutation of endpoints that no filter forbids, and explains 
         expect(ignore?.includes(provider) || ignore?.includes(attempt.endpoint.tag)).not.toBe(true);
       }
       for (const candidate of found.candidates) {
-        const left_out = !found.attempts.includes(candidate);
-        if (left_out && allow_fallbacks) expect(candidate.excluded?.reason).toBeTruthy();
+        const leftOut = !found.attempts.includes(candidate);
+        if (leftOut && allowFallbacks) expect(candidate.excluded?.reason).toBeTruthy();
       }
     }),
   );

@@ -11,8 +11,8 @@ import { needsOf, promptTokensMax } from './needs.ts';
 import { inOrder, type OrderContext } from './order.ts';
 import { type CredentialUser, credentialsFor, type OwnCredential } from './own-credential.ts';
 import { NoEndpoint, refuse } from './refusal.ts';
-import { type Asked, laterSteps, listsOf, type Preference, type Rule, rules, soft } from './rules.ts';
-import { sendsFor, tiersOf, tierWish } from './tiers.ts';
+import { laterSteps, listsOf, type Preference, type Rule, type RuleInput, rules, soft } from './rules.ts';
+import { sendsFor, tierSelection, tiersOf } from './tiers.ts';
 
 export type { Candidate, Plan, Strategy } from './candidate.ts';
 export { healthId, tagOf } from './candidate.ts';
@@ -21,33 +21,33 @@ export { supports, unsupportedParameters } from './needs.ts';
 export { NoEndpoint } from './refusal.ts';
 
 export interface PlanContext {
-  /** The models that the request names, in order, found in the catalog. Not empty. */
+  /** The models that the request names, in order, from the catalog. Not empty. */
   models: readonly Model[];
-  /** What their names ask for beside them. */
+  /** The options in the models' names. */
   wishes?: ReadonlyMap<Model, ModelVariant> | undefined;
   provider(slug: string): Provider | undefined;
   health: Pick<Health, 'coolingUntil' | 'hadOutage' | 'performance'>;
   now_ms: number;
-  /** From 0 to 1, drawn by the caller: which of the endpoints that stand alike comes first. */
+  /** From 0 to 1, drawn by the caller: selects the first of the endpoints of equal rank. */
   draw: number;
   /** Whether endpoints without a known price may serve. */
   allow_unpriced: boolean;
   /** Credentials of the caller's workspace that are not disabled. */
   own?: readonly OwnCredential[];
   caller?: CredentialUser;
-  /** The endpoint as it serves this request; the same one where nothing is special. */
+  /** The endpoint as adapted to this request; the same object if nothing changes. */
   endpointFor?: ((endpoint: Endpoint, provider: Provider, model: Model) => Endpoint) | undefined;
   /** Why an endpoint cannot serve the operation at all. */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
-  /** Why the caller's guardrails leave an endpoint out. */
+  /** Why the caller's guardrails exclude an endpoint. */
   restricts?: ((candidate: Candidate) => string | undefined) | undefined;
-  /** Whether the conversation's opaque state was made there, and may be of use nowhere else. */
+  /** Whether the conversation's opaque state was created there, and may be useless elsewhere. */
   prefers?: ((candidate: Candidate) => boolean) | undefined;
-  /** Whether the conversation went there before, so that its prompt may be in that cache. */
+  /** Whether the conversation was sent there before, so that its prompt may be cached there. */
   sticky?: ((candidate: Candidate) => boolean) | undefined;
-  /** What the caller has as its default, where the request says nothing. */
+  /** The caller's default, if the request sets none. */
   default_sort?: Sort | undefined;
-  /** How `models` came to be, where it was not by their own names. */
+  /** How `models` were selected, if not by name. */
   strategy?: Strategy | undefined;
 }
 
@@ -55,35 +55,35 @@ function isSort(text: string): text is Sort {
   return (sorts as readonly string[]).includes(text);
 }
 
-/** What the request itself says to sort by. */
+/** The sort order that the request itself sets. */
 function sortOf({ provider }: ChatRequest): Sort | undefined {
   const sort = provider?.sort;
   const by = typeof sort === 'string' ? sort : sort?.by;
   return by != null && isSort(by) ? by : undefined;
 }
 
-/** Whether the endpoints of all models are one list (`route: sort` is the older word for it). */
-function isUnparted({ provider, route }: ChatRequest): boolean {
+/** Whether the endpoints of all models form one list (`route: sort` is an older notation). */
+function isOneList({ provider, route }: ChatRequest): boolean {
   const sort = provider?.sort;
   const partition = typeof sort === 'object' && sort !== null ? sort.partition : undefined;
   return partition == null ? route === 'sort' : partition === 'none';
 }
 
-/** Every endpoint, in each service tier that may serve, with every credential that it could be called with. */
+/** Every endpoint, in each service tier that may serve, with every credential that may be used. */
 function candidatesOf(
   request: ChatRequest,
   context: PlanContext,
-  lists: Pick<Asked, 'allowed' | 'order'>,
+  lists: Pick<RuleInput, 'allowed' | 'order'>,
 ): Candidate[] {
-  const { models, provider: find, own: credentials = [], caller, wishes, endpointFor } = context;
+  const { models, provider: find, own: credentials = [], caller, wishes: variants, endpointFor } = context;
   const named = lists.order === undefined ? lists.allowed : [...lists.allowed, lists.order];
   const candidates: Candidate[] = [];
   for (const model of models) {
     const own = caller && credentials.length > 0 ? credentialsFor(credentials, caller, model.canonical_slug) : [];
-    const wish = wishes?.get(model);
-    const tiers = tierWish(request, wish, lists.order);
+    const variant = variants?.get(model);
+    const tiers = tierSelection(request, variant, lists.order);
     const add = (endpoint: Endpoint, provider: Provider, tier: string | undefined): void => {
-      const sends = sendsFor(request, tier, wish?.sends);
+      const sends = sendsFor(request, tier, variant?.sends);
       const facts: Candidate = { model, endpoint, provider, excluded: undefined, because: undefined };
       if (tier !== undefined) facts.tier = tier;
       if (sends !== undefined) facts.sends = sends;
@@ -96,31 +96,32 @@ function candidatesOf(
       const provider = find(known.provider);
       if (!provider) continue;
       const endpoint = endpointFor === undefined ? known : endpointFor(known, provider, model);
-      const in_tiers = tiersOf(endpoint, tiers, named);
-      for (const tier of in_tiers) add(endpoint, provider, tier);
-      if (in_tiers.length === 0 || !tiers.alone) add(endpoint, provider, undefined);
+      const inTiers = tiersOf(endpoint, tiers, named);
+      for (const tier of inTiers) add(endpoint, provider, tier);
+      if (inTiers.length === 0 || !tiers.isExclusive) add(endpoint, provider, undefined);
     }
   }
   return candidates;
 }
 
 /**
- * What own credentials leave of a request's candidates, after every other filter. A model that a credential stands first
- * for goes to the gateway's own accounts only where each such credential allows it, also when none of them can be used:
- * a dead credential must show, not cost money elsewhere. A credential that says so keeps every call from the gateway's own
- * account at its provider.
+ * Excludes candidates by own credentials, after all other filters. A model with a credential that is used first may use the gateway's own
+ * accounts only if each such credential allows it, even if none of them works: a dead credential must be visible, not cost money
+ * elsewhere. A credential with `is_byok_only` excludes the gateway's own account at its provider from every call.
  */
 function refusedByOwn(
   left: readonly Candidate[],
   credentials: readonly OwnCredential[],
 ): (candidate: Candidate) => string | undefined {
-  const byok_only = new Set(credentials.filter(({ is_byok_only }) => is_byok_only).map(({ provider }) => provider));
+  const byokOnly = new Set(
+    credentials.filter(({ is_byok_only: isByokOnly }) => isByokOnly).map(({ provider }) => provider),
+  );
   const bound = new Set(
     left.filter(({ own }) => own && !own.is_fallback && !own.allow_shared_fallback).map(({ model }) => model),
   );
   return ({ model, own, provider }) => {
     if (own !== undefined) return own.unusable;
-    if (byok_only.has(provider.slug)) {
+    if (byokOnly.has(provider.slug)) {
       return "a credential of the workspace (is_byok_only) excludes the gateway's own account at this provider";
     }
     if (!bound.has(model)) return undefined;
@@ -128,7 +129,7 @@ function refusedByOwn(
   };
 }
 
-/** How many endpoints candidates are of: those of one endpoint stand side by side, one for each credential. */
+/** The number of endpoints of candidates, which are grouped by endpoint, with one candidate for each credential. */
 function endpointCount(candidates: readonly Candidate[]): number {
   let count = 0;
   let before: Candidate | undefined;
@@ -139,64 +140,64 @@ function endpointCount(candidates: readonly Candidate[]): number {
   return count;
 }
 
-/** What is left of a plan's candidates, step by step. */
+/** The remaining candidates of a plan, step by step. */
 class CandidateFilter {
   readonly funnel: Plan['funnel'];
   left: readonly Candidate[];
-  readonly #asked: Asked;
-  #endpoint_count: number;
+  readonly #input: RuleInput;
+  #endpointCount: number;
 
-  constructor(candidates: readonly Candidate[], asked: Asked) {
+  constructor(candidates: readonly Candidate[], input: RuleInput) {
     this.left = candidates;
-    this.#asked = asked;
-    this.#endpoint_count = endpointCount(candidates);
-    this.funnel = [{ step: laterSteps.initial.step, endpoint_count: this.#endpoint_count }];
+    this.#input = input;
+    this.#endpointCount = endpointCount(candidates);
+    this.funnel = [{ step: laterSteps.initial.step, endpoint_count: this.#endpointCount }];
   }
 
   filter({ step, reason }: Pick<Rule, 'step' | 'reason'>): void {
     let refused = false;
     for (let at = 0; at < this.left.length; at += 1) {
       const candidate = this.left[at] as Candidate;
-      const why = reason(candidate, this.#asked);
-      if (why === undefined) continue;
-      candidate.excluded = { step, reason: why };
+      const excludedBecause = reason(candidate, this.#input);
+      if (excludedBecause === undefined) continue;
+      candidate.excluded = { step, reason: excludedBecause };
       refused = true;
     }
     if (refused) {
       this.left = this.left.filter((candidate) => candidate.excluded === undefined);
-      this.#endpoint_count = endpointCount(this.left);
+      this.#endpointCount = endpointCount(this.left);
     }
-    this.funnel.push({ step, endpoint_count: this.#endpoint_count });
+    this.funnel.push({ step, endpoint_count: this.#endpointCount });
   }
 
   /**
-   * Leaves out what lacks something that another candidate of the same model and kind of credential has. Endpoints that the client
-   * put in order stay: it named them.
+   * Excludes candidates that lack something which another candidate of the same model and kind of credential has. Endpoints in the
+   * client's order are kept.
    */
   prefer({ step, lacks }: Preference): void {
-    const asked = this.#asked;
-    if (!this.left.some((candidate) => lacks(candidate, asked) !== undefined)) return;
+    const input = this.#input;
+    if (!this.left.some((candidate) => lacks(candidate, input) !== undefined)) return;
     const group = ({ model, own }: Candidate) => `${model.id} ${own === undefined ? '' : own.is_fallback}`;
     const able = new Set<string>();
     const lacking = new Map<Candidate, string>();
     for (const candidate of this.left) {
-      const why = lacks(candidate, asked);
-      if (why === undefined) able.add(group(candidate));
-      else lacking.set(candidate, why);
+      const lack = lacks(candidate, input);
+      if (lack === undefined) able.add(group(candidate));
+      else lacking.set(candidate, lack);
     }
     if (able.size === 0) return;
     const reason = (candidate: Candidate) => {
-      const why = lacking.get(candidate);
-      if (why === undefined || !able.has(group(candidate))) return undefined;
-      const is_ordered = asked.order !== undefined && isNamed(asked.order, candidate, asked.tiers_asked);
-      return is_ordered ? undefined : why;
+      const lack = lacking.get(candidate);
+      if (lack === undefined || !able.has(group(candidate))) return undefined;
+      const isOrdered = input.order !== undefined && isNamed(input.order, candidate, input.selectsTiers);
+      return isOrdered ? undefined : lack;
     };
     this.filter({ step, reason });
   }
 }
 
-/** The first endpoint alone, with every credential that stands as it does. */
-function firstAlone(group: Candidate[]): Candidate[] {
+/** The candidates of the first endpoint only, with every credential of the same kind. */
+function firstOnly(group: Candidate[]): Candidate[] {
   const [first] = group;
   return group.filter(
     ({ endpoint, tier, own }) =>
@@ -205,53 +206,53 @@ function firstAlone(group: Candidate[]): Candidate[] {
 }
 
 function orderContext(request: ChatRequest, context: PlanContext): OrderContext {
-  const { models, health, now_ms, draw, prefers, sticky, wishes, default_sort } = context;
-  const said = sortOf(request);
-  const is_one_list = isUnparted(request);
+  const { models, health, now_ms: nowMs, draw, prefers, sticky, wishes: variants, default_sort: defaultSort } = context;
+  const requestedSort = sortOf(request);
+  const hasOneList = isOneList(request);
   const tier = request.service_tier ?? undefined;
-  /** Endpoints in a tier that is asked for have an order of their own, as at the public service. */
-  const in_tier: Sort = tier !== undefined && PRIORITY_TIERS.includes(tier) ? 'throughput' : 'price';
+  /** Endpoints in a requested tier have their own order, as at the public service. */
+  const inTier: Sort = tier !== undefined && PRIORITY_TIERS.includes(tier) ? 'throughput' : 'price';
   return {
     health,
-    now_ms,
+    now_ms: nowMs,
     draw,
     prefers,
     sticky,
     cutoffs: cutoffsOf(request.provider ?? {}),
     sortOf(candidate) {
-      if (said !== undefined) return said;
-      if (candidate.tier !== undefined && tier !== undefined) return in_tier;
+      if (requestedSort !== undefined) return requestedSort;
+      if (candidate.tier !== undefined && tier !== undefined) return inTier;
       // One list has one order: that of the first model's name.
-      return wishes?.get(is_one_list ? (models[0] as Model) : candidate.model)?.sort ?? default_sort;
+      return variants?.get(hasOneList ? (models[0] as Model) : candidate.model)?.sort ?? defaultSort;
     },
   };
 }
 
-/** What is tried of each model, where all are too many: no model takes more than half of what is left while later ones need it. */
+/** The candidates to try of each model if there are too many: no model gets more than half of the remaining attempts while later ones need them. */
 function withinLimit(groups: readonly Candidate[][]): readonly Candidate[][] {
   let later = groups.reduce((sum, group) => sum + group.length, 0);
-  let room: number = limits.attempts_max;
-  if (later <= room) return groups;
+  let remaining: number = limits.attempts_max;
+  if (later <= remaining) return groups;
   return groups.map((group) => {
     later -= group.length;
-    const kept = group.slice(0, Math.max(room - later, Math.ceil(room / 2)));
-    room -= kept.length;
+    const kept = group.slice(0, Math.max(remaining - later, Math.ceil(remaining / 2)));
+    remaining -= kept.length;
     return kept;
   });
 }
 
-/** The order over all models: one after another, or as one list; endpoints that miss a wished performance stand behind those of later models. */
-function overModels(left: readonly Candidate[], asked: Asked, context: PlanContext): Candidate[] {
-  const order = orderContext(asked.request, context);
-  const is_first_only = asked.preferences.allow_fallbacks === false && asked.order === undefined;
+/** The order over all models: one after another, or as one list. Endpoints that miss a preferred performance are behind those of later models. */
+function overModels(left: readonly Candidate[], input: RuleInput, context: PlanContext): Candidate[] {
+  const order = orderContext(input.request, context);
+  const isFirstOnly = input.preferences.allow_fallbacks === false && input.order === undefined;
   const arranged = (among: readonly Candidate[]) => {
-    const all = inOrder(among, asked, order);
-    return is_first_only ? firstAlone(all) : all;
+    const all = inOrder(among, input, order);
+    return isFirstOnly ? firstOnly(all) : all;
   };
-  if (context.models.length === 1 || isUnparted(asked.request)) return arranged(left);
-  // `allow_fallbacks: false` holds within a model's providers; the next model of `models` is the client's own wish.
-  const of_model = Map.groupBy(left, ({ model }) => model);
-  const groups = withinLimit(context.models.map((model) => arranged(of_model.get(model) ?? [])));
+  if (context.models.length === 1 || isOneList(input.request)) return arranged(left);
+  // `allow_fallbacks: false` applies to the providers of one model; the next model of `models` is requested explicitly.
+  const byModel = Map.groupBy(left, ({ model }) => model);
+  const groups = withinLimit(context.models.map((model) => arranged(byModel.get(model) ?? [])));
   if (order.cutoffs === undefined) return groups.flat();
   const misses = ({ because }: Candidate) =>
     because?.includes('below_preferred') === true && !because.includes('order');
@@ -261,8 +262,8 @@ function overModels(left: readonly Candidate[], asked: Asked, context: PlanConte
   ];
 }
 
-/** Why what could serve is not tried. */
-function tellUntried(left: readonly Candidate[], attempts: readonly Candidate[], { order }: Asked): void {
+/** Sets the reason of candidates that could serve but are not tried. */
+function excludeUntried(left: readonly Candidate[], attempts: readonly Candidate[], { order }: RuleInput): void {
   if (left.length === attempts.length) return;
   const tried = new Set(attempts);
   const excluded =
@@ -279,17 +280,17 @@ function tellUntried(left: readonly Candidate[], attempts: readonly Candidate[],
 }
 
 /**
- * Decides where a request goes: which endpoints may serve it and in what order. Pure. Throws `NoEndpoint`, a 404 with
- * the funnel that shows which step left nothing, when no endpoint may.
+ * Plans a request: which endpoints may serve it and in what order. Pure. Throws `NoEndpoint`, a 404 with the funnel that shows which step
+ * left none, if no endpoint may.
  */
 export function plan(request: ChatRequest, context: PlanContext): Plan {
   const { models, strategy } = context;
-  const is_routed = strategy === 'auto' || strategy === 'free';
-  if (!is_routed || models.length <= limits.attempts_max) return planAll(request, context);
-  // A router may know hundreds of models, best first: more than are tried are looked at only where the first do not fill the plan.
+  const isRouted = strategy === 'auto' || strategy === 'free';
+  if (!isRouted || models.length <= limits.attempts_max) return planAll(request, context);
+  // A router may have hundreds of models, best first: more than can be tried are considered only if the first do not fill the plan.
   try {
-    const found = planAll(request, { ...context, models: models.slice(0, limits.attempts_max) });
-    if (found.attempts.length === limits.attempts_max) return found;
+    const planned = planAll(request, { ...context, models: models.slice(0, limits.attempts_max) });
+    if (planned.attempts.length === limits.attempts_max) return planned;
   } catch (error) {
     if (!(error instanceof NoEndpoint)) throw error;
   }
@@ -308,47 +309,50 @@ function planAll(request: ChatRequest, context: PlanContext): Plan {
   const preferences = request.provider ?? {};
   const lists = listsOf(preferences);
   const { allowed, ignored, order } = lists;
-  const { wishes, refuses, restricts, allow_unpriced } = context;
-  const tiers_asked = context.models.some((model) => tierWish(request, wishes?.get(model), order).asked);
+  const { wishes: variants, refuses, restricts, allow_unpriced: allowUnpriced } = context;
+  const selectsTiers = context.models.some((model) => tierSelection(request, variants?.get(model), order).isExplicit);
   let longest: number | undefined;
-  const asked: Asked = {
+  const input: RuleInput = {
     request,
     preferences,
     needs: needsOf(request),
-    wishes,
+    variants,
     refuses,
     restricts,
-    allow_unpriced,
-    tiers_asked,
+    allow_unpriced: allowUnpriced,
+    selectsTiers: selectsTiers,
     longestPrompt: () => (longest ??= longestPrompt(context.models)),
     allowed,
     ignored,
     order,
   };
   const candidates = candidatesOf(request, context, lists);
-  const sieve = new CandidateFilter(candidates, asked);
-  for (let at = 0; at < rules.length; at += 1) if (rules[at]!.applies(asked)) sieve.filter(rules[at]!);
+  const filter = new CandidateFilter(candidates, input);
+  for (let at = 0; at < rules.length; at += 1) if (rules[at]!.applies(input)) filter.filter(rules[at]!);
   const { own: credentials = [] } = context;
-  if (credentials.some(({ is_byok_only }) => is_byok_only) || candidates.some(({ own }) => own !== undefined)) {
-    sieve.filter({ step: laterSteps.own_credentials.step, reason: refusedByOwn(sieve.left, credentials) });
+  if (
+    credentials.some(({ is_byok_only: isByokOnly }) => isByokOnly) ||
+    candidates.some(({ own }) => own !== undefined)
+  ) {
+    filter.filter({ step: laterSteps.own_credentials.step, reason: refusedByOwn(filter.left, credentials) });
   }
-  for (let at = 0; at < soft.length; at += 1) if (soft[at]!.applies(asked)) sieve.prefer(soft[at]!);
+  for (let at = 0; at < soft.length; at += 1) if (soft[at]!.applies(input)) filter.prefer(soft[at]!);
 
-  const { left, funnel } = sieve;
-  const sort = sortOf(request) ?? wishes?.get(context.models[0] as Model)?.sort ?? context.default_sort;
-  const attempts = overModels(left, asked, context).slice(0, limits.attempts_max);
-  tellUntried(left, attempts, asked);
-  const made: Plan = {
+  const { left, funnel } = filter;
+  const sort = sortOf(request) ?? variants?.get(context.models[0] as Model)?.sort ?? context.default_sort;
+  const attempts = overModels(left, input, context).slice(0, limits.attempts_max);
+  excludeUntried(left, attempts, input);
+  const result: Plan = {
     requested: context.models[0]?.id ?? '',
     strategy: context.strategy ?? (context.models.length > 1 ? 'fallback' : 'direct'),
     candidates,
     attempts,
     funnel,
   };
-  if (sort !== undefined) made.sort = sort;
+  if (sort !== undefined) result.sort = sort;
   if (attempts.length === 0) {
     if (left.length > 0) funnel.push({ step: laterSteps.order.step, endpoint_count: 0 });
-    throw refuse(made, request);
+    throw refuse(result, request);
   }
-  return made;
+  return result;
 }

@@ -112,7 +112,7 @@ describe('the auto router', () => {
     } catch (error) {
       const { metadata, plan } = error as NoEndpoint;
       expect(metadata).toMatchObject({ failed_routing_step: step, constraint: { field }, routing_funnel: plan.funnel });
-      expect(plan.funnel.find(({ endpoint_count }) => endpoint_count === 0)?.step).toBe(step);
+      expect(plan.funnel.find(({ endpoint_count: endpointCount }) => endpointCount === 0)?.step).toBe(step);
     }
   });
 

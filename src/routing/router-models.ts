@@ -10,24 +10,24 @@ import type { Plan } from './plan.ts';
 import { NoEndpoint } from './refusal.ts';
 import { type Constraint, isFree, laterSteps } from './rules.ts';
 
-/** The models that choose another: by the operator's order, and among those that cost nothing. */
+/** The router models: by the operator's order, and among free models. */
 export const AUTO = 'gateway/auto';
 export const FREE = 'gateway/free';
 
-/** Which models the router models choose among; undefined: that router is not there. */
+/** The models that the router models select from; undefined disables the router. */
 export interface RouterRules {
-  /** Best first. Undefined: what is on, as `builtInModels` has it. */
+  /** Best first. Undefined for the default of `builtInModels`. */
   auto_models: readonly string[] | undefined;
-  /** In place of what is on, where that is the sandbox alone. */
+  /** Replaces the enabled models if the sandbox is the only provider. */
   sandbox_models?: readonly string[] | undefined;
   free_models: readonly string[] | 'all' | undefined;
 }
 
-/** Which endpoints of its models a router may use. */
+/** Whether a router may use an endpoint of its models. */
 type Usable = (endpoint: Endpoint) => boolean;
 
-/** Whether some endpoint of a model that may be used serves such a request as it is. */
-function suits(model: Model, needs: Needs, prompt_tokens: number, isUsable: Usable): boolean {
+/** Whether a usable endpoint of a model can serve such a request unchanged. */
+function suits(model: Model, needs: Needs, promptTokens: number, isUsable: Usable): boolean {
   if (!needs.output.every((kind) => model.output_modalities.includes(kind))) return false;
   return model.endpoints.some(
     (endpoint) =>
@@ -35,46 +35,46 @@ function suits(model: Model, needs: Needs, prompt_tokens: number, isUsable: Usab
       needs.input.every((kind) => endpoint.input_modalities.includes(kind)) &&
       (!needs.tools || supports(endpoint, 'tools')) &&
       needs.forms.every((name) => name === 'verbosity' || supports(endpoint, name)) &&
-      prompt_tokens + needs.output_tokens <= promptTokensMax(endpoint),
+      promptTokens + needs.output_tokens <= promptTokensMax(endpoint),
   );
 }
 
-/** Those that suit a request: by the length that its prompt probably has, else by the least that it can have. */
+/** The models that suit a request: by its probable prompt length, else by its minimum. */
 function suitable(models: readonly Model[], needs: Needs, isUsable: Usable): Model[] {
   const likely = models.filter((model) => suits(model, needs, needs.prompt_tokens, isUsable));
   return likely.length > 0 ? likely : models.filter((model) => suits(model, needs, needs.prompt_tokens_min, isUsable));
 }
 
-/** What the plugin `auto-router` of a request says. */
+/** The options of a request's plugin `auto-router`. */
 interface AutoOptions {
   allowed: readonly string[] | undefined;
-  /** These are not chosen, also where `allowed` has them. */
+  /** Models not to be selected, even if `allowed` has them. */
   excluded: readonly string[] | undefined;
-  /** From 0, the best whatever it costs, to 10, the cheapest. Undefined: the operator's order. */
+  /** From 0, the best at any price, to 10, the cheapest. Undefined for the operator's order. */
   tradeoff: number | undefined;
-  /** The model that the last answer of the conversation names goes first. */
+  /** Whether the model of the conversation's last answer is first. */
   is_pinned: boolean;
 }
 
-/** Tiers of cost in numbers of the tradeoff. */
+/** Cost tiers as values of the tradeoff. */
 const COST_TIERS: Readonly<Record<string, number>> = { low: 10, medium: 7.5, high: 5, xhigh: 2.5, max: 0 };
 
-function wrong(field: string, what: string): GatewayError {
-  return new GatewayError(400, `plugins: ${field} of auto-router must be ${what}`);
+function invalidOption(field: string, requirement: string): GatewayError {
+  return new GatewayError(400, `plugins: ${field} of auto-router must be ${requirement}`);
 }
 
-function patterns(field: string, given: JsonValue | undefined): string[] | undefined {
-  if (given == null) return undefined;
-  const is_list = Array.isArray(given) && given.every((one) => typeof one === 'string');
-  if (!is_list) throw wrong(field, 'a list of patterns');
-  const list = given as string[];
+function patterns(field: string, value: JsonValue | undefined): string[] | undefined {
+  if (value == null) return undefined;
+  const isList = Array.isArray(value) && value.every((one) => typeof one === 'string');
+  if (!isList) throw invalidOption(field, 'a list of patterns');
+  const list = value as string[];
   const chars = list.reduce((sum, { length }) => sum + length, 0);
-  const is_bounded =
+  const isBounded =
     list.length <= limits.model_patterns_max &&
     chars <= limits.model_patterns_chars_max &&
     list.every(({ length }) => length <= limits.model_pattern_chars_max);
-  if (!is_bounded) {
-    throw wrong(
+  if (!isBounded) {
+    throw invalidOption(
       field,
       `at most ${limits.model_patterns_max} patterns of ${limits.model_pattern_chars_max} characters, ${limits.model_patterns_chars_max} in all`,
     );
@@ -85,25 +85,31 @@ function patterns(field: string, given: JsonValue | undefined): string[] | undef
 function autoOptions({ plugins }: ChatRequest): AutoOptions {
   const plugin = plugins?.find(({ id, enabled }) => id === 'auto-router' && enabled !== false);
   if (plugin === undefined) return NO_OPTIONS;
-  const { allowed_models, excluded_models, cost_tier, cost_quality_tradeoff: tradeoff, pin_model } = plugin;
+  const {
+    allowed_models: allowedModels,
+    excluded_models: excludedModels,
+    cost_tier: costTier,
+    cost_quality_tradeoff: tradeoff,
+    pin_model: pinModel,
+  } = plugin;
   if (tradeoff != null && !(typeof tradeoff === 'number' && tradeoff >= 0 && tradeoff <= 10)) {
-    throw wrong('cost_quality_tradeoff', 'a number from 0 to 10');
+    throw invalidOption('cost_quality_tradeoff', 'a number from 0 to 10');
   }
-  if (cost_tier != null && !(typeof cost_tier === 'string' && Object.hasOwn(COST_TIERS, cost_tier))) {
-    throw wrong('cost_tier', `one of ${Object.keys(COST_TIERS).join(', ')}`);
+  if (costTier != null && !(typeof costTier === 'string' && Object.hasOwn(COST_TIERS, costTier))) {
+    throw invalidOption('cost_tier', `one of ${Object.keys(COST_TIERS).join(', ')}`);
   }
-  if (pin_model != null && typeof pin_model !== 'boolean') throw wrong('pin_model', 'true or false');
+  if (pinModel != null && typeof pinModel !== 'boolean') throw invalidOption('pin_model', 'true or false');
   return {
-    allowed: patterns('allowed_models', allowed_models),
-    excluded: patterns('excluded_models', excluded_models),
-    tradeoff: typeof cost_tier === 'string' ? COST_TIERS[cost_tier] : (tradeoff ?? undefined),
-    is_pinned: pin_model === true,
+    allowed: patterns('allowed_models', allowedModels),
+    excluded: patterns('excluded_models', excludedModels),
+    tradeoff: typeof costTier === 'string' ? COST_TIERS[costTier] : (tradeoff ?? undefined),
+    is_pinned: pinModel === true,
   };
 }
 
 const NO_OPTIONS: AutoOptions = { allowed: undefined, excluded: undefined, tradeoff: undefined, is_pinned: false };
 
-/** The model that the conversation's last answer says it is from. */
+/** The model of the conversation's last answer, as the request states it. */
 function answeredBy({ messages }: ChatRequest): string | undefined {
   const last = messages.findLast(({ role }) => role === 'assistant') as { model?: unknown } | undefined;
   return typeof last?.model === 'string' ? last.model : undefined;
@@ -113,13 +119,13 @@ function cheapest({ endpoints }: Model): number {
   return Math.min(...endpoints.map(({ pricing }) => typicalPrice(pricing)));
 }
 
-/** By place in the operator's order and by price, in the shares that the client wishes. */
-function traded(models: readonly Model[], tradeoff: number): Model[] {
-  const by_price = [...models].sort((a, b) => {
-    const [of_a, of_b] = [cheapest(a), cheapest(b)];
-    return of_a === of_b ? 0 : of_a < of_b ? -1 : 1;
+/** Ordered by position in the operator's order and by price, weighted by the client's tradeoff. */
+function orderByTradeoff(models: readonly Model[], tradeoff: number): Model[] {
+  const byPrice = [...models].sort((a, b) => {
+    const [priceA, priceB] = [cheapest(a), cheapest(b)];
+    return priceA === priceB ? 0 : priceA < priceB ? -1 : 1;
   });
-  const score = (model: Model) => models.indexOf(model) * (10 - tradeoff) + by_price.indexOf(model) * tradeoff;
+  const score = (model: Model) => models.indexOf(model) * (10 - tradeoff) + byPrice.indexOf(model) * tradeoff;
   const scores = new Map(models.map((model) => [model, score(model)]));
   return [...models].sort((a, b) => (scores.get(a) ?? 0) - (scores.get(b) ?? 0));
 }
@@ -140,13 +146,13 @@ const SUITABLE = {
   },
 };
 
-/** The 404 of a router that is left without models; what each step left counts endpoints, as a plan's funnel does. */
+/** The 404 of a router without suitable models; the funnel counts endpoints, as in a plan. */
 function noModel(strategy: Plan['strategy'], steps: readonly { step: string; models: readonly Model[] }[]): NoEndpoint {
   const funnel = steps.map(({ step, models }) => ({
     step,
     endpoint_count: models.reduce((sum, { endpoints }) => sum + endpoints.length, 0),
   }));
-  const failed = funnel.find(({ endpoint_count }) => endpoint_count === 0)?.step;
+  const failed = funnel.find(({ endpoint_count: endpointCount }) => endpointCount === 0)?.step;
   const known: readonly { step: string; constraint: Constraint }[] = [
     ALLOWED,
     FREE_OF_CHARGE,
@@ -161,59 +167,60 @@ function noModel(strategy: Plan['strategy'], steps: readonly { step: string; mod
   );
 }
 
-/** Who chose the model of this conversation before: still the first choice where it suits. */
-function withHome(models: readonly Model[], home: string | undefined): Model[] {
-  const known = home === undefined ? undefined : models.find(({ id }) => id === home);
+/** The models with the conversation's former model first, if it suits. */
+function withAffinityFirst(models: readonly Model[], affinity: string | undefined): Model[] {
+  const known = affinity === undefined ? undefined : models.find(({ id }) => id === affinity);
   return known === undefined ? [...models] : [known, ...models.filter((model) => model !== known)];
 }
 
-/** What a router chooses with. */
+/** The inputs of a router's selection. */
 export interface Choice {
   request: ChatRequest;
   needs: Needs;
   /** From 0 to 1, drawn by the caller. */
   draw: number;
-  /** The model that the conversation was given before. */
+  /** The conversation's former model. */
   home: string | undefined;
 }
 
-/** The models that `gateway/auto` tries for a request, best first. Throws a 404 where none suits. */
-export function autoModels(candidates: readonly Model[], { request, needs, home }: Choice): Model[] {
-  const { allowed, excluded, tradeoff, is_pinned } = autoOptions(request);
+/** The models that `gateway/auto` tries for a request, best first. Throws a 404 if none suits. */
+export function autoModels(candidates: readonly Model[], { request, needs, home: affinity }: Choice): Model[] {
+  const { allowed, excluded, tradeoff, is_pinned: isPinned } = autoOptions(request);
   const isOneOf = (id: string, list: readonly string[]) => list.some((pattern) => matchesPattern(id, pattern));
-  const is_narrowed = allowed !== undefined || excluded !== undefined;
-  const open = is_narrowed
+  const isNarrowed = allowed !== undefined || excluded !== undefined;
+  const open = isNarrowed
     ? candidates.filter(({ id }) => isOneOf(id, allowed ?? ['*']) && !isOneOf(id, excluded ?? []))
     : candidates;
   const able = suitable(open, needs, () => true);
   if (able.length === 0) {
     throw noModel('auto', [
       { step: laterSteps.initial.step, models: candidates },
-      ...(is_narrowed ? [{ step: ALLOWED.step, models: open }] : []),
+      ...(isNarrowed ? [{ step: ALLOWED.step, models: open }] : []),
       { step: SUITABLE.step, models: able },
     ]);
   }
-  const pinned = is_pinned ? answeredBy(request) : undefined;
-  return withHome(tradeoff === undefined ? able : traded(able, tradeoff), pinned ?? home);
+  const pinned = isPinned ? answeredBy(request) : undefined;
+  return withAffinityFirst(tradeoff === undefined ? able : orderByTradeoff(able, tradeoff), pinned ?? affinity);
 }
 
 const costsNothing: Usable = ({ pricing }) => isFree(pricing);
 
-const known_free = new WeakMap<readonly Model[], readonly Model[]>();
+const knownFree = new WeakMap<readonly Model[], readonly Model[]>();
 
-/** The models of a catalog that have an endpoint which costs nothing. */
+/** The models of a catalog with a free endpoint. */
 export function freeModels(models: readonly Model[]): readonly Model[] {
-  const known = known_free.get(models);
+  const known = knownFree.get(models);
   if (known !== undefined) return known;
   const free = models.filter(
-    ({ endpoints, output_modalities }) => output_modalities.includes('text') && endpoints.some(costsNothing),
+    ({ endpoints, output_modalities: outputModalities }) =>
+      outputModalities.includes('text') && endpoints.some(costsNothing),
   );
-  known_free.set(models, free);
+  knownFree.set(models, free);
   return free;
 }
 
-/** The models that `gateway/free` tries for a request: one drawn among those whose free endpoints suit it, the others after it. Throws a 404 where none does. */
-export function freeChoice(candidates: readonly Model[], { needs, draw, home }: Choice): Model[] {
+/** The models that `gateway/free` tries for a request: one drawn among those whose free endpoints suit it, then the others. Throws a 404 if none does. */
+export function freeChoice(candidates: readonly Model[], { needs, draw, home: affinity }: Choice): Model[] {
   const able = suitable(candidates, needs, costsNothing);
   if (able.length === 0) {
     throw noModel('free', [
@@ -223,5 +230,5 @@ export function freeChoice(candidates: readonly Model[], { needs, draw, home }: 
     ]);
   }
   const first = Math.min(Math.floor(draw * able.length), able.length - 1);
-  return withHome([...able.slice(first), ...able.slice(0, first)], home);
+  return withAffinityFirst([...able.slice(first), ...able.slice(0, first)], affinity);
 }

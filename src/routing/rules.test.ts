@@ -57,8 +57,8 @@ describe('a prompt that may be shortened', () => {
   const sized = (...lengths: number[]) =>
     model(
       'a/x',
-      lengths.map((context_length, n) =>
-        endpoint('a/x', 'alpha', n + 1, { context_length, tag: `alpha/${context_length}` }),
+      lengths.map((contextLength, n) =>
+        endpoint('a/x', 'alpha', n + 1, { context_length: contextLength, tag: `alpha/${contextLength}` }),
       ),
     );
   const on = { plugins: [{ id: 'context-compression' }] };
@@ -179,8 +179,8 @@ describe('what a request sends', () => {
       endpoint('a/x', 'beta', 2, { max_completion_tokens: 500 }),
       endpoint('a/x', 'gamma', 3),
     ]);
-    const ask = (max_tokens: number, ignore: string[] = []) =>
-      tagsOf(planned({ max_tokens, provider: { ignore } }, { models: [bounded] }));
+    const ask = (maxTokens: number, ignore: string[] = []) =>
+      tagsOf(planned({ max_tokens: maxTokens, provider: { ignore } }, { models: [bounded] }));
     expect(ask(100)).toEqual(['alpha', 'beta', 'gamma']);
     expect(ask(101)).toEqual(['beta', 'gamma']);
     expect(ask(900)).toEqual(['gamma']);

@@ -7,17 +7,17 @@ import { isPriced, type Prices } from '../schemas/prices.ts';
 import { type Candidate, keepsNothing, pricesOf, tagOf } from './candidate.ts';
 import type { ModelVariant } from './model-variant.ts';
 import { isNamed, type NameList, nameList } from './names.ts';
-import { isShortenedFor, type Needs, promptTokensMax, supports, takesInput, unsupportedParameters } from './needs.ts';
+import { acceptsInput, isShortenedFor, type Needs, promptTokensMax, supports, unsupportedParameters } from './needs.ts';
 
-/** What the rules of one request look at. */
-export interface Asked {
+/** The inputs of the routing rules. */
+export interface RuleInput {
   request: ChatRequest;
   preferences: ProviderPreferences;
   needs: Needs;
-  /** What the name of each model asks for beside it. */
-  wishes: ReadonlyMap<Candidate['model'], ModelVariant> | undefined;
+  /** The options in the name of each model. */
+  variants: ReadonlyMap<Candidate['model'], ModelVariant> | undefined;
   refuses: ((candidate: Candidate) => string | undefined) | undefined;
-  /** Why the caller's guardrails leave it out. */
+  /** Why the caller's guardrails exclude a candidate. */
   restricts: ((candidate: Candidate) => string | undefined) | undefined;
   allow_unpriced: boolean;
   /** Lists of providers, each of which must have an endpoint. */
@@ -25,37 +25,37 @@ export interface Asked {
   /** Lists of providers, none of which may have it. */
   ignored: readonly NameList[];
   order: NameList | undefined;
-  /** Tokens that the endpoint of the longest context reads, of all that could serve the request. */
+  /** The longest prompt that any endpoint of the request's models reads, in tokens. */
   longestPrompt(): number;
-  /** The request asks for service tiers other than by naming their endpoints. */
-  tiers_asked: boolean;
+  /** Whether the request selects service tiers other than by naming their endpoints. */
+  selectsTiers: boolean;
 }
 
-/** What a caller would have to change for a rule to let more through. */
+/** What a caller can change so that a rule excludes less. */
 export interface Constraint {
   field: string;
   detail: string;
 }
 
-/** One rule that leaves endpoints out. */
+/** One rule that excludes endpoints. */
 export interface Rule {
-  /** As the routing funnel names it, where the public service has the step as well. */
+  /** Its name in the routing funnel; the public service's if it has the same step. */
   step: string;
-  /** What a caller is told when it leaves nothing. Absent: the reasons of the endpoints. */
+  /** The message to the caller if no endpoint is left. Default: the reasons of the endpoints. */
   message?: string;
-  /** The status of that. Absent: 404. */
+  /** The status of that error. Default: 404. */
   status?: 400;
   constraint: Constraint;
-  applies(asked: Asked): boolean;
-  /** Why it leaves the candidate out; undefined: it does not. */
-  reason(candidate: Candidate, asked: Asked): string | undefined;
+  applies(input: RuleInput): boolean;
+  /** Why it excludes the candidate; undefined if it does not. */
+  reason(candidate: Candidate, input: RuleInput): string | undefined;
 }
 
 /** USD per million tokens, or per unit, as pico-USD per token or unit. */
-function picoLimit(value: number | string, per_million: boolean): number {
+function picoLimit(value: number | string, perMillion: boolean): number {
   const usd = typeof value === 'number' ? value : Number(value);
   if (!Number.isFinite(usd) || usd < 0) throw invalidField('provider.max_price', 'must contain amounts in USD');
-  return usd * (per_million ? 1e6 : 1e12);
+  return usd * (perMillion ? 1e6 : 1e12);
 }
 
 const CAPPED: readonly ['prompt' | 'completion' | 'request' | 'image' | 'audio', boolean][] = [
@@ -66,47 +66,47 @@ const CAPPED: readonly ['prompt' | 'completion' | 'request' | 'image' | 'audio',
   ['audio', false],
 ];
 
-/** Decimal fractions are not exact: what is above a limit by less than that is at it. */
+/** Tolerance for inexact decimal fractions: prices above a limit by less than this are at the limit. */
 const ROUNDING = 1e-12;
 
 function overPrice(preferences: ProviderPreferences, prices: Prices): string | undefined {
-  for (const [name, per_million] of CAPPED) {
+  for (const [name, perMillion] of CAPPED) {
     const cap = preferences.max_price?.[name];
     if (cap === undefined || cap === null) continue;
-    if ((prices[name] ?? 0) * (1 - (prices.discount ?? 0)) > picoLimit(cap, per_million) * (1 + ROUNDING))
+    if ((prices[name] ?? 0) * (1 - (prices.discount ?? 0)) > picoLimit(cap, perMillion) * (1 + ROUNDING))
       return `its ${name} price is above provider.max_price.${name}`;
   }
   return undefined;
 }
 
-/** An empty list of tools or stops asks for nothing, as the format of plain text does. */
-function saysSomething(value: unknown): boolean {
+/** Whether a value has an effect: empty lists and the plain text format have none. */
+function hasEffect(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return true;
   return Object.keys(value).length > 0 && !('type' in value && value.type === 'text');
 }
 
-/** Every parameter of the request that an endpoint lacks; a schema for the answer is one of its own. */
+/** The parameters of the request that an endpoint lacks; a schema for the answer counts as one. */
 function missingParameters(request: ChatRequest, { endpoint }: Candidate): string[] {
-  const missing = unsupportedParameters(request, endpoint).filter((name) => saysSomething(request[name]));
+  const missing = unsupportedParameters(request, endpoint).filter((name) => hasEffect(request[name]));
   const known = endpoint.supported_parameters;
-  const wants_schema = request.response_format?.type === 'json_schema';
-  if (wants_schema && known !== undefined && !known.includes('structured_outputs')) missing.push('structured_outputs');
+  const wantsSchema = request.response_format?.type === 'json_schema';
+  if (wantsSchema && known !== undefined && !known.includes('structured_outputs')) missing.push('structured_outputs');
   return missing;
 }
 
 function longestContext({ model }: Candidate): number {
-  return Math.max(...model.endpoints.map(({ context_length }) => context_length ?? 0));
+  return Math.max(...model.endpoints.map(({ context_length: contextLength }) => contextLength ?? 0));
 }
 
-/** Whether an endpoint of these prices is known to cost nothing. */
+/** Whether these prices are known and zero. */
 export function isFree(prices: Prices): boolean {
   return isPriced(prices) && Object.entries(prices).every(([name, price]) => name === 'discount' || price === 0);
 }
 
-/** What the guardrails of the caller leave out. */
+/** The step that excludes by the caller's guardrails. */
 export const GUARDRAILS = 'Filter by Guardrails';
 
-/** The rules, in the order in which they are kept. Each stands by itself: another source of a list is another list. */
+/** The rules, in order. Each is independent: another source of a list is another list. */
 export const rules: readonly Rule[] = [
   {
     step: 'Filter by Operation',
@@ -119,7 +119,7 @@ export const rules: readonly Rule[] = [
     constraint: { field: 'messages', detail: 'name a model that accepts this kind of content, or send text only' },
     applies: () => true,
     reason({ model, endpoint }, { needs }) {
-      const missing = needs.input.find((kind) => !takesInput(endpoint, kind));
+      const missing = needs.input.find((kind) => !acceptsInput(endpoint, kind));
       if (missing === undefined) return undefined;
       return `${model.input_modalities.includes(missing) ? 'it' : 'the model'} does not accept ${missing} input`;
     },
@@ -142,18 +142,18 @@ export const rules: readonly Rule[] = [
       field: 'messages',
       detail: 'send less, name a model with a longer context, or use the plugin context-compression',
     },
-    applies: ({ needs, wishes }) => needs.prompt_tokens_min > 0 || wishes !== undefined,
-    reason(candidate, { needs, wishes, longestPrompt }) {
-      const most = promptTokensMax(candidate.endpoint);
-      const is_short_of = isShortenedFor(candidate.endpoint, needs.compression)
-        ? // At least half of the prompt is to be left of it, where any endpoint reads so much.
-          needs.prompt_tokens > 2 * most && most < longestPrompt()
-        : needs.prompt_tokens_min > most;
-      if (is_short_of) return `it reads at most ${most} tokens`;
-      const is_short =
-        wishes?.get(candidate.model)?.extended === true &&
+    applies: ({ needs, variants }) => needs.prompt_tokens_min > 0 || variants !== undefined,
+    reason(candidate, { needs, variants, longestPrompt }) {
+      const promptMax = promptTokensMax(candidate.endpoint);
+      const isShortOf = isShortenedFor(candidate.endpoint, needs.compression)
+        ? // At least half of the prompt must remain, if any endpoint reads that much.
+          needs.prompt_tokens > 2 * promptMax && promptMax < longestPrompt()
+        : needs.prompt_tokens_min > promptMax;
+      if (isShortOf) return `it reads at most ${promptMax} tokens`;
+      const isShort =
+        variants?.get(candidate.model)?.extended === true &&
         (candidate.endpoint.context_length ?? 0) < longestContext(candidate);
-      return is_short ? 'its context is not the longest' : undefined;
+      return isShort ? 'its context is not the longest' : undefined;
     },
   },
   {
@@ -163,16 +163,16 @@ export const rules: readonly Rule[] = [
       field: 'model',
       detail: 'name a model with a known price, or ask the operator to set the price of this one',
     },
-    applies: ({ allow_unpriced }) => !allow_unpriced,
+    applies: ({ allow_unpriced: allowUnpriced }) => !allowUnpriced,
     reason: (candidate) => (isPriced(pricesOf(candidate)) ? undefined : 'its price is not known'),
   },
   {
     step: 'Filter by Free Endpoints',
     message: 'No endpoint of the selected model is free of charge',
     constraint: { field: 'model', detail: 'name the model without :free' },
-    applies: ({ wishes }) => wishes !== undefined,
-    reason(candidate, { wishes, needs }) {
-      if (wishes?.get(candidate.model)?.free !== true) return undefined;
+    applies: ({ variants }) => variants !== undefined,
+    reason(candidate, { variants, needs }) {
+      if (variants?.get(candidate.model)?.free !== true) return undefined;
       return isFree(pricesOf(candidate, needs.prompt_tokens)) ? undefined : 'it is not free of charge';
     },
   },
@@ -189,9 +189,9 @@ export const rules: readonly Rule[] = [
     message: 'No allowed providers are available for the selected model',
     constraint: { field: 'provider.only', detail: 'name more of the providers that serve the model' },
     applies: ({ allowed }) => allowed.length > 0,
-    reason(candidate, { allowed, tiers_asked }) {
-      const is_allowed = allowed.every((list) => isNamed(list, candidate, tiers_asked));
-      return is_allowed ? undefined : 'it is not in provider.only';
+    reason(candidate, { allowed, selectsTiers: tiersAsked }) {
+      const isAllowed = allowed.every((list) => isNamed(list, candidate, tiersAsked));
+      return isAllowed ? undefined : 'it is not in provider.only';
     },
   },
   {
@@ -199,9 +199,9 @@ export const rules: readonly Rule[] = [
     message: 'All providers of the selected model are ignored by this request',
     constraint: { field: 'provider.ignore', detail: 'ignore fewer of the providers that serve the model' },
     applies: ({ ignored }) => ignored.length > 0,
-    reason(candidate, { ignored, tiers_asked }) {
-      const is_ignored = ignored.some((list) => isNamed(list, candidate, tiers_asked));
-      return is_ignored ? 'it is in provider.ignore' : undefined;
+    reason(candidate, { ignored, selectsTiers: tiersAsked }) {
+      const isIgnored = ignored.some((list) => isNamed(list, candidate, tiersAsked));
+      return isIgnored ? 'it is in provider.ignore' : undefined;
     },
   },
   {
@@ -260,14 +260,14 @@ export const rules: readonly Rule[] = [
     reason({ endpoint, provider }, { request }) {
       if (!supports(endpoint, 'tools') && needsTemplate(request))
         return 'it reads tools as text, which allows one answer only';
-      const takes_n = dialectOf(endpoint.dialect ?? provider.dialect).facts.takesSeveralChoices;
-      return takes_n && endpoint.quirks.refused_parameters?.includes('n') !== true
+      const acceptsN = dialectOf(endpoint.dialect ?? provider.dialect).facts.takesSeveralChoices;
+      return acceptsN && endpoint.quirks.refused_parameters?.includes('n') !== true
         ? undefined
         : 'it returns one answer per request';
     },
   },
   {
-    // Last, so that what it leaves out is left out by nothing else: the refusal depends on that.
+    // Last, so that its exclusions have no other reason: `refuse` depends on that.
     step: GUARDRAILS,
     message: 'No endpoints available matching your guardrail restrictions and data policy',
     constraint: {
@@ -279,7 +279,7 @@ export const rules: readonly Rule[] = [
   },
 ];
 
-/** Steps that are not rules of one endpoint by itself, with what they tell. */
+/** Steps that do not apply to a single endpoint, with their messages. */
 export const laterSteps = {
   own_credentials: {
     step: 'Filter by Own Credentials',
@@ -298,7 +298,7 @@ export const laterSteps = {
 } as const;
 
 /** The lists of names in a request's preferences. */
-export function listsOf(preferences: ProviderPreferences): Pick<Asked, 'allowed' | 'ignored' | 'order'> {
+export function listsOf(preferences: ProviderPreferences): Pick<RuleInput, 'allowed' | 'ignored' | 'order'> {
   const only = nameList(preferences.only);
   const ignore = nameList(preferences.ignore);
   return {
@@ -310,15 +310,15 @@ export function listsOf(preferences: ProviderPreferences): Pick<Asked, 'allowed'
 
 const NO_LISTS: readonly NameList[] = [];
 
-/** A step that leaves endpoints out where others of the same model do better: it never takes the last one. */
+/** A step that excludes endpoints if others of the same model are better: it never excludes the last one. */
 export interface Preference {
   step: string;
-  applies(asked: Asked): boolean;
-  /** Why it stands behind those that do better; undefined: it does as well as can be. */
-  lacks(candidate: Candidate, asked: Asked): string | undefined;
+  applies(input: RuleInput): boolean;
+  /** What the candidate lacks; undefined if nothing. */
+  lacks(candidate: Candidate, input: RuleInput): string | undefined;
 }
 
-/** What serves a request as it is goes before what would change it (public service's documentation, "Provider selection"). */
+/** Endpoints that serve a request unchanged precede those that change it (public service's documentation, "Provider selection"). */
 export const soft: readonly Preference[] = [
   {
     step: 'Filter by Service Tier',
@@ -341,9 +341,9 @@ export const soft: readonly Preference[] = [
   {
     step: 'Filter by Output Tokens',
     applies: ({ needs }) => needs.output_tokens > 0,
-    lacks({ endpoint: { max_completion_tokens: most } }, { needs }) {
-      if (most === undefined || most >= needs.output_tokens) return undefined;
-      return `it produces at most ${most} output tokens, but others produce more`;
+    lacks({ endpoint: { max_completion_tokens: outputMax } }, { needs }) {
+      if (outputMax === undefined || outputMax >= needs.output_tokens) return undefined;
+      return `it produces at most ${outputMax} output tokens, but others produce more`;
     },
   },
 ];

@@ -1,7 +1,7 @@
 import { DDSketch } from '@datadog/sketches-js';
 import { limits } from '../limits.ts';
 
-/** Values between these are told apart; what lies beyond counts as the nearer of them. */
+/** The range of values that are distinguished; values outside are clamped to it. */
 const VALUE_MIN = 1e-3;
 const VALUE_MAX = 1e8;
 
@@ -10,8 +10,7 @@ const KEY_MIN = mapping.key(VALUE_MIN);
 const KEY_MAX = mapping.key(VALUE_MAX);
 
 /**
- * How values are spread: each quantile, to one percent of the value. Sketches of several minutes or nodes merge into the one
- * that all their values together would have made.
+ * A distribution of values with quantiles to one percent of the value. Merged sketches equal the sketch of all their values.
  */
 export class Sketch {
   readonly #inner = new DDSketch({ relativeAccuracy: limits.sketch_accuracy });
@@ -28,12 +27,12 @@ export class Sketch {
     this.#inner.merge(other.#inner);
   }
 
-  /** The value that this share of all, from 0 to 1, do not pass. Not for a sketch without values. */
+  /** The value that this share (0 to 1) of all values does not exceed. Not for an empty sketch. */
   quantile(share: number): number {
     return this.#inner.getValueAtQuantile(share);
   }
 
-  /** As short text: how far each bin that holds anything is from the one before, and what it holds, in base 36. */
+  /** As short text: for each non-empty bin the distance to the previous one and its count, in base 36. */
   pack(): string {
     const { bins, offset } = this.#inner.store;
     const parts: string[] = [];
@@ -47,17 +46,17 @@ export class Sketch {
     return parts.join(' ');
   }
 
-  /** Merges what `pack` made. What is not of that form is passed over: it comes from a store. */
+  /** Merges the output of `pack`. Stops at invalid data, since the text is read from a store. */
   mergePacked(text: string): void {
     if (text === '' || text.length > limits.sketch_chars_max) return;
     const inner = this.#inner;
     let key = 0;
     for (const part of text.split(' ')) {
-      const [step = '', held = ''] = part.split('.');
+      const [step = '', countText = ''] = part.split('.');
       key += Number.parseInt(step, 36);
-      const count = Number.parseInt(held, 36);
+      const count = Number.parseInt(countText, 36);
       if (!(count > 0 && key >= KEY_MIN && key <= KEY_MAX)) return;
-      // What `accept` does with a value of this bin, without looking for the bin.
+      // Equivalent to `accept` for a value of this bin, without searching the bin.
       inner.store.add(key, count);
       inner.count += count;
     }

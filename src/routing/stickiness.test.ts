@@ -79,9 +79,13 @@ test.each<[number | undefined, boolean]>([
   [5, true],
   [10, false],
   [undefined, false],
-])('a cache at %j of a prompt price of 10: %j', (input_cache_read, expected) => {
+])('a cache at %j of a prompt price of 10: %j', (inputCacheRead, expected) => {
   const one = endpoint('a/x', 'alpha', 10, {
-    pricing: { prompt: 10, completion: 10, ...(input_cache_read === undefined ? {} : { input_cache_read }) },
+    pricing: {
+      prompt: 10,
+      completion: 10,
+      ...(inputCacheRead === undefined ? {} : { input_cache_read: inputCacheRead }),
+    },
   });
   const candidate = { model: model('a/x', [one]), endpoint: one, provider: PROVIDERS['alpha'] } as Candidate;
   expect(cachesCheaply(candidate)).toBe(expected);

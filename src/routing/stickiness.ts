@@ -3,9 +3,9 @@ import { limits } from '../limits.ts';
 import type { ChatRequest, Message } from '../schemas/inner.ts';
 import { type Candidate, pricesOf } from './candidate.ts';
 
-/** A conversation, as far as requests show that they belong to one. */
+/** A conversation that requests belong to, as far as they show it. */
 export interface Conversation {
-  /** Unlike any other conversation's of the same account. */
+  /** Unique within an account. */
   id: string;
 }
 
@@ -15,7 +15,7 @@ function textOf({ content }: Message): string {
   return content.map((part) => (part.type === 'text' ? part.text : part.type)).join('\n');
 }
 
-/** Text of a message as far as conversations are told apart by it: a prefix, and how long the whole is. */
+/** The part of a message that identifies a conversation: its length and a prefix of its text. */
 function mark(message: Message | undefined): string {
   if (message === undefined) return '';
   const text = textOf(message);
@@ -24,32 +24,36 @@ function mark(message: Message | undefined): string {
 
 const isInstruction = ({ role }: Message) => role === 'system' || role === 'developer';
 
-/** The conversation of a request: as the client names it, else by what it begins with (public service's documentation, "Prompt caching"). */
-export function conversationOf({ session_id, prompt_cache_key, messages }: ChatRequest): Conversation | undefined {
-  if (session_id) return idOf(`session ${session_id}`);
-  if (prompt_cache_key) return idOf(`key ${prompt_cache_key.slice(0, limits.session_id_chars_max)}`);
+/** The conversation of a request: as the client names it, else by its beginning (public service's documentation, "Prompt caching"). */
+export function conversationOf({
+  session_id: sessionId,
+  prompt_cache_key: promptCacheKey,
+  messages,
+}: ChatRequest): Conversation | undefined {
+  if (sessionId) return idOf(`session ${sessionId}`);
+  if (promptCacheKey) return idOf(`key ${promptCacheKey.slice(0, limits.session_id_chars_max)}`);
   const first = messages.find((message) => !isInstruction(message));
   if (first === undefined) return undefined;
   return idOf(`begin ${mark(messages.find(isInstruction))}\n${mark(first)}`);
 }
 
-/** A hash in any case: part of a string that a client sent would hold the whole of it in memory. */
-function idOf(told: string): Conversation {
-  return { id: hash('sha256', told, 'base64url') };
+/** Always a hash: a substring of a client's text would keep the whole text in memory. */
+function idOf(text: string): Conversation {
+  return { id: hash('sha256', text, 'base64url') };
 }
 
-/** Whether a cache at the endpoint makes the next turn of a conversation cheaper there. */
+/** Whether a prompt cache at the endpoint makes the next turn cheaper. */
 export function cachesCheaply(candidate: Candidate): boolean {
-  const { input_cache_read, prompt } = pricesOf(candidate);
-  return input_cache_read !== undefined && prompt !== undefined && input_cache_read < prompt;
+  const { input_cache_read: inputCacheRead, prompt } = pricesOf(candidate);
+  return inputCacheRead !== undefined && prompt !== undefined && inputCacheRead < prompt;
 }
 
-/** Where conversations were answered lately. Bounded; times are given by the caller; what failed is not told. */
+/** The endpoints or models that answered conversations recently. Bounded. The caller passes the time, and reports no failures. */
 export interface Stickiness {
   isEmpty(): boolean;
-  /** What the conversation was given under this name: an endpoint for a model, a model for a router. */
-  home(key: HomeKey, now_ms: number): string | undefined;
-  keep(key: HomeKey, home: string, now_ms: number): void;
+  /** The conversation's value for this name: an endpoint of a model, a model of a router. */
+  home(key: HomeKey, nowMs: number): string | undefined;
+  keep(key: HomeKey, home: string, nowMs: number): void;
 }
 
 export interface HomeKey {
@@ -60,20 +64,20 @@ export interface HomeKey {
 }
 
 export function createStickiness(): Stickiness {
-  const homes = new Map<string, { home: string; until_ms: number }>();
+  const entries = new Map<string, { value: string; until_ms: number }>();
   const keyOf = ({ account, name, conversation }: HomeKey) => `${account}\n${name}\n${conversation}`;
   return {
-    isEmpty: () => homes.size === 0,
-    home(key, now_ms) {
-      const known = homes.get(keyOf(key));
-      return known !== undefined && known.until_ms > now_ms ? known.home : undefined;
+    isEmpty: () => entries.size === 0,
+    home(key, nowMs) {
+      const known = entries.get(keyOf(key));
+      return known !== undefined && known.until_ms > nowMs ? known.value : undefined;
     },
-    keep(key, home, now_ms) {
-      const written = keyOf(key);
-      homes.delete(written);
-      // Who was heard of longest ago leaves; a Map keeps the order of insertion.
-      if (homes.size >= limits.sticky_conversations_max) homes.delete(homes.keys().next().value ?? '');
-      homes.set(written, { home, until_ms: now_ms + limits.sticky_ms });
+    keep(key, home, nowMs) {
+      const entryKey = keyOf(key);
+      entries.delete(entryKey);
+      // The least recently used entry is removed; a Map keeps the order of insertion.
+      if (entries.size >= limits.sticky_conversations_max) entries.delete(entries.keys().next().value ?? '');
+      entries.set(entryKey, { value: home, until_ms: nowMs + limits.sticky_ms });
     },
   };
 }

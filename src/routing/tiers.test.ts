@@ -14,12 +14,12 @@ const NITRO: ModelVariant = { sort: 'throughput', tiers: PRIORITY_TIERS };
 const FLOOR: ModelVariant = { sort: 'price', tiers: FLEX_TIERS };
 
 function tags(
-  service_tier: string | undefined,
+  serviceTier: string | undefined,
   provider?: ProviderPreferences,
   wish?: ModelVariant,
   models = [ONE],
 ): string[] {
-  const request = { ...(service_tier ? { service_tier } : {}), ...(provider ? { provider } : {}) };
+  const request = { ...(serviceTier ? { service_tier: serviceTier } : {}), ...(provider ? { provider } : {}) };
   const known = { performance: { 'alpha|a/x': speed(10), 'beta|a/x': speed(30), 'gamma|a/x': speed(20) } };
   const wishes = wish && new Map(models.map((one) => [one, wish]));
   return tagsOf(planned(request, { models, known, wishes }));
@@ -51,10 +51,10 @@ describe('service tiers', () => {
   });
 
   test('are asked for where they serve, and only there', () => {
-    const sends = (service_tier: string | undefined, provider?: ProviderPreferences) =>
+    const sends = (serviceTier: string | undefined, provider?: ProviderPreferences) =>
       Object.fromEntries(
         planned(
-          { ...(service_tier ? { service_tier } : {}), ...(provider ? { provider } : {}) },
+          { ...(serviceTier ? { service_tier: serviceTier } : {}), ...(provider ? { provider } : {}) },
           { models: [ONE] },
         ).attempts.map(({ endpoint: { tag }, tier, sends }) => [tier ? `${tag}/${tier}` : tag, sends]),
       );

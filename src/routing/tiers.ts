@@ -3,59 +3,59 @@ import type { ChatRequest } from '../schemas/inner.ts';
 import { FLEX_TIERS, type ModelVariant, PRIORITY_TIERS } from './model-variant.ts';
 import type { NameList } from './names.ts';
 
-/** What a request wants of service tiers. */
-export interface TierWish {
-  /** The tiers that it asks for. */
+/** The service tiers that a request selects. */
+export interface TierSelection {
+  /** The requested tiers. */
   names: readonly string[];
-  /** Asked for other than by naming their endpoints. */
-  asked: boolean;
-  /** An endpoint that has the tier serves in it alone. */
-  alone: boolean;
+  /** Whether they are selected other than by naming their endpoints. */
+  isExplicit: boolean;
+  /** Whether an endpoint with the tier serves only in it. */
+  isExclusive: boolean;
 }
 
-const NONE: TierWish = { names: [], asked: false, alone: false };
-const FLEX: TierWish = { names: FLEX_TIERS, asked: true, alone: true };
-const PRIORITY: TierWish = { names: PRIORITY_TIERS, asked: true, alone: false };
+const NONE: TierSelection = { names: [], isExplicit: false, isExclusive: false };
+const FLEX: TierSelection = { names: FLEX_TIERS, isExplicit: true, isExclusive: true };
+const PRIORITY: TierSelection = { names: PRIORITY_TIERS, isExplicit: true, isExclusive: false };
 
 /**
- * The service tiers of a request for a model: `service_tier`, else what its variant lets in, unless `provider.order` or another
- * `service_tier` says otherwise (public service's documentation, "Service tiers").
+ * The service tiers of a request for a model: `service_tier`, else those of its variant, unless `provider.order` or another
+ * `service_tier` excludes them (public service's documentation, "Service tiers").
  */
-export function tierWish(
-  { service_tier }: ChatRequest,
-  wish: ModelVariant | undefined,
+export function tierSelection(
+  { service_tier: serviceTier }: ChatRequest,
+  variant: ModelVariant | undefined,
   order: NameList | undefined,
-): TierWish {
-  if (service_tier != null) {
-    if (FLEX_TIERS.includes(service_tier)) return FLEX;
-    return PRIORITY_TIERS.includes(service_tier) ? PRIORITY : NONE;
+): TierSelection {
+  if (serviceTier != null) {
+    if (FLEX_TIERS.includes(serviceTier)) return FLEX;
+    return PRIORITY_TIERS.includes(serviceTier) ? PRIORITY : NONE;
   }
-  if (wish?.tiers === undefined || order !== undefined) return NONE;
-  return { names: wish.tiers, asked: true, alone: false };
+  if (variant?.tiers === undefined || order !== undefined) return NONE;
+  return { names: variant.tiers, isExplicit: true, isExclusive: false };
 }
 
-/** The tiers of an endpoint that may serve: those that are wished for, and those that a list names with the endpoint's tag. */
+/** The tiers of an endpoint that may serve: the selected ones, and those that a list names with the endpoint's tag. */
 export function tiersOf(
-  { service_tiers, tag }: Endpoint,
-  { names }: TierWish,
+  { service_tiers: serviceTiers, tag }: Endpoint,
+  { names }: TierSelection,
   lists: readonly NameList[],
 ): readonly string[] {
-  if (service_tiers === undefined || (names.length === 0 && lists.length === 0)) return NO_TIERS;
-  return Object.keys(service_tiers).filter(
+  if (serviceTiers === undefined || (names.length === 0 && lists.length === 0)) return NO_TIERS;
+  return Object.keys(serviceTiers).filter(
     (tier) => names.includes(tier) || lists.some((list) => list.has(`${tag}/${tier}`.toLowerCase())),
   );
 }
 
 const NO_TIERS: readonly string[] = [];
 
-/** What of a request differs in a tier, or outside of the tier that it asks for; undefined: nothing. */
+/** The request fields that differ in a tier, or outside the requested tier; undefined if none. */
 export function sendsFor(
-  { service_tier }: ChatRequest,
+  { service_tier: serviceTier }: ChatRequest,
   tier: string | undefined,
   own: Partial<ChatRequest> | undefined,
 ): Partial<ChatRequest> | undefined {
-  const told = service_tier ?? undefined;
-  const is_priority = told !== undefined && PRIORITY_TIERS.includes(told);
-  if (tier === undefined) return is_priority ? { ...own, service_tier: null } : own;
-  return told === tier ? own : { ...own, service_tier: tier };
+  const requestedTier = serviceTier ?? undefined;
+  const isPriority = requestedTier !== undefined && PRIORITY_TIERS.includes(requestedTier);
+  if (tier === undefined) return isPriority ? { ...own, service_tier: null } : own;
+  return requestedTier === tier ? own : { ...own, service_tier: tier };
 }

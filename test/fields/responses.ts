@@ -235,7 +235,7 @@ export const responsesTools = {
     tool_search: {},
     programmatic_tool_calling: {},
   }),
-  // Their work is billed by what has no price here.
+  // Their work is billed by units without a known price.
   file_search: { value: { type: 'file_search', vector_store_ids: ['v'] }, own: null, other: null },
   code_interpreter: { value: { type: 'code_interpreter', container: { type: 'auto' } }, own: null, other: null },
   image_generation: { value: { type: 'image_generation' }, own: null, other: null },

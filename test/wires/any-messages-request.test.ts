@@ -336,7 +336,7 @@ describe('features in trial', () => {
     'to-come-2026-01-01',
     'a\r\nx-api-key: b',
   ])('%j does not', (beta) =>
-    expect(header([beta])).toEqual({ sent: undefined, dropped: [`anthropic-beta: ${beta} is not let through`] }),
+    expect(header([beta])).toEqual({ sent: undefined, dropped: [`anthropic-beta: ${beta} is not allowed`] }),
   );
 
   test('the operator may let more through', () => {

@@ -13,7 +13,7 @@ import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import { anthropicModelQuirks } from '../../src/providers/anthropic-messages/model-quirks.ts';
 import type { DialectEndpoint, EncodedRequest } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
-import type { Quirks } from '../../src/providers/provider.ts';
+import type { Quirks } from '../../src/providers/quirks.ts';
 import { ChatCompletionBody } from '../../src/schemas/chat.ts';
 import type { ChatRequest, Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';

@@ -7,7 +7,7 @@ import { chatClient } from '../../src/api/chat/client.ts';
 import { messagesClient } from '../../src/api/messages/client.ts';
 import { responsesClient } from '../../src/api/responses/client.ts';
 import { dialects } from '../../src/providers/dialects.ts';
-import type { Quirks } from '../../src/providers/provider.ts';
+import type { Quirks } from '../../src/providers/quirks.ts';
 import type { ChatRequest, ReasoningDetail, RequestExt, Wire } from '../../src/schemas/inner.ts';
 
 const FORMATS = [

@@ -56,7 +56,7 @@ describe('the header anthropic-beta', () => {
       { model, max_tokens: 10, messages: [hello] },
       { 'anthropic-beta': 'fast-mode-2026-02-01', 'x-gateway-experimental-metadata': 'enabled' },
     );
-    expect(await response.text()).toContain('fast-mode-2026-02-01 is not let through');
+    expect(await response.text()).toContain('fast-mode-2026-02-01 is not allowed');
   });
 });
 

@@ -15,7 +15,7 @@ import { encryptReasoning } from '../../sandbox/openai-responses-checks.ts';
 import { GatewayError } from '../../src/errors.ts';
 import type { DialectEndpoint } from '../../src/providers/dialect.ts';
 import { openaiResponses } from '../../src/providers/openai-responses/index.ts';
-import type { Quirks } from '../../src/providers/provider.ts';
+import type { Quirks } from '../../src/providers/quirks.ts';
 import type { ChatRequest } from '../../src/schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../src/schemas/json.ts';
 import { twentyMedia, twentyRequests } from '../twenty-requests.ts';

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { UpstreamError } from '../../src/providers/dialect.ts';
 import { openaiChat } from '../../src/providers/openai-chat/index.ts';
-import type { Quirks } from '../../src/providers/provider.ts';
+import type { Quirks } from '../../src/providers/quirks.ts';
 import { providerRow } from '../../src/providers/table.ts';
 import { createFramer } from '../../src/providers/transport/frames.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
@@ -83,7 +83,7 @@ describe('what servers refuse that OpenAI takes', () => {
     const { body, report } = encode({ ...HELLO, stop });
     expect(body['stop']).toEqual(stop.slice(0, most));
     expect(report).toEqual(
-      most === 100 ? [] : [{ kind: 'clamped', field: 'stop', reason: `${slug} takes at most ${most} sequences` }],
+      most === 100 ? [] : [{ kind: 'clamped', field: 'stop', reason: `${slug} accepts at most ${most} sequences` }],
     );
   });
 

@@ -5,7 +5,7 @@ import { type AttemptState, type DialectEndpoint, UpstreamError } from '../../sr
 import { decodeTool, decodeToolChoice } from '../../src/providers/openai-responses/declared.ts';
 import { decodeInput } from '../../src/providers/openai-responses/from-wire.ts';
 import { openaiResponses } from '../../src/providers/openai-responses/index.ts';
-import type { Quirks } from '../../src/providers/provider.ts';
+import type { Quirks } from '../../src/providers/quirks.ts';
 import { createFramer } from '../../src/providers/transport/frames.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatCompletion, ChatRequest } from '../../src/schemas/inner.ts';

@@ -4,7 +4,7 @@ import { KNOWN_SECRET, startCatalogServer } from '../../../test/http/catalog-ser
 import { buildCatalog, type Catalog } from '../../catalog/catalog.ts';
 import { describeEndpoint, describeModel } from '../../catalog/describe.ts';
 import type { Server } from '../../http/server.ts';
-import { NOTHING } from '../../routing/endpoint-windows.ts';
+import { NO_FIGURES } from '../../routing/endpoint-windows.ts';
 import { ModelEndpoints } from '../../schemas/model.ts';
 import { listModelEndpoints } from './list-model-endpoints.ts';
 
@@ -123,7 +123,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
       const [known] = own.models();
       const shown = describeEndpoint(known!, known!.endpoints[0]!, {
         provider_name: 'X',
-        statistics: { ...NOTHING, status: '0' },
+        statistics: { ...NO_FIGURES, status: '0' },
       });
       return [describeModel(known!).context_length, shown.context_length];
     };

@@ -235,7 +235,7 @@ describe('routing and record', () => {
       { 'x-gateway-experimental-metadata': 'enabled' },
     );
     expect(body.gateway_metadata?.['adjusted_parameters']).toEqual([
-      { kind: 'dropped', field: 'input_type', reason: 'the endpoint does not tell queries from documents' },
+      { kind: 'dropped', field: 'input_type', reason: 'the endpoint does not distinguish queries from documents' },
     ]);
   });
 

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import { messagesOf } from '../../inference/operations/embeddings.ts';
 import type { EmbeddingInput, EmbeddingRequest } from '../../providers/embeddings/dialect.ts';
-import { gatewayFields, spokenToGateway } from '../../providers/shared/gateway-fields.ts';
+import { gatewayFields, gatewayOnlyFields } from '../../providers/shared/gateway-fields.ts';
 import type { EmbeddingsBody } from '../../schemas/embeddings.ts';
 import type { ChatRequest, ImagePart, ProviderPreferences, TextPart } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
@@ -33,7 +33,7 @@ function restOf(others: Record<string, unknown>): JsonObject {
       ([name, value]) =>
         value != null &&
         !gatewayFields.has(name) &&
-        !spokenToGateway.has(name) &&
+        !gatewayOnlyFields.has(name) &&
         name !== 'service_tier' &&
         name !== 'speed',
     ),

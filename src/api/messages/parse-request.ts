@@ -4,7 +4,7 @@ import type { Envelope } from '../../inference/reasoning/envelope.ts';
 import { withAskedTools } from '../../plugins/asked.ts';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
 import { WIRE } from '../../providers/anthropic-messages/wire.ts';
-import { spokenToGateway } from '../../providers/shared/gateway-fields.ts';
+import { gatewayOnlyFields } from '../../providers/shared/gateway-fields.ts';
 import type { ChatRequest, FunctionTool, InnerTool, Message, ReasoningOptions } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { CountTokensBody, MessagesBody } from '../../schemas/messages.ts';
@@ -57,7 +57,7 @@ export function messagesRequest(
   const request: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(given)) {
     if (value == null || PLACED.has(field)) continue;
-    if (spokenToGateway.has(field)) request[field] = value;
+    if (gatewayOnlyFields.has(field)) request[field] = value;
     else rest[field] = value as JsonValue;
   }
   const { model, max_tokens, temperature, top_p, top_k, stop_sequences, stream, cache_control } = given;

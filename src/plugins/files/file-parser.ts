@@ -12,7 +12,7 @@ import type { Media } from '../../providers/dialect.ts';
 import { readDataUrl } from '../../providers/shared/data-url.ts';
 import type { MediaFetcher } from '../../providers/transport/fetch-media.ts';
 import { isPdf, mediaTypeOf } from '../../providers/transport/media-type.ts';
-import { takesInput } from '../../routing/needs.ts';
+import { acceptsInput } from '../../routing/needs.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FilePart, Message, TextPart } from '../../schemas/inner.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
@@ -75,7 +75,7 @@ function* filesOf(messages: readonly Message[]): Generator<PlacedFile> {
 }
 
 function takesFiles(endpoint: Endpoint): boolean {
-  return takesInput(endpoint, 'file');
+  return acceptsInput(endpoint, 'file');
 }
 
 function nameOf({ file: { file_data, filename } }: FilePart, otherwise: string): string {

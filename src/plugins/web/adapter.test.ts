@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import type { Call } from '../../inference/call.ts';
 import type { Fees } from '../../inference/tools/server-tools.ts';
-import type { Quirks } from '../../providers/provider.ts';
+import type { Quirks } from '../../providers/quirks.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, Message, Wire } from '../../schemas/inner.ts';
 import type { EngineSettings, SearchEngine } from '../../schemas/web-search.ts';

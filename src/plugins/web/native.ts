@@ -1,7 +1,7 @@
 import { wireOf } from '../../inference/plan/planner.ts';
 import { limits } from '../../limits.ts';
 import { googleCombinesSearch, searchWires } from '../../providers/native-search.ts';
-import type { Quirks } from '../../providers/provider.ts';
+import type { Quirks } from '../../providers/quirks.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, Native, ToolChoice } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';

@@ -5,9 +5,9 @@ import type { Encoding } from './to-wire.ts';
 import type { WireRequest } from './wire.ts';
 
 /**
- * Keeps the cache breakpoints within what the wire allows: at most four, the automatic one of the top level included, the
- * last ones staying; none on thinking; hours before minutes
- * (https://platform.claude.com/docs/en/build-with-claude/prompt-caching). Objects that change are replaced, not edited.
+ * Limits the cache breakpoints to what the wire allows: at most four, including the automatic one of the top level, of which the last
+ * are kept; none on thinking; hours before minutes
+ * (https://platform.claude.com/docs/en/build-with-claude/prompt-caching). Changed objects are replaced, not edited.
  */
 export function limitBreakpoints(body: WireRequest, encoding: Encoding): void {
   const holders = breakpointHolders(body);
@@ -15,7 +15,7 @@ export function limitBreakpoints(body: WireRequest, encoding: Encoding): void {
   const surplus = Math.max(0, holders.length - allowed);
   for (const holder of holders.slice(0, surplus)) {
     holder.replace(without(holder.object));
-    encoding.report(
+    encoding.addReport(
       'dropped',
       'cache_control',
       `at most ${limits.cache_breakpoints_max} breakpoints: the last ones are kept`,
@@ -27,12 +27,16 @@ export function limitBreakpoints(body: WireRequest, encoding: Encoding): void {
     if (hint?.['ttl'] !== '1h') isShort = true;
     else if (isShort) {
       replace({ ...object, cache_control: { type: 'ephemeral' } });
-      encoding.report('changed', 'cache_control', 'a breakpoint of 1h cannot follow one of 5m: it was changed to 5m');
+      encoding.addReport(
+        'changed',
+        'cache_control',
+        'a breakpoint of 1h cannot follow one of 5m: it was changed to 5m',
+      );
     }
   }
   if (isShort && body.cache_control?.ttl === '1h') {
     body.cache_control = { type: 'ephemeral' };
-    encoding.report('changed', 'cache_control', 'a breakpoint of 1h cannot follow one of 5m: it was changed to 5m');
+    encoding.addReport('changed', 'cache_control', 'a breakpoint of 1h cannot follow one of 5m: it was changed to 5m');
   }
 }
 
@@ -41,7 +45,7 @@ interface Holder {
   replace(object: JsonObject): void;
 }
 
-/** Every object that holds a breakpoint, in the order in which the prompt is put together: tools, system, messages. */
+/** Every object with a breakpoint, in the order of the prompt: tools, system, messages. */
 function breakpointHolders(body: WireRequest): Holder[] {
   const holders: Holder[] = [];
   const scan = (list: JsonObject[]) => {

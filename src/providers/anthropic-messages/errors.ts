@@ -5,7 +5,7 @@ import { classOfStatus } from '../shared/failure-class.ts';
 import { asObject } from '../shared/json-shape.ts';
 import { retryAfterMs } from '../shared/retry-after.ts';
 
-/** Error types and what they stand for (https://platform.claude.com/docs/en/api/errors). */
+/** Error types with their failures and statuses (https://platform.claude.com/docs/en/api/errors). */
 const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {
   invalid_request_error: { failure: 'invalid_request', status: 400 },
   authentication_error: { failure: 'credential', status: 401 },
@@ -20,15 +20,15 @@ const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>>
   overloaded_error: { failure: 'overloaded', status: 529 },
 };
 
-/** Reads an answer that is no 200: the provider's own error body, or whatever a proxy in between wrote. Never throws. */
+/** Decodes an error answer: the provider's own error body, or any text that a proxy wrote. Never throws. */
 export function decodeError(
   status: number,
   headers: Record<string, string | string[] | undefined>,
   body: string,
 ): UpstreamError {
-  const told = readBody(body);
-  const type = told?.type ?? null;
-  const message = told?.message ?? `The provider answered with status ${status} and an error in an unknown format.`;
+  const error = readBody(body);
+  const type = error?.type ?? null;
+  const message = error?.message ?? `The provider answered with status ${status} and an error in an unknown format.`;
   return new UpstreamError(classify(status, type, message), message, {
     status,
     native_code: type,
@@ -37,12 +37,12 @@ export function decodeError(
   });
 }
 
-/** The error inside a 200: an `error` event of a stream, or a body that is one. It stands for the status its type has. */
+/** The error inside a 200: an `error` event of a stream, or an error body. Its status follows from its type. */
 export function errorInside(event: JsonObject): UpstreamError {
-  const told = readError(event);
-  const type = told?.type ?? null;
-  const message = told?.message ?? 'The provider reported an error without a message.';
-  const status = (type === null ? undefined : TYPES[type]?.status) ?? toldStatus(event) ?? 500;
+  const error = readError(event);
+  const type = error?.type ?? null;
+  const message = error?.message ?? 'The provider reported an error without a message.';
+  const status = (type === null ? undefined : TYPES[type]?.status) ?? statusIn(event) ?? 500;
   return new UpstreamError(classify(status, type, message), message, {
     status,
     native_code: type,
@@ -50,20 +50,20 @@ export function errorInside(event: JsonObject): UpstreamError {
   });
 }
 
-/** Other servers of this wire tell the status that their error would have had. */
-function toldStatus(event: JsonObject): number | undefined {
+/** The status in an error of other servers of this wire. */
+function statusIn(event: JsonObject): number | undefined {
   const error = asObject(event['error']) ?? event;
   for (const member of ['status_code', 'status', 'http_code', 'code']) {
-    const told = Number(error[member]);
-    if (Number.isInteger(told) && told >= 400 && told < 600) return told;
+    const status = Number(error[member]);
+    if (Number.isInteger(status) && status >= 400 && status < 600) return status;
   }
   return undefined;
 }
 
 function classify(status: number, type: string | null, message: string): FailureClass {
   if (status === 400 || type === 'invalid_request_error') {
-    // The state of the account comes as a plain 400, told only by its words; a message that quotes the request begins
-    // with something else (https://github.com/anthropics/claude-code/issues/54311 for the second).
+    // The state of the account is reported as a plain 400 and shows only in the message. A message that quotes the request begins
+    // differently (https://github.com/anthropics/claude-code/issues/54311 for the second).
     if (/^your credit balance is too low|^you have reached your specified API usage limits/i.test(message)) {
       return 'payment';
     }
@@ -72,15 +72,15 @@ function classify(status: number, type: string | null, message: string): Failure
     if (isStateRefusal(message)) return 'state_rejected';
   }
   const known = type === null ? undefined : TYPES[type];
-  // These two are the words of last resort, which proxies put under every status.
+  // These two types are generic: proxies send them with every status.
   if (type === 'api_error' || type === 'invalid_request_error') return classOfStatus(status);
   return known?.failure ?? classOfStatus(status);
 }
 
 /**
- * Signed thinking that this credential, model or conversation may not replay ("Invalid `signature` in `thinking`
- * block", "Invalid `data` in `redacted_thinking` block", "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified", "Expected
- * `thinking` or `redacted_thinking`, but found …"), or opaque search results from elsewhere.
+ * Whether a 400 refuses signed thinking that this credential, model or conversation may not replay ("Invalid `signature` in `thinking`
+ * block", "Invalid `data` in `redacted_thinking` block", "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot
+ * be modified", "Expected `thinking` or `redacted_thinking`, but … instead"), or opaque search results from elsewhere.
  */
 function isStateRefusal(message: string): boolean {
   if (/`?(redacted_)?thinking`?/i.test(message)) {
@@ -98,7 +98,7 @@ function readBody(body: string): { type: string | null; message: string | undefi
   } catch {
     return undefined;
   }
-  // Google puts its own refusals of a stream into a list.
+  // Google wraps its own errors of a stream in a list.
   const object = asObject(Array.isArray(value) ? (value[0] ?? null) : value);
   return object === undefined ? undefined : readError(object);
 }

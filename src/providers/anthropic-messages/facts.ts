@@ -7,7 +7,7 @@ import { anthropicModelQuirks } from './model-quirks.ts';
 import { spendBounds } from './spend-bounds.ts';
 import { WIRE } from './wire.ts';
 
-/** What this wire has no field for, whatever its provider's row takes on another wire. */
+/** Parameters without a field on this wire, whatever the provider accepts on another wire. */
 const LACKING: readonly EndpointParameter[] = [
   'seed',
   'frequency_penalty',
@@ -31,28 +31,27 @@ export const facts: WireFacts = {
   messagesMax: limits.compressed_messages_max,
   isSearchTool: ({ type }) => String(type).startsWith('web_search'),
   carriesState: () => true,
-  // A client of this very wire wrote the budget itself, whatever its request says in the inner language.
+  // A client of this wire wrote the budget itself, whatever its request has in the inner language.
   leastOutput: (body, request) => (request.ext?.wire === WIRE ? aboveBudget(body) : aboveThinking(body, request)),
 };
 
 /**
- * A prompt is read once more, and an answer made once more, if Anthropic sums the conversation up on the way: the summary is counted
- * apart (https://platform.claude.com/docs/en/build-with-claude/compaction).
+ * The prompt is read twice, and output generated twice, if Anthropic compacts the conversation: the summary is counted separately
+ * (https://platform.claude.com/docs/en/build-with-claude/compaction).
  */
 function passes(body: JsonObject): number {
-  const { context_management, compaction } = body as {
+  const { context_management: contextManagement, compaction } = body as {
     context_management?: { edits?: unknown };
     compaction?: unknown;
   };
-  const edits = Array.isArray(context_management?.edits) ? context_management.edits : [];
-  const is_compacting = edits.some((edit) => String((edit as JsonObject | null)?.['type']).startsWith('compact'));
-  return is_compacting || (compaction ?? null) !== null ? 2 : 1;
+  const edits = Array.isArray(contextManagement?.edits) ? contextManagement.edits : [];
+  const isCompacting = edits.some((edit) => String((edit as JsonObject | null)?.['type']).startsWith('compact'));
+  return isCompacting || (compaction ?? null) !== null ? 2 : 1;
 }
 
 export const worstCase: WorstCase = {
   ...commonWorstCase,
   // Nothing is written to the cache without a hint (https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
-  // https://platform.claude.com/docs/en/build-with-claude/prompt-caching
   unmarkedCacheWrites: false,
   passes,
   spendBounds,

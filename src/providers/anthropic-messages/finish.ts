@@ -12,14 +12,14 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
 };
 
 /**
- * Our reason for the wire's (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons). Calls that
- * were made decide between `stop` and `tool_calls`, whatever the wire says.
+ * The public finish reason (https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons). Between `stop` and
+ * `tool_calls` the calls decide, whatever the wire says.
  */
 export function finishReason(
-  stop_reason: string | null,
+  stopReason: string | null,
   turn: { hasCalls(): boolean; hasOutput(): boolean },
 ): FinishReason {
-  const reason = stop_reason === null ? 'stop' : REASONS[stop_reason];
+  const reason = stopReason === null ? 'stop' : REASONS[stopReason];
   if (reason === undefined && !turn.hasOutput()) return 'error';
   if (reason !== undefined && reason !== 'stop' && reason !== 'tool_calls') return reason;
   return turn.hasCalls() ? 'tool_calls' : 'stop';

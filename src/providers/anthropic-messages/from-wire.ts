@@ -19,49 +19,49 @@ import { createTurn } from './turn.ts';
 import { asBlock, extOf, nativeOf, WIRE, type WireBlock } from './wire.ts';
 
 /**
- * The conversation of a Messages request as inner messages: what `to-wire.ts` writes, read back. A client of the
- * Messages API is translated by it at the door; recorded requests check that the two are inverse to each other.
+ * The conversation of a Messages request as inner messages: the inverse of `to-wire.ts`, as tests with recorded requests check.
+ * Translates the requests of clients of the Messages API.
  */
 export function decodeConversation({ system, messages }: { system?: JsonValue; messages: JsonValue }): Message[] {
-  const told = decodeSystem(system);
-  return [...(told === undefined ? [] : [told]), ...asArray(messages).flatMap(decodeTurn)];
+  const systemMessage = decodeSystem(system);
+  return [...(systemMessage === undefined ? [] : [systemMessage]), ...asArray(messages).flatMap(decodeTurn)];
 }
 
-/** A declared tool: one of the client's own, or a native one that the provider runs. */
+/** A declared tool: a function of the client, or a native tool that the provider runs. Undefined if it is not an object. */
 export function decodeTool(tool: JsonValue): InnerTool | undefined {
-  const told = asObject(tool);
-  if (told === undefined) return undefined;
-  const type = told['type'];
-  if (typeof type === 'string' && type !== 'custom') return nativeOf(told as WireBlock);
-  // Entries of MCP servers and the like have no schema; only this wire knows them.
-  if (asObject(told['input_schema']) === undefined) return nativeOf(told as WireBlock);
+  const declaration = asObject(tool);
+  if (declaration === undefined) return undefined;
+  const type = declaration['type'];
+  if (typeof type === 'string' && type !== 'custom') return nativeOf(declaration as WireBlock);
+  // Entries for MCP servers and similar have no schema; only this wire has them.
+  if (asObject(declaration['input_schema']) === undefined) return nativeOf(declaration as WireBlock);
   const inner: FunctionTool = {
     type: 'function',
-    function: { name: asText(told['name']), parameters: asObject(told['input_schema']) ?? {} },
+    function: { name: asText(declaration['name']), parameters: asObject(declaration['input_schema']) ?? {} },
   };
-  if (typeof told['description'] === 'string') inner.function.description = told['description'];
-  if (typeof told['strict'] === 'boolean') inner.function.strict = told['strict'];
+  if (typeof declaration['description'] === 'string') inner.function.description = declaration['description'];
+  if (typeof declaration['strict'] === 'boolean') inner.function.strict = declaration['strict'];
   return {
     ...inner,
-    ...hints(told, [...(type == null ? ['type'] : []), 'name', 'description', 'input_schema', 'strict']),
+    ...hints(declaration, [...(type == null ? ['type'] : []), 'name', 'description', 'input_schema', 'strict']),
   };
 }
 
-/** How tools may be chosen, and whether several calls at once are allowed; undefined where nothing is told. */
+/** The tool choice, and whether several calls at once are allowed; empty if not set. */
 export function decodeToolChoice(choice: JsonValue | undefined): {
   tool_choice?: ToolChoice;
   parallel_tool_calls?: boolean;
 } {
-  const told = asObject(choice);
-  if (told === undefined) return {};
-  const parallel = told['disable_parallel_tool_use'] === true ? { parallel_tool_calls: false } : {};
-  switch (told['type']) {
+  const object = asObject(choice);
+  if (object === undefined) return {};
+  const parallel = object['disable_parallel_tool_use'] === true ? { parallel_tool_calls: false } : {};
+  switch (object['type']) {
     case 'any':
       return { tool_choice: 'required', ...parallel };
     case 'none':
       return { tool_choice: 'none' };
     case 'tool':
-      return { tool_choice: { type: 'function', function: { name: asText(told['name']) } }, ...parallel };
+      return { tool_choice: { type: 'function', function: { name: asText(object['name']) } }, ...parallel };
     default:
       return { tool_choice: 'auto', ...parallel };
   }
@@ -87,7 +87,7 @@ function decodeTurn(value: JsonValue): Message[] {
   return parts.length === 0 && results.length > 0 ? results : [...results, { role: 'user', content: parts }];
 }
 
-/** A system message inside of the conversation. That it has a role tells it from the prompt, should it stand first. */
+/** A system message within the conversation. Its role in `ext` distinguishes it from the system prompt if it is first. */
 function decodeMidSystem(turn: JsonObject): Message {
   const content = turn['content'];
   return {
@@ -97,19 +97,19 @@ function decodeMidSystem(turn: JsonObject): Message {
   };
 }
 
-/** An assistant turn is read as the answer it once was. */
+/** Decodes an assistant turn like an answer. */
 function decodeAssistant(content: JsonValue | undefined): Message {
   if (typeof content === 'string') return { role: 'assistant', content };
   const turn = createTurn({ generation_id: '' });
   const chunks: ChatChunk[] = [{ delta: {}, ext: { response: { wire: WIRE } } }];
   const blocks = asArray(content).flatMap((block) => asBlock(block) ?? []);
-  // The hint of its last block is the turn's: other wires know where that stands.
+  // The hint of the last block becomes the turn's, which other wires support.
   const last = blocks.findLastIndex(({ type }) => type !== 'thinking' && type !== 'redacted_thinking');
   const hint = cacheOf(blocks[last] ?? {});
   for (const [index, block] of blocks.entries()) {
     const { cache_control: _, ...bare } = block;
-    const told = index === last && hint.cache_control !== undefined ? (bare as WireBlock) : block;
-    append(chunks, turn.open(index, told));
+    const content = index === last && hint.cache_control !== undefined ? (bare as WireBlock) : block;
+    append(chunks, turn.open(index, content));
     append(chunks, turn.close(index));
   }
   const { annotations: _derived, ...message } = accumulate(chunks, 0).choices[0].message;
@@ -147,7 +147,7 @@ function decodePart(value: JsonValue): InnerPart[] {
   }
 }
 
-/** What was found is text to every model, and itself to those of this wire. */
+/** A search result: text for other wires, the original block for this one. */
 function decodeSearchResult(block: WireBlock): InnerPart {
   const { title, source, content } = block;
   const texts = asArray(content).map((text) => asText(asObject(text)?.['text']));
@@ -155,13 +155,13 @@ function decodeSearchResult(block: WireBlock): InnerPart {
   return { ...part, ...hints(block, []) };
 }
 
-/** A document whose source is blocks of text, which is text to every model and itself to those of this wire. */
+/** A document whose source is blocks of text: text for other wires, the original block for this one. */
 function textOfBlocks(block: WireBlock): InnerPart | undefined {
   const { type, content } = asObject(block['source']) ?? {};
   if (type !== 'content') return undefined;
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : asArray(content).map(asBlock);
-  if (blocks.some((told) => told?.type !== 'text')) return undefined;
-  const texts = [block['title'], ...blocks.map((told) => told?.['text'])].map(asText).filter((text) => text !== '');
+  if (blocks.some((entry) => entry?.type !== 'text')) return undefined;
+  const texts = [block['title'], ...blocks.map((entry) => entry?.['text'])].map(asText).filter((text) => text !== '');
   const part: TextPart = { type: 'text', text: texts.join('\n') };
   return { ...part, ...hints(block, []) };
 }
@@ -178,16 +178,16 @@ function decodeDocument(block: WireBlock): InnerPart {
   return { ...part, ...hints(block, known) };
 }
 
-/** A source as an URL: an address as it is, content as a data URL. */
+/** A source as a URL: an address unchanged, content as a data URL. */
 function addressOf(source: JsonObject): string | undefined {
-  const { type, url, media_type, data } = source;
+  const { type, url, media_type: mediaType, data } = source;
   if (type === 'url') return asText(url);
-  if (type === 'base64') return `data:${asText(media_type)};base64,${asText(data)}`;
+  if (type === 'base64') return `data:${asText(mediaType)};base64,${asText(data)}`;
   if (type === 'text') return `data:text/plain;base64,${Buffer.from(asText(data), 'utf8').toString('base64')}`;
   return undefined;
 }
 
-/** The cache hint and whatever else a block carries. */
+/** The cache hint and the remaining fields of a block. */
 function hints(block: JsonObject, known: readonly string[]): { cache_control?: CacheControl; ext?: Ext } {
   const ext = extOf(remainder(block, [...known, 'cache_control']));
   return { ...cacheOf(block), ...(ext === undefined ? {} : { ext }) };

@@ -10,7 +10,7 @@ import { requiredMedia } from './to-wire.ts';
 import { tokenCounter } from './token-counter.ts';
 import { WIRE } from './wire.ts';
 
-/** The Messages API of Anthropic and of those who speak it: https://platform.claude.com/docs/en/api/messages. */
+/** The Messages API of Anthropic and of compatible servers: https://platform.claude.com/docs/en/api/messages. */
 export const anthropicMessages: ChatDialect = {
   wire: WIRE,
   facts,
@@ -19,15 +19,15 @@ export const anthropicMessages: ChatDialect = {
   reserved: DENIED,
   requiredMedia,
   encodeRequest,
-  outputBound: ({ max_tokens }) => (typeof max_tokens === 'number' ? max_tokens : undefined),
-  serviceTier: ({ service_tier }) => (typeof service_tier === 'string' ? service_tier : undefined),
+  outputBound: ({ max_tokens: maxTokens }) => (typeof maxTokens === 'number' ? maxTokens : undefined),
+  serviceTier: ({ service_tier: serviceTier }) => (typeof serviceTier === 'string' ? serviceTier : undefined),
   tokenCounter,
-  addressFor: (base_url, credential) => vertexAddress(base_url, credential, 'anthropic'),
-  authorize(credential, _request, _now_ms, { api_key_header }) {
+  addressFor: (baseUrl, credential) => vertexAddress(baseUrl, credential, 'anthropic'),
+  authorize(credential, _request, _now_ms, { api_key_header: apiKeyHeader }) {
     if (credential === undefined) return {};
     if (isBearer(credential)) return { authorization: credential };
-    if (api_key_header?.toLowerCase() === 'authorization') return { authorization: `Bearer ${credential}` };
-    return { [api_key_header ?? 'x-api-key']: credential };
+    if (apiKeyHeader?.toLowerCase() === 'authorization') return { authorization: `Bearer ${credential}` };
+    return { [apiKeyHeader ?? 'x-api-key']: credential };
   },
   decodeResponse,
   createStreamDecoder,

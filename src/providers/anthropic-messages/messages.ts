@@ -6,34 +6,34 @@ import { wireCallId } from './names.ts';
 import { cacheHint, type Encoding, encodeAssistant, encodePart, hintLast } from './to-wire.ts';
 import { restOf, type WireBlock, type WireMessage, type WireText, type WireToolResult } from './wire.ts';
 
-/** The conversation in this wire's shape, and what the rest of the encoding must know of it. */
+/** The conversation on this wire, and facts for the rest of the encoding. */
 export interface Conversation {
   system: WireText[];
   messages: WireMessage[];
-  /** Ids of all calls, as they stand on the wire. */
+  /** Ids of all calls on the wire. */
   call_ids: string[];
-  /** Names of all called tools, as the client gave them. */
+  /** Names of all called tools in the client's notation. */
   called: Set<string>;
 }
 
 /**
- * Brings any list of messages into the shape that the wire accepts: system apart, user and assistant by turns, a user
- * first, each call answered directly after its turn, results before everything else of that turn.
+ * Encodes any list of messages in the shape that the wire accepts: a separate system prompt, alternating user and assistant turns that
+ * start with a user, each call answered directly after its turn, results before everything else of that turn.
  */
 export function encodeConversation(messages: readonly Message[], encoding: Encoding): Conversation {
   const start = messages.findIndex((message) => !isSystem(message));
   const leading = messages.slice(0, start === -1 ? messages.length : start);
   const pairs = pairResults(messages);
   const turns = createTurns();
-  const call_ids: string[] = [];
+  const callIds: string[] = [];
   const called = new Set<string>();
-  const callIds = nameCalls(messages, wireCallId, call_ids);
+  const wireIds = nameCalls(messages, wireCallId, callIds);
   let unanswered: ToolCall[] = [];
 
-  const answer = () => {
+  const addResults = () => {
     for (const call of unanswered) {
       const result = pairs.results.get(call);
-      turns.add('user', [encodeResult(call, callIds.get(call)!, result, encoding)]);
+      turns.add('user', [encodeResult(call, wireIds.get(call)!, result, encoding)]);
     }
     unanswered = [];
   };
@@ -42,36 +42,36 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
     const message = messages[i]!;
     const field = `messages[${i}]`;
     if (message.role === 'assistant') {
-      turns.add('assistant', encodeAssistant(message, field, encoding, callIds));
+      turns.add('assistant', encodeAssistant(message, field, encoding, wireIds));
       for (const call of message.tool_calls ?? []) {
         unanswered.push(call);
         called.add(call.function.name);
       }
       continue;
     }
-    answer();
+    addResults();
     if (message.role === 'tool') {
       if (!pairs.orphans.has(message)) continue;
       turns.add('user', encodeOrphan(message, field, pairs.names, encoding));
     } else if (isSystem(message)) {
       const blocks = encodeContent(message, field, encoding);
-      const stays = encoding.quirks.mid_system === true && turns.lastRole() === 'user' && closesTurn(messages, i);
-      turns.add(stays ? 'system' : 'user', withoutMedia(blocks, stays, field, encoding));
+      const staysSystem = encoding.quirks.mid_system === true && turns.lastRole() === 'user' && closesTurn(messages, i);
+      turns.add(staysSystem ? 'system' : 'user', withoutMedia(blocks, staysSystem, field, encoding));
     } else {
       const blocks = encodeContent(message, field, encoding);
-      // The last word must be the user's, and a turn needs a block.
+      // The last turn must be the user's, and a turn needs a block.
       const isLast = i === messages.length - 1;
       turns.add('user', blocks.length === 0 && isLast ? [{ type: 'text', text: '(empty)' }] : blocks);
     }
   }
-  answer();
+  addResults();
   const system = leading.flatMap((message, i) => encodeSystem(message, `messages[${i}]`, encoding));
-  return { system, messages: turns.finish(), call_ids, called };
+  return { system, messages: turns.finish(), call_ids: callIds, called };
 }
 
 /**
- * A trailing assistant message is a prefill: it loses its trailing white space, which the wire refuses, and is refused
- * where the model takes none. A turn that a server tool paused is no prefill: sending it back continues it.
+ * Checks a trailing assistant message, which is a prefill: its trailing white space is removed, which the wire refuses. Throws
+ * `GatewayError` 400 if the model accepts none. A turn that a server tool paused is no prefill: sending it back continues it.
  */
 export function checkPrefill(
   messages: WireMessage[],
@@ -87,7 +87,7 @@ export function checkPrefill(
   last.content[last.content.length - 1] = { ...text, text: text['text'].trimEnd() };
 }
 
-/** Whether the conversation stands inside a tool loop whose assistant turn has lost its thinking. */
+/** Whether the conversation is inside a tool loop whose assistant turn has lost its thinking. */
 export function lacksThinking(messages: readonly { role: string; content: readonly WireBlock[] }[]): boolean {
   const last = messages.at(-1);
   const turn = messages.findLast((message) => message.role === 'assistant');
@@ -109,13 +109,13 @@ function isSystem(message: Message): boolean {
   return message.role === 'system' || message.role === 'developer';
 }
 
-/** A system message may stand inside the conversation only where the user's turn ends with it. */
+/** Whether a system message ends the user's turn: only then it may be inside the conversation. */
 function closesTurn(messages: readonly Message[], index: number): boolean {
   const next = messages.slice(index + 1).find((message) => !isSystem(message));
   return next === undefined || next.role === 'assistant';
 }
 
-/** Collects blocks into turns: neighbours of one role become one message. */
+/** Collects blocks into turns: neighbours of one role are merged. */
 function createTurns() {
   const turns: WireMessage[] = [];
   return {
@@ -135,34 +135,43 @@ function createTurns() {
 
 function encodeResult(
   call: ToolCall,
-  tool_use_id: string,
+  toolUseId: string,
   result: { message: Message; field: string } | undefined,
   encoding: Encoding,
 ): WireBlock {
   if (result === undefined) {
-    encoding.report('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
-    const synthetic: WireToolResult = { type: 'tool_result', tool_use_id, content: '(no result)', is_error: true };
+    encoding.addReport(
+      'changed',
+      'messages',
+      `the call of ${call.function.name} had no result: an empty one was added`,
+    );
+    const synthetic: WireToolResult = {
+      type: 'tool_result',
+      tool_use_id: toolUseId,
+      content: '(no result)',
+      is_error: true,
+    };
     return synthetic;
   }
   const { message, field } = result;
-  const told: WireToolResult = { type: 'tool_result', tool_use_id };
+  const encoded: WireToolResult = { type: 'tool_result', tool_use_id: toolUseId };
   if (typeof message.content === 'string') {
-    if (message.content !== '') told.content = message.content;
+    if (message.content !== '') encoded.content = message.content;
   } else {
     const blocks = encodeParts(message.content ?? [], field, encoding);
-    if (blocks.length > 0) told.content = blocks;
+    if (blocks.length > 0) encoded.content = blocks;
   }
-  return { ...restOf(message.ext), ...told, ...cacheHint(message.cache_control) };
+  return { ...restOf(message.ext), ...encoded, ...cacheHint(message.cache_control) };
 }
 
-/** A result without its call would be refused: what it says is kept as the user's text. */
+/** A result without its call, which the wire would refuse, as text of the user. */
 function encodeOrphan(
   message: Message,
   field: string,
   names: ReadonlyMap<string, string>,
   encoding: Encoding,
 ): WireBlock[] {
-  encoding.report('changed', field, 'a tool result without its call: sent as text');
+  encoding.addReport('changed', field, 'a tool result without its call: sent as text');
   const id = message.tool_call_id ?? '';
   const name = names.get(id) ?? message.name ?? id;
   const blocks = encodeContent({ ...message, name: undefined } as Message, field, encoding);
@@ -192,16 +201,21 @@ function encodeParts(parts: readonly InnerPart[], field: string, encoding: Encod
 function encodeSystem(message: Message, field: string, encoding: Encoding): WireText[] {
   return encodeContent(message, field, encoding).flatMap((block) => {
     if (block.type === 'text') return block as WireText;
-    encoding.report('dropped', field, `a system prompt cannot hold ${block.type}`);
+    encoding.addReport('dropped', field, `a system prompt cannot hold ${block.type}`);
     return [];
   });
 }
 
-/** Of a later system message the text, and where it stays one, what only this wire knows, such as a tool's addition. */
-function withoutMedia(blocks: readonly WireBlock[], stays: boolean, field: string, encoding: Encoding): WireBlock[] {
+/** The text of a later system message and, if it stays one, blocks that only this wire has, such as a tool's addition. */
+function withoutMedia(
+  blocks: readonly WireBlock[],
+  staysSystem: boolean,
+  field: string,
+  encoding: Encoding,
+): WireBlock[] {
   return blocks.filter(({ type }) => {
-    if (type === 'text' || (stays && type !== 'image' && type !== 'document')) return true;
-    encoding.report('dropped', field, `this model takes no ${type} inside the conversation`);
+    if (type === 'text' || (staysSystem && type !== 'image' && type !== 'document')) return true;
+    encoding.addReport('dropped', field, `this model accepts no ${type} inside the conversation`);
     return false;
   });
 }

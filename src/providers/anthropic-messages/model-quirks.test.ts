@@ -32,15 +32,20 @@ test.each(
     .map((line) => line.trim().split(/\s+/)),
 )('%s: thinking %s, effort %s, sampling %s, prefill %s, schema by %s', (...row) => {
   const [model, ...expected] = row;
-  const { thinking, effort_max, no_sampling, one_sampling, no_prefill, json_schema_shim } = anthropicModelQuirks(
-    model!,
-  );
+  const {
+    thinking,
+    effort_max: effortMax,
+    no_sampling: noSampling,
+    one_sampling: oneSampling,
+    no_prefill: noPrefill,
+    json_schema_shim: jsonSchemaShim,
+  } = anthropicModelQuirks(model!);
   expect([
     thinking ?? '-',
-    effort_max ?? '-',
-    no_sampling ? 'none' : one_sampling ? 'one' : 'both',
-    no_prefill ? 'no' : 'yes',
-    json_schema_shim ? 'shim' : 'format',
+    effortMax ?? '-',
+    noSampling ? 'none' : oneSampling ? 'one' : 'both',
+    noPrefill ? 'no' : 'yes',
+    jsonSchemaShim ? 'shim' : 'format',
   ]).toEqual(expected);
 });
 
@@ -63,6 +68,10 @@ test.each(
     .map((line) => line.trim().split(/\s+/)),
 )('%s: thinks by itself %s, forced tool %s, system inside %s', (...row) => {
   const [model, ...expected] = row;
-  const { thinking_default, no_forced_tool, mid_system } = anthropicModelQuirks(model!);
-  expect([thinking_default ?? 'off', no_forced_tool ? 'no' : 'yes', mid_system ? 'yes' : 'no']).toEqual(expected);
+  const {
+    thinking_default: thinkingDefault,
+    no_forced_tool: noForcedTool,
+    mid_system: midSystem,
+  } = anthropicModelQuirks(model!);
+  expect([thinkingDefault ?? 'off', noForcedTool ? 'no' : 'yes', midSystem ? 'yes' : 'no']).toEqual(expected);
 });

@@ -5,27 +5,27 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const FITS = /^[A-Za-z0-9_-]+$/;
 const NAME_HASH_CHARS = 6;
 
-/** The id as the wire takes it (`^[a-zA-Z0-9_-]+$`): unchanged when it fits, else a hash of it, the same for call and result. */
+/** The id if the wire accepts it (`^[a-zA-Z0-9_-]+$`), else a hash of it: the same for call and result. */
 export function wireCallId(id: string): string {
   return id.length <= limits.tool_call_id_chars_max && FITS.test(id) ? id : base62(id, limits.tool_call_id_chars_max);
 }
 
-/** An id for a call whose own is missing or already taken: the same for the same answer and ordinal. */
-export function mintCallId(generation_id: string, ordinal: number): string {
-  return `call_${base62(`${generation_id}:${ordinal}`, 24)}`;
+/** An id for a call whose own is missing or already used: deterministic for an answer and ordinal. */
+export function mintCallId(generationId: string, ordinal: number): string {
+  return `call_${base62(`${generationId}:${ordinal}`, 24)}`;
 }
 
-/** Names of tools as the wire takes them, and the way back. One request, one table. */
+/** Maps names of tools to the wire's form and back. One per request. */
 export interface ToolNames {
   toWire(name: string): string;
-  /** Wire name to the client's, only for names that were changed. */
+  /** Wire name to the client's, for changed names only. */
   renamed(): Record<string, string>;
 }
 
-/** Names that pass as they are. */
+/** Leaves names unchanged. */
 export const unchangedNames: ToolNames = { toWire: (name) => name, renamed: () => ({}) };
 
-/** Makes an empty table of names. */
+/** An empty map of names. */
 export function createToolNames(): ToolNames {
   const renamed = new Map<string, string>();
   return {
@@ -41,10 +41,10 @@ export function createToolNames(): ToolNames {
   };
 }
 
-function base62(text: string, chars_max: number): string {
+function base62(text: string, charsMax: number): string {
   let rest = BigInt(`0x${createHash('sha256').update(text).digest('hex')}`);
   let digits = '';
-  while (rest > 0n && digits.length < chars_max) {
+  while (rest > 0n && digits.length < charsMax) {
     digits += BASE62[Number(rest % 62n)];
     rest /= 62n;
   }

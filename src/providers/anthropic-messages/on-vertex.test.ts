@@ -17,14 +17,14 @@ const request: ChatRequest = {
   ],
   stream: true,
 };
-const endpoint = (google_cloud: boolean) => ({
+const endpoint = (googleCloud: boolean) => ({
   model: 'anthropic/claude',
   provider: 'google-vertex',
   upstream_model: 'claude-sonnet-4-5@20250929',
   max_completion_tokens: 10,
   context_length: undefined,
   input_modalities: ['text', 'image', 'file'],
-  quirks: { google_cloud },
+  quirks: { google_cloud: googleCloud },
 });
 
 test('on Vertex AI what stands at addresses is fetched first, and sent as bytes', () => {
@@ -41,7 +41,7 @@ test('on Vertex AI what stands at addresses is fetched first, and sent as bytes'
     media,
     strip_state: false,
   });
-  const source = (media_type: string, data: string) => ({ source: { type: 'base64', media_type, data } });
+  const source = (mediaType: string, data: string) => ({ source: { type: 'base64', media_type: mediaType, data } });
   expect(body).toEqual({
     anthropic_version: 'vertex-2023-10-16',
     max_tokens: 10,

@@ -5,19 +5,19 @@ import { wireCallId } from './names.ts';
 import { cacheHint, type Encoding, encodeAssistant, encodePart } from './to-wire.ts';
 import { restOf, type WireBlock } from './wire.ts';
 
-/** A turn as its client wrote it: a string stays one. */
+/** A turn as its client wrote it: text stays a string. */
 export type OwnMessage = JsonObject & { role: 'user' | 'assistant' | 'system'; content: string | WireBlock[] };
 
 export interface OwnConversation {
   system: string | WireBlock[];
   messages: OwnMessage[];
-  /** Ids of all calls, as they stand on the wire. */
+  /** Ids of all calls on the wire. */
   call_ids: string[];
 }
 
 /**
- * The conversation of a client that wrote it for this very wire: nothing is repaired, completed or taken out. What the wire
- * refuses, it refuses as it would without a gateway.
+ * The conversation of a client of this wire: nothing is repaired, completed or removed. The upstream refuses what it would refuse without
+ * a gateway.
  */
 export function encodeOwnConversation(messages: readonly Message[], encoding: Encoding): OwnConversation {
   const conversation: OwnConversation = { system: [], messages: [], call_ids: [] };
@@ -31,13 +31,13 @@ export function encodeOwnConversation(messages: readonly Message[], encoding: En
     if (message.role === 'assistant') {
       for (const call of message.tool_calls ?? []) conversation.call_ids.push(wireCallId(call.id));
       const blocks = encodeTurn(message, field, encoding);
-      // Nothing is left of a turn that held another vendor's reasoning alone.
+      // A turn with another vendor's reasoning only is left out.
       if (blocks.length > 0 || isEmpty(message)) conversation.messages.push({ role: 'assistant', content: blocks });
       continue;
     }
-    // The results of a turn, and what the client said after them, were one turn.
-    const said = messages[i - 1]?.role === 'tool' ? conversation.messages.at(-1)?.content : undefined;
-    const turn = Array.isArray(said) ? said : undefined;
+    // The results of a turn and the text after them are one turn on this wire.
+    const lastContent = messages[i - 1]?.role === 'tool' ? conversation.messages.at(-1)?.content : undefined;
+    const turn = Array.isArray(lastContent) ? lastContent : undefined;
     if (message.role === 'tool') {
       const result = encodeResult(message, content, encoding);
       if (turn !== undefined) turn.push(result);
@@ -53,18 +53,24 @@ export function encodeOwnConversation(messages: readonly Message[], encoding: En
   return conversation;
 }
 
-/** As its client wrote it: thinking that was left out at the door leaves an empty list. */
-function isEmpty({ content, tool_calls, reasoning_details, ext }: Message): boolean {
+/** Whether the client wrote an empty turn. Thinking that was removed while the request was parsed leaves an empty list. */
+function isEmpty({ content, tool_calls: toolCalls, reasoning_details: reasoningDetails, ext }: Message): boolean {
   const natives = ext?.natives?.length ?? 0;
-  return !content?.length && !tool_calls?.length && reasoning_details == null && natives === 0;
+  return !content?.length && !toolCalls?.length && reasoningDetails == null && natives === 0;
 }
 
-/** A turn that was written as a string stays one. */
+/** A turn that was written as a string stays a string. */
 function encodeTurn(message: Message, field: string, encoding: Encoding): OwnMessage['content'] {
-  const { content, tool_calls, reasoning_details, cache_control, ext } = message;
-  const isText = typeof content === 'string' && !tool_calls?.length && !reasoning_details?.length;
-  if (isText && ext === undefined && cache_control == null) return content;
-  const ids = new Map<ToolCall, string>((tool_calls ?? []).map((call) => [call, wireCallId(call.id)]));
+  const {
+    content,
+    tool_calls: toolCalls,
+    reasoning_details: reasoningDetails,
+    cache_control: cacheControl,
+    ext,
+  } = message;
+  const isText = typeof content === 'string' && !toolCalls?.length && !reasoningDetails?.length;
+  if (isText && ext === undefined && cacheControl == null) return content;
+  const ids = new Map<ToolCall, string>((toolCalls ?? []).map((call) => [call, wireCallId(call.id)]));
   return encodeAssistant(message, field, encoding, ids);
 }
 
@@ -76,10 +82,10 @@ function encodeContent({ content }: Message, field: string, encoding: Encoding):
 }
 
 function encodeResult(message: Message, content: string | WireBlock[], encoding: Encoding): WireBlock {
-  const told: JsonObject & { type: string } = {
+  const result: JsonObject & { type: string } = {
     type: 'tool_result',
     tool_use_id: wireCallId(message.tool_call_id ?? ''),
   };
-  if (content.length > 0) told['content'] = content;
-  return { ...restOf(message.ext), ...told, ...cacheHint(message.cache_control, encoding.own) };
+  if (content.length > 0) result['content'] = content;
+  return { ...restOf(message.ext), ...result, ...cacheHint(message.cache_control, encoding.own) };
 }

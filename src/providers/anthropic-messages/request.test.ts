@@ -7,7 +7,7 @@ import { messagesClient } from '../../api/messages/client.ts';
 import { limits } from '../../limits.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { hashUser } from '../shared/user-hash.ts';
 import { anthropicMessages } from './index.ts';
 import type {
@@ -25,7 +25,7 @@ import type {
   WireToolUse,
 } from './wire.ts';
 
-function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, strip_state = false) {
+function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, stripState = false) {
   const endpoint = {
     model: 'anthropic/claude',
     provider: 'anthropic',
@@ -38,7 +38,7 @@ function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, strip_state 
   const { body, report, state } = anthropicMessages.encodeRequest(
     { messages: [{ role: 'user', content: 'Hi' }], ...request },
     endpoint,
-    { media: new Map(), strip_state },
+    { media: new Map(), strip_state: stripState },
   );
   return { body, fields: report.map(({ kind, field }) => `${kind} ${field}`), state };
 }
@@ -75,9 +75,9 @@ describe('thinking', () => {
     [undefined, 200_000, undefined, 25_600],
     ['medium', undefined, 1_025, 1_024],
     ['high', undefined, 1_024, undefined],
-  ] as const)('effort %s, budget %s within %s tokens: a budget of %s', (effort, max_tokens, bound, budget) => {
+  ] as const)('effort %s, budget %s within %s tokens: a budget of %s', (effort, maxTokens, bound, budget) => {
     const { body } = encode({
-      reasoning: { effort: effort ?? null, max_tokens: max_tokens ?? null },
+      reasoning: { effort: effort ?? null, max_tokens: maxTokens ?? null },
       max_tokens: bound ?? null,
     });
     const thinking = body['thinking'] as JsonObject | undefined;
@@ -172,9 +172,9 @@ describe('members that clients leave empty', () => {
     (encode(request).body['messages'] as JsonObject[])[0]?.['content'];
 
   test('a cache hint whose lifetime is null tells none', () => {
-    const cache_control = { type: 'ephemeral', ttl: null } as unknown as NonNullable<ChatRequest['cache_control']>;
-    expect(encode({ cache_control }).body['cache_control']).toEqual({ type: 'ephemeral' });
-    expect(blocksOf(user([{ type: 'text', text: 'Hi', cache_control }]))).toEqual([
+    const cacheControl = { type: 'ephemeral', ttl: null } as unknown as NonNullable<ChatRequest['cache_control']>;
+    expect(encode({ cache_control: cacheControl }).body['cache_control']).toEqual({ type: 'ephemeral' });
+    expect(blocksOf(user([{ type: 'text', text: 'Hi', cache_control: cacheControl }]))).toEqual([
       { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } },
     ]);
   });
@@ -194,24 +194,30 @@ describe('members that clients leave empty', () => {
 });
 
 test('a cache hint on a whole message stands on its last block', () => {
-  const cache_control = { type: 'ephemeral' } as const;
+  const cacheControl = { type: 'ephemeral' } as const;
   const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } } as const;
   const signed = { type: 'reasoning.text', text: 't', signature: 's', format: 'anthropic-claude-v1' } as const;
   const { body } = encode({
     messages: [
-      { role: 'system', content: 'Be brief', cache_control },
+      { role: 'system', content: 'Be brief', cache_control: cacheControl },
       {
         role: 'user',
         content: [
           { type: 'text', text: 'a' },
           { type: 'text', text: 'b' },
         ],
-        cache_control,
+        cache_control: cacheControl,
         name: 'ada',
       },
-      { role: 'assistant', content: null, reasoning_details: [signed], tool_calls: [call], cache_control },
+      {
+        role: 'assistant',
+        content: null,
+        reasoning_details: [signed],
+        tool_calls: [call],
+        cache_control: cacheControl,
+      },
       { role: 'tool', tool_call_id: 'c1', content: 'ok', cache_control: { type: 'ephemeral', ttl: '1h' } },
-      { role: 'assistant', content: null, reasoning_details: [signed], cache_control },
+      { role: 'assistant', content: null, reasoning_details: [signed], cache_control: cacheControl },
       { role: 'user', content: 'Go on', cache_control: null },
     ],
   });
@@ -219,9 +225,9 @@ test('a cache hint on a whole message stands on its last block', () => {
   const held = JSON.stringify([body['system'], body['messages']]);
   expect(held.match(/"cache_control":\{[^}]*\}/g)).toEqual(Array(4).fill('"cache_control":{"type":"ephemeral"}'));
   expect(body['messages']).toMatchObject([
-    { content: [{ text: 'ada: a' }, { text: 'b', cache_control }] },
-    { content: [{ type: 'thinking' }, { type: 'tool_use', cache_control }] },
-    { content: [{ type: 'tool_result', cache_control }] },
+    { content: [{ text: 'ada: a' }, { text: 'b', cache_control: cacheControl }] },
+    { content: [{ type: 'thinking' }, { type: 'tool_use', cache_control: cacheControl }] },
+    { content: [{ type: 'tool_result', cache_control: cacheControl }] },
     { content: [{ type: 'thinking', signature: 's' }] },
     { content: [{ text: 'Go on' }] },
   ]);
@@ -341,8 +347,8 @@ test('any conversation becomes turns that the wire accepts', () => {
     }),
   );
   fc.assert(
-    fc.property(fc.array(message, { maxLength: 12 }), fc.boolean(), (messages, mid_system) => {
-      const { body } = encode({ messages }, { mid_system });
+    fc.property(fc.array(message, { maxLength: 12 }), fc.boolean(), (messages, midSystem) => {
+      const { body } = encode({ messages }, { mid_system: midSystem });
       const turns = body['messages'] as { role: string; content: JsonObject[] }[];
       expect(turns[0]?.role).toBe('user');
       const ids: unknown[] = [];

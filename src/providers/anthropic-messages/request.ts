@@ -16,7 +16,7 @@ import { planTools } from './tools.ts';
 import type { DecoderState } from './turn.ts';
 import { WIRE, type WireRequest } from './wire.ts';
 
-/** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */
+/** The fields of a request that this dialect reads. The wire has no field for the others. */
 const READ: ReadonlySet<string> = new Set([
   'messages',
   'model',
@@ -46,7 +46,7 @@ const READ: ReadonlySet<string> = new Set([
 export function encodeRequest(
   request: ChatRequest,
   endpoint: DialectEndpoint,
-  { strip_state, media }: EncodeOptions,
+  { strip_state: stripState, media }: EncodeOptions,
 ): EncodedRequest {
   const report: Report[] = [];
   const { quirks } = endpoint;
@@ -55,18 +55,18 @@ export function encodeRequest(
     quirks,
     names: own ? unchangedNames : createToolNames(),
     own,
-    strip_state,
+    strip_state: stripState,
     media,
-    report: reportInto(report),
+    addReport: reportInto(report),
   };
-  reportUnread(request, READ, encoding.report);
+  reportUnread(request, READ, encoding.addReport);
   if (request.modalities?.some((modality) => modality !== 'text')) {
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }
-  const max_tokens = outputBound(request, endpoint, encoding);
+  const maxTokens = outputBound(request, endpoint, encoding);
   const { body, state } = own
-    ? ownBody(request, endpoint, max_tokens, encoding)
-    : translatedBody(request, endpoint, max_tokens, encoding);
+    ? ownBody(request, endpoint, maxTokens, encoding)
+    : translatedBody(request, endpoint, maxTokens, encoding);
   const common = {
     ...endUser(request),
     ...serviceTier(request, encoding),
@@ -74,9 +74,9 @@ export function encodeRequest(
     ...(request.stream === false && own ? { stream: false } : {}),
   };
   const betas = allowedBetas(request.ext, encoding);
-  const { path, headers, body: sent } = addressed({ ...body, ...common }, endpoint);
+  const { path, headers, body: sentBody } = addressed({ ...body, ...common }, endpoint);
   if (betas !== '') headers['anthropic-beta'] = betas;
-  return { method: 'POST', path, headers, body: sent, report, state: { ...state } };
+  return { method: 'POST', path, headers, body: sentBody, report, state: { ...state } };
 }
 
 interface BuiltBody {
@@ -84,31 +84,31 @@ interface BuiltBody {
   state: Omit<DecoderState, 'generation_id'>;
 }
 
-function ownBody(request: ChatRequest, endpoint: DialectEndpoint, max_tokens: number, encoding: Encoding): BuiltBody {
-  const { body, call_ids } = encodeOwnRequest(request, endpoint, max_tokens, encoding);
-  return { body, state: { call_ids } };
+function ownBody(request: ChatRequest, endpoint: DialectEndpoint, maxTokens: number, encoding: Encoding): BuiltBody {
+  const { body, call_ids: callIds } = encodeOwnRequest(request, endpoint, maxTokens, encoding);
+  return { body, state: { call_ids: callIds } };
 }
 
-/** The body for a client that speaks another language, made so that this wire takes it. */
+/** The body for a client of another API, in a form that this wire accepts. */
 function translatedBody(
   request: ChatRequest,
-  { quirks, upstream_model }: DialectEndpoint,
-  max_tokens: number,
+  { quirks, upstream_model: upstreamModel }: DialectEndpoint,
+  maxTokens: number,
   encoding: Encoding,
 ): BuiltBody {
   const conversation = encodeConversation(request.messages, encoding);
-  const plan = planThinking(request, max_tokens, encoding);
+  const plan = planThinking(request, maxTokens, encoding);
   if (plan.thinking?.type === 'enabled' && lacksThinking(conversation.messages)) {
     delete plan.thinking;
-    encoding.report('changed', 'reasoning', 'thinking disabled: signatures missing');
+    encoding.addReport('changed', 'reasoning', 'thinking disabled: signatures missing');
   }
   const isThinking = plan.thinking?.type === 'enabled' || plan.thinking?.type === 'adaptive';
   const tools = planTools(request, conversation.called, plan.thinking?.type === 'enabled', encoding);
   checkPrefill(conversation.messages, { isThinking, refused: quirks.no_prefill === true });
 
   const body: WireRequest = {
-    model: upstream_model,
-    max_tokens,
+    model: upstreamModel,
+    max_tokens: maxTokens,
     messages: conversation.messages,
     ...(conversation.system.length > 0 ? { system: conversation.system } : {}),
     ...(tools.tools.length > 0 ? { tools: tools.tools } : {}),
@@ -128,12 +128,12 @@ function translatedBody(
 }
 
 /**
- * On Vertex AI the address names the model and the body the version
+ * The path, headers and body. On Vertex AI the path names the model and the body the version
  * (https://docs.claude.com/en/api/claude-on-vertex-ai).
  */
 function addressed(
   body: JsonObject,
-  { quirks, upstream_model }: DialectEndpoint,
+  { quirks, upstream_model: upstreamModel }: DialectEndpoint,
 ): Pick<EncodedRequest, 'path' | 'headers' | 'body'> {
   if (quirks.google_cloud !== true) {
     const path = quirks.query === undefined ? '/messages' : `/messages?${quirks.query}`;
@@ -141,8 +141,8 @@ function addressed(
   }
   const { model: _, ...others } = body;
   const method = body['stream'] === true ? 'streamRawPredict' : 'rawPredict';
-  // Dated names have an @, which stands for itself in a path (RFC 3986, section 3.3).
-  const model = encodeURIComponent(upstream_model).replaceAll('%40', '@');
+  // Dated names contain an @, which is allowed in a path (RFC 3986, section 3.3).
+  const model = encodeURIComponent(upstreamModel).replaceAll('%40', '@');
   return {
     path: `/models/${model}:${method}`,
     headers: {},
@@ -150,15 +150,15 @@ function addressed(
   };
 }
 
-/** The wire needs a bound: the request's, within the model's; else the model's own. */
+/** The output bound, which the wire requires: the request's, at most the model's; else the model's own. */
 function outputBound(request: ChatRequest, endpoint: DialectEndpoint, encoding: Encoding): number {
-  const most = endpoint.max_completion_tokens;
-  const wanted = request.max_completion_tokens ?? request.max_tokens ?? undefined;
-  if (wanted === undefined) return most ?? limits.output_tokens_default;
-  if (most === undefined || wanted <= most) return wanted;
+  const endpointMax = endpoint.max_completion_tokens;
+  const requested = request.max_completion_tokens ?? request.max_tokens ?? undefined;
+  if (requested === undefined) return endpointMax ?? limits.output_tokens_default;
+  if (endpointMax === undefined || requested <= endpointMax) return requested;
   const field = request.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens';
-  encoding.report('clamped', field, `the endpoint returns at most ${most} tokens`);
-  return most;
+  encoding.addReport('clamped', field, `the endpoint returns at most ${endpointMax} tokens`);
+  return endpointMax;
 }
 
 function outputConfig(
@@ -172,13 +172,13 @@ function outputConfig(
   return Object.keys(config).length === 0 ? {} : { output_config: config };
 }
 
-/** Whom the client answers, by the newer name of it or the older one. */
+/** The client's end user, in the newer field or the older one. */
 function endUser(request: ChatRequest): Pick<WireRequest, 'metadata'> {
   const user = request.user || request['safety_identifier'];
   return typeof user === 'string' && user !== '' ? { metadata: { user_id: hashUser(user) } } : {};
 }
 
-/** What of sampling a Claude takes: models differ, and thinking fixes most of it. */
+/** The sampling parameters that a Claude accepts: models differ, and thinking fixes most of them. */
 export function sampling(
   request: ChatRequest,
   isThinking: boolean,
@@ -186,36 +186,37 @@ export function sampling(
 ): Pick<WireRequest, 'temperature' | 'top_p' | 'top_k'> {
   const { quirks } = encoding;
   const sent: Pick<WireRequest, 'temperature' | 'top_p' | 'top_k'> = {};
-  const { temperature, top_p, top_k } = request;
-  const drop = (field: string, reason: string) => encoding.report('dropped', field, reason);
+  const { temperature, top_p: topP, top_k: topK } = request;
+  const drop = (field: string, reason: string) => encoding.addReport('dropped', field, reason);
   const reason = quirks.no_sampling === true ? 'the model has no sampling parameters' : 'not together with reasoning';
   const isFixed = quirks.no_sampling === true || isThinking;
   if (temperature != null) {
     if (isFixed) drop('temperature', reason);
     else sent.temperature = Math.min(temperature, 1);
-    if (!isFixed && temperature > 1) encoding.report('clamped', 'temperature', 'at most 1');
+    if (!isFixed && temperature > 1) encoding.addReport('clamped', 'temperature', 'at most 1');
   }
-  if (top_p != null) {
-    // With thinking, top_p may lie between 0.95 and 1.
-    if (quirks.no_sampling === true || (isThinking && top_p < 0.95)) drop('top_p', reason);
+  if (topP != null) {
+    // With thinking, top_p may be between 0.95 and 1.
+    if (quirks.no_sampling === true || (isThinking && topP < 0.95)) drop('top_p', reason);
     else if (quirks.one_sampling === true && sent.temperature !== undefined)
-      drop('top_p', 'the model takes temperature or top_p');
-    else sent.top_p = top_p;
+      drop('top_p', 'the model accepts temperature or top_p, not both');
+    else sent.top_p = topP;
   }
-  if (top_k != null) {
+  if (topK != null) {
     if (isFixed) drop('top_k', reason);
-    else sent.top_k = Math.floor(top_k);
-    if (!isFixed && !Number.isInteger(top_k)) encoding.report('changed', 'top_k', 'whole numbers only');
+    else sent.top_k = Math.floor(topK);
+    if (!isFixed && !Number.isInteger(topK)) encoding.addReport('changed', 'top_k', 'whole numbers only');
   }
   return sent;
 }
 
-/** The stop sequences without those of white space, which are refused. */
+/** The stop sequences without those of white space only, which are refused. */
 export function stopSequences(request: ChatRequest, encoding: Encoding): Pick<WireRequest, 'stop_sequences'> {
-  const wanted = typeof request.stop === 'string' ? [request.stop] : (request.stop ?? []);
-  const stop_sequences = wanted.filter((sequence) => sequence.trim() !== '');
-  if (stop_sequences.length < wanted.length) encoding.report('dropped', 'stop', 'sequences of white space are refused');
-  return stop_sequences.length === 0 ? {} : { stop_sequences };
+  const requested = typeof request.stop === 'string' ? [request.stop] : (request.stop ?? []);
+  const sequences = requested.filter((sequence) => sequence.trim() !== '');
+  if (sequences.length < requested.length)
+    encoding.addReport('dropped', 'stop', 'sequences of white space are refused');
+  return sequences.length === 0 ? {} : { stop_sequences: sequences };
 }
 
 function serviceTier(request: ChatRequest, encoding: Encoding): Pick<WireRequest, 'service_tier'> {
@@ -228,7 +229,7 @@ function serviceTier(request: ChatRequest, encoding: Encoding): Pick<WireRequest
     case 'default':
       return { service_tier: 'standard_only' };
     default:
-      encoding.report('dropped', 'service_tier', `this upstream has no tier ${request.service_tier}`);
+      encoding.addReport('dropped', 'service_tier', `this upstream has no tier ${request.service_tier}`);
       return {};
   }
 }

@@ -6,7 +6,7 @@ import { asObject } from '../shared/json-shape.ts';
 import { errorInside } from './errors.ts';
 import { createEventDecoder } from './stream.ts';
 
-/** The chunks of a whole answer. The body is read as the events of a stream that carries it: one reader, so the two cannot differ. */
+/** The chunks of a whole answer, decoded by the code that decodes streams, so that both agree. */
 export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
   const message = asObject(body);
   if (message === undefined) throw invalid(body);
@@ -16,5 +16,5 @@ export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[
 
 function invalid(body: JsonValue): UpstreamError {
   const raw = JSON.stringify(body)?.slice(0, limits.upstream_raw_chars_max);
-  return new UpstreamError('invalid_response', 'The provider sent a body that is no message.', { status: 200, raw });
+  return new UpstreamError('invalid_response', 'The provider sent a body that is not a message.', { status: 200, raw });
 }

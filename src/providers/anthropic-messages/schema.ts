@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject } from '../shared/json-shape.ts';
 
-/** What the constrained decoder refuses (https://platform.claude.com/docs/en/build-with-claude/structured-outputs). */
+/** Keywords that the constrained decoder refuses (https://platform.claude.com/docs/en/build-with-claude/structured-outputs). */
 const REFUSED: ReadonlySet<string> = new Set([
   'minimum',
   'maximum',
@@ -38,8 +38,8 @@ const FORMATS: ReadonlySet<JsonValue | undefined> = new Set([
 const MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions']);
 
 /**
- * A schema that the constrained decoder takes: closed objects, `oneOf` as `anyOf`, and the constraints it refuses told in
- * the description, where the model still reads them. A schema that it takes already comes back equal.
+ * A schema that the constrained decoder accepts: closed objects, `oneOf` as `anyOf`, and refused constraints appended to the
+ * description, where the model still reads them. An acceptable schema is returned equal.
  */
 export function constrainSchema(schema: JsonObject): JsonObject {
   const closed: JsonObject = {};
@@ -54,16 +54,16 @@ export function constrainSchema(schema: JsonObject): JsonObject {
   }
   if (isObjectSchema(schema)) closed['additionalProperties'] = false;
   if (Object.keys(refused).length > 0) {
-    const told = Object.entries(refused).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
+    const constraints = Object.entries(refused).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
     const description = typeof schema['description'] === 'string' ? `${schema['description']} ` : '';
-    closed['description'] = `${description}(${told.join(', ')})`;
+    closed['description'] = `${description}(${constraints.join(', ')})`;
   }
   return closed;
 }
 
 function isRefused(key: string, value: JsonValue | undefined): boolean {
   if (key === 'format') return !FORMATS.has(value);
-  // Of list lengths only "may be empty" and "at least one" are known.
+  // The lengths 0 and 1 are the only supported minima.
   if (key === 'minItems') return value !== 0 && value !== 1;
   return REFUSED.has(key);
 }

@@ -6,7 +6,7 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** No tool that calls another model, whose cost has no bound; searches with a bound of uses. */
+/** Drops tools that call another model, whose cost has no bound; sets a bound on searches. */
 function boundDeclaration(declared: JsonObject, field: string, report: Report[]): JsonObject | undefined {
   const type = String(declared['type']);
   if (type.startsWith('advisor_')) {
@@ -15,21 +15,21 @@ function boundDeclaration(declared: JsonObject, field: string, report: Report[])
     return undefined;
   }
   if (!type.startsWith('web_search_') || typeof declared['max_uses'] === 'number') return declared;
-  const max_uses = limits.web_searches_assumed;
-  const reason = `${max_uses}: a request under a spend limit has a bound of searches`;
+  const maxUses = limits.web_searches_assumed;
+  const reason = `${maxUses}: a request under a spend limit has a bound of searches`;
   report.push({ kind: 'changed', field: `${field}.max_uses`, reason });
-  return { ...declared, max_uses };
+  return { ...declared, max_uses: maxUses };
 }
 
-/** The same for blocks that add tools to a conversation (`tool_addition`, alone or as a compaction remembers it). */
+/** The same for blocks that add tools to a conversation (`tool_addition`, alone or in a compaction). */
 function boundBlock(block: JsonObject, field: string, report: Report[]): JsonObject | undefined {
-  const { tool, tool_changes } = block;
-  if (Array.isArray(tool_changes)) {
-    const kept = tool_changes.flatMap((change): JsonValue[] => {
+  const { tool, tool_changes: toolChanges } = block;
+  if (Array.isArray(toolChanges)) {
+    const kept = toolChanges.flatMap((change): JsonValue[] => {
       const bounded = isObject(change) ? boundBlock(change, field, report) : change;
       return bounded === undefined ? [] : [bounded];
     });
-    return isSame(tool_changes, kept) ? block : { ...block, tool_changes: kept };
+    return isSame(toolChanges, kept) ? block : { ...block, tool_changes: kept };
   }
   if (!isObject(tool) || !isObject(tool['definition'])) return block;
   const definition = boundDeclaration(tool['definition'], field, report);
@@ -51,5 +51,5 @@ function isSame<T>(before: readonly T[], after: readonly T[]): boolean {
   return before.length === after.length && before.every((one, i) => one === after[i]);
 }
 
-/** Anthropic's tools of which a caller with a spend limit has a bound. */
+/** The bounds of Anthropic's tools for callers with a spend limit. */
 export const spendBounds: SpendBounds = { declaration: boundDeclaration, block: boundBlock, body: boundBody };

@@ -21,15 +21,15 @@ const start: JsonObject = {
   message: { id: 'msg_1', model: 'claude', usage: { input_tokens: 3 } },
 };
 const stop: JsonObject = { type: 'message_stop' };
-const finish = (stop_reason: string): JsonObject => ({
+const finish = (stopReason: string): JsonObject => ({
   type: 'message_delta',
-  delta: { stop_reason },
+  delta: { stop_reason: stopReason },
   usage: { output_tokens: 2 },
 });
-const block = (index: number, content_block: JsonObject): JsonObject => ({
+const block = (index: number, contentBlock: JsonObject): JsonObject => ({
   type: 'content_block_start',
   index,
-  content_block,
+  content_block: contentBlock,
 });
 const delta = (index: number, told: JsonObject): JsonObject => ({ type: 'content_block_delta', index, delta: told });
 const end = (index: number): JsonObject => ({ type: 'content_block_stop', index });
@@ -103,7 +103,7 @@ describe('any events', () => {
         expect(opened).toEqual(opened.map((_, i) => i));
         const closed = chunks.flatMap(({ ext }) => (ext?.slot?.close === undefined ? [] : [ext.slot.n]));
         expect([...closed].sort((a, b) => a - b)).toEqual(opened);
-        expect(chunks.filter(({ finish_reason }) => finish_reason != null)).toHaveLength(1);
+        expect(chunks.filter(({ finish_reason: finishReason }) => finishReason != null)).toHaveLength(1);
         expect(chunks.at(-1)?.ext?.response?.usage).toBeDefined();
         const { message } = accumulate(chunks, 0).choices[0];
         for (const kind of ['reasoning', 'text', 'call', 'native'] satisfies Slot['kind'][]) {

@@ -9,15 +9,15 @@ import { createTurn, type DecoderState } from './turn.ts';
 import { readUsage, usageRest } from './usage.ts';
 import { asBlock, extOf, WIRE } from './wire.ts';
 
-/** Turns the wire's events, in order, into chunks. A whole message is one event: `decodeResponse` goes through it as well. */
+/** Converts the wire's events, in order, to chunks. A whole message is one event, so `decodeResponse` uses this as well. */
 export interface EventDecoder {
   push(event: JsonObject): ChatChunk[];
   end(): ChatChunk[];
-  /** The answer is whole: what else comes is no part of it. */
+  /** True once the answer is complete: further events are ignored. */
   isWhole(): boolean;
 }
 
-/** Reads one stream of the Messages API (https://platform.claude.com/docs/en/build-with-claude/streaming). */
+/** The decoder of one stream of the Messages API (https://platform.claude.com/docs/en/build-with-claude/streaming). */
 export function createStreamDecoder(state: AttemptState): StreamDecoder {
   const decoder = createEventDecoder(state);
   return {
@@ -42,11 +42,11 @@ function parseFrame(frame: Frame): JsonObject | undefined {
   const event = asObject(value);
   if (event === undefined) throw invalid('The provider sent an event that is not an object.', frame.data);
   if (frame.event === 'error' || (event['type'] === undefined && event['error'] != null)) throw errorInside(event);
-  // Some proxies name an event in its head only.
+  // Some proxies name an event only in the SSE `event` field.
   return event['type'] === undefined && frame.event !== undefined ? { ...event, type: frame.event } : event;
 }
 
-/** Events that belong to an answer that has begun. */
+/** Events that require an answer to have begun. */
 const PARTS: ReadonlySet<string> = new Set([
   'content_block_start',
   'content_block_delta',
@@ -55,84 +55,84 @@ const PARTS: ReadonlySet<string> = new Set([
   'message_stop',
 ]);
 
-/** Makes the decoder of one answer. */
+/** The decoder of one answer. */
 export function createEventDecoder(state: DecoderState): EventDecoder {
   const turn = createTurn(state);
   let message: JsonObject | undefined;
   let isFinished = false;
   let usage: JsonObject = {};
-  let isOutputTold = false;
+  let hasOutputCount = false;
   let rest: JsonObject = {};
   let stopReason: string | null = null;
   let stopSequence: string | undefined;
 
-  function begin(told: JsonObject): ChatChunk[] {
+  function begin(started: JsonObject): ChatChunk[] {
     if (message !== undefined) {
-      // Proxies repeat the event; but another id means that a broken answer was followed by a second one in the same
-      // stream (https://github.com/vercel/ai/issues/18331), and joining the two would look like a whole answer.
-      if (told['id'] === message['id']) return [];
+      // Proxies repeat the event. Another id means that a broken answer was followed by a second one in the same
+      // stream (https://github.com/vercel/ai/issues/18331), and joining the two would look like a complete answer.
+      if (started['id'] === message['id']) return [];
       if (stopReason !== null) return finish();
       throw new UpstreamError('unavailable', "The provider's stream broke off and began another answer.", {
-        raw: JSON.stringify(told).slice(0, limits.upstream_raw_chars_max),
+        raw: JSON.stringify(started).slice(0, limits.upstream_raw_chars_max),
       });
     }
-    message = told;
-    usage = { ...asObject(told['usage']) };
-    rest = remainder(told, ['id', 'type', 'role', 'content', 'stop_reason', 'stop_sequence', 'usage']);
-    // The output count that a beginning tells is a placeholder.
+    message = started;
+    usage = { ...asObject(started['usage']) };
+    rest = remainder(started, ['id', 'type', 'role', 'content', 'stop_reason', 'stop_sequence', 'usage']);
+    // The output count of the first event is a placeholder.
     const { output_tokens: _placeholder, ...input } = usage;
     const chunk: ChatChunk = {
       delta: { role: 'assistant' },
-      ext: { response: { ...responseExt(), usage: readUsage(input, modelOf(told)) } },
+      ext: { response: { ...responseExt(), usage: readUsage(input, modelOf(started)) } },
     };
     const tier = serviceTier(usage['service_tier']);
     if (tier !== undefined) chunk.service_tier = tier;
-    const chunks = [chunk, ...readContent(told)];
-    // Calls that code of a container makes while it runs stand whole in the beginning, with the reason to stop
+    const chunks = [chunk, ...readContent(started)];
+    // Calls that a container's code makes while it runs are complete in the first event, with the stop reason
     // (https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling).
-    if (turn.hasOutput()) readStop(told);
-    isOutputTold = stopReason !== null;
+    if (turn.hasOutput()) readStop(started);
+    hasOutputCount = stopReason !== null;
     return chunks;
   }
 
-  function readContent(told: JsonObject): ChatChunk[] {
-    const content = told['content'];
+  function readContent(started: JsonObject): ChatChunk[] {
+    const content = started['content'];
     const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : asArray(content);
     return blocks.flatMap((value, i) => {
       const block = asBlock(value);
-      if (block === undefined) throw invalid('The provider sent a block without a type.', told);
+      if (block === undefined) throw invalid('The provider sent a block without a type.', started);
       const index = `beginning ${i}`;
       return [...turn.open(index, block), ...turn.close(index)];
     });
   }
 
-  function readStop(told: JsonObject): void {
-    if (typeof told['stop_reason'] === 'string') stopReason = told['stop_reason'];
-    if (typeof told['stop_sequence'] === 'string') stopSequence = told['stop_sequence'];
+  function readStop(source: JsonObject): void {
+    if (typeof source['stop_reason'] === 'string') stopReason = source['stop_reason'];
+    if (typeof source['stop_sequence'] === 'string') stopSequence = source['stop_sequence'];
   }
 
-  function readWhole(told: JsonObject): ChatChunk[] {
-    const { content } = told;
-    // What says neither what the model wrote nor why it stopped is no answer.
-    const isAnswer = Array.isArray(content) || typeof content === 'string' || typeof told['stop_reason'] === 'string';
-    if (!isAnswer) throw invalid('The provider sent a body that is no message.', told);
-    const chunks = begin(told);
-    readStop(told);
-    isOutputTold = true;
+  function readWhole(whole: JsonObject): ChatChunk[] {
+    const { content } = whole;
+    // A body with neither content nor a stop reason is not an answer.
+    const isAnswer = Array.isArray(content) || typeof content === 'string' || typeof whole['stop_reason'] === 'string';
+    if (!isAnswer) throw invalid('The provider sent a body that is not a message.', whole);
+    const chunks = begin(whole);
+    readStop(whole);
+    hasOutputCount = true;
     return [...chunks, ...finish()];
   }
 
   function responseExt(): ResponseExt {
     const requestId = message?.['id'];
-    const told = usageRest(usage);
+    const usageFields = usageRest(usage);
     return {
       wire: WIRE,
-      rest: extOf(told) === undefined ? { ...rest } : { ...rest, usage: told },
+      rest: extOf(usageFields) === undefined ? { ...rest } : { ...rest, usage: usageFields },
       ...(typeof requestId === 'string' ? { requestId } : {}),
     };
   }
 
-  /** Usage that comes with the reason to stop is what counts should the stream break off before its end. */
+  /** Usage in the event of the stop reason is billed if the stream breaks off before its end. */
   function update(event: JsonObject): ChatChunk[] {
     const delta = asObject(event['delta']) ?? {};
     readStop(delta);
@@ -141,9 +141,9 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     for (const [key, value] of Object.entries(asObject(event['usage']) ?? {})) {
       if (value === null) continue;
       usage[key] = value;
-      isOutputTold ||= key === 'output_tokens';
+      hasOutputCount ||= key === 'output_tokens';
     }
-    if (stopReason === null || !isOutputTold) return [];
+    if (stopReason === null || !hasOutputCount) return [];
     return [
       { delta: {}, ext: { response: { wire: WIRE, rest: {}, usage: readUsage(usage, modelOf(message ?? {})) } } },
     ];
@@ -151,10 +151,10 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
 
   function finish(): ChatChunk[] {
     isFinished = true;
-    if (!isOutputTold) delete usage['output_tokens'];
+    if (!hasOutputCount) delete usage['output_tokens'];
     const chunks = turn.closeAll();
-    const finish_reason = finishReason(stopReason, turn);
-    chunks.push({ delta: {}, finish_reason, native_finish_reason: stopReason });
+    const reason = finishReason(stopReason, turn);
+    chunks.push({ delta: {}, finish_reason: reason, native_finish_reason: stopReason });
     const response = { ...responseExt(), usage: readUsage(usage, modelOf(message ?? {})) };
     chunks.push({
       delta: {},
@@ -191,7 +191,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
         case 'message_stop':
           return finish();
         default:
-          // New event types may come at any time and are to be passed over.
+          // New event types may be added at any time and are skipped.
           return [];
       }
     },
@@ -210,7 +210,7 @@ function modelOf(message: JsonObject): string {
   return typeof model === 'string' ? model : '';
 }
 
-/** `standard` is what every other wire calls the default tier. */
+/** This wire calls the default tier `standard`. */
 function serviceTier(value: JsonValue | undefined): string | undefined {
   if (typeof value !== 'string') return undefined;
   return value === 'standard' ? 'default' : value;

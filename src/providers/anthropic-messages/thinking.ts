@@ -1,16 +1,16 @@
 import { limits } from '../../limits.ts';
 import type { ChatRequest, ReasoningEffort } from '../../schemas/inner.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import type { Encoding } from './to-wire.ts';
 import { WIRE, type WireDisplay, type WireEffort, type WireThinkingConfig } from './wire.ts';
 
-/** How the model is asked to think, and how hard it is asked to work. */
+/** The thinking configuration, and the effort. */
 export interface ThinkingPlan {
   thinking?: WireThinkingConfig;
   effort?: WireEffort;
 }
 
-/** The share of the output bound that an effort stands for (the public API's rule for budgets). */
+/** The share of the output bound for each effort (the public API's rule for budgets). */
 const RATIOS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
   max: 0.95,
   xhigh: 0.95,
@@ -20,44 +20,44 @@ const RATIOS: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> = {
   minimal: 0.1,
 };
 
-/** Plans the thinking of one request. `max_tokens` is the output bound that is sent; it is never raised for thinking's sake. */
-export function planThinking(asked: ChatRequest, max_tokens: number, encoding: Encoding): ThinkingPlan {
+/** Plans the thinking of one request. `maxTokens` is the output bound to be sent; it is never raised for thinking. */
+export function planThinking(original: ChatRequest, maxTokens: number, encoding: Encoding): ThinkingPlan {
   const { quirks } = encoding;
-  const request = withoutUnasked(asked);
+  const request = effortWithoutThinking(original);
   const reasoning = request.reasoning ?? {};
   const effort = reasoning.effort ?? request.reasoning_effort ?? undefined;
   const budget = reasoning.max_tokens ?? undefined;
   const isOff = effort === 'none' || reasoning.enabled === false || budget === 0;
   const isOn = !isOff && (effort !== undefined || budget !== undefined || reasoning.enabled === true);
-  const spoken = verbosityEffort(request.verbosity, quirks, encoding);
+  const verbosityPlan = verbosityEffort(request.verbosity, quirks, encoding);
   if (isOff) {
-    const plan = { ...turnOff(quirks, encoding), ...spoken };
+    const plan = { ...turnOff(quirks, encoding), ...verbosityPlan };
     // Without thinking the two highest efforts are refused (documentation page "Effort").
     if (plan.thinking !== undefined && (plan.effort === 'xhigh' || plan.effort === 'max')) plan.effort = 'high';
     return plan;
   }
-  if (!isOn) return spoken;
+  if (!isOn) return verbosityPlan;
   if (quirks.thinking === 'none') {
-    encoding.report('dropped', 'reasoning', 'the model has no reasoning');
-    return spoken;
+    encoding.addReport('dropped', 'reasoning', 'the model has no reasoning');
+    return verbosityPlan;
   }
   const display = displayOf(request, quirks);
   if (quirks.thinking === 'adaptive') {
     const plan: ThinkingPlan = { thinking: { type: 'adaptive', ...display } };
     if (effort !== undefined) plan.effort = fitEffort(effort, 'reasoning.effort', quirks, encoding);
     else if (budget !== undefined) {
-      plan.effort = fitEffort(effortOf(budget / max_tokens), 'reasoning.max_tokens', quirks, encoding);
-      encoding.report('changed', 'reasoning.max_tokens', `the model accepts no budget: effort ${plan.effort}`);
+      plan.effort = fitEffort(effortOf(budget / maxTokens), 'reasoning.max_tokens', quirks, encoding);
+      encoding.addReport('changed', 'reasoning.max_tokens', `the model accepts no budget: effort ${plan.effort}`);
     }
-    return plan.effort === undefined ? { ...spoken, ...plan } : plan;
+    return plan.effort === undefined ? { ...verbosityPlan, ...plan } : plan;
   }
-  const budget_tokens = planBudget(budget, effort, max_tokens, encoding);
-  if (budget_tokens === undefined) return spoken;
-  return { ...spoken, thinking: { type: 'enabled', budget_tokens, ...display } };
+  const budgetTokens = planBudget(budget, effort, maxTokens, encoding);
+  if (budgetTokens === undefined) return verbosityPlan;
+  return { ...verbosityPlan, thinking: { type: 'enabled', budget_tokens: budgetTokens, ...display } };
 }
 
-/** A client of the Messages API that says nothing of thinking asks for none: its effort is how hard to work. */
-function withoutUnasked(request: ChatRequest): ChatRequest {
+/** A client of the Messages API without a thinking field requests none: its effort is the work's, not the thinking's. */
+function effortWithoutThinking(request: ChatRequest): ChatRequest {
   const { reasoning, ext } = request;
   if (ext?.wire !== WIRE || ext.rest['thinking'] != null || reasoning?.effort == null) return request;
   if (reasoning.enabled === true || reasoning.effort === 'none') return request;
@@ -67,7 +67,7 @@ function withoutUnasked(request: ChatRequest): ChatRequest {
 
 function turnOff(quirks: Quirks, encoding: Encoding): ThinkingPlan {
   if (quirks.thinking_default === 'always') {
-    encoding.report('clamped', 'reasoning', 'the model always reasons: the lowest effort was used');
+    encoding.addReport('clamped', 'reasoning', 'the model always reasons: the lowest effort was used');
     return { effort: 'low' };
   }
   return quirks.thinking_default === 'on' ? { thinking: { type: 'disabled' } } : {};
@@ -79,30 +79,30 @@ function displayOf(request: ChatRequest, quirks: Quirks): { display?: WireDispla
   return isExcluded && quirks.thinking === 'adaptive' ? { display: 'omitted' } : {};
 }
 
-/** At least 1,024 and below `max_tokens`; undefined where that leaves no room. */
+/** At least 1,024 and below `max_tokens`; undefined if that is not possible. */
 function planBudget(
-  wanted: number | undefined,
+  requested: number | undefined,
   effort: ReasoningEffort | undefined,
-  max_tokens: number,
+  maxTokens: number,
   encoding: Encoding,
 ): number | undefined {
-  const { thinking_budget_tokens_min: least, thinking_budget_tokens_max: most } = limits;
-  if (max_tokens <= least) {
-    encoding.report('dropped', 'reasoning', `thinking needs an output bound above ${least} tokens`);
+  const { thinking_budget_tokens_min: min, thinking_budget_tokens_max: max } = limits;
+  if (maxTokens <= min) {
+    encoding.addReport('dropped', 'reasoning', `thinking needs an output bound above ${min} tokens`);
     return undefined;
   }
   const ratio = RATIOS[effort === undefined || effort === 'none' ? 'medium' : effort];
-  const asked = wanted ?? Math.floor(max_tokens * ratio);
-  // A budget that leaves nothing to answer with is the client's slip: four fifths of the bound, as for high effort.
-  const room = asked < max_tokens ? asked : Math.floor(max_tokens * RATIOS.high);
-  const budget = Math.max(Math.min(room, most), least);
-  if (wanted !== undefined && budget !== wanted) {
-    encoding.report('clamped', 'reasoning.max_tokens', `${budget}: at least ${least} and below max_tokens`);
+  const target = requested ?? Math.floor(maxTokens * ratio);
+  // A budget without room for an answer is an error of the client: it becomes four fifths of the bound, as for high effort.
+  const bounded = target < maxTokens ? target : Math.floor(maxTokens * RATIOS.high);
+  const budget = Math.max(Math.min(bounded, max), min);
+  if (requested !== undefined && budget !== requested) {
+    encoding.addReport('clamped', 'reasoning.max_tokens', `${budget}: at least ${min} and below max_tokens`);
   }
   return budget;
 }
 
-/** The effort that a share of the output bound stands for. */
+/** The effort whose share of the output bound a budget reaches. */
 export function effortOf(ratio: number): ReasoningEffort {
   if (ratio >= RATIOS.xhigh) return 'xhigh';
   if (ratio >= RATIOS.high) return 'high';
@@ -111,22 +111,22 @@ export function effortOf(ratio: number): ReasoningEffort {
 
 const RANKS: readonly WireEffort[] = ['low', 'medium', 'high', 'xhigh', 'max'];
 
-/** The highest effort the model takes that is not above the wish. */
-function fitEffort(wish: ReasoningEffort, field: string, quirks: Quirks, encoding: Encoding): WireEffort {
-  const asked: WireEffort = wish === 'minimal' || wish === 'none' ? 'low' : wish;
+/** The highest effort that the model accepts and that is not above the requested one. */
+function fitEffort(requested: ReasoningEffort, field: string, quirks: Quirks, encoding: Encoding): WireEffort {
+  const known: WireEffort = requested === 'minimal' || requested === 'none' ? 'low' : requested;
   const highest = RANKS.indexOf(quirks.effort_max ?? 'max');
-  let rank = Math.min(RANKS.indexOf(asked), highest);
+  let rank = Math.min(RANKS.indexOf(known), highest);
   if (RANKS[rank] === 'xhigh' && quirks.no_xhigh === true) rank -= 1;
   const effort = RANKS[rank]!;
-  if (effort !== wish) encoding.report('clamped', field, `the model's nearest effort is ${effort}`);
+  if (effort !== requested) encoding.addReport('clamped', field, `the model's nearest effort is ${effort}`);
   return effort;
 }
 
-/** `verbosity` is the only wish for effort that a request without reasoning can have. */
+/** The effort of `verbosity`, the only field for it in a request without reasoning. */
 function verbosityEffort(verbosity: string | null | undefined, quirks: Quirks, encoding: Encoding): ThinkingPlan {
   if (verbosity == null) return {};
   if (quirks.effort_max === undefined || !RANKS.some((rank) => rank === verbosity)) {
-    encoding.report('dropped', 'verbosity', 'the model does not support this effort');
+    encoding.addReport('dropped', 'verbosity', 'the model does not support this effort');
     return {};
   }
   return { effort: fitEffort(verbosity as WireEffort, 'verbosity', quirks, encoding) };

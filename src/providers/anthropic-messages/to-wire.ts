@@ -11,11 +11,11 @@ import type {
 import type { JsonObject } from '../../schemas/json.ts';
 import { decodeText } from '../../schemas/text-file.ts';
 import type { DialectEndpoint, Media, MediaNeed } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { parseArguments } from '../shared/arguments.ts';
 import { readDataUrl } from '../shared/data-url.ts';
 import { asArray, asObject } from '../shared/json-shape.ts';
-import type { TellReport } from '../shared/reports.ts';
+import type { AddReport } from '../shared/reports.ts';
 import { detailsOf, orderOf } from '../shared/slot-order.ts';
 import type { ToolNames } from './names.ts';
 import {
@@ -33,41 +33,44 @@ import {
   type WireToolUse,
 } from './wire.ts';
 
-/** What the parts of one request's encoding share. */
+/** The state that the steps of one encoding share. */
 export interface Encoding {
   quirks: Quirks;
   names: ToolNames;
-  /** Set where the client wrote its request for this very wire: it passes as it is. */
+  /** Whether the client wrote its request for this wire: it is passed on unchanged. */
   own?: boolean;
-  /** Set where reasoning of former turns was left out. */
+  /** Whether reasoning of former turns was left out. */
   lost_reasoning?: boolean;
   strip_state: boolean;
-  /** What was fetched, where the upstream reads no addresses. */
+  /** Fetched media, for upstreams that read no addresses. */
   media: Media;
-  report: TellReport;
+  addReport: AddReport;
 }
 
-/** A part of a user, system or tool message as a block; undefined when it says nothing or has no place here. */
+/** A part of a user, system or tool message as a block; undefined if it is empty or cannot be sent. */
 export function encodePart(part: InnerPart, field: string, encoding: Encoding): WireBlock | undefined {
   switch (part.type) {
     case 'native':
       if (part.wire === WIRE) return part.block as WireBlock;
-      encoding.report('dropped', field, `an object of ${part.wire} cannot be expressed in this provider's API`);
+      encoding.addReport('dropped', field, `an object of ${part.wire} cannot be expressed in this provider's API`);
       return undefined;
     case 'text':
       return encodeText(part.text, part.cache_control, encoding, restOf(part.ext));
     case 'image_url': {
-      const image: WireImage = { type: 'image', source: imageSource(atHand(part.image_url.url, encoding), field) };
+      const image: WireImage = {
+        type: 'image',
+        source: imageSource(withFetchedMedia(part.image_url.url, encoding), field),
+      };
       return block({ ...image, ...cacheHint(part.cache_control, encoding.own) }, restOf(part.ext));
     }
     case 'file':
       return encodeFile(part, field, encoding);
     default:
-      throw new GatewayError(400, `${field}: this model's provider takes no ${part.type} parts.`);
+      throw new GatewayError(400, `${field}: this model's provider accepts no ${part.type} parts.`);
   }
 }
 
-/** An assistant turn's blocks, in the order the model made them. `callIds` gives each call its id on this wire. */
+/** An assistant turn's blocks, in the order in which the model produced them. `callIds` maps each call to its id on this wire. */
 export function encodeAssistant(
   message: Message,
   field: string,
@@ -100,39 +103,39 @@ export function encodeAssistant(
       case 'native':
         return encodeNative(natives[at]!, `${field}.ext`, encoding);
       default:
-        encoding.report('dropped', `${field}.${kind}`, 'this provider does not accept media of the assistant');
+        encoding.addReport('dropped', `${field}.${kind}`, 'this provider does not accept media of the assistant');
         return [];
     }
   });
   return hintLast(blocks, message, encoding.own);
 }
 
-/** A text block; undefined when there is nothing but white space, which the wire refuses. */
+/** A text block; undefined for white space only, which the wire refuses. */
 function encodeText(
   text: string,
-  cache_control: CacheControl | undefined,
+  cacheControl: CacheControl | undefined,
   { own }: Encoding,
   rest: JsonObject,
 ): WireBlock | undefined {
-  // A block that is a text to other wires alone.
-  if (typeof rest['type'] === 'string') return { ...(rest as WireBlock), ...cacheHint(cache_control, own) };
+  // A block of another kind, which other wires see as text.
+  if (typeof rest['type'] === 'string') return { ...(rest as WireBlock), ...cacheHint(cacheControl, own) };
   if (text.trim() === '' && !own) return undefined;
-  const told: WireText = { type: 'text', text, ...cacheHint(cache_control, own) };
-  return block(told, rest);
+  const encoded: WireText = { type: 'text', text, ...cacheHint(cacheControl, own) };
+  return block(encoded, rest);
 }
 
-/** The cache hint in this wire's words; with all that the client says in it, where it speaks this wire. */
+/** The cache hint on this wire; unchanged if the client uses this wire. */
 export function cacheHint(
-  cache_control: CacheControl | null | undefined,
+  cacheControl: CacheControl | null | undefined,
   own = false,
 ): { cache_control?: WireCacheControl } {
-  if (cache_control?.type !== 'ephemeral') return {};
-  if (own) return { cache_control };
-  const { ttl } = cache_control;
+  if (cacheControl?.type !== 'ephemeral') return {};
+  if (own) return { cache_control: cacheControl };
+  const { ttl } = cacheControl;
   return { cache_control: ttl === '5m' || ttl === '1h' ? { type: 'ephemeral', ttl } : { type: 'ephemeral' } };
 }
 
-/** The hint of a whole message stands on its last block that can have one. Blocks that change are replaced. */
+/** Puts the hint of a message on its last block that can have one. Changed blocks are replaced. */
 export function hintLast(blocks: WireBlock[], message: Message, own = false): WireBlock[] {
   const hint = cacheHint(message.cache_control, own);
   const at = blocks.findLastIndex(({ type }) => type !== 'thinking' && type !== 'redacted_thinking');
@@ -141,9 +144,9 @@ export function hintLast(blocks: WireBlock[], message: Message, own = false): Wi
   return blocks.with(at, { ...last, ...hint });
 }
 
-/** Our own fields win over what was remembered. */
-function block(told: JsonObject & { type: string }, rest: JsonObject): WireBlock {
-  return { ...rest, ...told };
+/** Our own fields take precedence over remembered ones. */
+function block(fields: JsonObject & { type: string }, rest: JsonObject): WireBlock {
+  return { ...rest, ...fields };
 }
 
 function encodeDetail(
@@ -155,11 +158,11 @@ function encodeDetail(
 ): WireBlock[] {
   const drop = (reason: string): WireBlock[] => {
     encoding.lost_reasoning = true;
-    encoding.report('dropped', field, reason);
+    encoding.addReport('dropped', field, reason);
     return [];
   };
   if (encoding.strip_state) return drop('the upstream refused the reasoning state of former turns');
-  // Clients that know only one vendor leave the format out; it is then that vendor's.
+  // Clients for one vendor omit the format.
   if ((detail.format ?? ANTHROPIC_FORMAT) !== ANTHROPIC_FORMAT) {
     return drop(`reasoning of format ${detail.format} belongs to another vendor`);
   }
@@ -168,47 +171,48 @@ function encodeDetail(
     if (detail.data === '') return drop('encrypted reasoning without data');
     if (detail.id != null && seen.has(detail.id)) return drop('the same encrypted reasoning occurs twice');
     if (detail.id != null) seen.add(detail.id);
-    const told: WireRedactedThinking = { type: 'redacted_thinking', data: detail.data };
-    return [block(told, rest)];
+    const redacted: WireRedactedThinking = { type: 'redacted_thinking', data: detail.data };
+    return [block(redacted, rest)];
   }
   if (detail.type === 'reasoning.summary') return drop('reasoning summaries have no signature');
   if (!detail.signature && !encoding.own) return drop('unsigned thinking is refused');
-  const told: WireThinking = { type: 'thinking', thinking: detail.text ?? '', signature: detail.signature ?? '' };
-  return [block(told, rest)];
+  const thinking: WireThinking = { type: 'thinking', thinking: detail.text ?? '', signature: detail.signature ?? '' };
+  return [block(thinking, rest)];
 }
 
 function encodeAssistantPart(part: InnerPart, field: string, encoding: Encoding, rest: JsonObject): WireBlock[] {
   if (part.type === 'native') return encodeNative(part, field, encoding);
   if (part.type !== 'text') {
-    encoding.report('dropped', field, 'this provider does not accept media of the assistant');
+    encoding.addReport('dropped', field, 'this provider does not accept media of the assistant');
     return [];
   }
   const remembered: JsonObject = { ...restOf(part.ext), ...rest };
   const citations = asArray(remembered['citations']).filter(
     (citation) => asObject(citation)?.['encrypted_index'] !== '',
   );
-  // Citations point into search results, which go with the other opaque state.
+  // Citations refer to search results, which are dropped with the other opaque state.
   if (citations.length === 0 || encoding.strip_state) delete remembered['citations'];
   else remembered['citations'] = citations;
-  const told = encodeText(part.text, part.cache_control, encoding, remembered);
-  return told === undefined ? [] : [told];
+  const text = encodeText(part.text, part.cache_control, encoding, remembered);
+  return text === undefined ? [] : [text];
 }
 
 function encodeCall(call: ToolCall, id: string, field: string, encoding: Encoding, rest: JsonObject): WireBlock {
   const { input, isObject } = parseArguments(call.function.arguments);
-  if (!isObject) encoding.report('changed', `${field}.function.arguments`, 'not a JSON object: wrapped as `_raw`');
-  if (id !== call.id) encoding.report('changed', `${field}.id`, 'the id does not fit this upstream or is used twice');
-  const told: WireToolUse = { type: 'tool_use', id, name: encoding.names.toWire(call.function.name), input };
-  return block(told, { ...rest, ...restOf(call.ext) });
+  if (!isObject) encoding.addReport('changed', `${field}.function.arguments`, 'not a JSON object: wrapped as `_raw`');
+  if (id !== call.id)
+    encoding.addReport('changed', `${field}.id`, 'the id does not fit this upstream or is used twice');
+  const toolUse: WireToolUse = { type: 'tool_use', id, name: encoding.names.toWire(call.function.name), input };
+  return block(toolUse, { ...rest, ...restOf(call.ext) });
 }
 
 function encodeNative(native: InnerPart & { type: 'native' }, field: string, encoding: Encoding): WireBlock[] {
   if (encoding.strip_state && native.wire === WIRE) {
-    encoding.report('dropped', field, 'the upstream refused the opaque state of former turns');
+    encoding.addReport('dropped', field, 'the upstream refused the opaque state of former turns');
     return [];
   }
-  const told = encodePart(native, field, encoding);
-  return told === undefined ? [] : [told];
+  const encoded = encodePart(native, field, encoding);
+  return encoded === undefined ? [] : [encoded];
 }
 
 const IMAGE_TYPES: Readonly<Record<string, WireImageType>> = {
@@ -218,13 +222,13 @@ const IMAGE_TYPES: Readonly<Record<string, WireImageType>> = {
   'image/webp': 'image/webp',
 };
 
-/** What was fetched from an address takes its place. */
-function atHand(url: string, { media }: Encoding): string {
+/** The address, or a data URL if its media were fetched. */
+function withFetchedMedia(url: string, { media }: Encoding): string {
   const fetched = media.get(url);
   return fetched === undefined ? url : `data:${fetched.mime_type};base64,${fetched.base64}`;
 }
 
-/** Google reads no addresses for Claude (https://platform.claude.com/docs/en/build-with-claude/vision); Anthropic does. */
+/** Media that must be fetched: Google reads no addresses for Claude (https://platform.claude.com/docs/en/build-with-claude/vision); Anthropic does. */
 export function requiredMedia({ messages }: ChatRequest, { quirks }: DialectEndpoint): MediaNeed[] {
   if (quirks.google_cloud !== true) return [];
   const needs = new Map<string, MediaNeed>();
@@ -239,42 +243,42 @@ export function requiredMedia({ messages }: ChatRequest, { quirks }: DialectEndp
 function imageSource(url: string, field: string): WireImage['source'] {
   const data = readDataUrl(url);
   if (data === undefined) return { type: 'url', url: webAddress(url, field) };
-  const media_type = IMAGE_TYPES[data.media_type];
-  if (media_type === undefined) {
+  const mediaType = IMAGE_TYPES[data.media_type];
+  if (mediaType === undefined) {
     throw new GatewayError(400, `${field}: images must be JPEG, PNG, GIF or WebP, not ${data.media_type}.`);
   }
-  return { type: 'base64', media_type, data: data.base64 };
+  return { type: 'base64', media_type: mediaType, data: data.base64 };
 }
 
 function encodeFile(part: FilePart, field: string, encoding: Encoding): WireBlock {
   const rest = restOf(part.ext);
   const hint = cacheHint(part.cache_control, encoding.own);
-  // Clients write null or nothing for what they leave out.
-  const file_data = part.file.file_data ? atHand(part.file.file_data, encoding) : undefined;
-  const file_id = part.file.file_id || undefined;
+  // Clients send null or nothing for unset fields.
+  const fileData = part.file.file_data ? withFetchedMedia(part.file.file_data, encoding) : undefined;
+  const fileId = part.file.file_id || undefined;
   const filename = part.file.filename || undefined;
-  if (file_data !== undefined && readDataUrl(file_data)?.media_type.startsWith('image/')) {
-    const image: WireImage = { type: 'image', source: imageSource(file_data, field) };
+  if (fileData !== undefined && readDataUrl(fileData)?.media_type.startsWith('image/')) {
+    const image: WireImage = { type: 'image', source: imageSource(fileData, field) };
     return block({ ...image, ...hint }, rest);
   }
   const title = filename === undefined ? {} : { title: filename };
-  if (file_data === undefined && file_id === undefined) {
-    // A source of blocks (`content`) is remembered whole.
+  if (fileData === undefined && fileId === undefined) {
+    // A source of blocks (`content`) is remembered as a whole.
     if (rest['source'] !== undefined) return block({ type: 'document', ...title, ...hint }, rest);
     throw new GatewayError(400, `${field}: the file has neither data nor an id.`);
   }
-  const source = file_data === undefined ? { type: 'file' as const, file_id: file_id! } : fileSource(file_data, field);
-  const told: WireDocument = { type: 'document', source, ...title };
-  return block({ ...told, ...hint }, rest);
+  const source = fileData === undefined ? { type: 'file' as const, file_id: fileId! } : fileSource(fileData, field);
+  const document: WireDocument = { type: 'document', source, ...title };
+  return block({ ...document, ...hint }, rest);
 }
 
-/** `%PDF-`, as far as its base64 does not depend on what follows: some clients send bare base64 in place of a data URL. */
+/** The base64 of `%PDF-`, as far as it does not depend on the following bytes: some clients send bare base64 instead of a data URL. */
 const PDF_BASE64 = 'JVBERi';
 
-function fileSource(file_data: string, field: string): WireDocument['source'] {
-  if (file_data.startsWith(PDF_BASE64)) return { type: 'base64', media_type: 'application/pdf', data: file_data };
-  const data = readDataUrl(file_data);
-  if (data === undefined) return { type: 'url', url: webAddress(file_data, field) };
+function fileSource(fileData: string, field: string): WireDocument['source'] {
+  if (fileData.startsWith(PDF_BASE64)) return { type: 'base64', media_type: 'application/pdf', data: fileData };
+  const data = readDataUrl(fileData);
+  if (data === undefined) return { type: 'url', url: webAddress(fileData, field) };
   if (data.media_type === 'application/pdf') {
     return { type: 'base64', media_type: 'application/pdf', data: data.base64 };
   }

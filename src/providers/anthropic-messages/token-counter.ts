@@ -3,7 +3,7 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { type TokenCounter, UpstreamError } from '../dialect.ts';
 import { asObject } from '../shared/json-shape.ts';
 
-/** What the question may hold; anything else is refused (https://platform.claude.com/docs/en/api/messages-count-tokens). */
+/** The fields that the counting request accepts; others are refused (https://platform.claude.com/docs/en/api/messages-count-tokens). */
 const COUNTED = [
   'messages',
   'system',
@@ -18,12 +18,12 @@ const COUNTED = [
 ] as const;
 
 /**
- * Anthropic counts prompts for nothing (documentation page "Token counting"), and so does Google, at the address of a model
- * that stands for the counting (https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/count-tokens).
+ * Anthropic counts prompts free of charge (documentation page "Token counting"), and so does Google, at the address of a
+ * pseudo-model (https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/count-tokens).
  */
 export const tokenCounter: TokenCounter = {
-  request(encoded, { quirks, upstream_model }) {
-    const body: JsonObject = { model: upstream_model };
+  request(encoded, { quirks, upstream_model: upstreamModel }) {
+    const body: JsonObject = { model: upstreamModel };
     for (const field of COUNTED) {
       const value = encoded.body[field];
       if (value !== undefined) body[field] = value;
@@ -36,10 +36,10 @@ export const tokenCounter: TokenCounter = {
   },
 
   read(body) {
-    const told = asObject(body);
-    const count = told?.['input_tokens'];
+    const answer = asObject(body);
+    const count = answer?.['input_tokens'];
     if (typeof count === 'number' && Number.isInteger(count) && count >= 0 && count <= limits.usage_count_max) {
-      return { ...told, input_tokens: count };
+      return { ...answer, input_tokens: count };
     }
     throw new UpstreamError('invalid_response', 'The provider returned no token count');
   },

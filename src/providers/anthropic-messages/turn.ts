@@ -8,7 +8,7 @@ import { annotationsOf } from './citations.ts';
 import { mintCallId } from './names.ts';
 import { ANTHROPIC_FORMAT, extOf, nativeOf, type WireBlock } from './wire.ts';
 
-/** What decoding must know of the attempt's request. */
+/** The facts of the attempt's request that decoding needs. */
 export interface DecoderState {
   generation_id: string;
   /** Wire name to the client's name, for the tools that were renamed. */
@@ -19,26 +19,26 @@ export interface DecoderState {
   shim?: string;
 }
 
-/** The blocks of one assistant turn, as they open, grow and close. `index` is the wire's own name of a block. */
+/** The blocks of one assistant turn while they are decoded. `index` is the wire's key of a block. */
 export interface Turn {
   hasCalls(): boolean;
   hasOutput(): boolean;
-  /** A whole block is one that is opened with its content and closed. */
+  /** Opens a block. A whole block is opened with its content and then closed. */
   open(index: JsonValue | undefined, content: WireBlock): ChatChunk[];
-  /** Undefined for a piece of a call that was never opened: nobody can tell whose arguments it holds. */
+  /** Undefined for a piece of a call that was never opened. */
   add(index: JsonValue | undefined, delta: JsonObject): ChatChunk[] | undefined;
   close(index: JsonValue | undefined): ChatChunk[];
   closeAll(): ChatChunk[];
 }
 
-/** The block that a delta belongs to where none was opened: some servers leave the opening of texts out. */
+/** The block of a delta that no event opened: some servers omit the opening of texts. */
 const IMPLIED: Readonly<Record<string, WireBlock>> = {
   text_delta: { type: 'text', text: '' },
   thinking_delta: { type: 'thinking', thinking: '' },
   signature_delta: { type: 'thinking', thinking: '' },
 };
 
-/** Makes an empty turn. */
+/** An empty turn. */
 export function createTurn(state: DecoderState): Turn {
   const open = new Map<JsonValue | undefined, BlockReader>();
   const counts: Counts = { slots: 0, details: 0, calls: 0, codePoints: 0 };
@@ -74,7 +74,7 @@ export function createTurn(state: DecoderState): Turn {
   };
 }
 
-/** What the blocks of a turn count together. */
+/** The counters that the blocks of a turn share. */
 interface Counts {
   slots: number;
   details: number;
@@ -83,7 +83,7 @@ interface Counts {
   codePoints: number;
 }
 
-/** One open block: what it says at its start, with a delta, at its end. */
+/** One open block: its chunks at the start, for a delta, and at the end. */
 interface BlockReader {
   begin(): ChatChunk[];
   add(delta: JsonObject): ChatChunk[];
@@ -107,7 +107,7 @@ function createReader(content: WireBlock, counts: Counts, state: DecoderState, i
   }
 }
 
-/** How a slot opens, with what remains of its block. */
+/** The opening of a slot, with the remaining fields of its block. */
 function opening(kind: Slot['kind'], rest: JsonObject): NonNullable<SlotEvent['open']> {
   const ext = extOf(rest);
   return ext === undefined ? { kind } : { kind, ext };
@@ -118,21 +118,21 @@ function createTextReader(content: WireBlock, counts: Counts): BlockReader {
   const start = counts.codePoints;
   const citations: JsonValue[] = [];
 
-  const say = (text: string): ChatChunk[] => {
+  const emitText = (text: string): ChatChunk[] => {
     if (text === '') return [];
     counts.codePoints += countCodePoints(text);
-    return [slot.say({ content: text })];
+    return [slot.emit({ content: text })];
   };
-  /** Citations come before their text, whose length they cover, so the annotation waits for the block's end. */
+  /** Citations precede their text, whose length they cover, so the annotation is emitted at the block's end. */
   const cite = (citation: JsonValue): ChatChunk => {
     citations.push(citation);
-    return slot.say({}, { raw: { type: 'citations_delta', citation } });
+    return slot.emit({}, { raw: { type: 'citations_delta', citation } });
   };
 
   return {
-    begin: () => [...asArray(content['citations']).map(cite), ...say(asText(content['text']))],
+    begin: () => [...asArray(content['citations']).map(cite), ...emitText(asText(content['text']))],
     add(delta) {
-      if (delta['type'] === 'text_delta') return say(asText(delta['text']));
+      if (delta['type'] === 'text_delta') return emitText(asText(delta['text']));
       if (delta['type'] !== 'citations_delta' || delta['citation'] === undefined) return [];
       return [cite(delta['citation'])];
     },
@@ -146,32 +146,32 @@ function createTextReader(content: WireBlock, counts: Counts): BlockReader {
 
 function createThinkingReader(content: WireBlock, counts: Counts): BlockReader {
   const slot = createSlot(counts, opening('reasoning', remainder(content, ['type', 'thinking', 'signature'])));
-  // A block that says nothing is no detail and takes no index.
-  let taken: number | undefined;
+  // An empty block is not a detail and gets no index.
+  let index: number | undefined;
   const indexOf = (): number => {
-    if (taken === undefined) {
-      taken = counts.details;
+    if (index === undefined) {
+      index = counts.details;
       counts.details += 1;
     }
-    return taken;
+    return index;
   };
 
-  const say = (text: string): ChatChunk[] => {
+  const emitThinking = (text: string): ChatChunk[] => {
     if (text === '') return [];
     const detail = detailOf({ type: 'reasoning.text', text }, indexOf());
-    return [slot.say({ reasoning_details: [detail], reasoning: text })];
+    return [slot.emit({ reasoning_details: [detail], reasoning: text })];
   };
   const sign = (signature: string): ChatChunk[] => {
     if (signature === '') return [];
-    // Thinking that is not shown still carries a signature, and its text is the empty one.
+    // Hidden thinking still has a signature; its text is empty.
     const text = slot.isOpen() ? {} : { text: '' };
-    return [slot.say({ reasoning_details: [detailOf({ type: 'reasoning.text', ...text, signature }, indexOf())] })];
+    return [slot.emit({ reasoning_details: [detailOf({ type: 'reasoning.text', ...text, signature }, indexOf())] })];
   };
 
   return {
-    begin: () => [...say(asText(content['thinking'])), ...sign(asText(content['signature']))],
+    begin: () => [...emitThinking(asText(content['thinking'])), ...sign(asText(content['signature']))],
     add(delta) {
-      if (delta['type'] === 'thinking_delta') return say(asText(delta['thinking']));
+      if (delta['type'] === 'thinking_delta') return emitThinking(asText(delta['thinking']));
       return delta['type'] === 'signature_delta' ? sign(asText(delta['signature'])) : [];
     },
     end: () => slot.close(),
@@ -183,7 +183,7 @@ function createRedactedReader(content: WireBlock, counts: Counts): BlockReader {
   const detail = detailOf({ type: 'reasoning.encrypted', data: asText(content['data']) }, counts.details);
   counts.details += 1;
   return {
-    begin: () => [slot.say({ reasoning_details: [detail] })],
+    begin: () => [slot.emit({ reasoning_details: [detail] })],
     add: () => [],
     end: () => slot.close(),
   };
@@ -201,64 +201,67 @@ function createCallReader(content: WireBlock, counts: Counts, state: DecoderStat
   const slot = createSlot(counts, opening('call', rest));
   const wireName = asText(content['name']);
   const name = state.tool_names?.[wireName] ?? wireName;
-  const input = createInput(content, (text) => slot.say({ tool_calls: [{ index, function: { arguments: text } }] }));
+  const input = createInput(content, (text) => slot.emit({ tool_calls: [{ index, function: { arguments: text } }] }));
   return {
-    begin: () => [slot.say({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })],
+    begin: () => [slot.emit({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })],
     add: input.add,
     end: () => [...input.end(), ...slot.close()],
   };
 }
 
-/** The input of the tool that stands in for JSON output is the answer's text. */
+/** The input of the tool that replaces JSON output is the answer's text. */
 function createShimReader(content: WireBlock, counts: Counts): BlockReader {
   const slot = createSlot(counts, { kind: 'text' });
   const input = createInput(content, (text) => {
     counts.codePoints += countCodePoints(text);
-    return slot.say({ content: text });
+    return slot.emit({ content: text });
   });
   return { begin: () => [], add: input.add, end: () => [...input.end(), ...slot.close()] };
 }
 
-/** A tool's input: fragments as they come; without any, what the block began with, which may be nothing. */
-function createInput(content: WireBlock, say: (text: string) => ChatChunk) {
+/** Reads a tool's input: its fragments or, without any, the input that the block was opened with, which may be empty. */
+function createInput(content: WireBlock, emit: (text: string) => ChatChunk) {
   let hasFragments = false;
   return {
     add(delta: JsonObject): ChatChunk[] {
       const fragment = delta['type'] === 'input_json_delta' ? asText(delta['partial_json']) : '';
       if (fragment === '') return [];
       hasFragments = true;
-      return [say(fragment)];
+      return [emit(fragment)];
     },
-    end: (): ChatChunk[] => (hasFragments ? [] : [say(inputText(content['input']))]),
+    end: (): ChatChunk[] => (hasFragments ? [] : [emit(inputText(content['input']))]),
   };
 }
 
-/** The input that a block began with. Some servers send the text of it. */
+/** The input that a block was opened with. Some servers send it as text. */
 function inputText(input: JsonValue | undefined): string {
   if (typeof input === 'string') return input.trim() === '' ? '{}' : input;
   return JSON.stringify(input ?? {});
 }
 
-/** A server tool's call or result, a compaction, or a kind that is still to come. */
+/** A server tool's call or result, a compaction, or an unknown kind. */
 function createNativeReader(content: WireBlock, counts: Counts): BlockReader {
   const slot = createSlot(counts, { kind: 'native', native: nativeOf(content) });
   const fragments: string[] = [];
-  /** A copy that grows: the one that the block began with is told already. */
-  let grown: WireBlock | undefined;
+  /** A copy that is extended: the original was already emitted. */
+  let extended: WireBlock | undefined;
   return {
-    begin: () => [slot.say({})],
+    begin: () => [slot.emit({})],
     add(delta) {
-      const { type: _type, partial_json, content: added, ...others } = delta;
-      if (typeof partial_json === 'string') fragments.push(partial_json);
-      grown ??= { ...content };
-      if (typeof added === 'string') grown['content'] = asText(grown['content']) + added;
-      Object.assign(grown, others);
-      return [slot.say({}, { raw: delta })];
+      const { type: _type, partial_json: partialJson, content: added, ...others } = delta;
+      if (typeof partialJson === 'string') fragments.push(partialJson);
+      extended ??= { ...content };
+      if (typeof added === 'string') extended['content'] = asText(extended['content']) + added;
+      Object.assign(extended, others);
+      return [slot.emit({}, { raw: delta })];
     },
     end() {
-      const told = fragments.join('');
-      const block = grown ?? content;
-      return slot.close({}, { native: nativeOf(told === '' ? block : { ...block, input: parseInput(told) }) });
+      const inputJson = fragments.join('');
+      const block = extended ?? content;
+      return slot.close(
+        {},
+        { native: nativeOf(inputJson === '' ? block : { ...block, input: parseInput(inputJson) }) },
+      );
     },
   };
 }

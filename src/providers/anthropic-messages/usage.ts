@@ -6,7 +6,7 @@ import { asArray, asObject, remainder } from '../shared/json-shape.ts';
 
 const COUNTED = ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'];
 
-/** Objects of which some members are counted. */
+/** Objects with members that are counted. */
 const COUNTED_INSIDE: Readonly<Record<string, readonly string[]>> = {
   cache_creation: ['ephemeral_5m_input_tokens', 'ephemeral_1h_input_tokens'],
   output_tokens_details: ['thinking_tokens'],
@@ -15,7 +15,7 @@ const COUNTED_INSIDE: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * The disjoint token classes of a usage object. On this wire `input_tokens` excludes the cache, and thinking is inside
- * `output_tokens` (https://platform.claude.com/docs/en/api/messages, `Usage`). A count that is not there stays undefined.
+ * `output_tokens` (https://platform.claude.com/docs/en/api/messages, `Usage`). A missing count stays undefined.
  */
 export function readUsage(usage: JsonObject, model: string): TokenClasses {
   const classes: TokenClasses = {};
@@ -29,12 +29,12 @@ export function readUsage(usage: JsonObject, model: string): TokenClasses {
     classes.out_text = output - reasoning;
     if (thinking !== undefined) classes.out_reasoning = reasoning;
   }
-  const served = asObject(usage['server_tool_use']);
-  if (served !== undefined) {
+  const serverTools = asObject(usage['server_tool_use']);
+  if (serverTools !== undefined) {
     const counts: NonNullable<TokenClasses['counts']> = {};
-    set(counts, 'web_search', count(served['web_search_requests']));
-    set(counts, 'web_fetch', count(served['web_fetch_requests']));
-    set(counts, 'code', count(served['code_execution_requests']));
+    set(counts, 'web_search', count(serverTools['web_search_requests']));
+    set(counts, 'web_fetch', count(serverTools['web_fetch_requests']));
+    set(counts, 'code', count(serverTools['code_execution_requests']));
     classes.counts = counts;
   }
   const extra = readExtra(usage, model);
@@ -42,7 +42,7 @@ export function readUsage(usage: JsonObject, model: string): TokenClasses {
   return classes;
 }
 
-/** What a usage object tells beside what is counted: service tier, region, speed, iterations, counts of new kinds. */
+/** The fields of a usage object that are not counted: service tier, region, speed, iterations, unknown counts. */
 export function usageRest(usage: JsonObject): JsonObject {
   const rest = remainder(usage, [...COUNTED, ...Object.keys(COUNTED_INSIDE)]);
   for (const [name, counted] of Object.entries(COUNTED_INSIDE)) {
@@ -53,28 +53,28 @@ export function usageRest(usage: JsonObject): JsonObject {
 }
 
 /**
- * The five-minute and one-hour writes. A stream tells the split only in `message_start` and may raise the sum later:
- * the split's own hour stays, the surplus is of five minutes; a smaller sum keeps the split's ratio.
+ * The five-minute and one-hour writes. A stream reports the split only in `message_start` and may raise the sum later: the hour's part
+ * stays and the surplus is of five minutes. A smaller sum keeps the ratio of the split.
  */
 function readCacheWrites(classes: TokenClasses, usage: JsonObject): void {
   const split = asObject(usage['cache_creation']);
   const short = count(split?.['ephemeral_5m_input_tokens']);
   const long = count(split?.['ephemeral_1h_input_tokens']);
-  const told = count(usage['cache_creation_input_tokens']);
+  const reported = count(usage['cache_creation_input_tokens']);
   if (short === undefined && long === undefined) {
-    set(classes, 'in_cache_write_5m', told);
+    set(classes, 'in_cache_write_5m', reported);
     return;
   }
   const sum = (short ?? 0) + (long ?? 0);
-  const total = told ?? sum;
+  const total = reported ?? sum;
   const hour = total >= sum ? (long ?? 0) : Math.floor((total * (long ?? 0)) / sum);
   classes.in_cache_write_5m = total - hour;
   classes.in_cache_write_1h = hour;
 }
 
 /**
- * Work that the top-level counts leave out: the adviser's (another model) and the compaction's. A `fallback_message` is
- * not listed, since with a server-side fallback the top level is that message's own count; adding it would bill it twice.
+ * Work that the top-level counts exclude: the adviser's (another model) and the compaction's. A `fallback_message` is not
+ * included: with a server-side fallback the top level has that message's own count, which would be billed twice.
  */
 function readExtra(usage: JsonObject, model: string): NonNullable<TokenClasses['extra']> {
   const extra: NonNullable<TokenClasses['extra']> = [];

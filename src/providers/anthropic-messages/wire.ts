@@ -6,7 +6,7 @@ export const WIRE = 'anthropic-messages' satisfies Wire;
 export const ANTHROPIC_FORMAT = 'anthropic-claude-v1';
 
 // Type aliases, not interfaces: an alias is assignable to `JsonObject`. The fields are those of the Messages API
-// reference (https://platform.claude.com/docs/en/api/messages) that the gateway writes itself; all others ride in `rest`.
+// reference (https://platform.claude.com/docs/en/api/messages) that the gateway writes itself; all others are kept in `rest`.
 export type WireCacheControl = { type: 'ephemeral'; ttl?: '5m' | '1h' };
 export type WireText = { type: 'text'; text: string; cache_control?: WireCacheControl };
 export type WireImage = {
@@ -41,7 +41,7 @@ export type WireToolResult = {
   is_error?: boolean;
   cache_control?: WireCacheControl;
 };
-/** Any block, authored or carried: its kind is all that is known. */
+/** Any block, written or received: only its type is known. */
 export type WireBlock = JsonObject & { type: string };
 
 export type WireMessage = { role: 'user' | 'assistant' | 'system'; content: WireBlock[] };
@@ -83,24 +83,24 @@ export type WireRequest = {
   stream?: boolean;
 };
 
-/** The value as a block: an object that names its type. */
+/** The value as a block: an object with a type. */
 export function asBlock(value: JsonValue | undefined): WireBlock | undefined {
   const object = asObject(value);
   return typeof object?.['type'] === 'string' ? (object as WireBlock) : undefined;
 }
 
-/** The remainder of one of this wire's objects; undefined when nothing remains. */
+/** The remaining fields of one of this wire's objects; undefined if there are none. */
 export function extOf(rest: JsonObject): Ext | undefined {
   for (const _ in rest) return { wire: WIRE, rest };
   return undefined;
 }
 
-/** Whether an object, or an answer's remainder, came over this very wire. */
-export function isOwn(of: { wire?: Wire } | undefined): boolean {
-  return of?.wire === WIRE;
+/** Whether an object, or an answer's remainder, is of this wire. */
+export function isOwn(object: { wire?: Wire } | undefined): boolean {
+  return object?.wire === WIRE;
 }
 
-/** What this wire remembered of an object; empty for an object of another wire. */
+/** The fields that this wire stored with an object; empty for an object of another wire. */
 export function restOf(ext: Ext | undefined): JsonObject {
   return ext?.wire === WIRE ? ext.rest : {};
 }

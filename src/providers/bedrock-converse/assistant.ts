@@ -7,7 +7,7 @@ import { cachePoint } from './caching.ts';
 import type { Encoding } from './encoding.ts';
 import { restOf, WIRE, type WireBlock } from './wire.ts';
 
-/** An assistant turn's blocks, in the order the model made them. `callIds` gives each call its id on this wire. */
+/** An assistant turn's blocks, in the order in which the model produced them. `callIds` maps each call to its id on this wire. */
 export function encodeAssistant(
   message: Message,
   field: string,
@@ -36,28 +36,28 @@ export function encodeAssistant(
       case 'native':
         return encodeNative(natives[at]!, `${field}.ext`, encoding);
       default:
-        encoding.report('dropped', `${field}.${kind}`, 'this provider does not accept media of the assistant');
+        encoding.addReport('dropped', `${field}.${kind}`, 'this provider does not accept media of the assistant');
         return [];
     }
   });
   return [...blocks, ...cachePoint(message.cache_control, 'messages', encoding)];
 }
 
-/** A text as a block; none where it is blank, which the wire refuses. */
+/** A text as a block; none if it is blank, which the wire refuses. */
 export function textBlock(text: string): WireBlock[] {
   return text.trim() === '' ? [] : [{ text }];
 }
 
-/** A block of a kind that only this wire knows, as it came; one of another wire has no place here. */
+/** A block of a kind that only this wire has, unchanged; a block of another wire is dropped. */
 export function encodeNative(native: InnerPart & { type: 'native' }, field: string, encoding: Encoding): WireBlock[] {
   if (native.wire === WIRE) return [native.block];
-  encoding.report('dropped', field, `an object of ${native.wire} cannot be expressed in this provider's API`);
+  encoding.addReport('dropped', field, `an object of ${native.wire} cannot be expressed in this provider's API`);
   return [];
 }
 
 /**
- * Of reasoning only what is signed or encrypted goes back, to its own maker: Claude's, and OpenAI's where the turn is known
- * to be of this wire. Everything else the service refuses.
+ * Reasoning is sent back only if it is signed or encrypted, and to its own vendor: Claude's, and OpenAI's if the turn is known to be of
+ * this wire. The service refuses all other reasoning.
  */
 function encodeDetail(
   detail: ReasoningDetail,
@@ -67,7 +67,7 @@ function encodeDetail(
   isOwn: boolean,
 ): WireBlock[] {
   const drop = (reason: string): WireBlock[] => {
-    encoding.report('dropped', field, reason);
+    encoding.addReport('dropped', field, reason);
     return [];
   };
   if (encoding.strip_state) return drop('the upstream refused the reasoning state of former turns');
@@ -76,16 +76,16 @@ function encodeDetail(
   if (isOwn && isOpenAi && detail.type === 'reasoning.encrypted' && detail.format === 'unknown') {
     return [{ reasoningContent: { redactedContent: detail.data } }];
   }
-  // Clients that know only one vendor leave the format out; it is then that vendor's.
-  const isOfClaude = (detail.format ?? 'anthropic-claude-v1') === 'anthropic-claude-v1';
-  if (family !== 'claude' || !isOfClaude)
-    return drop(`reasoning of format ${detail.format} is not taken by this model`);
+  // Clients for one vendor omit the format.
+  const isClaudeFormat = (detail.format ?? 'anthropic-claude-v1') === 'anthropic-claude-v1';
+  if (family !== 'claude' || !isClaudeFormat)
+    return drop(`reasoning of format ${detail.format} is not accepted by this model`);
   if (encoding.quirks.thinking === 'none') return drop('the model has no reasoning');
   if (detail.type === 'reasoning.encrypted') {
     if (detail.data === '') return drop('encrypted reasoning without data');
     if (detail.id != null && seen.has(detail.id)) return drop('the same encrypted reasoning occurs twice');
     if (detail.id != null) seen.add(detail.id);
-    // The bytes are the text of Claude's own base64, and bytes travel as base64.
+    // The bytes are the text of Claude's own base64; bytes are sent as base64.
     return [{ reasoningContent: { redactedContent: Buffer.from(detail.data, 'utf8').toString('base64') } }];
   }
   if (detail.type === 'reasoning.summary') return drop('reasoning summaries have no signature');
@@ -96,7 +96,7 @@ function encodeDetail(
 function encodeText(part: InnerPart, field: string, encoding: Encoding, rest: JsonObject): WireBlock[] {
   if (part.type === 'native') return encodeNative(part, field, encoding);
   if (part.type !== 'text') {
-    encoding.report('dropped', field, 'this provider does not accept media of the assistant');
+    encoding.addReport('dropped', field, 'this provider does not accept media of the assistant');
     return [];
   }
   const citations = asArray(rest['citations']);
@@ -115,9 +115,9 @@ function encodeCall(
 ): WireBlock {
   const { input, isObject } = parseArguments(call.function.arguments);
   const toolUseId = callIds.get(call) ?? call.id;
-  if (!isObject) encoding.report('changed', `${field}.function.arguments`, 'not a JSON object: wrapped as `_raw`');
+  if (!isObject) encoding.addReport('changed', `${field}.function.arguments`, 'not a JSON object: wrapped as `_raw`');
   if (toolUseId !== call.id) {
-    encoding.report('changed', `${field}.id`, 'the id does not fit this upstream or is used twice');
+    encoding.addReport('changed', `${field}.id`, 'the id does not fit this upstream or is used twice');
   }
   const name = encoding.names.toWire(call.function.name);
   return { toolUse: { ...restOf(call.ext), toolUseId, name, input } };

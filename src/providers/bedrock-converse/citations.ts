@@ -3,21 +3,21 @@ import type { JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText } from '../shared/json-shape.ts';
 
 /**
- * A citation of a place in the web becomes an annotation over its whole block; those of documents have no public form
+ * Annotations for citations of web pages, over their whole block; citations of documents have no public form
  * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Citation.html).
  */
-export function annotationsOf(citations: readonly JsonValue[], start_index: number, end_index: number): Annotation[] {
+export function annotationsOf(citations: readonly JsonValue[], startIndex: number, endIndex: number): Annotation[] {
   const annotations: Annotation[] = [];
   for (const value of citations) {
     const citation = asObject(value);
     if (citation === undefined) continue;
     const url = asText(asObject(asObject(citation['location'])?.['web'])?.['url']) || asText(citation['source']);
     if (!/^https?:\/\//i.test(url)) continue;
-    const url_citation: UrlCitation['url_citation'] = { url, start_index, end_index };
-    if (typeof citation['title'] === 'string') url_citation.title = citation['title'];
+    const urlCitation: UrlCitation['url_citation'] = { url, start_index: startIndex, end_index: endIndex };
+    if (typeof citation['title'] === 'string') urlCitation.title = citation['title'];
     const quoted = asArray(citation['sourceContent']).map((part) => asText(asObject(part)?.['text']));
-    if (quoted.some((text) => text !== '')) url_citation.content = quoted.join('');
-    annotations.push({ type: 'url_citation', url_citation });
+    if (quoted.some((text) => text !== '')) urlCitation.content = quoted.join('');
+    annotations.push({ type: 'url_citation', url_citation: urlCitation });
   }
   return annotations;
 }

@@ -2,12 +2,12 @@ import type { Encoding as ClaudeEncoding } from '../anthropic-messages/to-wire.t
 import type { Media } from '../dialect.ts';
 import type { Family } from './family.ts';
 
-/** What the parts of one request's encoding share; the rules of Claude are those of its own wire. */
+/** The state that the steps of one encoding share; the rules of Claude are those of its own wire. */
 export interface Encoding extends ClaudeEncoding {
   family: Family;
   upstream_model: string;
   media: Media;
   input_modalities: readonly string[];
-  /** Names of documents so far: no two of a request may share one. */
+  /** Names of the documents so far, which must be unique in a request. */
   documents: Set<string>;
 }

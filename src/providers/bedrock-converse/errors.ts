@@ -6,7 +6,7 @@ import { asObject } from '../shared/json-shape.ts';
 import { retryAfterMs } from '../shared/retry-after.ts';
 
 /**
- * Exceptions and what they stand for (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html and
+ * Exceptions with their failures and statuses (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html and
  * https://docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html).
  */
 const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {
@@ -29,18 +29,18 @@ const TYPES: Readonly<Record<string, { failure: FailureClass; status: number }>>
   ServiceUnavailableException: { failure: 'overloaded', status: 503 },
 };
 
-/** Statuses that stand for something else here than elsewhere. */
+/** Statuses with another meaning on this wire. */
 const OWN_STATUSES: Readonly<Record<number, FailureClass>> = { 424: 'unavailable', 503: 'overloaded' };
 
-/** Reads an answer that is no 200: the service's own error body, or whatever a proxy in between wrote. Never throws. */
+/** Decodes an error answer: the service's own error body, or any text that a proxy wrote. Never throws. */
 export function decodeError(
   status: number,
   headers: Record<string, string | string[] | undefined>,
   body: string,
 ): UpstreamError {
-  const told = parse(body);
-  const type = typeOf(headers['x-amzn-errortype']) ?? typeOf(told['__type']) ?? typeOf(told['code']) ?? null;
-  const message = messageOf(told) ?? `The provider answered with status ${status} and an error in an unknown format.`;
+  const fields = parse(body);
+  const type = typeOf(headers['x-amzn-errortype']) ?? typeOf(fields['__type']) ?? typeOf(fields['code']) ?? null;
+  const message = messageOf(fields) ?? `The provider answered with status ${status} and an error in an unknown format.`;
   return new UpstreamError(classify(status, type, message), message, {
     status,
     native_code: type,
@@ -49,16 +49,16 @@ export function decodeError(
   });
 }
 
-/** The exception inside a 200: it stands for the status that its type has, or that it says the model's own answer had. */
+/** The exception inside a 200. Its status follows from its type, or is the original status of the model's answer. */
 export function exceptionInside({ event, data }: Frame): UpstreamError {
-  const told = parse(data);
-  // In streams the names begin small.
+  const fields = parse(data);
+  // In streams the names start with a lower-case letter.
   const type = event === undefined ? null : event.charAt(0).toUpperCase() + event.slice(1);
-  const message = messageOf(told) ?? 'The provider reported an error without a message.';
-  const original = told['originalStatusCode'];
-  const isTold = typeof original === 'number' && original >= 400 && original < 600;
-  const status = isTold ? original : (TYPES[type ?? '']?.status ?? 500);
-  return new UpstreamError(classify(status, isTold ? null : type, message), message, {
+  const message = messageOf(fields) ?? 'The provider reported an error without a message.';
+  const original = fields['originalStatusCode'];
+  const hasOriginal = typeof original === 'number' && original >= 400 && original < 600;
+  const status = hasOriginal ? original : (TYPES[type ?? '']?.status ?? 500);
+  return new UpstreamError(classify(status, hasOriginal ? null : type, message), message, {
     status,
     native_code: type,
     raw: data.slice(0, limits.upstream_raw_chars_max),
@@ -68,10 +68,10 @@ export function exceptionInside({ event, data }: Frame): UpstreamError {
 function classify(status: number, type: string | null, message: string): FailureClass {
   const known = type === null ? undefined : TYPES[type];
   const failure = known?.failure ?? OWN_STATUSES[status] ?? classOfStatus(status);
-  // An account that cannot be charged is refused as one that may not.
+  // An account that cannot be charged is refused like one without permission.
   if (failure === 'credential' && /payment instrument|payment method|billing/i.test(message)) return 'payment';
   if (failure !== 'invalid_request') return failure;
-  // Another endpoint of the model may well be there: other regions and profiles have other names.
+  // Another endpoint may have the model: regions and profiles have different names.
   if (
     /model identifier is invalid|on-demand throughput isn.t supported|(isn.t|not) supported in (this|the) region|reached the end of its life|Access denied\. This Model is marked/i.test(
       message,
@@ -84,7 +84,7 @@ function classify(status: number, type: string | null, message: string): Failure
   return failure;
 }
 
-/** Signed or redacted reasoning that this model, account or conversation may not replay: the model's own words, passed on. */
+/** Whether a 400 refuses signed or redacted reasoning that this model, account or conversation may not replay, in the model's words. */
 function isStateRefusal(message: string): boolean {
   return (
     /thinking|reasoning/i.test(message) &&
@@ -108,7 +108,7 @@ function parse(body: string): JsonObject {
 }
 
 /** `{message}`; the signature's check writes it with a capital letter. */
-function messageOf(told: JsonObject): string | undefined {
-  const message = told['message'] ?? told['Message'] ?? told['originalMessage'];
+function messageOf(fields: JsonObject): string | undefined {
+  const message = fields['message'] ?? fields['Message'] ?? fields['originalMessage'];
   return typeof message === 'string' && message !== '' ? message : undefined;
 }

@@ -1,4 +1,4 @@
-/** Which maker's rules a model follows: Converse leaves much of a request to the model behind it. */
+/** The model's vendor: Converse leaves many rules of a request to the model. */
 export type Family =
   | 'claude'
   | 'nova'
@@ -28,11 +28,11 @@ export function isNova(family: Family): boolean {
   return family === 'nova' || family === 'nova-2';
 }
 
-/** The family by the model's name at the provider; where that tells nothing, as an ARN does, by its public name. */
-export function familyOf({ upstream_model, model }: { upstream_model: string; model: string }): Family {
-  for (const name of [upstream_model, model]) {
-    const found = FAMILIES.find(([pattern]) => pattern.test(name.toLowerCase()));
-    if (found !== undefined) return found[1];
+/** The family by the provider's name of the model, or by its public name if that does not show it, as an ARN. */
+export function familyOf({ upstream_model: upstreamModel, model }: { upstream_model: string; model: string }): Family {
+  for (const name of [upstreamModel, model]) {
+    const match = FAMILIES.find(([pattern]) => pattern.test(name.toLowerCase()));
+    if (match !== undefined) return match[1];
   }
   return 'other';
 }

@@ -12,24 +12,24 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   malformed_tool_use: 'error',
 };
 
-/** What a client reads of an answer that the model spoilt. */
-const SPOILT: Readonly<Record<string, string>> = {
+/** Messages for clients if the model's output is malformed. */
+const MALFORMED: Readonly<Record<string, string>> = {
   malformed_model_output: "The model's output is malformed.",
   malformed_tool_use: 'The model wrote a malformed tool call.',
 };
 
 /**
- * Our reason for the wire's (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_MessageStopEvent.html). Calls
- * that were made decide between `stop` and `tool_calls`, whatever the wire says.
+ * The public finish reason (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_MessageStopEvent.html). Between
+ * `stop` and `tool_calls` the calls decide, whatever the wire says.
  */
 export function finishOf(
   stopReason: string | null,
   turn: { hasCalls(): boolean; hasOutput(): boolean },
 ): { finish_reason: FinishReason; error?: ChoiceError } {
-  const told = stopReason === null ? undefined : REASONS[stopReason];
-  const reason = told ?? (turn.hasOutput() ? 'stop' : 'error');
+  const known = stopReason === null ? undefined : REASONS[stopReason];
+  const reason = known ?? (turn.hasOutput() ? 'stop' : 'error');
   if (reason === 'error') {
-    const message = SPOILT[stopReason ?? ''] ?? 'The model ended its answer for an unknown reason.';
+    const message = MALFORMED[stopReason ?? ''] ?? 'The model ended its answer for an unknown reason.';
     return { finish_reason: 'error', error: { code: 502, message } };
   }
   if (reason !== 'stop' && reason !== 'tool_calls') return { finish_reason: reason };

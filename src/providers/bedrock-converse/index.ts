@@ -10,7 +10,7 @@ import { addressFor, authorize, signsPayload } from './sign.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
 
-/** Other names of an output bound, and fields that make the provider run or bill what the gateway does not know. */
+/** Other names of an output bound, and fields that make the provider run or bill something unknown to the gateway. */
 const MODEL_FIELDS = [
   'max_tokens',
   'max_completion_tokens',
@@ -34,7 +34,7 @@ const MODEL_FIELDS = [
   'speed',
   'inference_geo',
   'service_tier',
-  // Names of trial features, some of which are billed by prices of their own.
+  // Names of beta features, some of which have prices of their own.
   'anthropic_beta',
 ];
 
@@ -50,9 +50,9 @@ export const bedrockConverse: ChatDialect = {
     'inferenceConfig.maxTokens',
     'toolConfig',
     'promptVariables',
-    // Billed by the text that it looks at.
+    // Billed by the text that it checks.
     'guardrailConfig',
-    // Its price is another one.
+    // It has a price of its own.
     'performanceConfig',
     ...MODEL_FIELDS.map((field) => `additionalModelRequestFields.${field}`),
   ]),

@@ -10,7 +10,7 @@ import { restOf, type WireBlock, type WireSource } from './wire.ts';
 const WEB_URL = /^https?:\/\//i;
 const S3_URI = /^s3:\/\/[^/]+\/./i;
 
-/** Formats by media type, for what the wire calls them (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ContentBlock.html). */
+/** The wire's formats by media type (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ContentBlock.html). */
 const IMAGES: Readonly<Record<string, string>> = {
   'image/jpeg': 'jpeg',
   'image/png': 'png',
@@ -45,10 +45,10 @@ const VIDEOS: Readonly<Record<string, string>> = {
 const AUDIOS: ReadonlySet<string> = new Set(
   'aac flac m4a mka mkv mp3 mp4 mpeg mpga ogg opus pcm wav webm x-aac'.split(' '),
 );
-/** Endings of names that are not the format's own name. */
+/** File extensions that differ from the format's name. */
 const ENDINGS: Readonly<Record<string, string>> = { jpg: 'jpeg', '3gp': 'three_gp', markdown: 'md', htm: 'html' };
 
-/** The addresses that must be fetched: the wire takes bytes, or what lies in S3. */
+/** The addresses that must be fetched: the wire accepts bytes, or objects in S3. */
 export function requiredMedia(request: ChatRequest): MediaNeed[] {
   const needs: MediaNeed[] = [];
   for (const { role, content } of request.messages) {
@@ -68,7 +68,7 @@ function addressOf(part: InnerPart): [MediaNeed['kind'], string | undefined] | u
   return part.type === 'file' ? ['file', part.file.file_data] : undefined;
 }
 
-/** What a part holds: its media type where that is told, its name's ending where it lies in S3. */
+/** The content of a part, with its media type if known, and its extension if it is in S3. */
 interface Content {
   source: WireSource;
   media_type: string | undefined;
@@ -85,7 +85,7 @@ function contentOf(url: string, field: string, { media }: Encoding): Content {
   if (fetched !== undefined) {
     return { source: { bytes: fetched.base64 }, media_type: fetched.mime_type, ending: endingOf(url) };
   }
-  if (WEB_URL.test(url)) throw new GatewayError(400, `${field}: what the address points at could not be fetched.`);
+  if (WEB_URL.test(url)) throw new GatewayError(400, `${field}: the content of the address could not be fetched.`);
   throw new GatewayError(400, `${field}: the address must be an http(s), s3 or data URL.`);
 }
 
@@ -101,11 +101,11 @@ function formatOf(content: Content, formats: Readonly<Record<string, string>>): 
   return ending !== undefined && Object.values(formats).includes(ending) ? ending : undefined;
 }
 
-function told({ media_type, ending }: Content): string {
-  return media_type ?? ending ?? 'unknown';
+function typeOf({ media_type: mediaType, ending }: Content): string {
+  return mediaType ?? ending ?? 'unknown';
 }
 
-/** An image as a block. Throws `GatewayError` 400 for a type that the wire has not. */
+/** An image as a block. Throws `GatewayError` 400 for a type that the wire does not have. */
 export function encodeImage(part: ImagePart, field: string, encoding: Encoding): WireBlock {
   return imageBlock(contentOf(part.image_url.url, field, encoding), field, restOf(part.ext));
 }
@@ -113,19 +113,19 @@ export function encodeImage(part: ImagePart, field: string, encoding: Encoding):
 function imageBlock(content: Content, field: string, rest: WireBlock): WireBlock {
   const format = formatOf(content, IMAGES);
   if (format === undefined) {
-    throw new GatewayError(400, `${field}: images must be JPEG, PNG, GIF or WebP, not ${told(content)}.`);
+    throw new GatewayError(400, `${field}: images must be JPEG, PNG, GIF or WebP, not ${typeOf(content)}.`);
   }
   return { image: { ...rest, format, source: content.source } };
 }
 
-/** `%PDF-`, as far as its base64 does not depend on what follows: some clients send bare base64 in place of a data URL. */
+/** The base64 of `%PDF-`, as far as it does not depend on the following bytes: some clients send bare base64 instead of a data URL. */
 const PDF_BASE64 = 'JVBERi';
 
-/** A file as the block of its kind: a document, an image or a film. */
+/** A file as the block of its kind: a document, an image or a video. Throws `GatewayError` 400 for other types. */
 export function encodeFile(part: FilePart, field: string, encoding: Encoding): WireBlock {
-  const { file_data, filename } = part.file;
-  if (!file_data) throw new GatewayError(400, `${field}: this model's provider takes files by their data only.`);
-  const url = file_data.startsWith(PDF_BASE64) ? `data:application/pdf;base64,${file_data}` : file_data;
+  const { file_data: fileData, filename } = part.file;
+  if (!fileData) throw new GatewayError(400, `${field}: this model's provider accepts files by their data only.`);
+  const url = fileData.startsWith(PDF_BASE64) ? `data:application/pdf;base64,${fileData}` : fileData;
   const content = contentOf(url, field, encoding);
   if (filename && content.ending === undefined) content.ending = endingOf(filename);
   const rest = restOf(part.ext);
@@ -133,15 +133,15 @@ export function encodeFile(part: FilePart, field: string, encoding: Encoding): W
   if (formatOf(content, VIDEOS) !== undefined) return videoBlock(content, field, rest, encoding);
   const format = formatOf(content, DOCUMENTS) ?? (content.media_type?.startsWith('text/') === true ? 'txt' : undefined);
   if (format === undefined) {
-    throw new GatewayError(400, `${field}: this model's provider takes no files of type ${told(content)}.`);
+    throw new GatewayError(400, `${field}: this model's provider accepts no files of type ${typeOf(content)}.`);
   }
   return {
     document: { ...rest, format, name: nameDocument(filename ?? '', encoding.documents), source: content.source },
   };
 }
 
-/** A name as the wire takes it: letters, digits, single spaces, hyphens, brackets; no two of a request the same. */
-function nameDocument(filename: string, taken: Set<string>): string {
+/** A name that the wire accepts: letters, digits, single spaces, hyphens, brackets; unique in a request. */
+function nameDocument(filename: string, used: Set<string>): string {
   const stem = filename.replace(/\.[A-Za-z0-9]{1,8}$/, '');
   const fits = stem.replace(/[^A-Za-z0-9 ()[\]-]+/g, ' ').replace(/ {2,}/g, ' ');
   const name =
@@ -150,38 +150,38 @@ function nameDocument(filename: string, taken: Set<string>): string {
       .slice(0, limits.document_name_chars_max - 8)
       .trim() || 'Document 1';
   const bare = name.replace(/ 1$/, '');
-  let free = name;
-  for (let n = 2; taken.has(free); n += 1) free = `${bare} ${n}`;
-  taken.add(free);
-  return free;
+  let unique = name;
+  for (let n = 2; used.has(unique); n += 1) unique = `${bare} ${n}`;
+  used.add(unique);
+  return unique;
 }
 
-/** A film as a block. */
+/** A video as a block. */
 export function encodeVideo(part: VideoPart, field: string, encoding: Encoding): WireBlock {
   return videoBlock(contentOf(part.video_url.url, field, encoding), field, restOf(part.ext), encoding);
 }
 
 function videoBlock(content: Content, field: string, rest: WireBlock, encoding: Encoding): WireBlock {
-  if (!takes('video', encoding)) throw new GatewayError(400, `${field}: this model takes no films.`);
+  if (!accepts('video', encoding)) throw new GatewayError(400, `${field}: this model accepts no videos.`);
   const format = formatOf(content, VIDEOS);
   if (format === undefined) {
-    throw new GatewayError(400, `${field}: this model's provider takes no films of type ${told(content)}.`);
+    throw new GatewayError(400, `${field}: this model's provider accepts no videos of type ${typeOf(content)}.`);
   }
   return { video: { ...rest, format, source: content.source } };
 }
 
-/** A recording of sound as a block. */
+/** An audio recording as a block. */
 export function encodeAudio(part: AudioPart, field: string, encoding: Encoding): WireBlock {
-  if (!takes('audio', encoding)) throw new GatewayError(400, `${field}: this model takes no sound.`);
+  if (!accepts('audio', encoding)) throw new GatewayError(400, `${field}: this model accepts no audio.`);
   const { data, format } = part.input_audio;
   const name = format.toLowerCase();
   if (!AUDIOS.has(name)) {
-    throw new GatewayError(400, `${field}: this model's provider takes no sound of format ${format}.`);
+    throw new GatewayError(400, `${field}: this model's provider accepts no audio of format ${format}.`);
   }
   const bytes = readDataUrl(data)?.base64 ?? data;
   return { audio: { ...restOf(part.ext), format: name, source: { bytes } } };
 }
 
-function takes(modality: string, { input_modalities, family }: Encoding): boolean {
-  return input_modalities.includes(modality) || (modality === 'video' && isNova(family));
+function accepts(modality: string, { input_modalities: inputModalities, family }: Encoding): boolean {
+  return inputModalities.includes(modality) || (modality === 'video' && isNova(family));
 }

@@ -10,28 +10,28 @@ import { type Family, isNova } from './family.ts';
 import { encodeAudio, encodeFile, encodeImage, encodeVideo } from './media.ts';
 import { restOf, type WireBlock, type WireMessage } from './wire.ts';
 
-/** The conversation in this wire's shape, and what the rest of the encoding must know of it. */
+/** The conversation on this wire, and facts for the rest of the encoding. */
 export interface Conversation {
   system: WireBlock[];
   messages: WireMessage[];
-  /** Ids of all calls, as they stand on the wire. */
+  /** Ids of all calls on the wire. */
   call_ids: string[];
-  /** Names of all called tools, as the client gave them. */
+  /** Names of all called tools in the client's notation. */
   called: Set<string>;
 }
 
 /**
- * Brings any list of messages into the shape that the wire accepts: system apart, user and assistant by turns, a user
- * first, each call answered directly after its turn, results before everything else of that turn.
+ * Encodes any list of messages in the shape that the wire accepts: a separate system prompt, alternating user and assistant turns that
+ * start with a user, each call answered directly after its turn, results before everything else of that turn.
  */
 export function encodeConversation(messages: readonly Message[], encoding: Encoding): Conversation {
   const start = messages.findIndex((message) => !isSystem(message));
   const leading = messages.slice(0, start === -1 ? messages.length : start);
   const pairs = pairResults(messages);
   const turns: WireMessage[] = [];
-  const call_ids: string[] = [];
+  const callIds: string[] = [];
   const called = new Set<string>();
-  const callIds = nameCalls(messages, (id) => wireCallId(id, encoding.family), call_ids);
+  const wireIds = nameCalls(messages, (id) => wireCallId(id, encoding.family), callIds);
   let unanswered: ToolCall[] = [];
 
   const add = (role: WireMessage['role'], blocks: readonly WireBlock[]) => {
@@ -40,10 +40,10 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
     if (last?.role === role) append(last.content, blocks);
     else turns.push({ role, content: [...blocks] });
   };
-  const answer = () => {
-    const answers = unanswered.map((call) => encodeResult(call, callIds.get(call)!, pairs.results.get(call), encoding));
-    for (const { blocks } of answers) add('user', blocks);
-    for (const { beside } of answers) add('user', beside);
+  const addResults = () => {
+    const results = unanswered.map((call) => encodeResult(call, wireIds.get(call)!, pairs.results.get(call), encoding));
+    for (const { blocks } of results) add('user', blocks);
+    for (const { beside } of results) add('user', beside);
     unanswered = [];
   };
 
@@ -51,34 +51,34 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
     const message = messages[i]!;
     const field = `messages[${i}]`;
     if (message.role === 'assistant') {
-      answer();
-      add('assistant', encodeAssistant(message, field, encoding, callIds));
+      addResults();
+      add('assistant', encodeAssistant(message, field, encoding, wireIds));
       for (const call of message.tool_calls ?? []) {
         unanswered.push(call);
         called.add(call.function.name);
       }
       continue;
     }
-    answer();
+    addResults();
     if (message.role === 'tool') {
       if (pairs.orphans.has(message)) add('user', encodeOrphan(message, field, pairs.names, encoding));
       continue;
     }
     const blocks = encodeContent(message, field, encoding);
-    // The last word must be the user's, and a turn needs a block.
+    // The last turn must be the user's, and a turn needs a block.
     const isLast = i === messages.length - 1;
     add('user', blocks.length === 0 && isLast ? [{ text: '(empty)' }] : blocks);
   }
-  answer();
+  addResults();
   if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', content: [{ text: '(continue)' }] });
   const system = leading.flatMap((message, i) => encodeSystem(message, `messages[${i}]`, encoding));
   for (const turn of turns) turn.content = placeCachePoints(withText(turn), encoding);
-  return { system: placeCachePoints(system, encoding), messages: turns, call_ids, called };
+  return { system: placeCachePoints(system, encoding), messages: turns, call_ids: callIds, called };
 }
 
 /**
- * A trailing assistant message is a prefill: it loses its trailing white space, which the service refuses, and is refused
- * where the model takes none.
+ * Checks a trailing assistant message, which is a prefill: its trailing white space is removed, which the service refuses. Throws
+ * `GatewayError` 400 if the model accepts none.
  */
 export function checkPrefill(
   messages: readonly WireMessage[],
@@ -94,7 +94,7 @@ export function checkPrefill(
   if (typeof text === 'string') last.content[at] = { text: text.trimEnd() };
 }
 
-/** Whether the conversation stands inside a tool loop whose assistant turn has lost its thinking. */
+/** Whether the conversation is inside a tool loop whose assistant turn has lost its thinking. */
 export function lacksThinking(messages: readonly WireMessage[]): boolean {
   const last = messages.at(-1);
   const turn = messages.findLast((message) => message.role === 'assistant');
@@ -107,8 +107,8 @@ export function lacksThinking(messages: readonly WireMessage[]): boolean {
 }
 
 /**
- * What ids of calls may be: the wire's own rule, Claude's narrower one, and Mistral's, whose models take nine letters and
- * digits, or what the service itself once gave out (recorded). What does not fit is hashed, the same for call and result.
+ * Accepted ids of calls: the wire's own rule, Claude's narrower one, and Mistral's, whose models accept nine letters and digits, or ids
+ * that the service itself issued (recorded). Other ids are hashed, the same for call and result.
  */
 const CALL_IDS: Partial<Record<Family, { fits: RegExp; chars: number }>> = {
   claude: { fits: /^[A-Za-z0-9_-]{1,64}$/, chars: 32 },
@@ -125,7 +125,7 @@ function isSystem(message: Message): boolean {
   return message.role === 'system' || message.role === 'developer';
 }
 
-/** A document must have a text beside it. */
+/** Adds a text to a message with a document, which the wire requires. */
 function withText({ role, content }: WireMessage): WireBlock[] {
   const hasDocument = content.some((block) => block['document'] !== undefined);
   if (role === 'assistant' || !hasDocument || content.some((block) => block['text'] !== undefined)) return content;
@@ -157,8 +157,8 @@ function encodeMedia(
 }
 
 /**
- * The result of a call; where there is none, one that says so. Its content may be no empty list and no blank text. Nova
- * refuses documents and films in it (recorded): they stand beside all results of the turn.
+ * The result of a call; if it has none, one that says so. Its content may be neither an empty list nor a blank text. Nova refuses
+ * documents and videos in results (recorded): they follow all results of the turn.
  */
 function encodeResult(
   call: ToolCall,
@@ -168,7 +168,7 @@ function encodeResult(
 ): { blocks: WireBlock[]; beside: WireBlock[] } {
   const { name } = call.function;
   if (result === undefined) {
-    encoding.report('changed', 'messages', `the call of ${name} had no result: an empty one was added`);
+    encoding.addReport('changed', 'messages', `the call of ${name} had no result: an empty one was added`);
     return { blocks: [{ toolResult: { toolUseId, content: [{ text: '(no result)' }], status: 'error' } }], beside: [] };
   }
   const { message, field } = result;
@@ -176,13 +176,13 @@ function encodeResult(
   const media = isNova(encoding.family) ? blocks.filter(isLargeMedia) : [];
   const content = blocks.filter((block) => !isCachePoint(block) && !media.includes(block));
   if (media.length > 0) {
-    encoding.report('changed', field, 'the model takes documents and films beside a result only');
+    encoding.addReport('changed', field, 'the model accepts documents and videos only after a result');
     if (content.length === 0) content.push({ text: `See what comes with ${toolUseId}.` });
   }
   const isError = message.ext?.rest['is_error'] === true;
-  const told = { toolUseId, content: content.length === 0 ? [{ text: '(empty)' }] : content };
-  const block = { toolResult: { ...(isError ? { status: 'error' } : {}), ...restOf(message.ext), ...told } };
-  // Inside a result there are no cache points: one that a part asks for stands after it.
+  const fields = { toolUseId, content: content.length === 0 ? [{ text: '(empty)' }] : content };
+  const block = { toolResult: { ...(isError ? { status: 'error' } : {}), ...restOf(message.ext), ...fields } };
+  // Results contain no cache points: a point for a part follows the result.
   const points = [...blocks.filter(isCachePoint), ...cachePoint(message.cache_control, 'messages', encoding)];
   return {
     blocks: [block, ...points.slice(-1)],
@@ -190,9 +190,9 @@ function encodeResult(
   };
 }
 
-/** A result without its call would be refused: what it says is kept as the user's text. */
+/** A result without its call, which the wire would refuse, as text of the user. */
 function encodeOrphan(message: Message, field: string, names: Pairs['names'], encoding: Encoding): WireBlock[] {
-  encoding.report('changed', field, 'a tool result without its call: sent as text');
+  encoding.addReport('changed', field, 'a tool result without its call: sent as text');
   const id = message.tool_call_id ?? '';
   const label = `Tool result (${names.get(id) ?? message.name ?? id}):`;
   return labelled(label, encodeParts(message, field, encoding));
@@ -202,8 +202,8 @@ function encodeOrphan(message: Message, field: string, names: Pairs['names'], en
 function encodeContent(message: Message, field: string, encoding: Encoding): WireBlock[] {
   const blocks = encodeParts(message, field, encoding);
   const points = blocks.length === 0 ? [] : cachePoint(message.cache_control, 'messages', encoding);
-  const is_named = blocks.some(isText) || (message.role === 'user' && blocks.length > 0);
-  const named = message.name && is_named ? labelled(`${message.name}:`, blocks) : blocks;
+  const isNamed = blocks.some(isText) || (message.role === 'user' && blocks.length > 0);
+  const named = message.name && isNamed ? labelled(`${message.name}:`, blocks) : blocks;
   return [...named, ...points];
 }
 
@@ -221,16 +221,16 @@ function encodeParts({ content }: Message, field: string, encoding: Encoding): W
   return content.flatMap((part, i) => encodePart(part, `${field}.content[${i}]`, encoding));
 }
 
-/** A system prompt holds text, cache points and what only this wire knows. */
+/** A system prompt: text, cache points and blocks that only this wire has. */
 function encodeSystem(message: Message, field: string, encoding: Encoding): WireBlock[] {
   return encodeContent(message, field, encoding).filter((block) => {
     if (isText(block) || isCachePoint(block) || block['guardContent'] !== undefined) return true;
-    encoding.report('dropped', field, `a system prompt cannot hold ${Object.keys(block)[0]}`);
+    encoding.addReport('dropped', field, `a system prompt cannot hold ${Object.keys(block)[0]}`);
     return false;
   });
 }
 
-/** The last user turn ends with a cache point: what a hint on the whole request asks for. */
+/** Adds a cache point at the end of the last user turn, for a hint on the whole request. */
 export function hintLast(messages: readonly WireMessage[], point: readonly WireBlock[], encoding: Encoding): void {
   const last = messages.at(-1);
   if (last !== undefined && point.length > 0) last.content = placeCachePoints([...last.content, ...point], encoding);

@@ -3,34 +3,39 @@ import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asObject } from '../shared/json-shape.ts';
 
 /**
- * What may stand at the top of a schema for Nova. Its documentation names the first three alone
- * (https://docs.aws.amazon.com/nova/latest/userguide/prompting-tool-troubleshooting.html); the other two were taken in
- * recorded exchanges, while `$schema` and definitions are a 400: "extraneous key [definitions] is not permitted".
+ * The keywords at the top of a schema that Nova accepts. Its documentation names only the first three
+ * (https://docs.aws.amazon.com/nova/latest/userguide/prompting-tool-troubleshooting.html); the other two were accepted in recorded
+ * exchanges, while `$schema` and definitions are a 400: "extraneous key [definitions] is not permitted".
  */
-const TAKEN: readonly string[] = ['type', 'properties', 'required', 'additionalProperties', 'title'];
+const ACCEPTED: readonly string[] = ['type', 'properties', 'required', 'additionalProperties', 'title'];
 const DEFINITION = /^#\/(?:\$defs|definitions)\/([^/]+)$/;
 
 /**
- * The schema as Nova takes it, and the names of what was left out at its top. References to its definitions become what they
- * stand for; one that stands for itself, or makes the schema too long, becomes a schema that takes anything.
+ * The schema in the form that Nova accepts, and the keywords dropped from its top. References to its definitions are expanded; a
+ * recursive one, or one that makes the schema too long, becomes a schema that accepts anything.
  */
 export function novaSchema(schema: JsonObject): { schema: JsonObject; left_out: string[] } {
   const definitions = { ...asObject(schema['definitions']), ...asObject(schema['$defs']) };
-  let room = limits.schema_expanded_chars_max;
+  let charsLeft = limits.schema_expanded_chars_max;
 
   function expand(value: JsonValue, within: readonly string[]): JsonValue {
     if (Array.isArray(value)) return value.map((item) => expand(item, within));
-    const told = asObject(value);
-    if (told === undefined) return value;
-    const name = typeof told['$ref'] === 'string' ? DEFINITION.exec(told['$ref'])?.[1] : undefined;
-    const { $ref: _reference, ...beside } = told;
-    if (name === undefined) return mapped(told, within);
-    const meant = Object.hasOwn(definitions, name) ? asObject(definitions[name]) : undefined;
-    if (meant === undefined || within.includes(name) || within.length === limits.schema_levels_max || room < 0) {
-      return mapped(beside, within);
+    const object = asObject(value);
+    if (object === undefined) return value;
+    const name = typeof object['$ref'] === 'string' ? DEFINITION.exec(object['$ref'])?.[1] : undefined;
+    const { $ref: _reference, ...siblings } = object;
+    if (name === undefined) return mapped(object, within);
+    const definition = Object.hasOwn(definitions, name) ? asObject(definitions[name]) : undefined;
+    if (
+      definition === undefined ||
+      within.includes(name) ||
+      within.length === limits.schema_levels_max ||
+      charsLeft < 0
+    ) {
+      return mapped(siblings, within);
     }
-    room -= JSON.stringify(meant).length;
-    return { ...mapped(meant, [...within, name]), ...mapped(beside, within) };
+    charsLeft -= JSON.stringify(definition).length;
+    return { ...mapped(definition, [...within, name]), ...mapped(siblings, within) };
   }
 
   function mapped(object: JsonObject, within: readonly string[]): JsonObject {
@@ -38,7 +43,9 @@ export function novaSchema(schema: JsonObject): { schema: JsonObject; left_out: 
   }
 
   const top = asObject(expand({ ...schema, $defs: null, definitions: null }, [])) ?? {};
-  const kept = TAKEN.filter((name) => top[name] !== undefined).map((name) => [name, top[name]]);
-  const left_out = Object.keys(top).filter((name) => !TAKEN.includes(name) && top[name] != null && name !== '$schema');
-  return { schema: { properties: {}, ...Object.fromEntries(kept), type: 'object' }, left_out };
+  const kept = ACCEPTED.filter((name) => top[name] !== undefined).map((name) => [name, top[name]]);
+  const leftOut = Object.keys(top).filter(
+    (name) => !ACCEPTED.includes(name) && top[name] != null && name !== '$schema',
+  );
+  return { schema: { properties: {}, ...Object.fromEntries(kept), type: 'object' }, left_out: leftOut };
 }

@@ -5,58 +5,58 @@ import { effortOf, planThinking } from '../anthropic-messages/thinking.ts';
 import { NO_FIELD } from '../shared/reports.ts';
 import type { Encoding } from './encoding.ts';
 
-/** How the model is asked to think: by fields of its own, and for Claude by the effort that the wire has a name for. */
+/** The reasoning settings: fields of the model, and for Claude the effort, which is a field of the wire. */
 export interface ReasoningPlan {
   fields: JsonObject;
   effort?: string;
-  /** Claude's manual thinking, which takes no forced call, or any thinking, which takes no prefill. */
+  /** Whether Claude thinks manually, which allows no forced call; any thinking allows no prefill. */
   isManual: boolean;
   isThinking: boolean;
-  /** The output bound that is sent: what was asked for, or what a thinking budget needs beside it. */
+  /** The output bound to be sent: the requested one, or the one that a thinking budget needs. */
   max_tokens: number | undefined;
 }
 
-/** Plans the reasoning of one request. `max_tokens` is the output bound that is sent, `most` what the model makes at most. */
+/** Plans the reasoning of one request. `maxTokens` is the output bound to be sent, `most` the model's own. */
 export function planReasoning(
   request: ChatRequest,
-  max_tokens: number | undefined,
-  most: number | undefined,
+  maxTokens: number | undefined,
+  modelMax: number | undefined,
   encoding: Encoding,
 ): ReasoningPlan {
-  const { family, report } = encoding;
-  const bound = max_tokens ?? most ?? limits.output_tokens_default;
-  if (family === 'claude') return planClaude(request, max_tokens, bound, encoding);
-  if (request.verbosity != null) report('dropped', 'verbosity', NO_FIELD);
-  const none: ReasoningPlan = { fields: {}, isManual: false, isThinking: false, max_tokens };
-  const wish = effortWish(request, bound);
-  if (wish === undefined) return none;
+  const { family, addReport } = encoding;
+  const bound = maxTokens ?? modelMax ?? limits.output_tokens_default;
+  if (family === 'claude') return planClaude(request, maxTokens, bound, encoding);
+  if (request.verbosity != null) addReport('dropped', 'verbosity', NO_FIELD);
+  const none: ReasoningPlan = { fields: {}, isManual: false, isThinking: false, max_tokens: maxTokens };
+  const effort = requestedEffort(request, bound);
+  if (effort === undefined) return none;
   switch (family) {
     case 'gpt-oss':
-      return { ...none, fields: { reasoning_effort: threeLevels(wish, encoding) } };
+      return { ...none, fields: { reasoning_effort: threeLevels(effort, encoding) } };
     case 'openai':
-      return { ...none, fields: { reasoning: { effort: wish } } };
+      return { ...none, fields: { reasoning: { effort } } };
     case 'qwen':
     case 'deepseek':
-      // DeepSeek R1 always thinks and refuses the field, as Qwen models do that do not think.
-      if (wish === 'none') return none;
+      // DeepSeek R1 always thinks and refuses the field, and so do Qwen models that do not think.
+      if (effort === 'none') return none;
       if (thinksAlways(encoding)) break;
-      return { ...none, fields: { reasoning_config: threeLevels(wish, encoding) } };
+      return { ...none, fields: { reasoning_config: threeLevels(effort, encoding) } };
     case 'nova-2':
-      return wish === 'none' ? none : { ...none, ...planNova(wish, max_tokens, encoding) };
+      return effort === 'none' ? none : { ...none, ...planNova(effort, maxTokens, encoding) };
     default:
       break;
   }
-  if (wish !== 'none') report('dropped', 'reasoning', 'the model cannot be told how to think');
+  if (effort !== 'none') addReport('dropped', 'reasoning', 'the model has no reasoning setting');
   return none;
 }
 
-function thinksAlways({ upstream_model }: Encoding): boolean {
-  return /r1/.test(upstream_model);
+function thinksAlways({ upstream_model: upstreamModel }: Encoding): boolean {
+  return /r1/.test(upstreamModel);
 }
 
 function planClaude(
   request: ChatRequest,
-  max_tokens: number | undefined,
+  maxTokens: number | undefined,
   bound: number,
   encoding: Encoding,
 ): ReasoningPlan {
@@ -67,21 +67,21 @@ function planClaude(
     ...(effort === undefined ? {} : { effort }),
     isManual,
     isThinking: isManual || thinking?.type === 'adaptive',
-    // A budget must lie below a bound that both sides know.
-    max_tokens: isManual ? bound : max_tokens,
+    // A budget must be below a bound that both sides know.
+    max_tokens: isManual ? bound : maxTokens,
   };
 }
 
 /** The highest effort allows neither an output bound nor sampling (https://docs.aws.amazon.com/nova/latest/nova2-userguide/extended-thinking.html). */
 function planNova(
-  wish: ReasoningEffort,
-  max_tokens: number | undefined,
+  effort: ReasoningEffort,
+  maxTokens: number | undefined,
   encoding: Encoding,
 ): Pick<ReasoningPlan, 'fields' | 'isThinking'> {
-  let level = threeLevels(wish, encoding);
-  if (level === 'high' && max_tokens !== undefined) {
+  let level = threeLevels(effort, encoding);
+  if (level === 'high' && maxTokens !== undefined) {
     level = 'medium';
-    encoding.report('clamped', 'reasoning', 'the model takes no output bound with high effort: medium');
+    encoding.addReport('clamped', 'reasoning', 'the model accepts no output bound with high effort: medium');
   }
   return {
     fields: { reasoningConfig: { type: 'enabled', maxReasoningEffort: level } },
@@ -89,8 +89,8 @@ function planNova(
   };
 }
 
-/** The effort that is asked for, a budget as the effort that its share of the bound stands for; undefined: nothing is said. */
-function effortWish(request: ChatRequest, bound: number): ReasoningEffort | undefined {
+/** The requested effort; a budget counts as the effort of its share of the bound. Undefined if not set. */
+function requestedEffort(request: ChatRequest, bound: number): ReasoningEffort | undefined {
   const reasoning = request.reasoning ?? {};
   const effort = reasoning.effort ?? request.reasoning_effort ?? undefined;
   const budget = reasoning.max_tokens ?? undefined;
@@ -110,8 +110,8 @@ const LEVELS: Readonly<Record<ReasoningEffort, 'low' | 'medium' | 'high'>> = {
   max: 'high',
 };
 
-function threeLevels(wish: ReasoningEffort, { report }: Encoding): 'low' | 'medium' | 'high' {
-  const level = LEVELS[wish];
-  if (level !== wish) report('clamped', 'reasoning.effort', `the model's nearest effort is ${level}`);
+function threeLevels(effort: ReasoningEffort, { addReport }: Encoding): 'low' | 'medium' | 'high' {
+  const level = LEVELS[effort];
+  if (level !== effort) addReport('clamped', 'reasoning.effort', `the model's nearest effort is ${level}`);
   return level;
 }

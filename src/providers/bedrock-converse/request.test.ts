@@ -8,18 +8,18 @@ import { bedrockConverse } from './index.ts';
 
 const CLAUDE = 'us.anthropic.claude-sonnet-4-5-20250929-v1:0';
 
-function encode(request: Partial<ChatRequest>, upstream_model = CLAUDE, strip_state = false, model = 'a/b') {
+function encode(request: Partial<ChatRequest>, upstreamModel = CLAUDE, stripState = false, model = 'a/b') {
   const whole = { messages: [{ role: 'user', content: 'Hello' }], ...request } as ChatRequest;
   const endpoint = {
     model,
     provider: 'amazon-bedrock',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: 64_000,
     context_length: 200_000,
     input_modalities: ['text', 'image'],
     quirks: {},
   };
-  return bedrockConverse.encodeRequest(whole, endpoint, { media: new Map(), strip_state });
+  return bedrockConverse.encodeRequest(whole, endpoint, { media: new Map(), strip_state: stripState });
 }
 
 const turns = (...messages: Message[]): Partial<ChatRequest> => ({
@@ -28,16 +28,16 @@ const turns = (...messages: Message[]): Partial<ChatRequest> => ({
 const contentOf = (body: JsonObject, at: number) => asObject((body['messages'] as JsonObject[])[at])?.['content'];
 
 describe('the family of a model', () => {
-  const top_k = (upstream_model: string, model?: string) =>
-    encode({ top_k: 5 }, upstream_model, false, model).body['additionalModelRequestFields'];
+  const topK = (upstreamModel: string, model?: string) =>
+    encode({ top_k: 5 }, upstreamModel, false, model).body['additionalModelRequestFields'];
 
   test('follows from its name at the provider, else from its public one', () => {
-    expect(top_k(CLAUDE)).toEqual({ top_k: 5 });
-    expect(top_k('eu.amazon.nova-lite-v1:0')).toEqual({ inferenceConfig: { topK: 5 } });
-    expect(top_k('arn:aws:bedrock:eu-west-1:1:application-inference-profile/x', 'amazon/nova-pro')).toEqual({
+    expect(topK(CLAUDE)).toEqual({ top_k: 5 });
+    expect(topK('eu.amazon.nova-lite-v1:0')).toEqual({ inferenceConfig: { topK: 5 } });
+    expect(topK('arn:aws:bedrock:eu-west-1:1:application-inference-profile/x', 'amazon/nova-pro')).toEqual({
       inferenceConfig: { topK: 5 },
     });
-    expect(top_k('arn:aws:bedrock:eu-west-1:1:application-inference-profile/x')).toBeUndefined();
+    expect(topK('arn:aws:bedrock:eu-west-1:1:application-inference-profile/x')).toBeUndefined();
   });
 
   test('of Claude brings the rules of its generation, also behind an ARN', () => {
@@ -51,10 +51,10 @@ describe('the family of a model', () => {
 });
 
 describe('an effort that a client of the Messages API asks of Claude', () => {
-  const asked = (upstream_model: string, thinking?: JsonObject, reasoning: ChatRequest['reasoning'] = {}) => {
+  const asked = (upstreamModel: string, thinking?: JsonObject, reasoning: ChatRequest['reasoning'] = {}) => {
     const rest: JsonObject = thinking === undefined ? {} : { thinking };
     const ext = { wire: 'anthropic-messages', client: messagesClient, rest } as const;
-    const { body } = encode({ reasoning: { effort: 'medium', ...reasoning }, ext }, upstream_model);
+    const { body } = encode({ reasoning: { effort: 'medium', ...reasoning }, ext }, upstreamModel);
     return [body['additionalModelRequestFields'], body['outputConfig']];
   };
 

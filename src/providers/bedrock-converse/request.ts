@@ -6,7 +6,7 @@ import { anthropicModelQuirks } from '../anthropic-messages/model-quirks.ts';
 import { createToolNames } from '../anthropic-messages/names.ts';
 import { sampling, stopSequences } from '../anthropic-messages/request.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { reportInto, reportUnread } from '../shared/reports.ts';
 import { hashUser } from '../shared/user-hash.ts';
 import { cachePoint, limitCachePoints } from './caching.ts';
@@ -18,7 +18,7 @@ import { planTools } from './tools.ts';
 import type { DecoderState } from './turn.ts';
 import type { WireRequest, WireTextFormat } from './wire.ts';
 
-/** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */
+/** The fields of a request that this dialect reads. The wire has no field for the others. */
 const READ: ReadonlySet<string> = new Set([
   'messages',
   'model',
@@ -49,7 +49,7 @@ const READ: ReadonlySet<string> = new Set([
 export function encodeRequest(
   request: ChatRequest,
   endpoint: DialectEndpoint,
-  { media, strip_state }: EncodeOptions,
+  { media, strip_state: stripState }: EncodeOptions,
 ): EncodedRequest {
   const report: Report[] = [];
   const family = familyOf(endpoint);
@@ -59,13 +59,13 @@ export function encodeRequest(
     upstream_model: endpoint.upstream_model,
     quirks: { ...quirksOf(endpoint, family), ...endpoint.quirks },
     names,
-    strip_state,
+    strip_state: stripState,
     media,
     input_modalities: endpoint.input_modalities,
     documents: new Set(),
-    report: reportInto(report),
+    addReport: reportInto(report),
   };
-  reportUnread(request, READ, encoding.report);
+  reportUnread(request, READ, encoding.addReport);
   if (request.modalities?.some((modality) => modality !== 'text')) {
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }
@@ -81,7 +81,7 @@ export function encodeRequest(
   if (plan.isManual && lacksThinking(conversation.messages)) {
     delete plan.fields['thinking'];
     Object.assign(plan, { isManual: false, isThinking: false });
-    encoding.report('changed', 'reasoning', 'thinking disabled: signatures missing');
+    encoding.addReport('changed', 'reasoning', 'thinking disabled: signatures missing');
   }
   const tools = planTools(request, conversation.called, plan.isManual, encoding);
   checkPrefill(conversation.messages, { isThinking: plan.isThinking, refused: encoding.quirks.no_prefill === true });
@@ -117,12 +117,12 @@ export function encodeRequest(
   };
 }
 
-/** What a Claude takes follows from its generation, told by whichever of its names shows it. */
-function quirksOf({ upstream_model, model }: DialectEndpoint, family: Family): Quirks {
-  return family === 'claude' ? anthropicModelQuirks(/claude/.test(upstream_model) ? upstream_model : model) : {};
+/** The quirks of a Claude follow from its generation, which one of its names shows. */
+function quirksOf({ upstream_model: upstreamModel, model }: DialectEndpoint, family: Family): Quirks {
+  return family === 'claude' ? anthropicModelQuirks(/claude/.test(upstreamModel) ? upstreamModel : model) : {};
 }
 
-/** One segment of a path: colons and the slashes of ARNs are escaped (RFC 3986), as the signature has them. */
+/** One path segment: colons and the slashes of ARNs are escaped (RFC 3986), as the signature requires. */
 function encodeId(id: string): string {
   return encodeURIComponent(id).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }
@@ -131,44 +131,44 @@ function isEmpty(object: object): boolean {
   return Object.keys(object).length === 0;
 }
 
-/** Without a bound the service takes the model's own. */
+/** The output bound; without one the service uses the model's own. */
 function outputBound(request: ChatRequest, endpoint: DialectEndpoint, encoding: Encoding): number | undefined {
-  const most = endpoint.max_completion_tokens;
-  const wanted = request.max_completion_tokens ?? request.max_tokens ?? undefined;
-  if (wanted === undefined || most === undefined || wanted <= most) return wanted;
+  const endpointMax = endpoint.max_completion_tokens;
+  const requested = request.max_completion_tokens ?? request.max_tokens ?? undefined;
+  if (requested === undefined || endpointMax === undefined || requested <= endpointMax) return requested;
   const field = request.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens';
-  encoding.report('clamped', field, `the endpoint returns at most ${most} tokens`);
-  return most;
+  encoding.addReport('clamped', field, `the endpoint returns at most ${endpointMax} tokens`);
+  return endpointMax;
 }
 
-/** The wire's own parameters, and those that only some models have and that go beside them by the models' own names. */
+/** The wire's own parameters, and model parameters that are sent separately under the models' own names. */
 function inference(
   request: ChatRequest,
   plan: ReasoningPlan,
   encoding: Encoding,
 ): { inferenceConfig: NonNullable<WireRequest['inferenceConfig']>; fields: JsonObject } {
-  const { temperature, top_p, top_k } = sampling(request, plan.isThinking, encoding);
-  const { stop_sequences } = stopSequences(request, encoding);
+  const { temperature, top_p: topP, top_k: topK } = sampling(request, plan.isThinking, encoding);
+  const { stop_sequences: stopList } = stopSequences(request, encoding);
   const inferenceConfig = {
     ...(plan.max_tokens === undefined ? {} : { maxTokens: plan.max_tokens }),
     ...(temperature === undefined ? {} : { temperature }),
-    ...(top_p === undefined ? {} : { topP: top_p }),
-    ...(stop_sequences === undefined ? {} : { stopSequences: stop_sequences }),
+    ...(topP === undefined ? {} : { topP }),
+    ...(stopList === undefined ? {} : { stopSequences: stopList }),
   };
   const fields = { ...plan.fields };
-  if (top_k !== undefined) {
+  if (topK !== undefined) {
     switch (encoding.family) {
       case 'claude':
       case 'mistral':
-        fields['top_k'] = top_k;
+        fields['top_k'] = topK;
         break;
       case 'nova':
       case 'nova-2':
         // https://docs.aws.amazon.com/nova/latest/userguide/using-converse-api.html
-        fields['inferenceConfig'] = { topK: top_k };
+        fields['inferenceConfig'] = { topK };
         break;
       default:
-        encoding.report('dropped', 'top_k', 'this model has no such parameter');
+        encoding.addReport('dropped', 'top_k', 'this model has no such parameter');
     }
   }
   return { inferenceConfig, fields };
@@ -189,28 +189,28 @@ function outputConfig(
 
 const TIERS: ReadonlySet<string> = new Set(['default', 'priority', 'flex', 'reserved']);
 
-function serviceTier({ service_tier }: ChatRequest, encoding: Encoding): Pick<WireRequest, 'serviceTier'> {
-  if (service_tier == null || service_tier === 'auto') return {};
-  if (TIERS.has(service_tier)) return { serviceTier: { type: service_tier } };
-  encoding.report('dropped', 'service_tier', `this upstream has no tier ${service_tier}`);
+function serviceTier({ service_tier: tier }: ChatRequest, encoding: Encoding): Pick<WireRequest, 'serviceTier'> {
+  if (tier == null || tier === 'auto') return {};
+  if (TIERS.has(tier)) return { serviceTier: { type: tier } };
+  encoding.addReport('dropped', 'service_tier', `this upstream has no tier ${tier}`);
   return {};
 }
 
-/** What the service's log of invocations may be searched by: the client's own pairs and the end user's hash. */
+/** Metadata for the service's log of invocations: the client's own pairs and the end user's hash. */
 function requestMetadata(request: ChatRequest, encoding: Encoding): Pick<WireRequest, 'requestMetadata'> {
-  const told: Record<string, string> = {};
+  const metadata: Record<string, string> = {};
   let isChanged = false;
-  const fitted = (text: string): string => {
-    const fits = text.replace(/[^A-Za-z0-9\s:_@$#=/+,.-]/g, '_').slice(0, limits.request_metadata_chars_max);
-    isChanged ||= fits !== text;
-    return fits;
+  const fit = (text: string): string => {
+    const fitted = text.replace(/[^A-Za-z0-9\s:_@$#=/+,.-]/g, '_').slice(0, limits.request_metadata_chars_max);
+    isChanged ||= fitted !== text;
+    return fitted;
   };
   const user = request.user || request['safety_identifier'];
-  if (typeof user === 'string' && user !== '') told['user'] = hashUser(user);
+  if (typeof user === 'string' && user !== '') metadata['user'] = hashUser(user);
   for (const [name, value] of Object.entries(request.metadata ?? {})) {
-    if (Object.keys(told).length === limits.request_metadata_max) isChanged = true;
-    else if (name !== '') told[fitted(name)] = fitted(String(value));
+    if (Object.keys(metadata).length === limits.request_metadata_max) isChanged = true;
+    else if (name !== '') metadata[fit(name)] = fit(String(value));
   }
-  if (isChanged) encoding.report('changed', 'metadata', 'this upstream takes fewer pairs or characters');
-  return isEmpty(told) ? {} : { requestMetadata: told };
+  if (isChanged) encoding.addReport('changed', 'metadata', 'this upstream accepts fewer pairs or characters');
+  return isEmpty(metadata) ? {} : { requestMetadata: metadata };
 }

@@ -6,7 +6,7 @@ import { type AttemptState, UpstreamError } from '../dialect.ts';
 import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
 import { createEventDecoder } from './stream.ts';
 
-/** The chunks of a whole answer. The body is read as the events of a stream that carries it: one reader, so the two cannot differ. */
+/** The chunks of a whole answer, decoded by the code that decodes streams, so that both agree. */
 export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
   const answer = asObject(body);
   const message = asObject(asObject(answer?.['output'])?.['message']);
@@ -28,46 +28,52 @@ export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[
 }
 
 type Event = [type: 'contentBlockStart' | 'contentBlockDelta', event: JsonObject];
-const start = (told: JsonObject): Event => ['contentBlockStart', { start: told }];
-const delta = (told: JsonObject): Event => ['contentBlockDelta', { delta: told }];
+const start = (fields: JsonObject): Event => ['contentBlockStart', { start: fields }];
+const delta = (fields: JsonObject): Event => ['contentBlockDelta', { delta: fields }];
 
-/** A whole block as the events that would have streamed it. */
+/** The events that would have streamed a whole block. */
 function eventsOf(block: JsonObject): Event[] {
   const { text, toolUse, reasoningContent, citationsContent, image } = block;
   if (typeof text === 'string') return [delta({ text })];
   const call = asObject(toolUse);
   if (call !== undefined) {
-    const { input, ...told } = call;
-    return [start({ toolUse: told }), ...(input == null ? [] : [delta({ toolUse: { input: JSON.stringify(input) } })])];
+    const { input, ...callFields } = call;
+    return [
+      start({ toolUse: callFields }),
+      ...(input == null ? [] : [delta({ toolUse: { input: JSON.stringify(input) } })]),
+    ];
   }
   const reasoning = asObject(reasoningContent);
   if (reasoning !== undefined) {
     const { redactedContent } = reasoning;
-    const told = asObject(reasoning['reasoningText']) ?? {};
+    const reasoningText = asObject(reasoning['reasoningText']) ?? {};
     return [
-      ...(told['text'] == null ? [] : [delta({ reasoningContent: { text: told['text'] } })]),
-      ...(told['signature'] == null ? [] : [delta({ reasoningContent: { signature: told['signature'] } })]),
+      ...(reasoningText['text'] == null ? [] : [delta({ reasoningContent: { text: reasoningText['text'] } })]),
+      ...(reasoningText['signature'] == null
+        ? []
+        : [delta({ reasoningContent: { signature: reasoningText['signature'] } })]),
       ...(redactedContent == null ? [] : [delta({ reasoningContent: { redactedContent } })]),
     ];
   }
-  const cited = asObject(citationsContent);
-  if (cited !== undefined) {
+  const citedText = asObject(citationsContent);
+  if (citedText !== undefined) {
     return [
-      ...asArray(cited['content']).map((part) => delta({ text: asText(asObject(part)?.['text']) })),
-      ...asArray(cited['citations']).map((citation) => delta({ citation })),
+      ...asArray(citedText['content']).map((part) => delta({ text: asText(asObject(part)?.['text']) })),
+      ...asArray(citedText['citations']).map((citation) => delta({ citation })),
     ];
   }
-  const picture = asObject(image);
-  if (picture !== undefined) return [start({ image: remainder(picture, ['source']) }), delta({ image: picture })];
+  const imageFields = asObject(image);
+  if (imageFields !== undefined)
+    return [start({ image: remainder(imageFields, ['source']) }), delta({ image: imageFields })];
   return [start(block)];
 }
 
-/** Without the members that are not there. */
+/** The object without undefined members. */
 function asJson(object: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 }
 
 function invalid(body: JsonValue): UpstreamError {
   const raw = JSON.stringify(body)?.slice(0, limits.upstream_raw_chars_max);
-  return new UpstreamError('invalid_response', 'The provider sent a body that is no message.', { status: 200, raw });
+  return new UpstreamError('invalid_response', 'The provider sent a body that is not a message.', { status: 200, raw });
 }

@@ -130,8 +130,8 @@ test.each([
     'https://bedrock-runtime.eu-west-1.amazonaws.com',
     'https://bedrock-runtime.eu-west-1.amazonaws.com',
   ],
-])('a credential for %s goes from %s to %s', (region, base_url, address) => {
-  expect(addressFor(base_url, JSON.stringify({ ...keys, region }))).toBe(address);
-  expect(addressFor(base_url, JSON.stringify(keys))).toBe(base_url);
-  expect(addressFor(base_url, 'a key')).toBe(base_url);
+])('a credential for %s goes from %s to %s', (region, baseUrl, address) => {
+  expect(addressFor(baseUrl, JSON.stringify({ ...keys, region }))).toBe(address);
+  expect(addressFor(baseUrl, JSON.stringify(keys))).toBe(baseUrl);
+  expect(addressFor(baseUrl, 'a key')).toBe(baseUrl);
 });

@@ -3,7 +3,7 @@ import type { JsonValue } from '../../schemas/json.ts';
 import { type SignableRequest, UpstreamError } from '../dialect.ts';
 import { asObject } from '../shared/json-shape.ts';
 
-/** A pair of keys of an AWS account, perhaps of a session, perhaps meant for one region. */
+/** A key pair of an AWS account, optionally of a session, optionally for one region. */
 interface AwsKeys {
   accessKeyId: string;
   secretAccessKey: string;
@@ -11,31 +11,31 @@ interface AwsKeys {
   region: string | undefined;
 }
 
-/** Where the signer looks for the hash of a payload before it makes it. */
+/** The header in which the signer looks for the hash of a payload before it computes one. */
 const DIGEST = 'x-amz-content-sha256';
 const REGION = /^[a-z]{2,3}(?:-[a-z]+)+-\d{1,2}$/;
 
 /**
- * The headers that show the credential: a Bedrock API key as a bearer token, or, where the credential is JSON text
+ * The credential's headers: a Bedrock API key as a bearer token, or, if the credential is JSON text
  * `{accessKeyId, secretAccessKey, sessionToken?, region?}`, a signature (AWS Signature Version 4) over the request as it is
- * sent. Throws `UpstreamError` (`credential`) for JSON text that holds no keys.
+ * sent. Throws `UpstreamError` (`credential`) for JSON text without keys.
  */
 export function authorize(
   credential: string | undefined,
-  { method, url, headers, payload, payload_sha256 }: SignableRequest,
-  now_ms: number,
+  { method, url, headers, payload, payload_sha256: payloadSha256 }: SignableRequest,
+  nowMs: number,
 ): Record<string, string> {
   if (credential === undefined) return {};
   const keys = readKeys(credential);
   if (keys === undefined) return { authorization: `Bearer ${credential.trim()}` };
   const { host, pathname, search } = new URL(url);
   const signed: Record<string, string> = {
-    'x-amz-date': new Date(now_ms).toISOString().replace(/[:-]|\.\d{3}/g, ''),
+    'x-amz-date': new Date(nowMs).toISOString().replace(/[:-]|\.\d{3}/g, ''),
     ...(keys.sessionToken === undefined ? {} : { 'x-amz-security-token': keys.sessionToken }),
   };
-  // Only these are covered, and the length: what else is sent may be changed on the way.
-  const covered = { host, 'content-type': headers['content-type'] ?? 'application/json', ...signed };
-  const known = payload_sha256 === undefined ? {} : { [DIGEST]: payload_sha256 };
+  // Only these headers and the length are signed: others may change on the way.
+  const signedHeaders = { host, 'content-type': headers['content-type'] ?? 'application/json', ...signed };
+  const known = payloadSha256 === undefined ? {} : { [DIGEST]: payloadSha256 };
   const request: aws4.Request & { extraHeadersToIgnore: Record<string, boolean> } = {
     service: 'bedrock',
     region: regionOf(host) ?? keys.region ?? 'us-east-1',
@@ -43,30 +43,30 @@ export function authorize(
     host,
     path: pathname + search,
     body: payload,
-    headers: { ...covered, ...known },
-    // It tells the signer alone, and is not sent.
+    headers: { ...signedHeaders, ...known },
+    // For the signer only: not sent.
     extraHeadersToIgnore: { [DIGEST]: true },
   };
-  const { headers: made } = aws4.sign(request, keys);
-  return { ...signed, authorization: String(made?.['Authorization']) };
+  const { headers: signedRequest } = aws4.sign(request, keys);
+  return { ...signed, authorization: String(signedRequest?.['Authorization']) };
 }
 
-/** Whether a credential is a pair of keys: then the payload is signed. */
+/** Whether a credential is a key pair, so that the payload is signed. */
 export function signsPayload(credential: string | undefined): boolean {
   return credential?.trim().startsWith('{') === true;
 }
 
-/** The address in the region that the credential is meant for, where the provider's address names one of AWS's own hosts. */
-export function addressFor(base_url: string, credential: string | undefined): string {
+/** The base URL in the credential's region, if the provider's address is one of AWS's own hosts. */
+export function addressFor(baseUrl: string, credential: string | undefined): string {
   const region = credential === undefined ? undefined : readKeys(credential)?.region;
-  if (region === undefined) return base_url;
-  return base_url.replace(
+  if (region === undefined) return baseUrl;
+  return baseUrl.replace(
     /^(https:\/\/bedrock-runtime(?:-fips)?)\.[a-z0-9-]+(\.amazonaws\.com(?:\.cn)?)(?=\/|$)/,
     (_, service: string, domain: string) => `${service}.${region}${domain}`,
   );
 }
 
-/** The region that a host of AWS has in its name. */
+/** The region in the name of an AWS host. */
 function regionOf(host: string): string | undefined {
   if (!/\.amazonaws\.com(\.cn)?(:\d+)?$/.test(host)) return undefined;
   return host.split('.').find((label) => REGION.test(label));

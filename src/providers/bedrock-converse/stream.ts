@@ -9,15 +9,15 @@ import { createTurn } from './turn.ts';
 import { readUsage } from './usage.ts';
 import { WIRE } from './wire.ts';
 
-/** Turns the wire's events, in order, into chunks. A whole answer is told as its events: `decodeResponse` goes through it as well. */
+/** Converts the wire's events, in order, to chunks. A whole answer is converted to its events, so `decodeResponse` uses this as well. */
 export interface EventDecoder {
   push(type: string, event: JsonObject): ChatChunk[];
   end(): ChatChunk[];
-  /** The answer is whole: what else comes is no part of it. */
+  /** True once the answer is complete: further events are ignored. */
   isWhole(): boolean;
 }
 
-/** Reads one stream of ConverseStream (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html). */
+/** The decoder of one stream of ConverseStream (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html). */
 export function createStreamDecoder(state: AttemptState): StreamDecoder {
   const decoder = createEventDecoder(state);
   return {
@@ -42,12 +42,12 @@ function parseFrame({ data }: Frame): JsonObject {
   return event;
 }
 
-/** Makes the decoder of one answer. */
+/** The decoder of one answer. */
 export function createEventDecoder(state: AttemptState): EventDecoder {
   const turn = createTurn(state);
   let hasBegun = false;
   let isStopped = false;
-  let isTold = false;
+  let hasMetadata = false;
 
   function begin(): ChatChunk[] {
     if (hasBegun) return [];
@@ -61,22 +61,22 @@ export function createEventDecoder(state: AttemptState): EventDecoder {
   function stop(event: JsonObject): ChatChunk[] {
     isStopped = true;
     const { stopReason } = event;
-    const native_finish_reason = typeof stopReason === 'string' ? stopReason : null;
+    const nativeFinishReason = typeof stopReason === 'string' ? stopReason : null;
     const chunks = turn.closeAll();
-    const { finish_reason, error } = finishOf(native_finish_reason, turn);
+    const { finish_reason: finishReason, error } = finishOf(nativeFinishReason, turn);
     const rest = remainder(event, ['stopReason', 'p']);
     chunks.push({
       delta: {},
-      finish_reason,
-      native_finish_reason,
+      finish_reason: finishReason,
+      native_finish_reason: nativeFinishReason,
       ...(error === undefined ? {} : { error }),
       ...(Object.keys(rest).length === 0 ? {} : { ext: { response: { wire: WIRE, rest } } }),
     });
     return chunks;
   }
 
-  function tell(event: JsonObject): ChatChunk[] {
-    isTold = true;
+  function readMetadata(event: JsonObject): ChatChunk[] {
+    hasMetadata = true;
     const usage = asObject(event['usage']);
     const response: Partial<ResponseExt> = { wire: WIRE, rest: remainder(event, ['usage', 'p']) };
     if (usage !== undefined) response.usage = readUsage(usage);
@@ -101,20 +101,20 @@ export function createEventDecoder(state: AttemptState): EventDecoder {
       case 'messageStop':
         return stop(event);
       case 'metadata':
-        return tell(event);
+        return readMetadata(event);
       default:
-        // The beginning says nothing more; new event types may come at any time and are to be passed over.
+        // `messageStart` has no content; new event types may be added at any time and are skipped.
         return [];
     }
   }
 
   return {
     push(type, event) {
-      // Usage comes after the reason to stop; nothing else does.
+      // Only usage follows the stop reason.
       if (isStopped && type !== 'metadata') return [];
       return [...begin(), ...read(type, event)];
     },
-    isWhole: () => isStopped && isTold,
+    isWhole: () => isStopped && hasMetadata,
     end() {
       if (isStopped) return [];
       if (!hasBegun) throw invalid('The provider sent no answer.', undefined);

@@ -10,23 +10,23 @@ import { type Family, isNova } from './family.ts';
 import { novaSchema } from './nova-schema.ts';
 import { restOf, WIRE, type WireBlock, type WireRequest, type WireTextFormat, type WireToolChoice } from './wire.ts';
 
-/** The tools, how they may be chosen, and the output format, which may itself need a tool. */
+/** The tools, the tool choice, and the output format, which may itself need a tool. */
 export interface ToolPlan {
   toolConfig: WireRequest['toolConfig'];
   textFormat: WireTextFormat | undefined;
-  /** A sentence for the system prompt, where the wire has no field for the wish. */
+  /** A sentence for the system prompt, if the wire has no field for the format. */
   hint: string | undefined;
   /** The name of the tool whose input is the answer. */
   shim: string | undefined;
 }
 
-/** Models whose call can be forced (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ToolChoice.html). */
-const TAKES_ANY: ReadonlySet<Family> = new Set(['claude', 'nova', 'nova-2', 'mistral']);
-const TAKES_TOOL: ReadonlySet<Family> = new Set(['claude', 'nova', 'nova-2']);
+/** Models that accept a forced call (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ToolChoice.html). */
+const ACCEPTS_ANY: ReadonlySet<Family> = new Set(['claude', 'nova', 'nova-2', 'mistral']);
+const ACCEPTS_TOOL: ReadonlySet<Family> = new Set(['claude', 'nova', 'nova-2']);
 /** Models without constrained output (https://docs.aws.amazon.com/bedrock/latest/userguide/structured-output.html). */
 const FREE_OUTPUT: ReadonlySet<Family> = new Set(['nova', 'nova-2', 'llama']);
 
-/** `called` are the tools that the history calls: the service wants them declared. */
+/** Plans tools and output format. `called` are the tools that the history calls, which the service requires to be declared. */
 export function planTools(
   request: ChatRequest,
   called: ReadonlySet<string>,
@@ -38,14 +38,14 @@ export function planTools(
   let choice = encodeChoice(request, encoding);
   if (request.tool_choice === 'none' && tools.length > 0) {
     if (called.size === 0) tools = [];
-    else encoding.report('changed', 'tool_choice', 'this upstream cannot forbid calls of tools that it must know');
+    else encoding.addReport('changed', 'tool_choice', 'this upstream cannot forbid calls of tools that it must know');
   }
   if (tools.length === 0 && called.size > 0) {
     for (const name of called) tools.push(declare({ name: encoding.names.toWire(name), inputSchema: EMPTY_SCHEMA }));
-    encoding.report('changed', 'tools', 'this upstream wants the tools of former calls declared');
+    encoding.addReport('changed', 'tools', 'this upstream requires the tools of former calls to be declared');
   }
   if (request.parallel_tool_calls === false && tools.length > 0) {
-    encoding.report('dropped', 'parallel_tool_calls', NO_FIELD);
+    encoding.addReport('dropped', 'parallel_tool_calls', NO_FIELD);
   }
   const output = planOutput(request.response_format ?? undefined, tools, encoding);
   if (output.shim !== undefined && choice === undefined) {
@@ -76,18 +76,18 @@ function encodeTool(
 ): WireBlock[] {
   if (isNative(tool)) {
     if (tool.wire === WIRE) return [tool.block];
-    encoding.report('dropped', field, `a tool of ${tool.wire} cannot be expressed in this provider's API`);
+    encoding.addReport('dropped', field, `a tool of ${tool.wire} cannot be expressed in this provider's API`);
     return [];
   }
   if (!isFunction(tool)) {
-    encoding.report('dropped', field, `${tool.type} is not run by this upstream`);
+    encoding.addReport('dropped', field, `${tool.type} is not run by this upstream`);
     return [];
   }
   const { name, description, parameters, strict } = tool.function;
   if (allowed !== undefined && !allowed.has(name)) return [];
   const isStrict = strict === true && encoding.family === 'claude' && encoding.quirks.json_schema_shim !== true;
   if (strict === true && !isStrict) {
-    encoding.report('dropped', `${field}.function.strict`, 'the model has no strict tools');
+    encoding.addReport('dropped', `${field}.function.strict`, 'the model has no strict tools');
   }
   const schema = isStrict ? constrainSchema(parameters ?? {}) : (parameters ?? {});
   const spec = declare(
@@ -102,11 +102,12 @@ function encodeTool(
   return [spec, ...cachePoint(tool.cache_control, 'tools', encoding)];
 }
 
-/** The schema of a tool as the model takes it; the top is always an object. */
-function inputSchema(schema: JsonObject, field: string, { family, report }: Encoding): { json: JsonObject } {
+/** The schema of a tool in the form that the model accepts; its top is always an object. */
+function inputSchema(schema: JsonObject, field: string, { family, addReport }: Encoding): { json: JsonObject } {
   if (!isNova(family)) return { json: { ...schema, type: 'object' } };
-  const { schema: json, left_out } = novaSchema(schema);
-  if (left_out.length > 0) report('dropped', field, `the model takes no ${left_out.join(', ')} at a schema's top`);
+  const { schema: json, left_out: leftOut } = novaSchema(schema);
+  if (leftOut.length > 0)
+    addReport('dropped', field, `the model accepts no ${leftOut.join(', ')} at the top of a schema`);
   return { json };
 }
 
@@ -119,8 +120,8 @@ function isFunction(tool: InnerTool): tool is FunctionTool {
 }
 
 /** Undefined leaves the choice to the model, which is the default. */
-function encodeChoice({ tool_choice }: ChatRequest, encoding: Encoding): WireToolChoice | undefined {
-  const choice = tool_choice ?? undefined;
+function encodeChoice({ tool_choice: toolChoice }: ChatRequest, encoding: Encoding): WireToolChoice | undefined {
+  const choice = toolChoice ?? undefined;
   switch (typeof choice === 'object' ? choice.type : choice) {
     case undefined:
     case 'auto':
@@ -135,39 +136,39 @@ function encodeChoice({ tool_choice }: ChatRequest, encoding: Encoding): WireToo
     case 'allowed_tools':
       return allowedMode(choice) === 'required' ? { any: {} } : undefined;
     default:
-      encoding.report('dropped', 'tool_choice', 'this provider does not support this choice');
+      encoding.addReport('dropped', 'tool_choice', 'this provider does not support this choice');
       return undefined;
   }
 }
 
-/** Brings a forced call into what the model takes; manual thinking takes none. */
+/** Changes a forced call to one that the model accepts; manual thinking accepts none. */
 function permitChoice(
   choice: WireToolChoice | undefined,
   tools: WireBlock[],
   isManualThinking: boolean,
-  { family, quirks, report }: Encoding,
+  { family, quirks, addReport }: Encoding,
 ): WireToolChoice | undefined {
   if (choice === undefined) return undefined;
   if (isManualThinking || quirks.no_forced_tool === true) {
-    report('clamped', 'tool_choice', `${isManualThinking ? 'reasoning' : 'the model'} allows no forced tool: auto`);
+    addReport('clamped', 'tool_choice', `${isManualThinking ? 'reasoning' : 'the model'} allows no forced tool: auto`);
     return undefined;
   }
-  if ('tool' in choice && !TAKES_TOOL.has(family)) {
+  if ('tool' in choice && !ACCEPTS_TOOL.has(family)) {
     const { name } = choice.tool;
-    // The one tool that is left is the one that any call calls.
+    // If only one tool is left, any call calls it.
     const others = tools.filter((tool) => asObject(tool['toolSpec'])?.['name'] !== name);
     for (const other of others) tools.splice(tools.indexOf(other), 1);
     if (others.length > 0)
-      report('changed', 'tools', 'the model cannot be forced to call one tool: the others are removed');
+      addReport('changed', 'tools', 'the model cannot be forced to call one tool: the others are removed');
   }
-  if (TAKES_TOOL.has(family)) return choice;
-  if (TAKES_ANY.has(family)) return { any: {} };
-  report('clamped', 'tool_choice', 'the model does not allow a forced tool: auto was used');
+  if (ACCEPTS_TOOL.has(family)) return choice;
+  if (ACCEPTS_ANY.has(family)) return { any: {} };
+  addReport('clamped', 'tool_choice', 'the model does not allow a forced tool: auto was used');
   return undefined;
 }
 
 function planOutput(
-  wanted: ResponseFormat | undefined,
+  requested: ResponseFormat | undefined,
   tools: WireBlock[],
   encoding: Encoding,
 ): Pick<ToolPlan, 'textFormat' | 'hint' | 'shim'> {
@@ -176,18 +177,18 @@ function planOutput(
     hint: undefined,
     shim: undefined,
   };
-  if (wanted === undefined || wanted.type === 'text') return plan;
-  if (wanted.type !== 'json_schema' && wanted.type !== 'json_object') {
-    encoding.report('dropped', 'response_format', `this provider does not support the format ${wanted.type}`);
+  if (requested === undefined || requested.type === 'text') return plan;
+  if (requested.type !== 'json_schema' && requested.type !== 'json_object') {
+    encoding.addReport('dropped', 'response_format', `this provider does not support the format ${requested.type}`);
     return plan;
   }
   const { family, quirks } = encoding;
-  const told = asObject((wanted as JsonObject)['json_schema']);
-  const schema = wanted.type === 'json_schema' ? asObject(told?.['schema']) : undefined;
+  const jsonSchemaFormat = asObject((requested as JsonObject)['json_schema']);
+  const schema = requested.type === 'json_schema' ? asObject(jsonSchemaFormat?.['schema']) : undefined;
   const isFree = quirks.json_schema_shim === true || FREE_OUTPUT.has(family);
-  if (isFree && TAKES_TOOL.has(family)) return { ...plan, shim: addShim(tools, schema, told, encoding) };
+  if (isFree && ACCEPTS_TOOL.has(family)) return { ...plan, shim: addShim(tools, schema, jsonSchemaFormat, encoding) };
   if (schema === undefined || isFree) {
-    encoding.report(
+    encoding.addReport(
       'changed',
       'response_format',
       'this provider has no such output: it is requested in the system prompt',
@@ -195,7 +196,7 @@ function planOutput(
     const form = schema === undefined ? '' : ` It must satisfy this JSON schema: ${JSON.stringify(schema)}`;
     return { ...plan, hint: `Answer with one JSON object and nothing else.${form}` };
   }
-  const { name, description } = told ?? {};
+  const { name, description } = jsonSchemaFormat ?? {};
   const jsonSchema = {
     ...(typeof name === 'string' && name !== '' ? { name } : {}),
     ...(typeof description === 'string' && description !== '' ? { description } : {}),
@@ -208,13 +209,13 @@ function planOutput(
 function addShim(
   tools: WireBlock[],
   schema: JsonObject | undefined,
-  told: JsonObject | undefined,
+  format: JsonObject | undefined,
   encoding: Encoding,
 ): string {
   const names = new Set(tools.map((tool) => asObject(tool['toolSpec'])?.['name']));
   let name = 'json_response';
   while (names.has(name)) name += '_';
-  const description = told?.['description'];
+  const description = format?.['description'];
   tools.push(
     declare({
       name,
@@ -222,6 +223,6 @@ function addShim(
       inputSchema: inputSchema(schema ?? {}, 'response_format.json_schema.schema', encoding),
     }),
   );
-  encoding.report('changed', 'response_format', 'the model has no JSON output: a tool replaces it');
+  encoding.addReport('changed', 'response_format', 'the model has no JSON output: a tool replaces it');
   return name;
 }

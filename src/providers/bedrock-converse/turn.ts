@@ -8,10 +8,10 @@ import { mintCallId } from '../shared/tool-ids.ts';
 import { annotationsOf } from './citations.ts';
 import { extOf, nativeOf, type WireBlock } from './wire.ts';
 
-/** What decoding must know of the attempt's request. */
+/** The facts of the attempt's request that decoding needs. */
 export interface DecoderState {
   generation_id: string;
-  /** Whether the model is a Claude, whose reasoning state other upstreams of Claude take as well. */
+  /** Whether the model is a Claude, whose reasoning state other upstreams of Claude accept as well. */
   is_claude?: boolean;
   /** Wire name to the client's name, for the tools that were renamed. */
   tool_names?: Record<string, string>;
@@ -21,18 +21,18 @@ export interface DecoderState {
   shim?: string;
 }
 
-/** The blocks of one assistant turn, as they open, grow and close. `index` is the wire's own name of a block. */
+/** The blocks of one assistant turn while they are decoded. `index` is the wire's key of a block. */
 export interface Turn {
   hasCalls(): boolean;
   hasOutput(): boolean;
   open(index: JsonValue | undefined, start: JsonObject): ChatChunk[];
-  /** Undefined for a piece of a call that was never opened: nobody can tell whose arguments it holds. */
+  /** Undefined for a piece of a call that was never opened. */
   add(index: JsonValue | undefined, delta: JsonObject): ChatChunk[] | undefined;
   close(index: JsonValue | undefined): ChatChunk[];
   closeAll(): ChatChunk[];
 }
 
-/** Makes an empty turn. */
+/** An empty turn. */
 export function createTurn(state: DecoderState): Turn {
   const open = new Map<JsonValue | undefined, BlockReader>();
   const counts: Counts = { slots: 0, details: 0, calls: 0, images: 0, codePoints: 0 };
@@ -51,7 +51,7 @@ export function createTurn(state: DecoderState): Turn {
     return chunks;
   }
 
-  /** Text and reasoning have no opening of their own: the first piece tells what its block is. */
+  /** Text and reasoning have no opening event: the first piece shows the kind of the block. */
   function implied(delta: JsonObject): BlockReader | undefined {
     if (delta['text'] != null || delta['citation'] != null) return createTextReader(counts);
     if (delta['reasoningContent'] != null) return createReasoningReader(counts, state);
@@ -71,7 +71,7 @@ export function createTurn(state: DecoderState): Turn {
       }
       const image = asObject(start['image']);
       if (image !== undefined) return begin(index, createImageReader(image, counts));
-      // Some servers open texts, with nothing inside.
+      // Some servers open texts with an empty object.
       for (const [kind, value] of Object.entries(start)) {
         const content = asObject(value);
         if (content !== undefined) return begin(index, createNativeReader(kind, content, counts));
@@ -82,20 +82,20 @@ export function createTurn(state: DecoderState): Turn {
       const reader = open.get(index);
       if (reader !== undefined) return reader.add(delta);
       if (delta['toolUse'] != null) return undefined;
-      const made = implied(delta);
-      return made === undefined ? [] : [...begin(index, made), ...made.add(delta)];
+      const implicit = implied(delta);
+      return implicit === undefined ? [] : [...begin(index, implicit), ...implicit.add(delta)];
     },
     close,
     closeAll: () => [...open.keys()].flatMap(close),
   };
 }
 
-/** A call that the provider itself runs: `server_tool_use`; the client's own say `tool_use` or nothing. */
+/** Whether the provider itself runs a call: its type is `server_tool_use`; the client's own have `tool_use` or none. */
 function isServerCall({ type }: JsonObject): boolean {
   return typeof type === 'string' && type !== 'tool_use';
 }
 
-/** What the blocks of a turn count together. */
+/** The counters that the blocks of a turn share. */
 interface Counts {
   slots: number;
   details: number;
@@ -105,14 +105,14 @@ interface Counts {
   codePoints: number;
 }
 
-/** One open block: what it says at its start, with a delta, at its end. */
+/** One open block: its chunks at the start, for a delta, and at the end. */
 interface BlockReader {
   begin(): ChatChunk[];
   add(delta: JsonObject): ChatChunk[];
   end(): ChatChunk[];
 }
 
-/** How a slot opens, with what remains of its block. */
+/** The opening of a slot, with the remaining fields of its block. */
 function opening(kind: Slot['kind'], rest: JsonObject): NonNullable<SlotEvent['open']> {
   const ext = extOf(rest);
   return ext === undefined ? { kind } : { kind, ext };
@@ -129,12 +129,12 @@ function createTextReader(counts: Counts): BlockReader {
       const chunks: ChatChunk[] = [];
       if (text !== '') {
         counts.codePoints += countCodePoints(text);
-        chunks.push(slot.say({ content: text }));
+        chunks.push(slot.emit({ content: text }));
       }
-      // A citation covers its block, whose length is known at the end only.
+      // A citation covers its block, whose length is known only at the end.
       if (delta['citation'] != null) {
         citations.push(delta['citation']);
-        chunks.push(slot.say({}, { raw: { citation: delta['citation'] } }));
+        chunks.push(slot.emit({}, { raw: { citation: delta['citation'] } }));
       }
       return chunks;
     },
@@ -148,39 +148,43 @@ function createTextReader(counts: Counts): BlockReader {
 
 function createReasoningReader(counts: Counts, state: DecoderState): BlockReader {
   const slot = createSlot(counts, { kind: 'reasoning' });
-  const taken: Partial<Record<'text' | 'redacted', number>> = {};
+  const indexes: Partial<Record<'text' | 'redacted', number>> = {};
   const indexOf = (kind: 'text' | 'redacted'): number => {
-    taken[kind] ??= counts.details++;
-    return taken[kind];
+    indexes[kind] ??= counts.details++;
+    return indexes[kind];
   };
   const format = state.is_claude === true ? 'anthropic-claude-v1' : 'unknown';
   const redacted = createBytes();
-  const say = (detail: ReasoningDetail, index: number, reasoning?: string): ChatChunk => {
-    const reasoning_details = [{ ...detail, format, id: null, index }];
-    return slot.say(reasoning === undefined ? { reasoning_details } : { reasoning_details, reasoning });
+  const emitDetail = (detail: ReasoningDetail, index: number, reasoning?: string): ChatChunk => {
+    const reasoningDetails = [{ ...detail, format, id: null, index }];
+    return slot.emit(
+      reasoning === undefined
+        ? { reasoning_details: reasoningDetails }
+        : { reasoning_details: reasoningDetails, reasoning },
+    );
   };
   return {
     begin: () => [],
     add(delta) {
-      const told = asObject(delta['reasoningContent']) ?? {};
+      const content = asObject(delta['reasoningContent']) ?? {};
       const chunks: ChatChunk[] = [];
-      const text = asText(told['text']);
-      if (text !== '') chunks.push(say({ type: 'reasoning.text', text }, indexOf('text'), text));
-      const signature = asText(told['signature']);
+      const text = asText(content['text']);
+      if (text !== '') chunks.push(emitDetail({ type: 'reasoning.text', text }, indexOf('text'), text));
+      const signature = asText(content['signature']);
       if (signature !== '') {
-        // Thinking that is not shown still carries a signature, and its text is the empty one.
+        // Hidden thinking still has a signature; its text is empty.
         const hidden = slot.isOpen() ? {} : { text: '' };
-        chunks.push(say({ type: 'reasoning.text', ...hidden, signature }, indexOf('text')));
+        chunks.push(emitDetail({ type: 'reasoning.text', ...hidden, signature }, indexOf('text')));
       }
-      redacted.add(asText(told['redactedContent']));
+      redacted.add(asText(content['redactedContent']));
       return chunks;
     },
     end() {
       const base64 = redacted.base64();
       if (base64 === '') return slot.close();
-      // For Claude the bytes are the text of its own base64, which other upstreams of Claude want as it is.
+      // For Claude the bytes are the text of its own base64, which other upstreams of Claude expect.
       const data = state.is_claude === true ? Buffer.from(base64, 'base64').toString('utf8') : base64;
-      const chunk = say({ type: 'reasoning.encrypted', data }, indexOf('redacted'));
+      const chunk = emitDetail({ type: 'reasoning.encrypted', data }, indexOf('redacted'));
       return [chunk, ...slot.close()];
     },
   };
@@ -198,35 +202,35 @@ function createCallReader(start: JsonObject, counts: Counts, state: DecoderState
   const slot = createSlot(counts, opening('call', rest));
   const wireName = asText(start['name']);
   const name = state.tool_names?.[wireName] ?? wireName;
-  const input = createInput((text) => slot.say({ tool_calls: [{ index, function: { arguments: text } }] }));
+  const input = createInput((text) => slot.emit({ tool_calls: [{ index, function: { arguments: text } }] }));
   return {
-    begin: () => [slot.say({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })],
+    begin: () => [slot.emit({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] })],
     add: input.add,
     end: () => [...input.end(), ...slot.close()],
   };
 }
 
-/** The input of the tool that stands in for JSON output is the answer's text. */
+/** The input of the tool that replaces JSON output is the answer's text. */
 function createShimReader(counts: Counts): BlockReader {
   const slot = createSlot(counts, { kind: 'text' });
   const input = createInput((text) => {
     counts.codePoints += countCodePoints(text);
-    return slot.say({ content: text });
+    return slot.emit({ content: text });
   });
   return { begin: () => [], add: input.add, end: () => [...input.end(), ...slot.close()] };
 }
 
-/** A tool's input, fragment by fragment; a call without any has none. */
-function createInput(say: (text: string) => ChatChunk) {
+/** Reads a tool's input fragment by fragment; `{}` if there are none. */
+function createInput(emit: (text: string) => ChatChunk) {
   let hasFragments = false;
   return {
     add(delta: JsonObject): ChatChunk[] {
       const fragment = asText(asObject(delta['toolUse'])?.['input']);
       if (fragment === '') return [];
       hasFragments = true;
-      return [say(fragment)];
+      return [emit(fragment)];
     },
-    end: (): ChatChunk[] => (hasFragments ? [] : [say('{}')]),
+    end: (): ChatChunk[] => (hasFragments ? [] : [emit('{}')]),
   };
 }
 
@@ -245,12 +249,12 @@ function createImageReader(start: JsonObject, counts: Counts): BlockReader {
       const base64 = bytes.base64();
       if (base64 === '') return [];
       const url = `data:image/${asText(start['format']) || 'png'};base64,${base64}`;
-      return [slot.say({ images: [{ type: 'image_url', image_url: { url }, index }] }), ...slot.close()];
+      return [slot.emit({ images: [{ type: 'image_url', image_url: { url }, index }] }), ...slot.close()];
     },
   };
 }
 
-/** Bytes that come in pieces, each padded by itself: their texts cannot be joined as they are. */
+/** Joins pieces of base64, each with its own padding, which cannot be concatenated as text. */
 function createBytes() {
   const pieces: string[] = [];
   return {
@@ -264,17 +268,17 @@ function createBytes() {
   };
 }
 
-/** A server tool's call or result, or a kind that is still to come: put together and kept whole. */
+/** A server tool's call or result, or an unknown kind: collected and kept as a whole. */
 function createNativeReader(kind: string, start: JsonObject, counts: Counts): BlockReader {
   const slot: BlockSlot = createSlot(counts, { kind: 'native', native: nativeOf({ [kind]: start }) });
   let input = '';
   const content: JsonValue[] = [];
   return {
-    begin: () => [slot.say({})],
+    begin: () => [slot.emit({})],
     add(delta) {
       input += asText(asObject(delta['toolUse'])?.['input']);
       append(content, asArray(delta[kind]));
-      return [slot.say({}, { raw: delta })];
+      return [slot.emit({}, { raw: delta })];
     },
     end: () => slot.close({}, { native: nativeOf({ [kind]: whole(start, input, content) }) }),
   };

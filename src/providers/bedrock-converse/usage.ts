@@ -3,10 +3,10 @@ import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject } from '../shared/json-shape.ts';
 
 /**
- * The disjoint token classes of a usage object. On this wire `inputTokens` excludes the cache, and nothing tells what of the
- * output was reasoning (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html; in all recorded
- * answers the total is the sum of all four). A count that is not there stays undefined. The fields named `…TokenCount` say
- * the same as those without, so only the latter are read.
+ * The disjoint token classes of a usage object. On this wire `inputTokens` excludes the cache, and reasoning has no count of its own
+ * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html; in all recorded answers the total is the sum
+ * of all four). A missing count stays undefined. The fields named `…TokenCount` repeat those without the suffix, so only the latter are
+ * read.
  */
 export function readUsage(usage: JsonObject): TokenClasses {
   const classes: TokenClasses = {};
@@ -17,7 +17,7 @@ export function readUsage(usage: JsonObject): TokenClasses {
   return classes;
 }
 
-/** The details split the writes by how long they are kept; what they do not name is of five minutes, as the default is. */
+/** The details split the writes by duration; writes without details are of five minutes, the default. */
 function readCacheWrites(classes: TokenClasses, usage: JsonObject): void {
   const written = count(usage['cacheWriteInputTokens']);
   let hour: number | undefined;

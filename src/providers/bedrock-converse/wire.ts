@@ -5,16 +5,16 @@ export const WIRE = 'bedrock-converse' satisfies Wire;
 
 // Type aliases, not interfaces: an alias is assignable to `JsonObject`. The fields are those of the Converse reference
 // (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html) that the gateway writes itself; all
-// others ride in `rest`.
+// others are kept in `rest`.
 
-/** A block is a union told by its one member; its content is all that is known. */
+/** A block is a union with one member, which names its kind; nothing else is known. */
 export type WireBlock = JsonObject;
 export type WireMessage = { role: 'user' | 'assistant'; content: WireBlock[] };
 export type WireSource = { bytes: string } | { s3Location: { uri: string } };
 export type WireCachePoint = { cachePoint: { type: 'default'; ttl?: '1h' } };
 export type WireToolChoice = { auto: JsonObject } | { any: JsonObject } | { tool: { name: string } };
 
-/** The schema is the text of one. */
+/** The schema is JSON text. */
 export type WireTextFormat = {
   type: 'json_schema';
   structure: { jsonSchema: { name?: string; description?: string; schema: string } };
@@ -31,13 +31,13 @@ export type WireRequest = {
   requestMetadata?: Record<string, string>;
 };
 
-/** The remainder of one of this wire's objects; undefined when nothing remains. */
+/** The remaining fields of one of this wire's objects; undefined if there are none. */
 export function extOf(rest: JsonObject): Ext | undefined {
   for (const _ in rest) return { wire: WIRE, rest };
   return undefined;
 }
 
-/** What this wire remembered of an object; empty for an object of another wire. */
+/** The fields that this wire stored with an object; empty for an object of another wire. */
 export function restOf(ext: Ext | undefined): JsonObject {
   return ext?.wire === WIRE ? ext.rest : {};
 }

@@ -1,21 +1,21 @@
 import type { DialectEndpoint, Report } from '../dialect.ts';
-import { reportOnce, type TellReport } from '../shared/reports.ts';
+import { type AddReport, reportOnce } from '../shared/reports.ts';
 import { fitToolName } from '../shared/tool-ids.ts';
 
-/** What the steps of one encoding share. */
+/** The state that the steps of one encoding share. */
 export interface Encoding {
   endpoint: DialectEndpoint;
   report: Report[];
-  /** Thinking of former turns may go back: the model thinks, and is to think in this turn. */
+  /** Whether thinking of former turns may be sent back: the model thinks, and thinking is on for this turn. */
   takesThinking: boolean;
-  /** The name of a tool as this wire takes it. */
+  /** The name of a tool in the form that this wire accepts. */
   toolName(name: string): string;
   /** Name as sent -> name as the client knows it, for the tools that had to be renamed. */
   renamed: Record<string, string>;
-  tell: TellReport;
+  addReport: AddReport;
 }
 
-/** Makes the shared part of one encoding. */
+/** The state of a new encoding. */
 export function createEncoding(endpoint: DialectEndpoint, takesThinking: boolean): Encoding {
   const report: Report[] = [];
   const renamed: Record<string, string> = {};
@@ -29,6 +29,6 @@ export function createEncoding(endpoint: DialectEndpoint, takesThinking: boolean
       if (sent !== name) renamed[sent] = name;
       return sent;
     },
-    tell: (...told) => reportOnce(report, ...told),
+    addReport: (...entry) => reportOnce(report, ...entry),
   };
 }

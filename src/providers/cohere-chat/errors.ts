@@ -5,27 +5,27 @@ import { classOfStatus } from '../shared/failure-class.ts';
 import { asObject, asText } from '../shared/json-shape.ts';
 import { type ResponseHeaders, retryAfterMs } from '../shared/retry-after.ts';
 
-/** Reads an answer that is no 200: `{id, message}`, or whatever a proxy in between wrote. Never throws. */
+/** Decodes an error answer: `{id, message}`, or any text that a proxy wrote. Never throws. */
 export function decodeError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
-  const told = readBody(body);
-  const message = told.message || `The provider answered with status ${status} and an error in an unknown format.`;
+  const error = readBody(body);
+  const message = error.message || `The provider answered with status ${status} and an error in an unknown format.`;
   return new UpstreamError(classify(status, message), message, {
     status,
-    native_code: told.code,
+    native_code: error.code,
     retry_after_ms: retryAfterMs(headers),
     raw: body.slice(0, limits.upstream_raw_chars_max),
   });
 }
 
-/** The error inside a 200; it stands for the status that it tells, or for a failure of the provider. */
+/** The error inside a 200. Its status is the one that it reports, otherwise 500. */
 export function errorInside(event: JsonObject): UpstreamError {
-  const told = readError(event);
-  const message = told.message || 'The provider reported an error without a message.';
-  const code = Number(event['status_code'] ?? event['status'] ?? told.code);
+  const error = readError(event);
+  const message = error.message || 'The provider reported an error without a message.';
+  const code = Number(event['status_code'] ?? event['status'] ?? error.code);
   const status = Number.isInteger(code) && code >= 400 && code < 600 ? code : 500;
   return new UpstreamError(classify(status, message), message, {
     status,
-    native_code: told.code,
+    native_code: error.code,
     raw: JSON.stringify(event).slice(0, limits.upstream_raw_chars_max),
   });
 }
@@ -43,7 +43,7 @@ function classify(status: number, message: string): FailureClass {
     case 501:
       return 'not_found';
     case 429:
-      // A trial key's monthly allowance does not come back by waiting.
+      // A trial key's monthly allowance is not restored by waiting.
       return SPENT.test(message) ? 'payment' : 'rate_limited';
     case 498:
       return BLOCKED.test(message) ? 'content_filter' : 'credential';
@@ -61,7 +61,7 @@ function readBody(body: string): { message: string; code: string | null } {
     value = JSON.parse(body);
   } catch {
     const text = body.trim();
-    // A page of a proxy in between says nothing to a client; plain text does.
+    // An HTML page of a proxy is useless to a client; plain text is not.
     return { message: text.startsWith('<') ? '' : text.slice(0, limits.upstream_raw_chars_max), code: null };
   }
   const object = asObject(value);

@@ -2,7 +2,7 @@ import type { FinishReason } from '../../schemas/inner.ts';
 
 /**
  * The reasons of `ChatFinishReason` (https://docs.cohere.com/reference/chat); `ERROR_LIMIT` and `ERROR_TOXIC` are those of
- * older models. `ERROR` and `TIMEOUT` are no ends of an answer: see `stream.ts`.
+ * older models. `ERROR` and `TIMEOUT` do not end an answer normally: see `stream.ts`.
  */
 const REASONS: Readonly<Record<string, FinishReason>> = {
   COMPLETE: 'stop',
@@ -13,7 +13,7 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   ERROR_TOXIC: 'content_filter',
 };
 
-/** Our reason for the wire's. Calls that were made decide between `stop` and `tool_calls`, whatever the wire says. */
+/** The public finish reason. Between `stop` and `tool_calls` the calls decide, whatever the wire says. */
 export function finishReason(
   native: string | undefined,
   turn: { hasCalls(): boolean; hasOutput(): boolean },

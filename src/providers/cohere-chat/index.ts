@@ -8,22 +8,22 @@ import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
 
-/** The second version of Cohere's chat: https://docs.cohere.com/reference/chat. */
+/** Version 2 of Cohere's chat: https://docs.cohere.com/reference/chat. */
 export const cohereChat: ChatDialect = {
   wire: WIRE,
   facts,
   worstCase: commonWorstCase,
   frames: 'sse',
   reserved: gatewayFields,
-  // Images go by address.
+  // Images are sent by address.
   requiredMedia: () => [],
   encodeRequest,
-  outputBound: ({ max_tokens }) => (typeof max_tokens === 'number' ? max_tokens : undefined),
-  // Requests have a place in the queue (`priority`), but no tier with a price of its own.
+  outputBound: ({ max_tokens: maxTokens }) => (typeof maxTokens === 'number' ? maxTokens : undefined),
+  // Requests have a queue priority (`priority`), but no tier with a price of its own.
   serviceTier: () => undefined,
-  authorize(credential, _request, _now_ms, { api_key_header }): Record<string, string> {
+  authorize(credential, _request, _now_ms, { api_key_header: apiKeyHeader }): Record<string, string> {
     if (credential === undefined) return {};
-    return api_key_header === undefined ? { authorization: `Bearer ${credential}` } : { [api_key_header]: credential };
+    return apiKeyHeader === undefined ? { authorization: `Bearer ${credential}` } : { [apiKeyHeader]: credential };
   },
   decodeResponse,
   createStreamDecoder,

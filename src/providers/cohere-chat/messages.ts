@@ -18,37 +18,37 @@ import {
   type WireUserPart,
 } from './wire.ts';
 
-/** The conversation in this wire's shape, and the ids of all its calls. */
+/** The conversation on this wire, and the ids of all its calls. */
 export interface Conversation {
   messages: WireMessage[];
   call_ids: string[];
 }
 
-/** Message by message: the wire is as liberal about roles as the chat wire, but wants each call answered directly after it. */
+/** Encodes message by message: the wire accepts any order of roles, but each call must be answered directly after it. */
 export function encodeConversation(messages: readonly Message[], encoding: Encoding): Conversation {
   const pairs = pairResults(messages);
-  const call_ids: string[] = [];
-  const callIds = nameCalls(messages, (id) => id, call_ids);
+  const callIds: string[] = [];
+  const wireIds = nameCalls(messages, (id) => id, callIds);
   const out: WireMessage[] = [];
   for (const [i, message] of messages.entries()) {
     const field = `messages[${i}]`;
     if (message.role === 'tool') {
       if (pairs.orphans.has(message)) out.push(encodeOrphan(message, field, pairs, encoding));
     } else if (message.role === 'assistant') {
-      const encoded = encodeAssistant(message, field, encoding, callIds);
+      const encoded = encodeAssistant(message, field, encoding, wireIds);
       if (encoded !== undefined) out.push(encoded);
-      append(out, encodeResults(message.tool_calls ?? [], pairs, callIds, encoding));
+      append(out, encodeResults(message.tool_calls ?? [], pairs, wireIds, encoding));
     } else {
       append(out, encodePrompt(message, field, encoding));
     }
   }
-  return { messages: out, call_ids };
+  return { messages: out, call_ids: callIds };
 }
 
-/** None for instructions that say nothing. */
+/** Empty for instructions without content. */
 function encodePrompt(message: Message, field: string, encoding: Encoding): WireMessage[] {
   if (isForeign(message, 'cohere-chat')) {
-    encoding.tell('dropped', field, 'it belongs to another API');
+    encoding.addReport('dropped', field, 'it belongs to another API');
     return [];
   }
   const content = contentOf(message, field, encoding);
@@ -56,7 +56,7 @@ function encodePrompt(message: Message, field: string, encoding: Encoding): Wire
   if (message.role === 'user') return [{ role: 'user', content: content.length === 0 ? '(empty)' : content }];
   if (typeof content === 'string') return content === '' ? [] : [{ role: 'system', content }];
   const texts = content.filter((part) => part.type === 'text');
-  if (texts.length < content.length) encoding.tell('dropped', field, 'a system prompt can hold text only');
+  if (texts.length < content.length) encoding.addReport('dropped', field, 'a system prompt can hold text only');
   return texts.length === 0 ? [] : [{ role: 'system', content: texts }];
 }
 
@@ -71,7 +71,7 @@ function contentOf({ role, content, name }: Message, field: string, encoding: En
   return parts.map((part, i) => (i === first && part.type === 'text' ? { ...part, text: label + part.text } : part));
 }
 
-/** Undefined for a turn that says nothing: the wire refuses empty ones. */
+/** Undefined for an empty turn, which the wire refuses. */
 function encodeAssistant(
   message: Message,
   field: string,
@@ -105,30 +105,40 @@ function encodeAssistant(
 function assistantParts(message: Message, field: string, encoding: Encoding): (WireText | WireThinking)[] {
   const details = detailsOf(message);
   const content = message.content ?? null;
-  const told: readonly InnerPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []);
-  const counts = { reasoning: details.length, text: told.length, call: 0, native: message.ext?.natives?.length ?? 0 };
+  const contentParts: readonly InnerPart[] =
+    typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []);
+  const counts = {
+    reasoning: details.length,
+    text: contentParts.length,
+    call: 0,
+    native: message.ext?.natives?.length ?? 0,
+  };
   return orderOf(message, counts).flatMap(({ kind, at }): WireText | WireThinking | [] => {
     if (kind === 'reasoning') {
       const detail = details[at]!;
-      // Thoughts of this wire have no signature and no vendor's mark, like those of open models.
+      // Thinking on this wire has no signature and no format, like that of open models.
       const isOpen = detail.type === 'reasoning.text' && (detail.format ?? 'unknown') === 'unknown';
       if (encoding.takesThinking && isOpen) return detail.text ? { type: 'thinking', thinking: detail.text } : [];
-      encoding.tell('dropped', `${field}.reasoning`, 'the upstream takes no such reasoning of former turns');
+      encoding.addReport(
+        'dropped',
+        `${field}.reasoning`,
+        'the upstream does not accept this reasoning of former turns',
+      );
       return [];
     }
-    const part = kind === 'text' ? told[at]! : undefined;
+    const part = kind === 'text' ? contentParts[at]! : undefined;
     if (part?.type === 'text') return part.text === '' ? [] : { type: 'text', text: part.text };
     if (kind === 'refusal') return { type: 'text', text: message.refusal ?? '' };
-    encoding.tell(
+    encoding.addReport(
       'dropped',
       `${field}.${part === undefined ? kind : `content[${at}]`}`,
-      'assistants say text only here',
+      'assistant messages can hold text only',
     );
     return [];
   });
 }
 
-/** What the wire itself told about the sources of a former answer. */
+/** The citations that the wire itself attached to a former answer. */
 function citationsOf(message: Message): JsonObject[] {
   return (message.ext?.order ?? [])
     .flatMap(({ ext }) => asArray(restOf(ext)['citations']))
@@ -136,7 +146,7 @@ function citationsOf(message: Message): JsonObject[] {
     .filter((citation) => citation !== undefined);
 }
 
-/** The results of one turn in the order of its calls; their images follow in a user's message. */
+/** The results of one turn in the order of its calls; their images follow in a user message. */
 function encodeResults(
   calls: readonly ToolCall[],
   pairs: Pairs,
@@ -145,13 +155,17 @@ function encodeResults(
 ): WireMessage[] {
   const media: WireUserPart[] = [];
   const results = calls.map((call): WireToolMessage => {
-    const tool_call_id = callIds.get(call) ?? call.id;
+    const toolCallId = callIds.get(call) ?? call.id;
     const result = pairs.results.get(call);
     if (result === undefined) {
-      encoding.tell('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
-      return { role: 'tool', tool_call_id, content: '(no result)' };
+      encoding.addReport(
+        'changed',
+        'messages',
+        `the call of ${call.function.name} had no result: an empty one was added`,
+      );
+      return { role: 'tool', tool_call_id: toolCallId, content: '(no result)' };
     }
-    return { role: 'tool', tool_call_id, content: resultContent(result, tool_call_id, media, encoding) };
+    return { role: 'tool', tool_call_id: toolCallId, content: resultContent(result, toolCallId, media, encoding) };
   });
   const following: WireUserMessage[] = media.length === 0 ? [] : [{ role: 'user', content: media }];
   return [...results, ...following];
@@ -159,7 +173,7 @@ function encodeResults(
 
 function resultContent(
   { message, field }: { message: Message; field: string },
-  tool_call_id: string,
+  toolCallId: string,
   media: WireUserPart[],
   encoding: Encoding,
 ): WireToolMessage['content'] {
@@ -172,16 +186,16 @@ function resultContent(
     else if (encoded !== undefined) content.push(encoded);
   }
   if (images.length > 0) {
-    media.push({ type: 'text', text: `Tool result of ${tool_call_id}:` }, ...images);
-    encoding.tell('changed', `${field}.content`, 'media of a tool result follow in a user message');
+    media.push({ type: 'text', text: `Tool result of ${toolCallId}:` }, ...images);
+    encoding.addReport('changed', `${field}.content`, 'media of a tool result follow in a user message');
   }
   if (content.length > 0) return content;
   return images.length > 0 ? 'The result follows in the next user message.' : '(empty)';
 }
 
-/** A result without its call would be refused: what it says is kept as the user's text. */
+/** A result without its call, which the wire would refuse, as text of the user. */
 function encodeOrphan(message: Message, field: string, { names }: Pairs, encoding: Encoding): WireUserMessage {
-  encoding.tell('changed', field, 'a tool result without its call is sent as text');
+  encoding.addReport('changed', field, 'a tool result without its call is sent as text');
   const id = message.tool_call_id ?? '';
   const content = contentOf({ role: 'user', content: message.content ?? '' }, field, encoding);
   const label = `Tool result (${names.get(id) ?? message.name ?? (id || 'unknown')}):`;

@@ -1,6 +1,6 @@
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 
-/** What a model's name tells: those that think take their thoughts back (https://docs.cohere.com/docs/reasoning). */
-export function cohereModelQuirks(upstream_model: string): Quirks {
-  return /reasoning|command-a-plus/.test(upstream_model) ? { replay_reasoning: 'thinking_part' } : {};
+/** The quirks that a model's name implies: models that think accept their thinking back (https://docs.cohere.com/docs/reasoning). */
+export function cohereModelQuirks(upstreamModel: string): Quirks {
+  return /reasoning|command-a-plus/.test(upstreamModel) ? { replay_reasoning: 'thinking_part' } : {};
 }

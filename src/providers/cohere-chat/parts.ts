@@ -5,7 +5,7 @@ import { readDataUrl } from '../shared/data-url.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireDocument, WireImage, WireText, WireUserPart } from './wire.ts';
 
-/** A part of a user's message; undefined when it says nothing. Throws 400 for what the wire has no kind for. */
+/** A part of a user message; undefined if empty. Throws `GatewayError` 400 for kinds that the wire does not have. */
 export function encodeUserPart(part: InnerPart, field: string, encoding: Encoding): WireUserPart | undefined {
   switch (part.type) {
     case 'text':
@@ -15,18 +15,18 @@ export function encodeUserPart(part: InnerPart, field: string, encoding: Encodin
     case 'file': {
       const file = readFile(part, field);
       if (file.kind === 'image') return imagePart({ type: 'image_url', image_url: { url: file.url } });
-      encoding.tell('changed', field, 'a text file is sent as text');
+      encoding.addReport('changed', field, 'a text file is sent as text');
       return textPart(file.name === undefined ? file.text : `${file.name}:\n${file.text}`);
     }
     case 'native':
-      encoding.tell('dropped', field, `an object of ${part.wire} cannot be expressed in this provider's API`);
+      encoding.addReport('dropped', field, `an object of ${part.wire} cannot be expressed in this provider's API`);
       return undefined;
     default:
-      throw new GatewayError(400, `${field}: this model's provider takes no ${part.type} parts.`);
+      throw new GatewayError(400, `${field}: this model's provider accepts no ${part.type} parts.`);
   }
 }
 
-/** A part of a tool's result: text, or a document that the answer can cite; an image has no place there. */
+/** A part of a tool's result: text, or a document that the answer can cite. Images must follow in a user message. */
 export function encodeResultPart(
   part: InnerPart,
   field: string,
@@ -54,15 +54,15 @@ function imagePart({ image_url: { url, detail } }: ImagePart): WireImage {
   return { type: 'image_url', image_url: { url, ...(known === undefined ? {} : { detail: known }) } };
 }
 
-/** The wire takes text and images: a file is one of them, or refused here, before the provider refuses it. */
+/** Reads a file as text or image, the only kinds of the wire. Throws `GatewayError` 400 for others. */
 function readFile(
-  { file: { file_data, filename } }: FilePart,
+  { file: { file_data: fileData, filename } }: FilePart,
   field: string,
 ): { kind: 'text'; text: string; name: string | undefined } | { kind: 'image'; url: string } {
-  const data = readDataUrl(file_data ?? '');
-  if (data?.media_type.startsWith('image/')) return { kind: 'image', url: file_data! };
+  const data = readDataUrl(fileData ?? '');
+  if (data?.media_type.startsWith('image/')) return { kind: 'image', url: fileData! };
   if (data?.media_type.startsWith('text/') || data?.media_type === 'application/json') {
     return { kind: 'text', text: decodeText(Buffer.from(data.base64, 'base64')), name: filename || undefined };
   }
-  throw new GatewayError(400, `${field}: this model's provider takes files of text and images only.`);
+  throw new GatewayError(400, `${field}: this model's provider accepts files of text and images only.`);
 }

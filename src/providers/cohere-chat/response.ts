@@ -6,11 +6,11 @@ import { asObject } from '../shared/json-shape.ts';
 import { errorInside } from './errors.ts';
 import { createAnswerDecoder } from './stream.ts';
 
-/** The chunks of a whole answer, read by the stream's own reader, so that the two cannot differ. */
+/** The chunks of a whole answer, decoded by the code that decodes streams, so that both agree. */
 export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
   const answer = asObject(body);
   if (answer === undefined) {
-    throw new UpstreamError('invalid_response', 'The provider sent a body that is no answer.', {
+    throw new UpstreamError('invalid_response', 'The provider sent a body that is not an answer.', {
       status: 200,
       raw: JSON.stringify(body)?.slice(0, limits.upstream_raw_chars_max),
     });

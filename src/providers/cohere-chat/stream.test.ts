@@ -59,7 +59,14 @@ const call = (i: number, name: string, told: string) => ({
   function: { name, arguments: told },
 });
 
-function wholeOf({ tool_plan, thinking, text, calls, citations, finish_reason }: Told): JsonObject {
+function wholeOf({
+  tool_plan: toolPlan,
+  thinking,
+  text,
+  calls,
+  citations,
+  finish_reason: finishReason,
+}: Told): JsonObject {
   const content = [
     ...(thinking === undefined ? [] : [{ type: 'thinking', thinking }]),
     ...(text === undefined ? [] : [{ type: 'text', text }]),
@@ -70,17 +77,22 @@ function wholeOf({ tool_plan, thinking, text, calls, citations, finish_reason }:
       : citations.map((one) => ({ ...one, type: 'TEXT_CONTENT', content_index: content.length - 1 }));
   const message = {
     role: 'assistant',
-    ...(tool_plan === undefined ? {} : { tool_plan }),
+    ...(toolPlan === undefined ? {} : { tool_plan: toolPlan }),
     content,
     tool_calls: calls.map((one, i) => call(i, one.name, one.arguments)),
     citations: cited,
   };
-  return JSON.parse(JSON.stringify({ id: 'answer', finish_reason, message, usage }));
+  return JSON.parse(JSON.stringify({ id: 'answer', finish_reason: finishReason, message, usage }));
 }
 
 function streamOf(told: Told): JsonObject[] {
-  const { message, finish_reason } = wholeOf(told) as { message: JsonObject; finish_reason: string };
-  const { content, tool_calls, citations, tool_plan } = message as {
+  const { message, finish_reason: finishReason } = wholeOf(told) as { message: JsonObject; finish_reason: string };
+  const {
+    content,
+    tool_calls: toolCalls,
+    citations,
+    tool_plan: toolPlan,
+  } = message as {
     content: JsonObject[];
     tool_calls: JsonObject[];
     citations: JsonObject[];
@@ -94,7 +106,7 @@ function streamOf(told: Told): JsonObject[] {
   });
   return [
     { ...event('message-start', { role: 'assistant', content: [], tool_calls: [] }), id: 'answer' },
-    ...pieces(tool_plan ?? '').map((piece) => event('tool-plan-delta', { tool_plan: piece })),
+    ...pieces(toolPlan ?? '').map((piece) => event('tool-plan-delta', { tool_plan: piece })),
     ...content.flatMap((block, index) => {
       const kind = String(block['type']);
       return [
@@ -109,17 +121,17 @@ function streamOf(told: Told): JsonObject[] {
         { type: 'content-end', index },
       ];
     }),
-    ...tool_calls.flatMap((told_call, index) => {
-      const { name, arguments: text } = told_call['function'] as { name: string; arguments: string };
+    ...toolCalls.flatMap((toldCall, index) => {
+      const { name, arguments: text } = toldCall['function'] as { name: string; arguments: string };
       return [
-        event('tool-call-start', { tool_calls: { ...told_call, function: { name, arguments: '' } } }, index),
+        event('tool-call-start', { tool_calls: { ...toldCall, function: { name, arguments: '' } } }, index),
         ...pieces(text).map((piece) =>
           event('tool-call-delta', { tool_calls: { function: { arguments: piece } } }, index),
         ),
         { type: 'tool-call-end', index },
       ];
     }),
-    { type: 'message-end', delta: { finish_reason, usage } },
+    { type: 'message-end', delta: { finish_reason: finishReason, usage } },
   ];
 }
 
@@ -210,7 +222,7 @@ describe('a broken stream', () => {
     fc.assert(strange, { seed: SEED, numRuns: inTier(100, 1_000) });
   });
 
-  test('of a body that is no answer is an error', () => {
+  test('of a body that is not an answer is an error', () => {
     const property = fc.property(fc.jsonValue({ maxDepth: 3 }), (body) => {
       try {
         accumulate(cohereChat.decodeResponse(body as JsonObject, STATE), 0);

@@ -10,16 +10,16 @@ import { argumentsOf, callOf, createTurn, PLAN } from './turn.ts';
 import { readUsage } from './usage.ts';
 import { WIRE } from './wire.ts';
 
-/** Turns the wire's events, in order, into chunks. `readWhole` takes a whole answer through the same code. */
+/** Converts the wire's events, in order, to chunks. `readWhole` converts a whole answer by the same code. */
 export interface AnswerDecoder {
   push(event: JsonObject): ChatChunk[];
   readWhole(body: JsonObject): ChatChunk[];
   isWhole(): boolean;
-  /** Throws the failure that the answer ended with, or that it did not end. */
+  /** Throws if the answer failed or did not end. */
   end(): ChatChunk[];
 }
 
-/** Reads one stream (https://docs.cohere.com/v2/docs/streaming). */
+/** The decoder of one stream (https://docs.cohere.com/v2/docs/streaming). */
 export function createStreamDecoder(state: AttemptState): StreamDecoder {
   const decoder = createAnswerDecoder(state);
   return {
@@ -48,13 +48,13 @@ function parseFrame(frame: Frame): JsonObject | undefined {
   return frame.event === undefined ? event : { ...event, type: frame.event };
 }
 
-/** Ends that are none: what they stand for elsewhere. */
+/** Finish reasons that are failures. */
 const FAILURES: Readonly<Record<string, { failure: FailureClass; status: number }>> = {
   ERROR: { failure: 'unavailable', status: 500 },
   TIMEOUT: { failure: 'timeout', status: 504 },
 };
 
-/** Makes the decoder of one answer. */
+/** The decoder of one answer. */
 export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
   const turn = createTurn(state);
   let requestId: string | undefined;
@@ -79,12 +79,16 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
   function finish(native: string | undefined, message: string, usage: JsonObject | undefined): ChatChunk[] {
     isFinished = true;
     const chunks = turn.closeAll();
-    const fault = FAILURES[native ?? ''] ?? (native === undefined && message !== '' ? FAILURES['ERROR'] : undefined);
-    if (fault === undefined) {
+    const failureKind =
+      FAILURES[native ?? ''] ?? (native === undefined && message !== '' ? FAILURES['ERROR'] : undefined);
+    if (failureKind === undefined) {
       chunks.push({ delta: {}, finish_reason: finishReason(native, turn), native_finish_reason: native ?? null });
     } else {
-      const told = message || `The provider ended its answer with ${native}.`;
-      failure = new UpstreamError(fault.failure, told, { status: fault.status, native_code: native ?? null });
+      const text = message || `The provider ended its answer with ${native}.`;
+      failure = new UpstreamError(failureKind.failure, text, {
+        status: failureKind.status,
+        native_code: native ?? null,
+      });
     }
     const response = responseExt();
     if (usage !== undefined) response.rest['usage'] = usage;
@@ -94,7 +98,7 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
     return chunks;
   }
 
-  /** What an event tells about the message, by the member it tells it in. */
+  /** The chunks of an event, by its type. */
   function read(type: string, event: JsonObject): ChatChunk[] {
     const { index } = event;
     const delta = asObject(event['delta']) ?? {};
@@ -104,13 +108,13 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
       case 'content-delta': {
         const content = asObject(message['content']) ?? {};
         const chunks = [
-          ...turn.say('reasoning', index, asText(content['thinking'])),
-          ...turn.say('text', index, asText(content['text'])),
+          ...turn.append('reasoning', index, asText(content['thinking'])),
+          ...turn.append('text', index, asText(content['text'])),
         ];
         return withLogprobs(chunks, [event['logprobs'] ?? null]);
       }
       case 'tool-plan-delta':
-        return turn.say('text', PLAN, asText(message['tool_plan']));
+        return turn.append('text', PLAN, asText(message['tool_plan']));
       case 'tool-call-start': {
         const call = firstObject(message['tool_calls']);
         return turn.openCall(index, callOf(call, asObject(call?.['function'])));
@@ -124,13 +128,15 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
       case 'tool-call-end':
         return turn.closeCall(index);
       case 'citation-start': {
-        const told = message['citations'];
-        return objectsOf(Array.isArray(told) ? told : [told ?? null]).flatMap((citation) => turn.cite(citation));
+        const citations = message['citations'];
+        return objectsOf(Array.isArray(citations) ? citations : [citations ?? null]).flatMap((citation) =>
+          turn.cite(citation),
+        );
       }
       case 'message-end':
         return finish(nativeReason(delta), asText(delta['error']), asObject(delta['usage']));
       default:
-        // The ends of contents and citations, `debug`, and what is still to come say nothing.
+        // The ends of contents and citations, `debug` and unknown events have no content.
         return [];
     }
   }
@@ -146,25 +152,25 @@ export function createAnswerDecoder(state: AttemptState): AnswerDecoder {
     },
     readWhole(body) {
       const message = asObject(body['message']);
-      if (message === undefined) throw invalid('The provider sent a body that is no answer.', body);
+      if (message === undefined) throw invalid('The provider sent a body that is not an answer.', body);
       const chunks = begin(body['id']);
-      append(chunks, turn.say('text', PLAN, asText(message['tool_plan'])));
+      append(chunks, turn.append('text', PLAN, asText(message['tool_plan'])));
       const citations = objectsOf(message['citations']);
-      const ofBlocks = Map.groupBy(citations, placeOf);
+      const byBlock = Map.groupBy(citations, placeOf);
       const cite = (index: number | typeof PLAN): ChatChunk[] =>
-        (ofBlocks.get(index) ?? []).flatMap((citation) => turn.cite(citation));
+        (byBlock.get(index) ?? []).flatMap((citation) => turn.cite(citation));
       append(chunks, cite(PLAN));
       const { content } = message;
       const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : asArray(content);
       for (const [index, block] of blocks.entries()) {
-        const told = asObject(block) ?? {};
-        append(chunks, turn.say('reasoning', index, asText(told['thinking'])));
-        append(chunks, turn.say('text', index, asText(told['text'])));
+        const fields = asObject(block) ?? {};
+        append(chunks, turn.append('reasoning', index, asText(fields['thinking'])));
+        append(chunks, turn.append('text', index, asText(fields['text'])));
         append(chunks, cite(index));
       }
       for (const [index, call] of asArray(message['tool_calls']).entries()) {
-        const told = asObject(call);
-        append(chunks, turn.openCall(index, callOf(told, asObject(told?.['function']))));
+        const fields = asObject(call);
+        append(chunks, turn.openCall(index, callOf(fields, asObject(fields?.['function']))));
         append(chunks, turn.closeCall(index));
       }
       append(chunks, withLogprobs([], asArray(body['logprobs'])));
@@ -193,26 +199,26 @@ function placeOf(citation: JsonObject): number | typeof PLAN {
   return typeof citation['content_index'] === 'number' ? citation['content_index'] : 0;
 }
 
-function nativeReason(told: JsonObject): string | undefined {
-  return asText(told['finish_reason']) || undefined;
+function nativeReason(message: JsonObject): string | undefined {
+  return asText(message['finish_reason']) || undefined;
 }
 
-/** Calls come as an object in streams, which the reference calls a list. */
+/** The call of a stream's event: an object in practice, a list in the reference. */
 function firstObject(value: JsonValue | undefined): JsonObject | undefined {
   return asObject(Array.isArray(value) ? value[0] : value);
 }
 
 /**
- * Log probabilities with the text they come with. An item may stand for several tokens whose texts are not told apart:
- * it is then one entry with the probability of them all.
+ * Adds log probabilities to the chunk of their text. An item may cover several tokens without their separate texts: it is one
+ * entry with the product of their probabilities.
  */
 function withLogprobs(chunks: ChatChunk[], items: readonly JsonValue[]): ChatChunk[] {
   const content = items.flatMap((item) => {
-    const told = asObject(item);
-    const numbers = asArray(told?.['logprobs']).filter((value) => typeof value === 'number');
+    const fields = asObject(item);
+    const numbers = asArray(fields?.['logprobs']).filter((value) => typeof value === 'number');
     if (numbers.length === 0) return [];
     const logprob = numbers.reduce((sum, value) => sum + value, 0);
-    return [{ token: asText(told?.['text']), logprob, bytes: null, top_logprobs: [] }];
+    return [{ token: asText(fields?.['text']), logprob, bytes: null, top_logprobs: [] }];
   });
   if (content.length === 0) return chunks;
   const last = chunks.at(-1);

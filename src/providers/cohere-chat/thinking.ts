@@ -4,36 +4,45 @@ import { shareOf } from '../shared/reasoning-effort.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireThinkingConfig } from './wire.ts';
 
-/** Whether the request turns thinking off, on, or says nothing of it. */
-export function thinkingWish({ reasoning, reasoning_effort }: ChatRequest): 'off' | 'on' | undefined {
-  const effort = reasoning?.effort ?? reasoning_effort;
+/** The setting of thinking in a request: off, on or not set. */
+export function thinkingSetting({
+  reasoning,
+  reasoning_effort: reasoningEffort,
+}: ChatRequest): 'off' | 'on' | undefined {
+  const effort = reasoning?.effort ?? reasoningEffort;
   if (effort === 'none' || reasoning?.enabled === false || reasoning?.max_tokens === 0) return 'off';
   return effort != null || reasoning?.max_tokens != null || reasoning?.enabled === true ? 'on' : undefined;
 }
 
-/** How the model is to think (https://docs.cohere.com/docs/reasoning): models that think do so unless it is turned off. */
+/** The thinking configuration (https://docs.cohere.com/docs/reasoning). Models that think do so unless it is turned off. */
 export function planThinking(
   request: ChatRequest,
   bound: number | undefined,
   encoding: Encoding,
 ): { thinking?: WireThinkingConfig } {
-  const wish = thinkingWish(request);
-  if (wish === undefined) return {};
-  if (wish === 'off') return { thinking: { type: 'disabled' } };
-  const asked = request.reasoning?.max_tokens ?? undefined;
+  const setting = thinkingSetting(request);
+  if (setting === undefined) return {};
+  if (setting === 'off') return { thinking: { type: 'disabled' } };
+  const requestedBudget = request.reasoning?.max_tokens ?? undefined;
   const effort = request.reasoning?.effort ?? request.reasoning_effort ?? undefined;
-  const token_budget = asked ?? (effort === undefined || bound === undefined ? undefined : bound * shareOf(effort));
-  if (token_budget === undefined) {
+  const tokenBudget =
+    requestedBudget ?? (effort === undefined || bound === undefined ? undefined : bound * shareOf(effort));
+  if (tokenBudget === undefined) {
     if (effort !== undefined) {
-      encoding.tell('changed', 'reasoning.effort', 'without an output bound thinking is on or off, without degrees');
+      encoding.addReport(
+        'changed',
+        'reasoning.effort',
+        'without an output bound thinking is on or off, without degrees',
+      );
     }
     return { thinking: { type: 'enabled' } };
   }
-  // The budget is of the same tokens as the bound, and what it leaves is the answer's.
-  const room = bound === undefined ? token_budget : bound - Math.min(limits.answer_tokens_min, Math.ceil(bound / 5));
-  const budget = Math.max(1, Math.min(Math.floor(token_budget), room));
-  if (asked !== undefined && budget !== asked) {
-    encoding.tell('clamped', 'reasoning.max_tokens', `${budget}: the rest of the output bound is for the answer`);
+  // The budget is part of the output bound; the rest is for the answer.
+  const budgetMax =
+    bound === undefined ? tokenBudget : bound - Math.min(limits.answer_tokens_min, Math.ceil(bound / 5));
+  const budget = Math.max(1, Math.min(Math.floor(tokenBudget), budgetMax));
+  if (requestedBudget !== undefined && budget !== requestedBudget) {
+    encoding.addReport('clamped', 'reasoning.max_tokens', `${budget}: the rest of the output bound is for the answer`);
   }
   return { thinking: { type: 'enabled', token_budget: budget } };
 }

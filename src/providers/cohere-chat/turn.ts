@@ -6,7 +6,7 @@ import { mintCallId } from '../shared/tool-ids.ts';
 import { annotationsOf } from './citations.ts';
 import { WIRE } from './wire.ts';
 
-/** What decoding must know of the attempt's request. */
+/** The facts of the attempt's request that decoding needs. */
 export interface DecoderState {
   generation_id: string;
   /** Name as sent -> name as the client knows it, for the tools that were renamed. */
@@ -15,29 +15,29 @@ export interface DecoderState {
   call_ids?: readonly string[];
 }
 
-/** Where the plan of a turn that calls tools stands: a text of its own, before all content. */
+/** The block of a turn's plan to call tools: a text of its own, before all content. */
 export const PLAN = 'plan';
 
-/** The blocks of one assistant turn, as they grow. `index` is the wire's own name of a block. */
+/** The blocks of one assistant turn while it is decoded. `index` is the wire's key of a block. */
 export interface Turn {
   hasCalls(): boolean;
   hasOutput(): boolean;
-  /** Text and thoughts: a piece of another block ends the one before it. */
-  say(kind: 'text' | 'reasoning', index: JsonValue | undefined, piece: string): ChatChunk[];
+  /** Adds text or thinking. A piece of another block ends the open one. */
+  append(kind: 'text' | 'reasoning', index: JsonValue | undefined, piece: string): ChatChunk[];
   cite(citation: JsonObject): ChatChunk[];
   openCall(index: JsonValue | undefined, call: { id: string; name: string; arguments: string }): ChatChunk[];
-  /** Undefined for a piece of a call that is not open: nobody can tell whose arguments it holds. */
+  /** Undefined for a piece of a call that is not open. */
   addArguments(index: JsonValue | undefined, piece: string): ChatChunk[] | undefined;
   closeCall(index: JsonValue | undefined): ChatChunk[];
   closeAll(): ChatChunk[];
 }
 
-/** The open block of prose: one at a time. */
+/** The open block of text or thinking; one at a time. */
 interface Prose {
   kind: 'text' | 'reasoning';
   index: JsonValue | undefined;
   slot: BlockSlot;
-  /** Of the detail, for reasoning. */
+  /** The index of the detail, for reasoning. */
   detail: number;
   citations: JsonValue[];
 }
@@ -49,16 +49,16 @@ interface Call {
   hasArguments: boolean;
 }
 
-/** Makes an empty turn. */
+/** An empty turn. */
 export function createTurn(state: DecoderState): Turn {
   const ids = new Set(state.call_ids);
   const calls = new Map<JsonValue | undefined, Call>();
-  /** Where each text begins in the joined text, by its content index. */
+  /** The start of each text in the joined text, by its content index. */
   const textStarts = new Map<JsonValue | undefined, number>();
   let lastTextStart = 0;
   const counts = { slots: 0 };
   let details = 0;
-  let made = 0;
+  let callCount = 0;
   let codePoints = 0;
   let prose: Prose | undefined;
 
@@ -75,7 +75,7 @@ export function createTurn(state: DecoderState): Turn {
     calls.delete(index);
     const { slot, ordinal, hasArguments } = call;
     const missing = { tool_calls: [{ index: ordinal, function: { arguments: '{}' } }] };
-    return [...(hasArguments ? [] : [slot.say(missing)]), ...slot.close()];
+    return [...(hasArguments ? [] : [slot.emit(missing)]), ...slot.close()];
   }
 
   function proseDelta(kind: Prose['kind'], detail: number, piece: string): Delta {
@@ -88,10 +88,10 @@ export function createTurn(state: DecoderState): Turn {
   }
 
   return {
-    hasCalls: () => made > 0,
+    hasCalls: () => callCount > 0,
     hasOutput: () => counts.slots > 0,
-    say(kind, index, piece) {
-      // A block that says nothing is no block.
+    append(kind, index, piece) {
+      // An empty block is not opened.
       if (piece === '') return [];
       const isSame = prose?.kind === kind && prose.index === index;
       const chunks = isSame ? [] : closeProse();
@@ -104,32 +104,32 @@ export function createTurn(state: DecoderState): Turn {
         }
       }
       if (kind === 'text') codePoints += countCodePoints(piece);
-      chunks.push(prose.slot.say(proseDelta(kind, prose.detail, piece)));
+      chunks.push(prose.slot.emit(proseDelta(kind, prose.detail, piece)));
       return chunks;
     },
     cite(citation) {
-      // Those of the plan and of thoughts have no public form (https://docs.cohere.com/reference/chat, `CitationType`).
+      // Citations of the plan and of thinking have no public form (https://docs.cohere.com/reference/chat, `CitationType`).
       const type = citation['type'] ?? 'TEXT_CONTENT';
       const start = textStarts.get(citation['content_index']) ?? lastTextStart;
       const annotations = type === 'TEXT_CONTENT' ? annotationsOf(citation, start) : [];
       const delta: Delta = annotations.length === 0 ? {} : { annotations };
       if (prose === undefined || !isAbout(type, prose)) return annotations.length === 0 ? [] : [{ delta }];
       prose.citations.push(citation);
-      return [prose.slot.say(delta, { raw: { type: 'citation-start', citation } })];
+      return [prose.slot.emit(delta, { raw: { type: 'citation-start', citation } })];
     },
-    openCall(index, told) {
-      if (calls.get(index)?.id === told.id) return [];
+    openCall(index, opening) {
+      if (calls.get(index)?.id === opening.id) return [];
       const chunks = [...closeProse(), ...closeCall(index)];
-      const ordinal = made;
-      made += 1;
-      const isTaken = told.id === '' || ids.has(told.id);
-      const id = isTaken ? mintCallId(state.generation_id, ordinal) : told.id;
+      const ordinal = callCount;
+      callCount += 1;
+      const isTaken = opening.id === '' || ids.has(opening.id);
+      const id = isTaken ? mintCallId(state.generation_id, ordinal) : opening.id;
       ids.add(id);
-      const ext: Ext | undefined = isTaken && told.id !== '' ? { wire: WIRE, rest: { id: told.id } } : undefined;
+      const ext: Ext | undefined = isTaken && opening.id !== '' ? { wire: WIRE, rest: { id: opening.id } } : undefined;
       const slot = createSlot(counts, ext === undefined ? { kind: 'call' } : { kind: 'call', ext });
-      calls.set(index, { ordinal, slot, id: told.id, hasArguments: told.arguments !== '' });
-      const call = { name: state.tool_names?.[told.name] ?? told.name, arguments: told.arguments };
-      chunks.push(slot.say({ tool_calls: [{ index: ordinal, id, type: 'function', function: call }] }));
+      calls.set(index, { ordinal, slot, id: opening.id, hasArguments: opening.arguments !== '' });
+      const call = { name: state.tool_names?.[opening.name] ?? opening.name, arguments: opening.arguments };
+      chunks.push(slot.emit({ tool_calls: [{ index: ordinal, id, type: 'function', function: call }] }));
       return chunks;
     },
     addArguments(index, piece) {
@@ -137,29 +137,29 @@ export function createTurn(state: DecoderState): Turn {
       if (call === undefined) return undefined;
       if (piece === '') return [];
       call.hasArguments = true;
-      return [call.slot.say({ tool_calls: [{ index: call.ordinal, function: { arguments: piece } }] })];
+      return [call.slot.emit({ tool_calls: [{ index: call.ordinal, function: { arguments: piece } }] })];
     },
     closeCall,
     closeAll: () => [...closeProse(), ...[...calls.keys()].flatMap(closeCall)],
   };
 }
 
-/** Whether a citation of this type stands for what the open block says. */
+/** Whether a citation of this type refers to the open block. */
 function isAbout(type: JsonValue, prose: Prose): boolean {
   if (type === 'PLAN' || prose.index === PLAN) return type === 'PLAN' && prose.index === PLAN;
   return (type === 'TEXT_CONTENT') === (prose.kind === 'text');
 }
 
-/** What a call's opening says, whichever members it leaves out. */
-export function callOf(told: JsonObject | undefined, definition: JsonObject | undefined) {
+/** The id, name and arguments of a call's opening; empty if missing. */
+export function callOf(call: JsonObject | undefined, definition: JsonObject | undefined) {
   return {
-    id: asText(told?.['id']),
+    id: asText(call?.['id']),
     name: asText(definition?.['name']),
     arguments: argumentsOf(definition?.['arguments']),
   };
 }
 
-/** The text of arguments, also of those that come as an object. */
+/** Arguments as text, also if they are sent as an object. */
 export function argumentsOf(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);

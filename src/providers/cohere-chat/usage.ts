@@ -3,10 +3,10 @@ import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asObject } from '../shared/json-shape.ts';
 
 /**
- * The disjoint token classes of a usage object; undefined when it tells nothing.
+ * The disjoint token classes of a usage object; undefined if it has no counts.
  *
- * Money follows `billed_units`; `tokens` holds the provider's own preamble as well, which is free, and counts only where
- * no units are told. `cached_tokens` counts the preamble too, so it may be more than what is billed.
+ * Billing follows `billed_units`. `tokens` includes the provider's preamble, which is free, and is used only if there are no billed
+ * units. `cached_tokens` includes the preamble too, so it may exceed the billed input.
  */
 export function readUsage(usage: JsonObject): TokenClasses | undefined {
   const billed = asObject(usage['billed_units']);
@@ -16,17 +16,17 @@ export function readUsage(usage: JsonObject): TokenClasses | undefined {
   if (input === undefined && output === undefined) return undefined;
   const classes: TokenClasses = {};
   const cached = count(usage['cached_tokens']);
-  const read = cached === undefined ? undefined : Math.min(cached, input ?? 0);
-  if (read !== undefined) classes.in_cache_read = read;
-  if (input !== undefined) classes.in_uncached = input - (read ?? 0);
-  // Thinking is among the output and not told apart.
+  const cacheRead = cached === undefined ? undefined : Math.min(cached, input ?? 0);
+  if (cacheRead !== undefined) classes.in_cache_read = cacheRead;
+  if (input !== undefined) classes.in_uncached = input - (cacheRead ?? 0);
+  // Thinking is part of the output and has no count of its own.
   if (output !== undefined) classes.out_text = output;
   const searches = count(billed?.['search_units']);
   if (searches) classes.counts = { web_search: searches };
   return classes;
 }
 
-/** The provider sends whole numbers as floating ones. */
+/** Rounds down: the provider sends whole numbers as floats. */
 function count(value: JsonValue | undefined): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.floor(value) : undefined;
 }

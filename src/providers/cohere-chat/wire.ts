@@ -8,7 +8,7 @@ export const WIRE = 'cohere-chat' satisfies Wire;
 export type WireText = { type: 'text'; text: string };
 export type WireThinking = { type: 'thinking'; thinking: string };
 export type WireImage = { type: 'image_url'; image_url: { url: string; detail?: 'auto' | 'low' | 'high' } };
-/** What a tool found, in a form that answers can cite. */
+/** A tool's result, in a form that answers can cite. */
 export type WireDocument = { type: 'document'; document: { data: JsonObject; id?: string } };
 export type WireUserPart = WireText | WireImage;
 export type WireToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } };
@@ -20,7 +20,7 @@ export type WireAssistantMessage = {
   role: 'assistant';
   content?: string | (WireText | WireThinking)[];
   tool_calls?: WireToolCall[];
-  /** The text of a turn that calls tools: beside calls, `content` may hold no text. */
+  /** The text of a turn that calls tools: with calls, `content` may hold no text. */
   tool_plan?: string;
   citations?: JsonObject[];
 };
@@ -35,7 +35,7 @@ export type WireThinkingConfig = { type: 'enabled'; token_budget?: number } | { 
 export type WireRequest = {
   model: string;
   messages: WireMessage[];
-  /** The provider's types want it told either way. */
+  /** Required by the provider's types, also if false. */
   stream: boolean;
   tools?: WireTool[];
   strict_tools?: boolean;
@@ -53,7 +53,7 @@ export type WireRequest = {
   thinking?: WireThinkingConfig;
 };
 
-/** What this wire remembered of an object; empty for an object of another wire. */
+/** The fields that this wire stored with an object; empty for an object of another wire. */
 export function restOf(ext: Ext | undefined): JsonObject {
   return ext?.wire === WIRE ? ext.rest : {};
 }

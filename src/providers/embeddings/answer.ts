@@ -6,30 +6,30 @@ import { asArray, asObject } from '../shared/json-shape.ts';
 import type { EmbeddingAnswer } from './dialect.ts';
 import { readVector } from './vector.ts';
 
-/** A whole number above zero; undefined for anything else: no input that is embedded has no tokens. */
+/** A positive integer; undefined for anything else. An embedded input always has tokens. */
 export function countOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : undefined;
 }
 
-/** The body as an object. Throws the error that stands in it. */
+/** The body as an object. Throws `UpstreamError` for anything else, and for an error in the body. */
 export function bodyOf(value: JsonValue): JsonObject {
   const body = asObject(value);
   if (body === undefined) throw new UpstreamError('invalid_response', "The provider's answer is not an object");
-  const fault = body['error'] === undefined ? undefined : errorInside(value);
-  if (fault !== undefined) throw fault;
+  const error = body['error'] === undefined ? undefined : errorInside(value);
+  if (error !== undefined) throw error;
   return body;
 }
 
 function usageOf(usage: JsonObject | undefined): TokenClasses | undefined {
   const tokens = countOf(usage?.['prompt_tokens']) ?? countOf(usage?.['total_tokens']);
   if (tokens === undefined) return undefined;
-  // Voyage tells those of the texts apart; the others are of images (https://docs.voyageai.com/reference/multimodal-embeddings-api).
-  const { text_tokens } = usage ?? {};
-  const is_apart = typeof text_tokens === 'number' && text_tokens >= 0 && text_tokens < tokens;
-  return is_apart ? { in_uncached: text_tokens, in_image: tokens - text_tokens } : { in_uncached: tokens };
+  // Voyage reports the tokens of texts separately; the others are of images (https://docs.voyageai.com/reference/multimodal-embeddings-api).
+  const { text_tokens: textTokens } = usage ?? {};
+  const hasTextTokens = typeof textTokens === 'number' && textTokens >= 0 && textTokens < tokens;
+  return hasTextTokens ? { in_uncached: textTokens, in_image: tokens - textTokens } : { in_uncached: tokens };
 }
 
-/** The list that OpenAI, Voyage and Jina answer with: `data` of `{index, embedding}` in any order, and `usage`. */
+/** The list in answers of OpenAI, Voyage and Jina: `data` of `{index, embedding}` in any order, and `usage`. */
 export function readList(value: JsonValue): EmbeddingAnswer {
   const body = bodyOf(value);
   const items = asArray(body['data']).map((item, position) => {
@@ -37,11 +37,11 @@ export function readList(value: JsonValue): EmbeddingAnswer {
     return { index: typeof index === 'number' ? index : position, vector: readVector(embedding) };
   });
   items.sort((a, b) => a.index - b.index);
-  // Whose a vector is must be plain of each.
-  const are_told = items.every(({ index }, position) => index === position);
+  // The indexes must be complete, so that each vector belongs to one input.
+  const isComplete = items.every(({ index }, position) => index === position);
   const usage = usageOf(asObject(body['usage']));
   return {
-    vectors: items.map(({ vector }) => (are_told ? vector : undefined)),
+    vectors: items.map(({ vector }) => (isComplete ? vector : undefined)),
     ...(usage === undefined ? {} : { usage }),
     ...(typeof body['id'] === 'string' ? { upstream_id: body['id'] } : {}),
   };

@@ -17,28 +17,29 @@ const COHERE = /cohere\.embed/;
 const TITAN_IMAGE = /titan-embed-image/;
 const TITAN_TEXT = /titan-embed/;
 
-/** Titan's model of text and images takes at most one of each, which make one vector. */
+/** Titan's multimodal model accepts at most one text and one image, which make one vector. */
 function jointInput(input: EmbeddingInput, media: Media): JsonObject {
   if (typeof input === 'string') return { inputText: input };
   requireNoTokens(input);
   const body: JsonObject = {};
   for (const part of input) {
     const name = part.type === 'text' ? 'inputText' : 'inputImage';
-    if (body[name] !== undefined) throw new GatewayError(400, 'This endpoint accepts one text and one image per input');
+    if (body[name] !== undefined)
+      throw new GatewayError(400, 'This endpoint accepts at most one text and one image per input');
     body[name] = part.type === 'text' ? part.text : imageBytes(part.image_url.url, media).base64;
   }
   return body;
 }
 
-function titanBody({ inputs, dimensions }: EmbeddingRequest, upstream_model: string, media: Media): JsonObject {
-  if (TITAN_IMAGE.test(upstream_model)) {
+function titanBody({ inputs, dimensions }: EmbeddingRequest, upstreamModel: string, media: Media): JsonObject {
+  if (TITAN_IMAGE.test(upstreamModel)) {
     const config = dimensions === undefined ? {} : { embeddingConfig: { outputEmbeddingLength: dimensions } };
     return { ...jointInput(inputs[0] ?? '', media), ...config };
   }
   const [inputText = ''] = textsOnly(inputs);
   if (dimensions === undefined) return { inputText };
-  if (!/embed-text-v2/.test(upstream_model)) {
-    throw new GatewayError(400, 'This model has vectors of one length only');
+  if (!/embed-text-v2/.test(upstreamModel)) {
+    throw new GatewayError(400, 'This model supports vectors of one length only: remove dimensions');
   }
   return { inputText, dimensions };
 }
@@ -55,14 +56,14 @@ export const bedrockEmbeddings: EmbeddingDialect = {
     ...['inputText', 'inputImage', 'dimensions', 'embeddingTypes', 'embeddingConfig'],
   ]),
   requiredMedia: imagesToFetch,
-  // Titan takes one input a request.
-  batch: ({ upstream_model }, inputs) =>
-    COHERE.test(upstream_model) ? cohereBatch(upstream_model, inputs) : { inputs_max: 1 },
+  // Titan accepts one input per request.
+  batch: ({ upstream_model: upstreamModel }, inputs) =>
+    COHERE.test(upstreamModel) ? cohereBatch(upstreamModel, inputs) : { inputs_max: 1 },
 
-  encodeRequest(request, { upstream_model }, media) {
-    const path = `/model/${encodeURIComponent(upstream_model)}/invoke`;
-    if (COHERE.test(upstream_model)) return { path, headers: {}, ...cohereBody(request, upstream_model, media) };
-    if (!TITAN_TEXT.test(upstream_model)) {
+  encodeRequest(request, { upstream_model: upstreamModel }, media) {
+    const path = `/model/${encodeURIComponent(upstreamModel)}/invoke`;
+    if (COHERE.test(upstreamModel)) return { path, headers: {}, ...cohereBody(request, upstreamModel, media) };
+    if (!TITAN_TEXT.test(upstreamModel)) {
       throw new GatewayError(400, 'Embeddings of this Bedrock model are not supported by the gateway');
     }
     const report: Report[] = [];
@@ -70,12 +71,12 @@ export const bedrockEmbeddings: EmbeddingDialect = {
       if (request[field] === undefined) continue;
       report.push({ kind: 'dropped', field, reason: 'the endpoint does not support it' });
     }
-    return { path, headers: {}, body: titanBody(request, upstream_model, media), report };
+    return { path, headers: {}, body: titanBody(request, upstreamModel, media), report };
   },
 
   decodeResponse(value, headers) {
     const body = bodyOf(value);
-    // Every answer of a model is told so; Cohere's says nothing of tokens itself.
+    // Bedrock sends the count in a header of every answer; Cohere's body has none.
     const counted = headerCount(headers['x-amzn-bedrock-input-token-count']);
     if (body['embeddings'] !== undefined) {
       const { usage = counted === undefined ? undefined : { in_uncached: counted }, ...answer } = readCohere(value);

@@ -2,7 +2,7 @@ import type { ImagePart, TextPart, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { DialectEndpoint, Media, MediaNeed, Report } from '../dialect.ts';
 
-/** The wires of embeddings. A provider's credential and errors are those of its chat wire. */
+/** The wires of embeddings. Credentials and errors are those of the provider's chat wire. */
 export const embeddingWires = [
   'openai-embeddings',
   'gemini-embeddings',
@@ -14,28 +14,28 @@ export const embeddingWires = [
 ] as const;
 export type EmbeddingWire = (typeof embeddingWires)[number];
 
-/** One thing to embed: a text, a text as tokens of the model's own vocabulary, or text and images that make one vector together. */
+/** One input: a text, a text as tokens of the model's vocabulary, or text and images that make one vector together. */
 export type EmbeddingInput = string | number[] | (TextPart | ImagePart)[];
 
-/** A request for embeddings, past the door. */
+/** A parsed request for embeddings. */
 export interface EmbeddingRequest {
   inputs: EmbeddingInput[];
   encoding_format: 'float' | 'base64';
   dimensions?: number;
-  /** What the vectors are for: a word of the public API, or the provider's own. */
+  /** The purpose of the vectors: a word of the public API, or the provider's own. */
   input_type?: string;
   user?: string;
-  /** Fields that the public API does not know: they reach only upstreams whose wire takes them (`EmbeddingDialect.takesRest`). */
+  /** Fields that the public API does not define. Sent only to upstreams whose wire accepts them (`EmbeddingDialect.takesRest`). */
   rest?: JsonObject;
 }
 
 /** Numbers, or 32-bit floats, little-endian, as base64. */
 export type Vector = number[] | string;
 
-/** What one upstream request may hold. */
+/** The most that one upstream request may hold. */
 export interface BatchBounds {
   inputs_max: number;
-  /** Over all inputs. Absent: as many as the inputs may have. */
+  /** The most tokens over all inputs. Not set if only each input is bounded. */
   tokens_max?: number;
 }
 
@@ -45,33 +45,33 @@ export interface EncodedEmbedding {
   headers: Record<string, string>;
   body: JsonObject;
   report: Report[];
-  /** The model does not bring vectors of these dimensions to length one, as it does others: it is done here. */
+  /** Set if the model does not normalise vectors of these dimensions to length one: the gateway does. */
   is_unnormalised?: true;
 }
 
 export interface EmbeddingAnswer {
-  /** In the order of the inputs; undefined: what came for one is no vector. */
+  /** In the order of the inputs; undefined where the answer has no valid vector. */
   vectors: (Vector | undefined)[];
-  /** Absent: not told. */
+  /** Not set if the upstream reports none. */
   usage?: TokenClasses;
   upstream_id?: string;
 }
 
-/** Pure: one wire of embeddings. */
+/** One wire of embeddings. Pure. */
 export interface EmbeddingDialect {
   wire: EmbeddingWire;
   /** Whether `EmbeddingRequest.rest` goes upstream. */
   takesRest: boolean;
   /** Fields of a body that `provider.options` may not set. */
   reserved: ReadonlySet<string>;
-  /** Absent: the wire takes URLs as they are, or no images. */
+  /** The images that must be fetched first. Not set if the wire accepts URLs as they are, or no images. */
   requiredMedia?(inputs: readonly EmbeddingInput[]): MediaNeed[];
   batch(endpoint: DialectEndpoint, inputs: readonly EmbeddingInput[]): BatchBounds;
   /**
-   * Builds one upstream request; `request.inputs` fit in it. Throws `GatewayError` 400 for what the wire cannot carry: a vector of
-   * other dimensions, or of half the input, is not what was asked for. Never changes `request`.
+   * Builds one upstream request; `request.inputs` fit in it. Throws `GatewayError` 400 for requests that the wire cannot carry exactly:
+   * other dimensions or a partial input would be a different vector. Never changes `request`.
    */
   encodeRequest(request: EmbeddingRequest, endpoint: DialectEndpoint, media: Media): EncodedEmbedding;
-  /** Throws `UpstreamError`. Whether there is a vector for each input is the caller's to check: other answers were billed too. */
+  /** Throws `UpstreamError`. The caller checks that each input has a vector: an answer that lacks some was billed all the same. */
   decodeResponse(body: JsonValue, headers: Record<string, string | string[] | undefined>): EmbeddingAnswer;
 }

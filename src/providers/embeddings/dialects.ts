@@ -20,7 +20,7 @@ export const embeddingDialects: Readonly<Record<EmbeddingWire, EmbeddingDialect>
   'jina-embeddings': jinaEmbeddings,
 };
 
-/** The sibling of each wire of chat, below the same base URL. */
+/** The embeddings wire of each chat wire, below the same base URL. */
 const SIBLINGS: Readonly<Partial<Record<Wire, EmbeddingWire>>> = {
   'openai-chat': 'openai-embeddings',
   'openai-responses': 'openai-embeddings',
@@ -29,8 +29,11 @@ const SIBLINGS: Readonly<Partial<Record<Wire, EmbeddingWire>>> = {
   'cohere-chat': 'cohere-embeddings',
 };
 
-/** How a provider is asked for embeddings: as its row says, else as its chat wire suggests; undefined: not at all. */
-export function embeddingDialectOf({ dialect, embeddings_dialect }: Provider): EmbeddingDialect | undefined {
-  const wire = embeddings_dialect ?? SIBLINGS[dialect];
+/** The embeddings dialect of a provider: the one its row names, else the one of its chat wire; undefined if it has none. */
+export function embeddingDialectOf({
+  dialect,
+  embeddings_dialect: embeddingsDialect,
+}: Provider): EmbeddingDialect | undefined {
+  const wire = embeddingsDialect ?? SIBLINGS[dialect];
   return wire === undefined ? undefined : embeddingDialects[wire];
 }

@@ -20,7 +20,7 @@ export const TASKS: Readonly<Record<Purpose, string>> = {
   code_query: 'CODE_RETRIEVAL_QUERY',
 };
 
-/** Gemini Embedding 2 has no `taskType`: the task stands in the text (documentation page "Embeddings"). Its preview had one. */
+/** Gemini Embedding 2 has no `taskType`: the task is a prefix of the text (documentation page "Embeddings"). Its preview had one. */
 const TASK_IN_TEXT = /gemini-embedding-2(?!-preview)/;
 const PREFIXES: Readonly<Record<Purpose, string>> = {
   query: 'task: search result | query: ',
@@ -31,16 +31,16 @@ const PREFIXES: Readonly<Record<Purpose, string>> = {
   code_query: 'task: code retrieval | query: ',
 };
 
-/** Its vectors have length one at full dimensions only (documentation page "Embeddings", section on quality for smaller ones). */
-export function isUnnormalised(upstream_model: string, dimensions: number | undefined): boolean {
-  return /gemini-embedding-001/.test(upstream_model) && dimensions !== undefined && dimensions !== 3072;
+/** Whether vectors are not of length one: only those of full dimensions are (documentation page "Embeddings", section on quality for smaller ones). */
+export function isUnnormalised(upstreamModel: string, dimensions: number | undefined): boolean {
+  return /gemini-embedding-001/.test(upstreamModel) && dimensions !== undefined && dimensions !== 3072;
 }
 
-/** Tells of it. */
+/** The report for vectors that the gateway normalises. */
 export const NORMALISED: Report = {
   kind: 'changed',
   field: 'dimensions',
-  reason: 'shortened vectors of this model are brought to length one here',
+  reason: 'the gateway normalises shortened vectors of this model to length one',
 };
 
 /** One input, as a list of parts that make one vector together. */
@@ -49,37 +49,37 @@ export function partsOf(input: EmbeddingInput, prefix: string, media: Media): Js
   requireNoTokens(input);
   return input.map((part) => {
     if (part.type === 'text') return { text: prefix + part.text };
-    const { media_type, base64 } = imageBytes(part.image_url.url, media);
-    return { inlineData: { mimeType: media_type, data: base64 } };
+    const { media_type: mediaType, base64 } = imageBytes(part.image_url.url, media);
+    return { inlineData: { mimeType: mediaType, data: base64 } };
   });
 }
 
-/** What the inputs are for, as a model is told it: as a field, or in front of each text. */
+/** The purpose of the inputs as the model expects it: a task field, or a prefix of each text. */
 export function purposeFor(
   model: string,
-  input_type: string | undefined,
+  inputType: string | undefined,
   report: Report[],
 ): { prefix: string; task: string | undefined } {
-  if (!TASK_IN_TEXT.test(model)) return { prefix: '', task: wordFor(TASKS, input_type) };
-  const purpose = purposeOf(input_type);
-  if (input_type !== undefined && purpose === undefined) {
+  if (!TASK_IN_TEXT.test(model)) return { prefix: '', task: wordFor(TASKS, inputType) };
+  const purpose = purposeOf(inputType);
+  if (inputType !== undefined && purpose === undefined) {
     report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no such task' });
   }
   return { prefix: purpose === undefined ? '' : PREFIXES[purpose], task: undefined };
 }
 
-/** What an answer of Google's says of its prompt. */
+/** The usage that an answer of Google's reports for its prompt. */
 export function usageOf(value: JsonValue | undefined): TokenClasses | undefined {
-  const told = asObject(value);
-  const tokens = countOf(told?.['promptTokenCount']);
+  const metadata = asObject(value);
+  const tokens = countOf(metadata?.['promptTokenCount']);
   if (tokens === undefined) return undefined;
-  let in_image = 0;
-  for (const detail of asArray(told?.['promptTokenDetails'] ?? told?.['promptTokensDetails'])) {
+  let inImage = 0;
+  for (const detail of asArray(metadata?.['promptTokenDetails'] ?? metadata?.['promptTokensDetails'])) {
     const { modality, tokenCount } = asObject(detail) ?? {};
-    if (modality === 'IMAGE') in_image += countOf(tokenCount) ?? 0;
+    if (modality === 'IMAGE') inImage += countOf(tokenCount) ?? 0;
   }
-  if (in_image === 0 || in_image > tokens) return { in_uncached: tokens };
-  return { in_uncached: tokens - in_image, in_image };
+  if (inImage === 0 || inImage > tokens) return { in_uncached: tokens };
+  return { in_uncached: tokens - inImage, in_image: inImage };
 }
 
 export const geminiEmbeddings: EmbeddingDialect = {
@@ -89,10 +89,10 @@ export const geminiEmbeddings: EmbeddingDialect = {
   requiredMedia: imagesToFetch,
   batch: () => ({ inputs_max: 100 }),
 
-  encodeRequest({ inputs, dimensions, input_type, user }, { upstream_model }, media) {
+  encodeRequest({ inputs, dimensions, input_type: inputType, user }, { upstream_model: upstreamModel }, media) {
     const report: Report[] = [];
-    const model = upstream_model.startsWith('models/') ? upstream_model : `models/${upstream_model}`;
-    const { prefix, task } = purposeFor(model, input_type, report);
+    const model = upstreamModel.startsWith('models/') ? upstreamModel : `models/${upstreamModel}`;
+    const { prefix, task } = purposeFor(model, inputType, report);
     if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
     const requests = inputs.map((input) => ({
       model,

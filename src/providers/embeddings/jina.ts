@@ -17,19 +17,19 @@ const WORDS: Readonly<Partial<Record<Purpose, string>>> = {
   code_query: 'code.query',
 };
 
-/** The models of code have tasks of their own: texts that look for code, and the code that is found. */
+/** The code models have their own tasks, for queries and for code. */
 const CODE_WORDS: Readonly<Partial<Record<Purpose, string>>> = {
   query: 'nl2code.query',
   document: 'nl2code.passage',
   code_query: 'nl2code.query',
 };
-const OF_CODE = /code-embeddings/;
+const CODE_MODEL = /code-embeddings/;
 
-/** Models before the third have no tasks and refuse the field. */
+/** Models before version 3 have no tasks and refuse the field. */
 const HAS_TASKS = /embeddings-v[3-9]|clip-v2|code-embeddings/;
 
-function inputOf(input: EmbeddingInput, is_mixed: boolean): JsonValue {
-  if (typeof input === 'string') return is_mixed ? { text: input } : input;
+function inputOf(input: EmbeddingInput, isMixed: boolean): JsonValue {
+  if (typeof input === 'string') return isMixed ? { text: input } : input;
   requireNoTokens(input);
   const [only, ...others] = input;
   if (only === undefined || others.length > 0) {
@@ -45,17 +45,20 @@ export const jinaEmbeddings: EmbeddingDialect = {
   reserved: new Set(['model', 'input', 'embedding_type', 'dimensions', 'return_multivector']),
   batch: () => ({ inputs_max: 512 }),
 
-  encodeRequest({ inputs, encoding_format, dimensions, input_type, user }, { upstream_model }) {
+  encodeRequest(
+    { inputs, encoding_format: encodingFormat, dimensions, input_type: inputType, user },
+    { upstream_model: upstreamModel },
+  ) {
     const report: Report[] = [];
     if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
-    const is_mixed = inputs.some((input) => typeof input !== 'string');
+    const isMixed = inputs.some((input) => typeof input !== 'string');
     const body: JsonObject = {
-      model: upstream_model,
-      input: inputs.map((input) => inputOf(input, is_mixed)),
-      embedding_type: encoding_format,
+      model: upstreamModel,
+      input: inputs.map((input) => inputOf(input, isMixed)),
+      embedding_type: encodingFormat,
     };
-    const task = wordFor(OF_CODE.test(upstream_model) ? CODE_WORDS : WORDS, input_type);
-    if (task !== undefined && HAS_TASKS.test(upstream_model)) body['task'] = task;
+    const task = wordFor(CODE_MODEL.test(upstreamModel) ? CODE_WORDS : WORDS, inputType);
+    if (task !== undefined && HAS_TASKS.test(upstreamModel)) body['task'] = task;
     else if (task !== undefined) {
       report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no tasks' });
     }

@@ -6,7 +6,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { Report } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { gatewayFields } from '../shared/gateway-fields.ts';
 import { readList } from './answer.ts';
 import type { EmbeddingDialect } from './dialect.ts';
@@ -16,10 +16,10 @@ import { purposeOf } from './purpose.ts';
 /** 2048 inputs and 300,000 tokens a request (OpenAI); 256 inputs and 16,384 tokens (Mistral, measured by others). */
 const OPENAI = { inputs_max: 2048, tokens_max: 300_000 };
 
-function pathOf({ path, query }: Quirks, upstream_model: string): string {
+function pathOf({ path, query }: Quirks, upstreamModel: string): string {
   const own = path
     ?.replace(/\/chat\/completions$/, '/embeddings')
-    .replace('{model}', encodeURIComponent(upstream_model));
+    .replace('{model}', encodeURIComponent(upstreamModel));
   return `${own ?? '/embeddings'}${query === undefined ? '' : `?${query}`}`;
 }
 
@@ -27,31 +27,34 @@ export const openaiEmbeddings: EmbeddingDialect = {
   wire: 'openai-embeddings',
   takesRest: true,
   reserved: new Set([...gatewayFields, 'input', 'encoding_format', 'dimensions', 'output_dimension', 'output_dtype']),
-  batch: ({ quirks: { embedding_batch } }) => ({ ...OPENAI, ...embedding_batch }),
+  batch: ({ quirks: { embedding_batch: embeddingBatch } }) => ({ ...OPENAI, ...embeddingBatch }),
 
-  encodeRequest({ inputs, encoding_format, dimensions, input_type, user, rest }, { upstream_model, quirks }) {
+  encodeRequest(
+    { inputs, encoding_format: encodingFormat, dimensions, input_type: inputType, user, rest },
+    { upstream_model: upstreamModel, quirks },
+  ) {
     const report: Report[] = [];
     if (inputs.some((input) => typeof input !== 'string' && !isTokens(input))) {
-      throw new GatewayError(400, 'This endpoint does not take images');
+      throw new GatewayError(400, 'This endpoint does not accept images');
     }
     if (quirks.embedding_texts_only) inputs.forEach(requireNoTokens);
-    const body: JsonObject = { ...rest, model: upstream_model, input: inputs as JsonValue };
-    if (!quirks.embedding_texts_only) body['encoding_format'] = encoding_format;
+    const body: JsonObject = { ...rest, model: upstreamModel, input: inputs as JsonValue };
+    if (!quirks.embedding_texts_only) body['encoding_format'] = encodingFormat;
     if (dimensions !== undefined) body[quirks.dimensions_field ?? 'dimensions'] = dimensions;
     if (user !== undefined) {
       if (quirks.refused_parameters?.includes('user')) {
         report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
       } else body['user'] = user;
     }
-    if (quirks.embedding_purpose) body['input_type'] = purposeOf(input_type) === 'query' ? 'query' : 'passage';
-    else if (input_type !== undefined) {
+    if (quirks.embedding_purpose) body['input_type'] = purposeOf(inputType) === 'query' ? 'query' : 'passage';
+    else if (inputType !== undefined) {
       report.push({
         kind: 'dropped',
         field: 'input_type',
-        reason: 'the endpoint does not tell queries from documents',
+        reason: 'the endpoint does not distinguish queries from documents',
       });
     }
-    return { path: pathOf(quirks, upstream_model), headers: {}, body, report };
+    return { path: pathOf(quirks, upstreamModel), headers: {}, body, report };
   },
 
   decodeResponse: (body) => readList(body),

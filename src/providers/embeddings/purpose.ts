@@ -1,4 +1,4 @@
-/** What vectors are for, as the wires tell it in words of their own. */
+/** The purpose of vectors. Each wire has its own words for it. */
 export type Purpose = 'query' | 'document' | 'classification' | 'clustering' | 'similarity' | 'code_query';
 
 const WORDS: Readonly<Record<string, Purpose>> = {
@@ -20,15 +20,15 @@ const WORDS: Readonly<Record<string, Purpose>> = {
   code_retrieval_query: 'code_query',
 };
 
-/** What a client means by `input_type`, whichever provider's word it uses; undefined: a word that is nobody's here. */
-export function purposeOf(input_type: string | undefined): Purpose | undefined {
-  if (input_type === undefined) return undefined;
-  const word = input_type.toLowerCase().replace(/[-.]/g, '_');
+/** The purpose that `input_type` names, in the words of any provider; undefined for an unknown word. */
+export function purposeOf(inputType: string | undefined): Purpose | undefined {
+  if (inputType === undefined) return undefined;
+  const word = inputType.toLowerCase().replace(/[-.]/g, '_');
   return Object.hasOwn(WORDS, word) ? WORDS[word] : undefined;
 }
 
-/** A wire's word for what a client asked: by meaning where the wire has one, else as the client said it. */
-export function wordFor(words: Readonly<Partial<Record<Purpose, string>>>, input_type: string | undefined) {
-  const purpose = purposeOf(input_type);
-  return (purpose === undefined ? undefined : words[purpose]) ?? input_type;
+/** The wire's word for a client's `input_type`: by meaning if the wire has one, else as sent. */
+export function wordFor(words: Readonly<Partial<Record<Purpose, string>>>, inputType: string | undefined) {
+  const purpose = purposeOf(inputType);
+  return (purpose === undefined ? undefined : words[purpose]) ?? inputType;
 }

@@ -6,11 +6,11 @@ import { providerRow } from '../table.ts';
 import type { EmbeddingInput, EmbeddingRequest, EmbeddingWire } from './dialect.ts';
 import { embeddingDialects } from './dialects.ts';
 
-function endpoint(upstream_model: string, quirks = {}): DialectEndpoint {
+function endpoint(upstreamModel: string, quirks = {}): DialectEndpoint {
   return {
     model: 'a/b',
     provider: 'p',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: undefined,
     context_length: undefined,
     input_modalities: ['text', 'image'],
@@ -69,9 +69,9 @@ describe('openai-embeddings', () => {
     ['search_query', 'query'],
     ['document', 'passage'],
     [undefined, 'passage'],
-  ])('NVIDIA must be told what for: %s is %s', (input_type, word) => {
+  ])('NVIDIA must be told what for: %s is %s', (inputType, word) => {
     const { quirks } = providerRow.get('nvidia')!;
-    const request = input_type === undefined ? {} : { input_type };
+    const request = inputType === undefined ? {} : { input_type: inputType };
     expect(encode('openai-embeddings', 'm', request, quirks).body['input_type']).toBe(word);
   });
 
@@ -106,8 +106,8 @@ describe('cohere-embeddings', () => {
     ['classification', 'classification'],
     ['semantic_similarity', 'clustering'],
     ['something_new', 'something_new'],
-  ])('input_type %s is %s', (input_type, word) => {
-    expect(encode('cohere-embeddings', 'embed-v4.0', { input_type }).body['input_type']).toBe(word);
+  ])('input_type %s is %s', (inputType, word) => {
+    expect(encode('cohere-embeddings', 'embed-v4.0', { input_type: inputType }).body['input_type']).toBe(word);
   });
 
   test('texts and images together since the fourth version', () => {
@@ -180,8 +180,8 @@ describe('gemini-embeddings', () => {
     ['search_document', 'title: none | text: one'],
     ['classification', 'task: classification | query: one'],
     ['text-matching', 'task: sentence similarity | query: one'],
-  ])('the second model is told in the text: %s', (input_type, text) => {
-    const { body } = encode('gemini-embeddings', 'gemini-embedding-2', { inputs: ['one'], input_type });
+  ])('the second model is told in the text: %s', (inputType, text) => {
+    const { body } = encode('gemini-embeddings', 'gemini-embedding-2', { inputs: ['one'], input_type: inputType });
     expect(body).toEqual({ requests: [{ model: 'models/gemini-embedding-2', content: { parts: [{ text }] } }] });
   });
 
@@ -338,8 +338,8 @@ describe('jina-embeddings', () => {
   });
 
   test('models of code have words of their own', () => {
-    const task = (input_type: string) =>
-      encode('jina-embeddings', 'jina-code-embeddings-1.5b', { input_type }).body['task'];
+    const task = (inputType: string) =>
+      encode('jina-embeddings', 'jina-code-embeddings-1.5b', { input_type: inputType }).body['task'];
     expect(['search_query', 'document', 'code_query', 'qa.query'].map(task)).toEqual([
       'nl2code.query',
       'nl2code.passage',

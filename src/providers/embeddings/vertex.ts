@@ -18,12 +18,12 @@ import { readVector } from './vector.ts';
 const MULTIMODAL = /multimodalembedding/;
 
 /**
- * Models of `embedContent`: every one of Gemini but the first, and open models that Google serves. The others know `predict` alone
+ * Models of `embedContent`: every one of Gemini but the first, and open models that Google serves. The others support `predict` only
  * (https://github.com/googleapis/python-genai, `t_is_vertex_embed_content_model`).
  */
 const EMBEDS_CONTENT = /gemini(?!-embedding-001)|maas/;
 
-/** Text and image of one instance make two vectors there, so that one that is joint cannot be had. */
+/** Text and image of one instance make two vectors there, so a joint vector is not possible. */
 function instanceOf(input: EmbeddingInput, media: Media): JsonObject {
   if (typeof input === 'string') return { text: input };
   requireNoTokens(input);
@@ -46,20 +46,20 @@ export const vertexEmbeddings: EmbeddingDialect = {
     'embedContentConfig.outputDimensionality',
   ]),
   requiredMedia: imagesToFetch,
-  batch({ upstream_model }) {
-    // One input a request (Gemini and `embedContent`), 250 texts of 20,000 tokens in all (others).
-    const is_single = [/gemini/, MULTIMODAL, EMBEDS_CONTENT].some((pattern) => pattern.test(upstream_model));
-    if (is_single) return { inputs_max: 1 };
+  batch({ upstream_model: upstreamModel }) {
+    // One input per request (Gemini and `embedContent`); 250 texts of 20,000 tokens in all (others).
+    const isSingle = [/gemini/, MULTIMODAL, EMBEDS_CONTENT].some((pattern) => pattern.test(upstreamModel));
+    if (isSingle) return { inputs_max: 1 };
     return { inputs_max: 250, tokens_max: 20_000 };
   },
 
-  encodeRequest({ inputs, dimensions, input_type, user }, { upstream_model }, media) {
+  encodeRequest({ inputs, dimensions, input_type: inputType, user }, { upstream_model: upstreamModel }, media) {
     const report: Report[] = [];
     if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
-    const model_path = `/models/${encodeURIComponent(upstream_model)}`;
-    if (EMBEDS_CONTENT.test(upstream_model)) {
+    const modelPath = `/models/${encodeURIComponent(upstreamModel)}`;
+    if (EMBEDS_CONTENT.test(upstreamModel)) {
       const [input] = inputs;
-      const { prefix, task } = purposeFor(upstream_model, input_type, report);
+      const { prefix, task } = purposeFor(upstreamModel, inputType, report);
       const config = {
         ...(task === undefined ? {} : { taskType: task }),
         ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),
@@ -68,11 +68,11 @@ export const vertexEmbeddings: EmbeddingDialect = {
         content: { parts: partsOf(input ?? '', prefix, media) },
         ...(Object.keys(config).length === 0 ? {} : { embedContentConfig: config }),
       };
-      return { path: `${model_path}:embedContent`, headers: {}, body, report };
+      return { path: `${modelPath}:embedContent`, headers: {}, body, report };
     }
-    const path = `${model_path}:predict`;
-    if (MULTIMODAL.test(upstream_model)) {
-      if (input_type !== undefined) {
+    const path = `${modelPath}:predict`;
+    if (MULTIMODAL.test(upstreamModel)) {
+      if (inputType !== undefined) {
         report.push({ kind: 'dropped', field: 'input_type', reason: 'the model has no tasks' });
       }
       const parameters = dimensions === undefined ? {} : { parameters: { dimension: dimensions } };
@@ -83,14 +83,14 @@ export const vertexEmbeddings: EmbeddingDialect = {
         report,
       };
     }
-    const task = wordFor(TASKS, input_type);
+    const task = wordFor(TASKS, inputType);
     const instances = textsOnly(inputs).map((content) => ({
       content,
       ...(task === undefined ? {} : { task_type: task }),
     }));
     const parameters = dimensions === undefined ? {} : { parameters: { outputDimensionality: dimensions } };
     const encoded = { path, headers: {}, body: { instances, ...parameters } };
-    if (!isUnnormalised(upstream_model, dimensions)) return { ...encoded, report };
+    if (!isUnnormalised(upstreamModel, dimensions)) return { ...encoded, report };
     return { ...encoded, report: [...report, NORMALISED], is_unnormalised: true };
   },
 

@@ -13,10 +13,10 @@ import { purposeOf } from './purpose.ts';
 const MULTIMODAL = /multimodal/;
 const WORDS: Readonly<Record<string, string>> = { query: 'query', code_query: 'query', document: 'document' };
 
-/** Tokens of a whole request (documentation page "Text embeddings"). */
-function tokensMax(upstream_model: string): number {
-  if (/lite/.test(upstream_model)) return 1_000_000;
-  if (/large|code|finance|law|multilingual|context/.test(upstream_model)) return 120_000;
+/** The most tokens of a request (documentation page "Text embeddings"). */
+function tokensMax(upstreamModel: string): number {
+  if (/lite/.test(upstreamModel)) return 1_000_000;
+  if (/large|code|finance|law|multilingual|context/.test(upstreamModel)) return 120_000;
   return 320_000;
 }
 
@@ -34,11 +34,15 @@ function contentOf(input: EmbeddingInput): JsonObject {
   };
 }
 
-function purposeField({ input_type }: EmbeddingRequest, report: Report[]): JsonObject {
-  if (input_type === undefined) return {};
-  const word = WORDS[purposeOf(input_type) ?? ''];
+function purposeField({ input_type: inputType }: EmbeddingRequest, report: Report[]): JsonObject {
+  if (inputType === undefined) return {};
+  const word = WORDS[purposeOf(inputType) ?? ''];
   if (word !== undefined) return { input_type: word };
-  report.push({ kind: 'dropped', field: 'input_type', reason: 'the endpoint tells queries from documents only' });
+  report.push({
+    kind: 'dropped',
+    field: 'input_type',
+    reason: 'the endpoint distinguishes only queries from documents',
+  });
   return {};
 }
 
@@ -48,20 +52,20 @@ export const voyageEmbeddings: EmbeddingDialect = {
   reserved: new Set([
     ...['model', 'input', 'inputs', 'encoding_format', 'output_encoding', 'output_dtype', 'output_dimension'],
   ]),
-  batch: ({ upstream_model }) => ({ inputs_max: 1_000, tokens_max: tokensMax(upstream_model) }),
+  batch: ({ upstream_model: upstreamModel }) => ({ inputs_max: 1_000, tokens_max: tokensMax(upstreamModel) }),
 
-  encodeRequest(request, { upstream_model }) {
-    const { inputs, encoding_format, dimensions, user } = request;
+  encodeRequest(request, { upstream_model: upstreamModel }) {
+    const { inputs, encoding_format: encodingFormat, dimensions, user } = request;
     const report: Report[] = [];
     if (user !== undefined) report.push({ kind: 'dropped', field: 'user', reason: 'the endpoint does not support it' });
-    const shared: JsonObject = { model: upstream_model, ...purposeField(request, report) };
+    const shared: JsonObject = { model: upstreamModel, ...purposeField(request, report) };
     if (dimensions !== undefined) shared['output_dimension'] = dimensions;
-    if (MULTIMODAL.test(upstream_model)) {
-      if (encoding_format === 'base64') shared['output_encoding'] = 'base64';
+    if (MULTIMODAL.test(upstreamModel)) {
+      if (encodingFormat === 'base64') shared['output_encoding'] = 'base64';
       return { path: '/multimodalembeddings', headers: {}, body: { ...shared, inputs: inputs.map(contentOf) }, report };
     }
     // No `encoding_format` means floats.
-    if (encoding_format === 'base64') shared['encoding_format'] = 'base64';
+    if (encodingFormat === 'base64') shared['encoding_format'] = 'base64';
     return { path: '/embeddings', headers: {}, body: { ...shared, input: textsOnly(inputs) }, report };
   },
 

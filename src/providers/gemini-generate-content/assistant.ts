@@ -8,37 +8,37 @@ import { encodeMedia, encodeOwnImage } from './media.ts';
 import { GEMINI_FORMAT, restOf, WIRE, type WirePart } from './wire.ts';
 
 /**
- * What takes the place of a signature where the model's own is not there: documented for calls of other models
+ * Replaces a signature that is missing: documented for calls of other models
  * (https://ai.google.dev/gemini-api/docs/thought-signatures). The field is bytes, in JSON base64.
  */
 const BYPASS = Buffer.from('skip_thought_signature_validator').toString('base64');
 
-/** Where an assistant turn stands, as far as its signatures depend on it. */
-export interface TurnPlace {
+/** The position of an assistant turn, on which its signatures depend. */
+export interface TurnPosition {
   field: string;
-  /** After the last message of the user: the model still works on it, and Gemini 3 asks for signatures. */
+  /** Whether it is after the last user message: the model still works on it, and Gemini 3 requires signatures. */
   is_current: boolean;
 }
 
-/** A part of a user, system or assistant message; empty when it says nothing or has no place here. */
+/** A part of a user, system or assistant message; empty if it has no content or cannot be sent. */
 export function encodePart(part: InnerPart, field: string, encoding: Encoding): WirePart[] {
   if (part.type === 'text') return part.text === '' ? [] : [{ ...restOf(part.ext), text: part.text }];
   if (part.type !== 'native') return [{ ...restOf(part.ext), ...encodeMedia(part, field, encoding) }];
   if (part.wire !== WIRE) {
-    encoding.report('dropped', field, `an object of ${part.wire} cannot be expressed in this provider's API`);
+    encoding.addReport('dropped', field, `an object of ${part.wire} cannot be expressed in this provider's API`);
     return [];
   }
   if (encoding.strip_state) {
-    encoding.report('dropped', field, 'the upstream refused the opaque state of former turns');
+    encoding.addReport('dropped', field, 'the upstream refused the opaque state of former turns');
     return [];
   }
   return [part.block as WirePart];
 }
 
-/** An assistant turn's parts, in the order the model made them, each with its signature (translation rule M9). */
+/** An assistant turn's parts, in the order in which the model produced them, each with its signature (translation rule M9). */
 export function encodeAssistant(
   message: Message,
-  { field, is_current }: TurnPlace,
+  { field, is_current: isCurrent }: TurnPosition,
   encoding: Encoding,
   callIds: ReadonlyMap<ToolCall, string>,
 ): WirePart[] {
@@ -53,9 +53,10 @@ export function encodeAssistant(
   let images = 0;
   const addImages = (upTo: number, ext?: Slot['ext']) => {
     for (; images < upTo; images += 1) {
-      const told = encodeOwnImage(message.images![images]!.image_url.url, encoding);
-      if (told === undefined) encoding.report('dropped', `${field}.images[${images}]`, 'the picture is not at hand');
-      else parts.push({ ...remembered(ext, encoding), ...told });
+      const ownImage = encodeOwnImage(message.images![images]!.image_url.url, encoding);
+      if (ownImage === undefined)
+        encoding.addReport('dropped', `${field}.images[${images}]`, 'the image is not available');
+      else parts.push({ ...remembered(ext, encoding), ...ownImage });
     }
   };
   for (const { kind, at, ext } of orderOf(message, counts)) {
@@ -65,7 +66,7 @@ export function encodeAssistant(
     else if (kind === 'refusal' && message.refusal) parts.push({ text: message.refusal });
     else if (kind === 'image') addImages(Math.min(at + 1, message.images?.length ?? 0), ext);
     else if (kind === 'audio')
-      encoding.report('dropped', `${field}.audio`, 'this provider does not accept sound of the model');
+      encoding.addReport('dropped', `${field}.audio`, 'this provider does not accept sound of the model');
     else if (kind === 'native') append(parts, encodePart(natives[at]!, field, encoding));
     else if (kind === 'call') {
       const call = calls[at]!;
@@ -74,27 +75,27 @@ export function encodeAssistant(
     }
   }
   addImages(message.images?.length ?? 0);
-  return signatures.finish(parts, is_current);
+  return signatures.finish(parts, isCurrent);
 }
 
-/** What was remembered of a part; without its signature where state is not wanted. */
-function remembered(ext: Slot['ext'], { strip_state }: Encoding): JsonObject {
+/** The stored fields of a part; without its signature if state is stripped. */
+function remembered(ext: Slot['ext'], { strip_state: stripState }: Encoding): JsonObject {
   const rest = restOf(ext);
-  if (!strip_state || rest['thoughtSignature'] === undefined) return rest;
+  if (!stripState || rest['thoughtSignature'] === undefined) return rest;
   const { thoughtSignature: _, ...others } = rest;
   return others;
 }
 
-/** An empty text is worth sending for its signature alone. */
+/** An empty text is sent only if it has a signature. */
 function encodeText(part: InnerPart, field: string, rest: JsonObject, encoding: Encoding): WirePart[] {
   if (part.type === 'text' && part.text === '')
     return rest['thoughtSignature'] === undefined ? [] : [{ ...rest, text: '' }];
-  return encodePart(part, field, encoding).map((told) => ({ ...rest, ...told }));
+  return encodePart(part, field, encoding).map((encoded) => ({ ...rest, ...encoded }));
 }
 
 function encodeCall(call: ToolCall, id: string, field: string, rest: JsonObject, encoding: Encoding): WirePart {
   const { input, isObject } = parseArguments(call.function.arguments);
-  if (!isObject) encoding.report('changed', `${field}.function.arguments`, 'not a JSON object: wrapped as `_raw`');
+  if (!isObject) encoding.addReport('changed', `${field}.function.arguments`, 'not a JSON object: wrapped as `_raw`');
   return {
     ...rest,
     ...restOf(call.ext),
@@ -102,53 +103,53 @@ function encodeCall(call: ToolCall, id: string, field: string, rest: JsonObject,
   };
 }
 
-/** Brings the signatures of a turn's details back to the parts that they came with. */
-function createSignatures({ strip_state, facts, report }: Encoding, field: string) {
+/** Restores the signatures of a turn's details to the parts to which they belong. */
+function createSignatures({ strip_state: stripState, facts, addReport }: Encoding, field: string) {
   const byCall = new Map<string, string>();
   const calls = new Map<WirePart, string>();
-  const ofTexts: string[] = [];
-  const ofCalls: string[] = [];
+  const textSignatures: string[] = [];
+  const callSignatures: string[] = [];
   let isStripped = false;
 
   function readText(detail: ReasoningDetail & { type: 'reasoning.text' }): WirePart[] {
-    // Thoughts without a signature are for reading only.
+    // Thoughts without a signature cannot be sent back.
     if (!detail.signature) return [];
     if (detail.text) return [{ text: detail.text, thought: true, thoughtSignature: detail.signature }];
-    ofTexts.push(detail.signature);
+    textSignatures.push(detail.signature);
     return [];
   }
 
   return {
     read(detail: ReasoningDetail, place: string): WirePart[] {
       const isOwn = detail.format === GEMINI_FORMAT;
-      if (!isOwn) report('dropped', place, 'the reasoning of another provider is not replayed');
-      else if (strip_state && !isStripped)
-        report('dropped', field, 'the upstream refused the opaque state of former turns');
-      if (isOwn && strip_state) isStripped = true;
-      if (!isOwn || strip_state) return [];
+      if (!isOwn) addReport('dropped', place, 'the reasoning of another provider is not replayed');
+      else if (stripState && !isStripped)
+        addReport('dropped', field, 'the upstream refused the opaque state of former turns');
+      if (isOwn && stripState) isStripped = true;
+      if (!isOwn || stripState) return [];
       if (detail.type === 'reasoning.text') return readText(detail);
       if (detail.type === 'reasoning.summary' || detail.data === '') return [];
-      if (detail.id == null) ofCalls.push(detail.data);
-      // Of two for one call the first is kept.
+      if (detail.id == null) callSignatures.push(detail.data);
+      // The first of two signatures for one call is kept.
       else if (!byCall.has(detail.id)) byCall.set(detail.id, detail.data);
       return [];
     },
-    /** Details may stand before their calls or, as clients order them, after: what is not known yet is added at the end. */
-    sign(part: WirePart, call_id: string): void {
-      calls.set(part, call_id);
+    /** Records a call. Details may precede or follow their calls, so signatures are added at the end. */
+    sign(part: WirePart, callId: string): void {
+      calls.set(part, callId);
     },
-    finish(parts: WirePart[], is_current: boolean): WirePart[] {
-      for (const [part, call_id] of calls) {
-        const signature = byCall.get(call_id);
+    finish(parts: WirePart[], isCurrent: boolean): WirePart[] {
+      for (const [part, callId] of calls) {
+        const signature = byCall.get(callId);
         if (signature !== undefined) part.thoughtSignature = signature;
       }
       const first = parts.find((part) => part.functionCall !== undefined);
       if (first !== undefined && first.thoughtSignature === undefined) {
         const isNew = facts.generation !== undefined && facts.generation >= 3;
-        const signature = ofCalls[0] ?? (isNew && is_current ? BYPASS : undefined);
+        const signature = callSignatures[0] ?? (isNew && isCurrent ? BYPASS : undefined);
         if (signature !== undefined) first.thoughtSignature = signature;
       }
-      for (const signature of ofTexts) {
+      for (const signature of textSignatures) {
         if (parts.some((part) => part.thoughtSignature === signature)) continue;
         const isFree = (part: WirePart) =>
           part.text !== undefined && part.thought !== true && part.thoughtSignature === undefined;

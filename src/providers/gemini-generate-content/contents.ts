@@ -6,17 +6,17 @@ import { encodeAssistant, encodePart } from './assistant.ts';
 import type { Encoding } from './encoding.ts';
 import { restOf, WIRE, type WireContent, type WireFunctionResponse, type WirePart } from './wire.ts';
 
-/** The conversation in this wire's shape, and what the rest of the encoding must know of it. */
+/** The conversation on this wire, and facts for the rest of the encoding. */
 export interface Conversation {
   system: WirePart[];
   contents: WireContent[];
-  /** Ids of all calls, as they stand on the wire. */
+  /** Ids of all calls on the wire. */
   call_ids: string[];
 }
 
 /**
- * Brings any list of messages into the shape that the wire accepts: system apart, user and model by turns, a user first,
- * the results of a turn's calls together and directly after it, in the order of the calls.
+ * Encodes any list of messages in the shape that the wire accepts: a separate system prompt, alternating user and model turns that
+ * start with a user, the results of a turn's calls together and directly after it, in the order of the calls.
  */
 export function encodeConversation(messages: readonly Message[], encoding: Encoding): Conversation {
   const start = messages.findIndex((message) => !isSystem(message));
@@ -24,12 +24,12 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
   const current = currentFrom(messages);
   const pairs = pairResults(messages);
   const turns = createTurns();
-  const call_ids: string[] = [];
-  const callIds = nameCalls(messages, (id) => id, call_ids);
+  const callIds: string[] = [];
+  const wireIds = nameCalls(messages, (id) => id, callIds);
   let unanswered: ToolCall[] = [];
 
-  const answer = () => {
-    const results = unanswered.map((call) => encodeResult(call, callIds.get(call)!, pairs.results.get(call), encoding));
+  const addResults = () => {
+    const results = unanswered.map((call) => encodeResult(call, wireIds.get(call)!, pairs.results.get(call), encoding));
     unanswered = [];
     for (const { response } of results) turns.add('user', [response]);
     for (const { media } of results) turns.add('user', media);
@@ -39,23 +39,23 @@ export function encodeConversation(messages: readonly Message[], encoding: Encod
     const message = messages[i]!;
     const field = `messages[${i}]`;
     if (message.role === 'assistant') {
-      turns.add('model', encodeAssistant(message, { field, is_current: i > current }, encoding, callIds));
+      turns.add('model', encodeAssistant(message, { field, is_current: i > current }, encoding, wireIds));
       append(unanswered, message.tool_calls ?? []);
       continue;
     }
-    answer();
+    addResults();
     if (message.role === 'tool') {
       if (pairs.orphans.has(message)) turns.add('user', encodeOrphan(message, field, pairs, encoding));
       continue;
     }
     const parts = encodeContent(message, field, encoding);
-    // The last word must be the user's, and a turn needs a part.
+    // The last turn must be the user's, and a turn needs a part.
     const isLast = i === messages.length - 1;
     turns.add('user', parts.length === 0 && isLast ? [{ text: '(empty)' }] : parts);
   }
-  answer();
+  addResults();
   const system = leading.flatMap((message, i) => encodeSystem(message, `messages[${i}]`, encoding));
-  return { system, contents: turns.finish(), call_ids };
+  return { system, contents: turns.finish(), call_ids: callIds };
 }
 
 function isSystem(message: Message): boolean {
@@ -63,35 +63,35 @@ function isSystem(message: Message): boolean {
 }
 
 /**
- * Where the turn begins that the model still works on: at the last content of the user's that holds no results. What the
- * user says right after results stands in one content with them, and does not end the turn.
+ * The start of the current turn: the last content of the user without results. User text directly after results is in one content
+ * with them, and does not end the turn.
  */
 function currentFrom(messages: readonly Message[]): number {
-  let follows = false;
-  let is_told = false;
+  let followsResults = false;
+  let isAfterAssistant = false;
   let start = -1;
   for (const [i, message] of messages.entries()) {
-    const { role, tool_calls } = message;
-    if (isSilent(message)) continue;
-    if (role === 'user' && !follows) start = i;
-    if (role === 'tool') follows = true;
-    // Calls that nobody answered get results as well, also where more messages of the model stand behind them.
-    if (role === 'assistant') follows = (is_told && follows) || Boolean(tool_calls?.length);
-    is_told = role === 'assistant';
+    const { role, tool_calls: toolCalls } = message;
+    if (isOmitted(message)) continue;
+    if (role === 'user' && !followsResults) start = i;
+    if (role === 'tool') followsResults = true;
+    // Unanswered calls get results as well, also if more messages of the model follow.
+    if (role === 'assistant') followsResults = (isAfterAssistant && followsResults) || Boolean(toolCalls?.length);
+    isAfterAssistant = role === 'assistant';
   }
   return start;
 }
 
-/** Nothing of it is sent: it is empty, or made of what another wire knows. */
-function isSilent({ role, content, tool_calls, refusal, images, ext }: Message): boolean {
-  if (role === 'tool' || tool_calls?.length || refusal || images?.length || ext?.wire === WIRE) return false;
+/** Whether nothing of a message is sent: it is empty, or made of blocks of other wires. */
+function isOmitted({ role, content, tool_calls: toolCalls, refusal, images, ext }: Message): boolean {
+  if (role === 'tool' || toolCalls?.length || refusal || images?.length || ext?.wire === WIRE) return false;
   if (!Array.isArray(content)) return !content;
   return content.every((part) =>
     part.type === 'native' ? part.wire !== WIRE : part.type === 'text' && part.text === '',
   );
 }
 
-/** Collects parts into turns: neighbours of one role become one content. */
+/** Collects parts into turns: neighbours of one role are merged. */
 function createTurns() {
   const turns: WireContent[] = [];
   return {
@@ -108,10 +108,10 @@ function createTurns() {
   };
 }
 
-/** What results may hold beside text (https://ai.google.dev/gemini-api/docs/function-calling#multimodal). */
+/** Media types that results may contain (https://ai.google.dev/gemini-api/docs/function-calling#multimodal). */
 const IN_RESULTS = new Set(['image/png', 'image/jpeg', 'image/webp', 'application/pdf', 'text/plain']);
 
-/** The result of a call, and the media of it that follow the results of the turn. */
+/** The result of a call, and its media that follow the results of the turn. */
 function encodeResult(
   call: ToolCall,
   id: string,
@@ -120,17 +120,21 @@ function encodeResult(
 ): { response: WirePart; media: WirePart[] } {
   const name = encoding.names.toWire(call.function.name);
   if (result === undefined) {
-    encoding.report('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
+    encoding.addReport(
+      'changed',
+      'messages',
+      `the call of ${call.function.name} had no result: an empty one was added`,
+    );
     return { response: { functionResponse: { id, name, response: { error: '(no result)' } } }, media: [] };
   }
   const { message, field } = result;
   const { text, media } = splitResult(message, field, encoding);
   const isError = message.ext?.rest['is_error'] === true;
-  const told: WireFunctionResponse = { id, name, response: isError ? { error: text } : responseOf(text) };
+  const functionResponse: WireFunctionResponse = { id, name, response: isError ? { error: text } : responseOf(text) };
   const inside = media.filter((part) => isForResult(part, encoding));
-  if (inside.length > 0) told.parts = inside.map(({ inlineData }) => ({ inlineData: inlineData! }));
+  if (inside.length > 0) functionResponse.parts = inside.map(({ inlineData }) => ({ inlineData: inlineData! }));
   return {
-    response: { functionResponse: { ...restOf(message.ext), ...told } },
+    response: { functionResponse: { ...restOf(message.ext), ...functionResponse } },
     media: media.filter((part) => !inside.includes(part)),
   };
 }
@@ -141,21 +145,21 @@ function isForResult({ inlineData }: WirePart, { facts }: Encoding): boolean {
 
 function splitResult(message: Message, field: string, encoding: Encoding): { text: string; media: WirePart[] } {
   if (!Array.isArray(message.content)) return { text: message.content ?? '', media: [] };
-  const told = encodeParts(message.content, field, encoding);
+  const encoded = encodeParts(message.content, field, encoding);
   const isText = (part: WirePart) => part.text !== undefined;
-  return { text: told.map(({ text = '' }) => text).join(''), media: told.filter((part) => !isText(part)) };
+  return { text: encoded.map(({ text = '' }) => text).join(''), media: encoded.filter((part) => !isText(part)) };
 }
 
-/** The wire wants an object: one that the tool returned stands for itself. */
+/** The result as an object, which the wire requires; an object that the tool returned is used as is. */
 function responseOf(text: string): WireFunctionResponse['response'] {
   if (!text.trimStart().startsWith('{')) return { output: text };
   const { input, isObject } = parseArguments(text);
   return isObject ? input : { output: text };
 }
 
-/** A result without its call would be refused: what it says is kept as the user's text. */
+/** A result without its call, which the wire would refuse, as text of the user. */
 function encodeOrphan(message: Message, field: string, { names }: Pairs, encoding: Encoding): WirePart[] {
-  encoding.report('changed', field, 'a tool result without its call: sent as text');
+  encoding.addReport('changed', field, 'a tool result without its call: sent as text');
   const id = message.tool_call_id ?? '';
   const label = `Tool result (${names.get(id) ?? message.name ?? id}): `;
   const { text, media } = splitResult(message, field, encoding);
@@ -180,7 +184,7 @@ function encodeParts(parts: readonly InnerPart[], field: string, encoding: Encod
 
 function encodeSystem(message: Message, field: string, encoding: Encoding): WirePart[] {
   return encodeContent(message, field, encoding).filter(({ text }) => {
-    if (text === undefined) encoding.report('dropped', field, 'a system prompt cannot hold media');
+    if (text === undefined) encoding.addReport('dropped', field, 'a system prompt cannot hold media');
     return text !== undefined;
   });
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { limits } from '../../limits.ts';
 import type { Media } from '../dialect.ts';
-import type { TellReport } from '../shared/reports.ts';
+import type { AddReport } from '../shared/reports.ts';
 import type { ModelFacts } from './model-facts.ts';
 
-/** What the parts of one request's encoding share. */
+/** The state that the steps of one encoding share. */
 export interface Encoding {
   facts: ModelFacts;
   /** Vertex AI, not AI Studio. */
@@ -12,13 +12,13 @@ export interface Encoding {
   media: Media;
   names: ToolNames;
   strip_state: boolean;
-  report: TellReport;
+  addReport: AddReport;
 }
 
-/** Names of functions as the wire takes them, and the way back. One request, one table. */
+/** Maps names of functions to the wire's form and back. One per request. */
 export interface ToolNames {
   toWire(name: string): string;
-  /** Wire name to the client's, only for names that were changed. */
+  /** Wire name to the client's, for changed names only. */
   renamed(): Record<string, string>;
 }
 
@@ -26,7 +26,7 @@ export interface ToolNames {
 const FITS = new RegExp(`^[A-Za-z_][A-Za-z0-9_.:-]{0,${limits.tool_name_chars_max - 1}}$`);
 const HASH_CHARS = 6;
 
-/** Makes an empty table of names. */
+/** An empty map of names. */
 export function createToolNames(): ToolNames {
   const renamed = new Map<string, string>();
   return {

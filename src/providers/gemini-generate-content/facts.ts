@@ -5,16 +5,17 @@ import { toolUses } from '../shared/provider-tools.ts';
 import { aboveThinking, commonWorstCase, unseenMediaBy } from '../shared/worst-case.ts';
 import { modelFacts } from './model-facts.ts';
 
-const factsOf = ({ upstream_model, quirks }: ModelName) => modelFacts(upstream_model, quirks.google_cloud === true);
+const factsOf = ({ upstream_model: upstreamModel, quirks }: ModelName) =>
+  modelFacts(upstreamModel, quirks.google_cloud === true);
 
-/** A provider's row of several wires, as Vertex AI's is, names what any of them takes. */
+/** The parameters that this wire lacks: the row of a provider with several wires, as Vertex AI's, lists what any of them accepts. */
 function lackingParameters(model: ModelName): readonly EndpointParameter[] {
-  const { has_penalties, has_logprobs } = factsOf(model);
+  const { has_penalties: hasPenalties, has_logprobs: hasLogprobs } = factsOf(model);
   return [
     'parallel_tool_calls',
     'verbosity',
-    ...(has_penalties ? [] : (['frequency_penalty', 'presence_penalty'] as const)),
-    ...(has_logprobs ? [] : (['logprobs', 'top_logprobs'] as const)),
+    ...(hasPenalties ? [] : (['frequency_penalty', 'presence_penalty'] as const)),
+    ...(hasLogprobs ? [] : (['logprobs', 'top_logprobs'] as const)),
   ];
 }
 
@@ -35,7 +36,7 @@ export const facts: WireFacts = {
   leastOutput: aboveThinking,
 };
 
-/** Each kind of tool is a member here, the client's functions one of them; one object may hold several. */
+/** The number of kinds of tools other than the client's functions. Each kind is a member; one object may have several. */
 function toolKinds(tools: readonly JsonValue[]): number {
   const kinds = tools.flatMap((tool) => Object.keys((tool as JsonObject | null) ?? {}));
   return kinds.filter((kind) => kind !== 'functionDeclarations' && kind !== 'function_declarations').length;
@@ -43,10 +44,10 @@ function toolKinds(tools: readonly JsonValue[]): number {
 
 export const worstCase: WorstCase = {
   ...commonWorstCase,
-  // A film, or an address that Google reads by itself, whatever the part says that it is.
+  // A video, or an address that Google reads by itself, whatever type the part declares.
   unseenMedia: unseenMediaBy(/"mimeType":"video\/|"fileUri":"/i),
   toolUses: (request) => toolUses(request, toolKinds),
-  // Before the third generation an answer is billed once, however often it searched (https://ai.google.dev/gemini-api/docs/pricing).
+  // Before Gemini 3 an answer is billed once, however often it searched (https://ai.google.dev/gemini-api/docs/pricing).
   billsOneSearch(model) {
     const { generation } = factsOf(model);
     return generation === undefined || generation < 3;

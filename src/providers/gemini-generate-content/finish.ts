@@ -20,19 +20,19 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   NO_IMAGE: 'error',
 };
 
-/** Reasons with which a call may come that the client never declared, or that is broken: it is not to be run. */
+/** Reasons with which a call may be undeclared or broken: it must not be run. */
 const BROKEN_CALLS: ReadonlySet<string> = new Set([
   'MALFORMED_FUNCTION_CALL',
   'UNEXPECTED_TOOL_CALL',
   'TOO_MANY_TOOL_CALLS',
 ]);
 
-/** Whether calls beside this reason are hidden from the client. */
+/** Whether calls in an event with this reason are hidden from the client. */
 export function hidesCalls(reason: string | undefined): boolean {
   return reason !== undefined && BROKEN_CALLS.has(reason);
 }
 
-/** Our reason for the wire's. The wire says STOP for calls as well; a reason that is new, or none, is a stop if anything came. */
+/** The public finish reason. The wire's STOP covers calls as well; an unknown or missing reason is a stop if there was output. */
 export function finishReason(reason: string | null, turn: { hasCalls(): boolean; hasOutput(): boolean }): FinishReason {
   const known = REASONS[reason ?? ''] ?? (reason?.startsWith('IMAGE_') ? 'content_filter' : undefined);
   if (known === undefined && !turn.hasOutput()) return 'error';

@@ -4,77 +4,77 @@ import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
 import { countCodePoints } from '../shared/slot.ts';
 
-/** How far from its told place a segment is looked for: the offsets of some answers run off by a few bytes. */
+/** The range around its stated position in which a segment is searched: the offsets of some answers are off by a few bytes. */
 const DRIFT_CHARS = 200;
 
 /**
- * What an answer rests on, as annotations: one for each support and page of the web that it names. The wire counts bytes
- * of UTF-8, an annotation code points (https://ai.google.dev/api/generate-content#Segment).
+ * The sources of an answer as annotations: one for each support and web page that it names. The wire counts bytes of UTF-8, an
+ * annotation code points (https://ai.google.dev/api/generate-content#Segment).
  */
 export function annotationsOf(candidate: JsonObject, text: string): Annotation[] {
-  const places = createPlaces(text);
+  const segments = createSegments(text);
   const grounding = asObject(candidate['groundingMetadata']) ?? {};
   const chunks = asArray(grounding['groundingChunks']);
   const annotations: Annotation[] = [];
   for (const value of asArray(grounding['groundingSupports'])) {
     const support = asObject(value) ?? {};
-    const range = places.find(asObject(support['segment']) ?? {});
+    const range = segments.find(asObject(support['segment']) ?? {});
     for (const index of asArray(support['groundingChunkIndices'])) {
       const web = typeof index === 'number' ? asObject(asObject(chunks[index])?.['web']) : undefined;
       if (web !== undefined) append(annotations, annotate(asText(web['uri']), web['title'], range, support));
     }
   }
-  // What the model recited, with its source.
+  // Recited text, with its source.
   const recited = asObject(candidate['citationMetadata']) ?? {};
   for (const value of [...asArray(recited['citationSources']), ...asArray(recited['citations'])]) {
     const source = asObject(value) ?? {};
-    append(annotations, annotate(asText(source['uri']), source['title'], places.find(source), {}));
+    append(annotations, annotate(asText(source['uri']), source['title'], segments.find(source), {}));
   }
   return annotations;
 }
 
-/** What several events of one answer tell of its grounds, gathered. */
+/** Collects the grounding metadata of an answer's events. */
 export interface Grounding {
-  take(told: JsonObject | undefined): void;
-  /** Undefined: nothing was told. */
+  take(metadata: JsonObject | undefined): void;
+  /** Undefined if there was none. */
   metadata(): JsonObject | undefined;
-  /** The searches that were made: each is billed from Gemini 3 on, before that the grounded answer is (https://ai.google.dev/gemini-api/docs/pricing). */
+  /** The number of billed searches: each from Gemini 3 on, at most one per grounded answer before (https://ai.google.dev/gemini-api/docs/pricing). */
   searches(generation: number | undefined): number;
 }
 
 /**
- * Gathers the grounds of one answer. The last event that names places counts, and with it the pages that its places are numbered
- * by; one that only repeats the searches, or is empty, takes nothing away. Searches are of all.
+ * The collector of one answer. The last event with supports counts, together with its list of chunks; later events that only repeat
+ * searches, or are empty, remove nothing. Searches of all events are counted.
  */
 export function createGrounding(): Grounding {
   const queries = new Set<JsonValue>();
-  let asked = 0;
+  let searchCount = 0;
   let events = 0;
-  let gathered: JsonObject = {};
+  let collected: JsonObject = {};
 
   return {
-    take(told) {
-      if (told === undefined) return;
+    take(metadata) {
+      if (metadata === undefined) return;
       events += 1;
-      for (const query of asArray(told['webSearchQueries'])) {
+      for (const query of asArray(metadata['webSearchQueries'])) {
         if (queries.has(query)) continue;
         queries.add(query);
-        if (typeof query === 'string' && query !== '') asked += 1;
+        if (typeof query === 'string' && query !== '') searchCount += 1;
       }
       if (events === 1) {
-        gathered = { ...told };
+        collected = { ...metadata };
         return;
       }
-      const next = remainder(told, []);
-      const hasPlaces = asArray(gathered['groundingSupports']).length > 0;
+      const next = remainder(metadata, []);
+      const hasPlaces = asArray(collected['groundingSupports']).length > 0;
       if (hasPlaces && next['groundingSupports'] === undefined) delete next['groundingChunks'];
-      Object.assign(gathered, next);
+      Object.assign(collected, next);
     },
     metadata() {
       if (events === 0) return undefined;
-      return events === 1 || queries.size === 0 ? gathered : { ...gathered, webSearchQueries: [...queries] };
+      return events === 1 || queries.size === 0 ? collected : { ...collected, webSearchQueries: [...queries] };
     },
-    searches: (generation) => (generation !== undefined && generation >= 3 ? asked : Math.min(asked, 1)),
+    searches: (generation) => (generation !== undefined && generation >= 3 ? searchCount : Math.min(searchCount, 1)),
   };
 }
 
@@ -82,32 +82,32 @@ type Range = Pick<UrlCitation['url_citation'], 'start_index' | 'end_index'>;
 
 function annotate(url: string, title: JsonValue | undefined, range: Range, support: JsonObject): Annotation[] {
   if (!/^https?:\/\//i.test(url)) return [];
-  const url_citation: UrlCitation['url_citation'] = { url, ...range };
-  if (typeof title === 'string') url_citation.title = title;
+  const urlCitation: UrlCitation['url_citation'] = { url, ...range };
+  if (typeof title === 'string') urlCitation.title = title;
   const content = asObject(support['segment'])?.['text'];
-  if (typeof content === 'string') url_citation.content = content;
-  return [{ type: 'url_citation', url_citation }];
+  if (typeof content === 'string') urlCitation.content = content;
+  return [{ type: 'url_citation', url_citation: urlCitation }];
 }
 
-/** How far apart the places of a text are marked. */
+/** The distance between marks in a text, in UTF-16 units. */
 const MARK_UNITS = 64;
-/** A segment that is not where it is told to be is looked for by so much of its beginning, and so many such places are tried. */
+/** A segment that is not at its stated position is searched by this much of its beginning, at most at this many positions. */
 const HEAD_CHARS = 64;
 const TRIES_MAX = 4;
 
-/** Where a text is by its units, its bytes and its code points. */
+/** A position in a text in units, bytes and code points. */
 interface Mark {
   unit: number;
   byte: number;
   point: number;
 }
 
-/** The places of a text, marked once: what lies between two marks is counted when it is asked for. */
+/** Marks at regular distances in a text: positions between two marks are counted on demand. */
 function marksOf(text: string): Mark[] {
   const marks: Mark[] = [{ unit: 0, byte: 0, point: 0 }];
   for (let unit = 0; unit < text.length; ) {
     let end = Math.min(unit + MARK_UNITS, text.length);
-    // A pair stays together.
+    // Surrogate pairs are not split.
     if (end < text.length && isLow(text.charCodeAt(end))) end += 1;
     const { byte, point } = marks.at(-1)!;
     const piece = text.slice(unit, end);
@@ -119,7 +119,7 @@ function marksOf(text: string): Mark[] {
 
 const isLow = (unit: number) => unit >= 0xdc00 && unit <= 0xdfff;
 
-/** The last mark that is not behind an offset. */
+/** The last mark at or before an offset. */
 function markBefore(marks: readonly Mark[], by: 'unit' | 'byte', offset: number): Mark {
   let [low, high] = [0, marks.length];
   while (low < high) {
@@ -130,11 +130,11 @@ function markBefore(marks: readonly Mark[], by: 'unit' | 'byte', offset: number)
   return marks[Math.max(0, low - 1)]!;
 }
 
-/** Finds segments of a text. */
-function createPlaces(text: string) {
+/** A finder of segments in a text. */
+function createSegments(text: string) {
   let bytes: Buffer | undefined;
   let marks: Mark[] | undefined;
-  /** What a text before a byte has, which may be cut inside a character. */
+  /** The units and code points of the text before a byte, which may split a character. */
   const beforeByte = (all: Buffer, byte: number): { unit: number; point: number } => {
     marks ??= marksOf(text);
     const mark = markBefore(marks, 'byte', byte);
@@ -150,26 +150,30 @@ function createPlaces(text: string) {
   function find(segment: JsonObject): Range {
     const start = typeof segment['startIndex'] === 'number' ? segment['startIndex'] : 0;
     const end = segment['endIndex'];
-    const told = segment['text'];
+    const segmentText = segment['text'];
     if (typeof end !== 'number' || end <= start) return { start_index: 0, end_index: 0 };
     bytes ??= Buffer.from(text);
-    if (isBorder(bytes, start) && isBorder(bytes, end) && (typeof told !== 'string' || isAt(bytes, start, end, told))) {
+    if (
+      isBorder(bytes, start) &&
+      isBorder(bytes, end) &&
+      (typeof segmentText !== 'string' || isAt(bytes, start, end, segmentText))
+    ) {
       return { start_index: beforeByte(bytes, start).point, end_index: beforeByte(bytes, end).point };
     }
-    return typeof told === 'string'
-      ? nearest(told, beforeByte(bytes, Math.min(Math.max(0, Math.trunc(start)), bytes.length)).unit)
+    return typeof segmentText === 'string'
+      ? nearest(segmentText, beforeByte(bytes, Math.min(Math.max(0, Math.trunc(start)), bytes.length)).unit)
       : { start_index: 0, end_index: 0 };
   }
 
-  function nearest(told: string, around: number): Range {
+  function nearest(segmentText: string, around: number): Range {
     const from = Math.max(0, around - DRIFT_CHARS);
-    const head = told.slice(0, HEAD_CHARS);
+    const head = segmentText.slice(0, HEAD_CHARS);
     const window = text.slice(from, around + DRIFT_CHARS + head.length);
-    let at = told === '' ? -1 : window.indexOf(head);
+    let at = segmentText === '' ? -1 : window.indexOf(head);
     for (let tries = 0; at !== -1 && tries < TRIES_MAX; tries += 1) {
-      if (text.startsWith(told, from + at)) {
-        const start_index = pointsAt(from + at);
-        return { start_index, end_index: start_index + countCodePoints(told) };
+      if (text.startsWith(segmentText, from + at)) {
+        const startIndex = pointsAt(from + at);
+        return { start_index: startIndex, end_index: startIndex + countCodePoints(segmentText) };
       }
       at = window.indexOf(head, at + 1);
     }
@@ -179,13 +183,13 @@ function createPlaces(text: string) {
   return { find };
 }
 
-/** Whether a place is between two characters of a text in UTF-8. */
+/** Whether a byte offset is between two characters in UTF-8. */
 function isBorder(bytes: Buffer, at: number): boolean {
   if (!Number.isInteger(at) || at < 0 || at > bytes.length) return false;
   return at === bytes.length || (bytes[at]! & 0xc0) !== 0x80;
 }
 
-/** Whether a text stands there, of which no more is read than of the text. */
+/** Whether a text is at this range, without reading more bytes than it can have. */
 function isAt(bytes: Buffer, start: number, end: number, text: string): boolean {
   return end - start <= 3 * text.length && bytes.toString('utf8', start, end) === text;
 }

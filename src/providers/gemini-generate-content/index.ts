@@ -10,17 +10,17 @@ import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
 
-/** The wire reads every field by both spellings, `maxOutputTokens` and `max_output_tokens`: each must be kept from clients. */
+/** The wire accepts two spellings of every field, `maxOutputTokens` and `max_output_tokens`: both are reserved. */
 const RESERVED = [
   ...gatewayFields,
   'contents',
   'systemInstruction',
   'system_instruction',
-  // Holds a prompt that nobody here has seen or counted.
+  // Refers to a prompt that the gateway has neither checked nor counted.
   'cachedContent',
   'cached_content',
   'generation_config',
-  // Told by the other spelling, so that there is one tier at most.
+  // The other spelling is used, so that there is at most one tier.
   'service_tier',
   'generationConfig.maxOutputTokens',
   'generationConfig.max_output_tokens',
@@ -28,9 +28,9 @@ const RESERVED = [
   'generationConfig.candidate_count',
 ];
 
-/** The names of tiers, as answers have them. */
+/** The tier in the notation of answers. */
 function serviceTier({ serviceTier }: JsonObject): string | undefined {
-  // Google's JSON has the numbers of names, too (https://protobuf.dev/programming-guides/json).
+  // Google's JSON also accepts the numbers of enum names (https://protobuf.dev/programming-guides/json).
   return serviceTier == null ? undefined : String(serviceTier).toLowerCase();
 }
 
@@ -48,14 +48,14 @@ export const geminiGenerateContent: ChatDialect = {
     return typeof maxOutputTokens === 'number' ? maxOutputTokens : undefined;
   },
   serviceTier,
-  addressFor: (base_url, credential) => vertexAddress(base_url, credential, 'google'),
+  addressFor: (baseUrl, credential) => vertexAddress(baseUrl, credential, 'google'),
   json_credentials: true,
-  // Never in the address, where it would be logged.
-  authorize(credential, _request, _now_ms, { api_key_header }) {
+  // Never in the address, which is logged.
+  authorize(credential, _request, _now_ms, { api_key_header: apiKeyHeader }) {
     if (credential === undefined) return {};
     if (isBearer(credential)) return { authorization: credential };
-    if (api_key_header?.toLowerCase() === 'authorization') return { authorization: `Bearer ${credential}` };
-    return { [api_key_header ?? 'x-goog-api-key']: credential };
+    if (apiKeyHeader?.toLowerCase() === 'authorization') return { authorization: `Bearer ${credential}` };
+    return { [apiKeyHeader ?? 'x-goog-api-key']: credential };
   },
   decodeResponse,
   createStreamDecoder,

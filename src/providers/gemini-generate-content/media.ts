@@ -8,9 +8,9 @@ import type { WirePart } from './wire.ts';
 type MediaPart = Exclude<InnerPart, { type: 'text' } | { type: 'native' }>;
 type Kind = MediaNeed['kind'];
 
-/** Addresses that Google reads by itself: films of YouTube, and what was uploaded to its own Files API (https://ai.google.dev/gemini-api/docs/video-understanding, /docs/files). */
+/** Addresses that Google reads by itself: YouTube videos, and files uploaded to its own Files API (https://ai.google.dev/gemini-api/docs/video-understanding, /docs/files). */
 const READ_BY_GOOGLE = /^https:\/\/(?:(?:www\.|m\.)?youtube\.com|youtu\.be|generativelanguage\.googleapis\.com)\//i;
-/** Cloud Storage, on Vertex AI alone (https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/image-understanding). */
+/** Cloud Storage, on Vertex AI only (https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/image-understanding). */
 const CLOUD_STORAGE = /^gs:\/\//i;
 const WEB = /^https?:\/\//i;
 
@@ -50,22 +50,22 @@ const BY_KIND: Readonly<Record<Kind, string>> = {
 /** The addresses that must be fetched before the request can be encoded: all that Google does not read by itself. */
 export function requiredMedia(request: ChatRequest, _endpoint: DialectEndpoint): MediaNeed[] {
   const needs = new Map<string, MediaNeed>();
-  const ask = (url: string | undefined, kind: Kind) => {
+  const addNeed = (url: string | undefined, kind: Kind) => {
     if (url !== undefined && WEB.test(url) && !READ_BY_GOOGLE.test(url)) needs.set(url, { url, kind });
   };
   for (const { content, images } of request.messages) {
-    for (const image of images ?? []) ask(image.image_url.url, 'image');
+    for (const image of images ?? []) addNeed(image.image_url.url, 'image');
     if (!Array.isArray(content)) continue;
     for (const part of content) {
       if (part.type === 'text' || part.type === 'native') continue;
       const { data, kind } = contentOf(part);
-      ask(data, kind);
+      addNeed(data, kind);
     }
   }
   return [...needs.values()];
 }
 
-/** A picture, sound, film or document as the wire's part. */
+/** An image, audio, video or document as a part. Throws `GatewayError` 400 if it cannot be sent. */
 export function encodeMedia(part: MediaPart, field: string, encoding: Encoding): WirePart {
   const { data, kind, declared } = contentOf(part);
   if (data === undefined || data === '')
@@ -73,12 +73,12 @@ export function encodeMedia(part: MediaPart, field: string, encoding: Encoding):
   return addressed(data, kind, field, encoding) ?? inlined(data, kind, declared, field);
 }
 
-/** A picture that the model made itself, as it goes back; undefined where its bytes are not there. */
+/** An image that the model generated, as a part to be sent back; undefined if its bytes are missing. */
 export function encodeOwnImage(url: string, { media }: Encoding): WirePart | undefined {
   const fetched = media.get(url);
   if (fetched !== undefined) return { inlineData: { mimeType: fetched.mime_type, data: fetched.base64 } };
-  const told = readDataUrl(url);
-  return told === undefined ? undefined : { inlineData: { mimeType: told.media_type, data: told.base64 } };
+  const dataUrl = readDataUrl(url);
+  return dataUrl === undefined ? undefined : { inlineData: { mimeType: dataUrl.media_type, data: dataUrl.base64 } };
 }
 
 function contentOf(part: MediaPart): { data: string | undefined; kind: Kind; declared: string | undefined } {
@@ -94,42 +94,47 @@ function contentOf(part: MediaPart): { data: string | undefined; kind: Kind; dec
   }
 }
 
-/** Clients write null or nothing for what they leave out; an id is the address of an uploaded file. */
+/** Clients send null or nothing for unset fields; an id is the address of an uploaded file. */
 function fileOf({ file }: FilePart): string | undefined {
   return file.file_data || file.file_id || undefined;
 }
 
-function addressed(data: string, kind: Kind, field: string, { media, is_cloud }: Encoding): WirePart | undefined {
+function addressed(
+  data: string,
+  kind: Kind,
+  field: string,
+  { media, is_cloud: isCloud }: Encoding,
+): WirePart | undefined {
   const fetched = media.get(data);
   if (fetched !== undefined) {
     return { inlineData: { mimeType: plainText(fetched.mime_type), data: fetched.base64 } };
   }
   const isStorage = CLOUD_STORAGE.test(data);
-  if (READ_BY_GOOGLE.test(data) || (isStorage && is_cloud)) {
-    // An uploaded file has a type of its own.
+  if (READ_BY_GOOGLE.test(data) || (isStorage && isCloud)) {
+    // An uploaded file has its own type.
     const isUploaded = /^https:\/\/generativelanguage\./i.test(data);
     const mimeType = isUploaded ? undefined : (extensionType(data) ?? BY_KIND[kind]);
     return { fileData: mimeType === undefined ? { fileUri: data } : { fileUri: data, mimeType } };
   }
   if (isStorage) throw new GatewayError(400, `${field}: addresses of Cloud Storage are read on Vertex AI only.`);
-  if (WEB.test(data)) throw new GatewayError(400, `${field}: what stands at this address is not at hand.`);
+  if (WEB.test(data)) throw new GatewayError(400, `${field}: the content of this address is not available.`);
   return undefined;
 }
 
 function inlined(data: string, kind: Kind, declared: string | undefined, field: string): WirePart {
-  const told = readDataUrl(data);
-  if (told !== undefined) return { inlineData: { mimeType: plainText(told.media_type), data: told.base64 } };
-  // Sound comes without a wrapping, and some clients send documents so.
+  const dataUrl = readDataUrl(data);
+  if (dataUrl !== undefined) return { inlineData: { mimeType: plainText(dataUrl.media_type), data: dataUrl.base64 } };
+  // Audio is sent as bare base64, and some clients send documents so.
   const isBare = kind === 'audio' || (kind === 'file' && /^[A-Za-z0-9+/_-]{8}/.test(data));
   if (!isBare) throw new GatewayError(400, `${field}: the address must be an http(s) or a data URL.`);
   return { inlineData: { mimeType: plainText(declared ?? BY_KIND[kind]), data } };
 }
 
-/** Notations and source code are read as text, under no other name (https://ai.google.dev/gemini-api/docs/document-processing). */
-function plainText(mime_type: string): string {
-  return /^application\/(?:json|xml|yaml|x-yaml|javascript|x-javascript|typescript|sql)$/.test(mime_type)
+/** Markup and source code are read as text, under no other type (https://ai.google.dev/gemini-api/docs/document-processing). */
+function plainText(mimeType: string): string {
+  return /^application\/(?:json|xml|yaml|x-yaml|javascript|x-javascript|typescript|sql)$/.test(mimeType)
     ? 'text/plain'
-    : mime_type;
+    : mimeType;
 }
 
 function audioType(format: string): string {

@@ -1,18 +1,18 @@
 import type { WireThinkingLevel } from './wire.ts';
 
-/** What the models of one generation take, as far as requests differ by it. */
+/** The facts of a model that requests depend on. */
 export interface ModelFacts {
   /** 2.5, 3, 3.1 …; undefined for models that are not Gemini. */
   generation: number | undefined;
-  /** How thinking is asked for. `none`: the model does not think, and refuses the field. */
+  /** The thinking setting of the model. `none`: the model does not think, and refuses the field. */
   thinking: 'budget' | 'level' | 'none';
   /** The range of `thinkingBudget`, and whether 0 turns thinking off: Pro models always think. */
   budget: { least: number; most: number; can_rest: boolean };
   /** The values of `thinkingLevel`, weakest first. */
   levels: readonly WireThinkingLevel[];
-  /** Declared functions and JSON output go together. */
+  /** Whether declared functions and JSON output can be combined. */
   is_json_with_tools: boolean;
-  /** Results of functions may hold media. */
+  /** Whether results of functions may contain media. */
   has_media_results: boolean;
   has_penalties: boolean;
   has_logprobs: boolean;
@@ -24,31 +24,31 @@ const NEWER_PRO: readonly WireThinkingLevel[] = ['LOW', 'MEDIUM', 'HIGH'];
 const FLASH: readonly WireThinkingLevel[] = ['MINIMAL', 'LOW', 'MEDIUM', 'HIGH'];
 const IMAGE: readonly WireThinkingLevel[] = ['MINIMAL', 'HIGH'];
 
-/** The newest generation: what a name that moves on (`gemini-flash-latest`) stands for. */
+/** The newest generation, for names without a version (`gemini-flash-latest`). */
 const NEWEST = 3.5;
 
 /**
- * What a model takes, told by the provider's name of it. Sources: https://ai.google.dev/gemini-api/docs/thinking (levels,
+ * The facts of a model, by the provider's name of it. Sources: https://ai.google.dev/gemini-api/docs/thinking (levels,
  * budgets), /docs/gemini-3 (signatures, media in function results, JSON output with tools), /docs/image-generation,
  * /gemma/docs/core/gemma_on_gemini_api (no system instructions), as of November 2026, and recorded exchanges. AI Studio refuses
- * penalties and logprobs from 2.5 on ("Penalty is not enabled for models/gemini-2.5-flash"), Vertex AI from the third generation on.
+ * penalties and logprobs from 2.5 on ("Penalty is not enabled for models/gemini-2.5-flash"), Vertex AI from Gemini 3 on.
  */
-export function modelFacts(upstream_model: string, is_vertex: boolean): ModelFacts {
-  const name = upstream_model.toLowerCase();
-  const told = /gemini-(\d+(?:\.\d+)?)/.exec(name)?.[1];
-  const generation = told === undefined ? (/gemini-.*latest/.test(name) ? NEWEST : undefined) : Number(told);
+export function modelFacts(upstreamModel: string, isVertex: boolean): ModelFacts {
+  const name = upstreamModel.toLowerCase();
+  const version = /gemini-(\d+(?:\.\d+)?)/.exec(name)?.[1];
+  const generation = version === undefined ? (/gemini-.*latest/.test(name) ? NEWEST : undefined) : Number(version);
   const isNew = generation !== undefined && generation >= 3;
-  const weighsTokens = generation === undefined || generation < (is_vertex ? 3 : 2.5);
-  const makesOther = /-(?:image|tts|audio|live|embedding|robotics)/.test(name);
+  const hasTokenOptions = generation === undefined || generation < (isVertex ? 3 : 2.5);
+  const isOtherOutput = /-(?:image|tts|audio|live|embedding|robotics)/.test(name);
   return {
     generation,
-    thinking: thinkingOf(generation, makesOther, name),
+    thinking: thinkingOf(generation, isOtherOutput, name),
     budget: budgetOf(name),
     levels: levelsOf(generation, name),
     is_json_with_tools: isNew,
     has_media_results: isNew,
-    has_penalties: weighsTokens,
-    has_logprobs: weighsTokens,
+    has_penalties: hasTokenOptions,
+    has_logprobs: hasTokenOptions,
     has_system: !/gemma-[123]/.test(name) && !/-tts/.test(name),
   };
 }

@@ -2,16 +2,16 @@ import { limits } from '../../limits.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject } from '../shared/json-shape.ts';
 
-/** The arguments of a call that come value by value (https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc). */
+/** The arguments of a call that are streamed value by value (https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc). */
 export interface PartialArguments {
-  /** False where a piece cannot be understood. */
+  /** False if a piece is invalid. */
   add(pieces: JsonValue | undefined): boolean;
   text(): string;
 }
 
 export function createPartialArguments(): PartialArguments {
   const root = emptyObject();
-  /** What was filled in before places that were told out of order. */
+  /** The entries filled in before array positions that were sent out of order. */
   let padded = 0;
 
   function write(at: JsonObject | JsonValue[], step: string | number, value: JsonValue): boolean {
@@ -44,8 +44,8 @@ export function createPartialArguments(): PartialArguments {
     const last = path.at(-1)!;
     const { stringValue, numberValue, boolValue } = piece;
     if (typeof stringValue !== 'string') return write(at, last, numberValue ?? boolValue ?? null);
-    const former = read(at, last);
-    return write(at, last, typeof former === 'string' ? former + stringValue : stringValue);
+    const previous = read(at, last);
+    return write(at, last, typeof previous === 'string' ? previous + stringValue : stringValue);
   }
 
   return {
@@ -54,7 +54,7 @@ export function createPartialArguments(): PartialArguments {
   };
 }
 
-/** Without a prototype, no name of a member means anything but itself. */
+/** An object without a prototype: member names have no special meaning. */
 function emptyObject(): JsonObject {
   return Object.create(null) as JsonObject;
 }
@@ -70,15 +70,15 @@ function read(at: JsonObject | JsonValue[], step: string | number): JsonValue | 
 
 const STEP = /\.([^.[\]]+)|\[(\d+)\]|\[(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\]/y;
 
-/** RFC 9535, as far as it names one place: `$.a[0]['b c']`. */
+/** A path of RFC 9535 that names one location, `$.a[0]['b c']`; undefined for others. */
 function parsePath(value: JsonValue | undefined): (string | number)[] | undefined {
   if (typeof value !== 'string' || !value.startsWith('$')) return undefined;
   const path: (string | number)[] = [];
   STEP.lastIndex = 1;
   for (let at = 1; at < value.length; at = STEP.lastIndex) {
-    const found = STEP.exec(value);
-    if (found === null) return undefined;
-    const [, name, index, single, double] = found;
+    const match = STEP.exec(value);
+    if (match === null) return undefined;
+    const [, name, index, single, double] = match;
     path.push(index === undefined ? (name ?? (single ?? double)!.replace(/\\(.)/g, '$1')) : Number(index));
   }
   return path.length === 0 ? undefined : path;

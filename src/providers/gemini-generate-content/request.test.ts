@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.ts';
 import type { ChatRequest, FunctionTool, InnerPart, Message, ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { EncodeOptions } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { geminiGenerateContent } from './index.ts';
 
 const BYPASS = 'c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=';
@@ -248,9 +248,9 @@ describe('signatures', () => {
 
 describe('media', () => {
   const image = (url: string): InnerPart => ({ type: 'image_url', image_url: { url } });
-  const file = (file_data: string, filename?: string): InnerPart => ({
+  const file = (fileData: string, filename?: string): InnerPart => ({
     type: 'file',
-    file: { file_data, ...(filename ? { filename } : {}) },
+    file: { file_data: fileData, ...(filename ? { filename } : {}) },
   });
   const youtube = 'https://www.youtube.com/watch?v=1';
 
@@ -366,15 +366,15 @@ describe('tools', () => {
 
   test('and JSON output go together in new models; in older ones a function stands in', () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } } };
-    const response_format = { type: 'json_schema' as const, json_schema: { name: 'a', schema } };
-    expect(config({ response_format })).toMatchObject({
+    const responseFormat = { type: 'json_schema' as const, json_schema: { name: 'a', schema } };
+    expect(config({ response_format: responseFormat })).toMatchObject({
       responseMimeType: 'application/json',
       responseJsonSchema: schema,
     });
     expect(config({ response_format: { type: 'json_object' } })).toMatchObject({
       responseMimeType: 'application/json',
     });
-    const request = { response_format, tools: [tool('a')] };
+    const request = { response_format: responseFormat, tools: [tool('a')] };
     expect(config(request)).toMatchObject({ responseJsonSchema: schema });
     const { body, state } = encode(request, { model: 'gemini-2.5-flash' });
     expect(state['shim']).toBe('json_response');

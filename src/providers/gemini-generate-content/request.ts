@@ -10,7 +10,7 @@ import { planTools, type ToolPlan } from './tools.ts';
 import type { DecoderState } from './turn.ts';
 import type { WireGenerationConfig, WireRequest } from './wire.ts';
 
-/** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */
+/** The fields of a request that this dialect reads. The wire has no field for the others. */
 const READ: ReadonlySet<string> = new Set([
   'messages',
   'model',
@@ -44,7 +44,7 @@ const READ: ReadonlySet<string> = new Set([
 export function encodeRequest(
   request: ChatRequest,
   endpoint: DialectEndpoint,
-  { strip_state, media }: EncodeOptions,
+  { strip_state: stripState, media }: EncodeOptions,
 ): EncodedRequest {
   const report: Report[] = [];
   const names = createToolNames();
@@ -53,12 +53,12 @@ export function encodeRequest(
     is_cloud: endpoint.quirks.google_cloud === true,
     media,
     names,
-    strip_state,
-    report: reportInto(report),
+    strip_state: stripState,
+    addReport: reportInto(report),
   };
-  reportUnread(request, READ, encoding.report);
+  reportUnread(request, READ, encoding.addReport);
   if (hasCacheHints(request)) {
-    encoding.report('dropped', 'cache_control', 'this upstream caches prompts by itself');
+    encoding.addReport('dropped', 'cache_control', 'this upstream caches prompts by itself');
   }
 
   const conversation = encodeConversation(request.messages, encoding);
@@ -90,8 +90,8 @@ export function encodeRequest(
 function hasCacheHints({ messages, tools }: ChatRequest): boolean {
   return (
     messages.some(
-      ({ cache_control, content }) =>
-        cache_control != null ||
+      ({ cache_control: cacheControl, content }) =>
+        cacheControl != null ||
         (Array.isArray(content) && content.some((part) => part.type !== 'native' && part.cache_control != null)),
     ) || (tools ?? []).some((tool) => (tool as { cache_control?: unknown }).cache_control != null)
   );
@@ -108,13 +108,14 @@ function configOf(
     ...tools.format,
     ...outputOf(request, encoding),
   };
-  const wanted = request.max_completion_tokens ?? request.max_tokens ?? undefined;
-  const most = endpoint.max_completion_tokens;
-  if (wanted !== undefined) config.maxOutputTokens = most === undefined ? wanted : Math.min(wanted, most);
-  if (most !== undefined && wanted !== undefined && wanted > most) {
-    encoding.report('clamped', 'max_tokens', `the endpoint returns at most ${most} tokens`);
+  const requested = request.max_completion_tokens ?? request.max_tokens ?? undefined;
+  const endpointMax = endpoint.max_completion_tokens;
+  if (requested !== undefined)
+    config.maxOutputTokens = endpointMax === undefined ? requested : Math.min(requested, endpointMax);
+  if (endpointMax !== undefined && requested !== undefined && requested > endpointMax) {
+    encoding.addReport('clamped', 'max_tokens', `the endpoint returns at most ${endpointMax} tokens`);
   }
-  const thinkingConfig = planThinking(request, wanted, encoding);
+  const thinkingConfig = planThinking(request, requested, encoding);
   if (thinkingConfig !== undefined) config.thinkingConfig = thinkingConfig;
   return config;
 }
@@ -123,17 +124,17 @@ const STOP_SEQUENCES_MAX = 5;
 const LOGPROBS_MAX = 20;
 const SEED_MAX = 2 ** 31 - 1;
 
-function sampling(request: ChatRequest, { facts, report }: Encoding): WireGenerationConfig {
+function sampling(request: ChatRequest, { facts, addReport }: Encoding): WireGenerationConfig {
   const config: WireGenerationConfig = {};
   if (request.temperature != null) config.temperature = request.temperature;
   if (request.top_p != null) config.topP = request.top_p;
   if (request.top_k != null) {
     config.topK = Math.floor(request.top_k);
-    if (config.topK !== request.top_k) report('changed', 'top_k', 'whole numbers only');
+    if (config.topK !== request.top_k) addReport('changed', 'top_k', 'whole numbers only');
   }
   if (request.seed != null) {
     config.seed = Math.abs(Math.trunc(request.seed)) % (SEED_MAX + 1);
-    if (config.seed !== request.seed) report('changed', 'seed', 'whole numbers of 31 bits only');
+    if (config.seed !== request.seed) addReport('changed', 'seed', 'whole numbers of 31 bits only');
   }
   for (const [field, name] of [
     ['presence_penalty', 'presencePenalty'],
@@ -142,12 +143,13 @@ function sampling(request: ChatRequest, { facts, report }: Encoding): WireGenera
     const value = request[field];
     if (value == null || value === 0) continue;
     if (facts.has_penalties) config[name] = value;
-    else report('dropped', field, 'the model has no penalties');
+    else addReport('dropped', field, 'the model has no penalties');
   }
   const stop = (typeof request.stop === 'string' ? [request.stop] : (request.stop ?? [])).filter((one) => one !== '');
   if (stop.length > 0) config.stopSequences = stop.slice(0, STOP_SEQUENCES_MAX);
-  if (stop.length > STOP_SEQUENCES_MAX) report('clamped', 'stop', `at most ${STOP_SEQUENCES_MAX} sequences`);
-  if (request.logprobs === true && !facts.has_logprobs) report('dropped', 'logprobs', 'the model reports no logprobs');
+  if (stop.length > STOP_SEQUENCES_MAX) addReport('clamped', 'stop', `at most ${STOP_SEQUENCES_MAX} sequences`);
+  if (request.logprobs === true && !facts.has_logprobs)
+    addReport('dropped', 'logprobs', 'the model reports no logprobs');
   else if (request.logprobs === true) {
     config.responseLogprobs = true;
     if (request.top_logprobs) config.logprobs = Math.min(request.top_logprobs, LOGPROBS_MAX);
@@ -155,23 +157,24 @@ function sampling(request: ChatRequest, { facts, report }: Encoding): WireGenera
   return config;
 }
 
-/** What is to come out beside text (https://ai.google.dev/gemini-api/docs/image-generation, /docs/speech-generation). */
-function outputOf(request: ChatRequest, { report }: Encoding): WireGenerationConfig {
+/** The requested output other than text (https://ai.google.dev/gemini-api/docs/image-generation, /docs/speech-generation). */
+function outputOf(request: ChatRequest, { addReport }: Encoding): WireGenerationConfig {
   const config: WireGenerationConfig = {};
-  const wanted = (request.modalities ?? []).map((modality) => modality.toUpperCase());
-  if (wanted.some((modality) => modality !== 'TEXT')) config.responseModalities = wanted;
+  const modalities = (request.modalities ?? []).map((modality) => modality.toUpperCase());
+  if (modalities.some((modality) => modality !== 'TEXT')) config.responseModalities = modalities;
   const { voice, format } = request.audio ?? {};
   if (typeof voice === 'string') {
     config.speechConfig = { voiceConfig: { prebuiltVoiceConfig: { voiceName: voice } } };
   }
-  if (format != null && format !== 'pcm16') report('dropped', 'audio.format', 'this upstream makes raw sound only');
-  const { aspect_ratio, image_size, ...others } = request.image_config ?? {};
+  if (format != null && format !== 'pcm16')
+    addReport('dropped', 'audio.format', 'this upstream returns raw audio only');
+  const { aspect_ratio: aspectRatio, image_size: imageSize, ...others } = request.image_config ?? {};
   const imageConfig = {
-    ...(asText(aspect_ratio) === '' ? {} : { aspectRatio: asText(aspect_ratio) }),
-    ...(asText(image_size) === '' ? {} : { imageSize: asText(image_size) }),
+    ...(asText(aspectRatio) === '' ? {} : { aspectRatio: asText(aspectRatio) }),
+    ...(asText(imageSize) === '' ? {} : { imageSize: asText(imageSize) }),
   };
   if (Object.keys(imageConfig).length > 0) config.imageConfig = imageConfig;
-  for (const name in others) report('dropped', `image_config.${name}`, NO_FIELD);
+  for (const name in others) addReport('dropped', `image_config.${name}`, NO_FIELD);
   return config;
 }
 
@@ -179,23 +182,26 @@ function outputOf(request: ChatRequest, { report }: Encoding): WireGenerationCon
 const LABEL = /^[\p{Ll}\p{Lo}\p{N}_-]{0,63}$/u;
 const LABEL_KEY = /^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$/u;
 
-function labelsOf({ metadata }: ChatRequest, { is_cloud, report }: Encoding): Pick<WireRequest, 'labels'> {
+function labelsOf({ metadata }: ChatRequest, { is_cloud: isCloud, addReport }: Encoding): Pick<WireRequest, 'labels'> {
   if (metadata == null) return {};
-  if (!is_cloud) {
-    report('dropped', 'metadata', NO_FIELD);
+  if (!isCloud) {
+    addReport('dropped', 'metadata', NO_FIELD);
     return {};
   }
   const labels: Record<string, string> = {};
   for (const [key, value] of Object.entries(metadata)) {
     if (LABEL_KEY.test(key) && LABEL.test(value)) labels[key] = value;
-    else report('dropped', `metadata.${key}`, 'labels are lower-case letters, digits, _ and -');
+    else addReport('dropped', `metadata.${key}`, 'labels are lower-case letters, digits, _ and -');
   }
   return Object.keys(labels).length === 0 ? {} : { labels };
 }
 
-/** https://ai.google.dev/api/generate-content, `serviceTier`; on Vertex AI the tier is a matter of the contract. */
-function tierOf({ service_tier }: ChatRequest, { is_cloud, report }: Encoding): Pick<WireRequest, 'serviceTier'> {
-  switch (is_cloud ? undefined : service_tier) {
+/** The service tier (https://ai.google.dev/api/generate-content, `serviceTier`); on Vertex AI the contract determines it. */
+function tierOf(
+  { service_tier: serviceTier }: ChatRequest,
+  { is_cloud: isCloud, addReport }: Encoding,
+): Pick<WireRequest, 'serviceTier'> {
+  switch (isCloud ? undefined : serviceTier) {
     case 'flex':
       return { serviceTier: 'flex' };
     case 'priority':
@@ -204,8 +210,8 @@ function tierOf({ service_tier }: ChatRequest, { is_cloud, report }: Encoding): 
     case 'standard':
       return { serviceTier: 'standard' };
     default:
-      if (service_tier != null && service_tier !== 'auto') {
-        report('dropped', 'service_tier', `this upstream has no tier ${service_tier}`);
+      if (serviceTier != null && serviceTier !== 'auto') {
+        addReport('dropped', 'service_tier', `this upstream has no tier ${serviceTier}`);
       }
       return {};
   }

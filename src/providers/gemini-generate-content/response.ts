@@ -6,16 +6,19 @@ import { type AttemptState, UpstreamError } from '../dialect.ts';
 import { asObject } from '../shared/json-shape.ts';
 import { createEventDecoder } from './stream.ts';
 
-/** The chunks of a whole answer: read as the one event of a stream, so that one reading serves both and they cannot differ. */
+/** The chunks of a whole answer, decoded by the code that decodes streams, so that both agree. */
 export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
-  // A stream that was asked for without `alt=sse` is a list of its events.
+  // A stream without `alt=sse` is a list of its events.
   const events = Array.isArray(body) ? body : [body];
   const decoder = createEventDecoder(state);
   const chunks = events.flatMap((value) => {
     const event = asObject(value);
     if (event === undefined) {
       const raw = JSON.stringify(body)?.slice(0, limits.upstream_raw_chars_max);
-      throw new UpstreamError('invalid_response', 'The provider sent a body that is no answer.', { status: 200, raw });
+      throw new UpstreamError('invalid_response', 'The provider sent a body that is not an answer.', {
+        status: 200,
+        raw,
+      });
     }
     return decoder.push(event);
   });

@@ -22,12 +22,12 @@ function decode(events: JsonValue[], state: object = {}): ChatCompletion {
 }
 
 /** The parts that the answer goes back as. */
-function replayed(completion: ChatCompletion, upstream_model = 'gemini-3-flash'): JsonValue {
+function replayed(completion: ChatCompletion, upstreamModel = 'gemini-3-flash'): JsonValue {
   const { message } = completion.choices[0];
   const endpoint = {
     model: 'google/gemini',
     provider: 'google',
-    upstream_model,
+    upstream_model: upstreamModel,
     max_completion_tokens: undefined,
     context_length: undefined,
     input_modalities: ['text'],
@@ -98,9 +98,9 @@ describe('calls', () => {
       call('look'),
     ];
     const completion = decode([event(parts, stop)]);
-    const [{ message, finish_reason }] = completion.choices;
+    const [{ message, finish_reason: finishReason }] = completion.choices;
     const ids = message.tool_calls!.map(({ id }) => id);
-    expect(finish_reason).toBe('tool_calls');
+    expect(finishReason).toBe('tool_calls');
     expect(new Set(ids).size).toBe(3);
     expect(ids.every((id) => /^call_[0-9A-Za-z]{24}$/.test(id))).toBe(true);
     expect(message.tool_calls!.map((one) => one.function.arguments)).toEqual(['{"at":1}', '{"at":2}', '{}']);
@@ -349,9 +349,10 @@ describe('what an answer rests on', () => {
   };
   const place = (text: string, segment: JsonObject) =>
     cited(text, segment).choices[0].message.annotations!.map((one) => {
-      const { start_index, end_index } = (one as { url_citation: { start_index: number; end_index: number } })
-        .url_citation;
-      return [start_index, end_index];
+      const { start_index: startIndex, end_index: endIndex } = (
+        one as { url_citation: { start_index: number; end_index: number } }
+      ).url_citation;
+      return [startIndex, endIndex];
     });
 
   test('is cited by places in the text, counted in code points', () => {

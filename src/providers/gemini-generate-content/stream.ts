@@ -11,16 +11,16 @@ import { createTurn, type DecoderState, logprobsOf } from './turn.ts';
 import { createUsageReader } from './usage.ts';
 import { WIRE } from './wire.ts';
 
-/** Turns the wire's events, each a whole `GenerateContentResponse`, into chunks. A whole answer is one event. */
+/** Converts the wire's events, each a whole `GenerateContentResponse`, to chunks. A whole answer is one event. */
 export interface EventDecoder {
   push(event: JsonObject): ChatChunk[];
-  /** A body that came whole has ended also where it tells no reason to stop: in an error, where nothing is in it. */
+  /** A whole body is complete even without a finish reason; if it is empty, with an error. */
   end(isBody?: boolean): ChatChunk[];
-  /** The reason to stop was told: only counts may still come. */
+  /** True once a finish reason was received: only counts may follow. */
   isWhole(): boolean;
 }
 
-/** Reads one stream of `streamGenerateContent?alt=sse` (https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent). */
+/** The decoder of one stream of `streamGenerateContent?alt=sse` (https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent). */
 export function createStreamDecoder(state: AttemptState): StreamDecoder {
   const decoder = createEventDecoder(state);
   return {
@@ -42,18 +42,18 @@ function parseFrame({ data, event }: Frame): JsonObject | undefined {
   } catch {
     throw invalid('The provider sent an event that is not JSON.', data);
   }
-  const told = asObject(Array.isArray(value) ? value[0] : value);
-  if (told === undefined) throw invalid('The provider sent an event that is not an object.', data);
-  if (event === 'error' || told['error'] != null) throw errorInside(told);
-  return told;
+  const answer = asObject(Array.isArray(value) ? value[0] : value);
+  if (answer === undefined) throw invalid('The provider sent an event that is not an object.', data);
+  if (event === 'error' || answer['error'] != null) throw errorInside(answer);
+  return answer;
 }
 
-/** What a candidate tells beside its content, kept as the last one said. */
-const SPOKEN = ['content', 'finishReason', 'index', 'logprobsResult', 'tokenCount', 'groundingMetadata'];
-/** What makes an object an answer of this wire; any other is none (a live session's message, a demonstration server's page). */
+/** Fields of a candidate that are not kept in the remainder; of the others the last value is kept. */
+const CANDIDATE_KNOWN = ['content', 'finishReason', 'index', 'logprobsResult', 'tokenCount', 'groundingMetadata'];
+/** Fields that identify an answer of this wire, unlike a live session's message or a demonstration server's page. */
 const MARKS = ['candidates', 'promptFeedback', 'usageMetadata', 'modelVersion', 'responseId'];
 
-/** Makes the decoder of one answer. */
+/** The decoder of one answer. */
 export function createEventDecoder(state: DecoderState): EventDecoder {
   const turn = createTurn(state);
   const usage = createUsageReader();
@@ -62,7 +62,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
   let requestId: string | undefined;
   let tier: string | undefined;
   const grounding = createGrounding();
-  /** What was told last, field by field. */
+  /** The latest value of each field. */
   const candidate: JsonObject = {};
   const rest: JsonObject = {};
   let reason: string | undefined;
@@ -85,28 +85,28 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     return groundingMetadata === undefined ? {} : { groundingMetadata };
   }
 
-  function takeCandidate(told: JsonObject): ChatChunk[] {
-    // The gateway asks for one candidate; what a server adds of its own accord is not mixed into it.
-    if (typeof told['index'] === 'number' && told['index'] > 0) return [];
-    const stated = asText(told['finishReason']);
-    grounding.take(asObject(told['groundingMetadata']));
-    Object.assign(candidate, remainder(told, SPOKEN));
+  function takeCandidate(source: JsonObject): ChatChunk[] {
+    // The gateway requests one candidate; additional ones of a server are ignored.
+    if (typeof source['index'] === 'number' && source['index'] > 0) return [];
+    const statedReason = asText(source['finishReason']);
+    grounding.take(asObject(source['groundingMetadata']));
+    Object.assign(candidate, remainder(source, CANDIDATE_KNOWN));
     const chunks: ChatChunk[] = [];
-    for (const value of asArray(asObject(told['content'])?.['parts'])) {
+    for (const value of asArray(asObject(source['content'])?.['parts'])) {
       const part = asObject(value);
-      if (part === undefined || (part['functionCall'] !== undefined && hidesCalls(stated))) continue;
+      if (part === undefined || (part['functionCall'] !== undefined && hidesCalls(statedReason))) continue;
       const read = turn.take(part);
       if (read === undefined) throw invalid('The provider sent a part that cannot be read.', part);
       append(chunks, read);
     }
-    const logprobs = logprobsOf(told['logprobsResult']);
+    const logprobs = logprobsOf(source['logprobsResult']);
     if (logprobs !== undefined) {
-      const said = chunks.findLast(({ delta }) => delta.content !== undefined);
-      // The probabilities belong to the text they come with.
-      if (said !== undefined) said.logprobs = logprobs;
+      const textChunk = chunks.findLast(({ delta }) => delta.content !== undefined);
+      // The probabilities belong to the text in the same event.
+      if (textChunk !== undefined) textChunk.logprobs = logprobs;
       else chunks.push({ delta: {}, logprobs });
     }
-    if (stated !== '' && stated !== 'FINISH_REASON_UNSPECIFIED') reason = stated;
+    if (statedReason !== '' && statedReason !== 'FINISH_REASON_UNSPECIFIED') reason = statedReason;
     return chunks;
   }
 
@@ -114,9 +114,9 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     if (isEnded) return [];
     if (event['error'] != null) throw errorInside(event);
     if (!MARKS.some((mark) => event[mark] !== undefined)) {
-      // Within an answer it is no reason to lose the answer.
+      // Within an answer, unknown events are ignored.
       if (isStarted) return [];
-      throw invalid('The provider sent an event that is no part of an answer.', event);
+      throw invalid('The provider sent an event that is not part of an answer.', event);
     }
     requestId ??= asText(event['responseId']) || undefined;
     const counted = asObject(event['usageMetadata']);
@@ -132,7 +132,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
       isStarted = true;
       chunks.unshift({ delta: { role: 'assistant' }, ext: { response: response(false) } });
     } else if (counted !== undefined) {
-      // If the stream breaks off, this is what was billed so far.
+      // If the stream breaks off, this is the usage to be billed.
       chunks.push({ delta: {}, ext: { response: response(false) } });
     }
     return chunks;
@@ -143,14 +143,14 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     const chunks = turn.closeAll();
     const annotations = annotationsOf({ ...candidate, ...grounded() }, turn.text());
     if (annotations.length > 0) chunks.push({ delta: { annotations } });
-    // After them: clients of other APIs have one block open at a time, and a text that is over is not cited any more.
+    // After the annotations: clients of other APIs have one block open at a time, and a closed text cannot be cited.
     append(chunks, turn.endSignature());
     const native = reason ?? (blocked === undefined ? null : asText(blocked['blockReason']));
-    const finish_reason = reason === undefined && blocked !== undefined ? 'content_filter' : finishReason(native, turn);
-    const error = errorOf(finish_reason, native ?? 'no reason was reported');
+    const finalReason = reason === undefined && blocked !== undefined ? 'content_filter' : finishReason(native, turn);
+    const error = errorOf(finalReason, native ?? 'no reason was reported');
     chunks.push({
       delta: {},
-      finish_reason,
+      finish_reason: finalReason,
       native_finish_reason: native,
       ...(error === undefined ? {} : { error }),
     });
@@ -162,15 +162,15 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
     return chunks;
   }
 
-  function errorOf(finish_reason: string, native: string): ChoiceError | undefined {
+  function errorOf(finishReason: string, native: string): ChoiceError | undefined {
     if (blocked !== undefined && reason === undefined) {
       const raw = asText(blocked['blockReasonMessage']);
       const message = `The provider refused the prompt: ${native}`;
       return { code: 403, message, metadata: { provider_code: native, ...(raw === '' ? {} : { raw }) } };
     }
-    if (finish_reason !== 'error') return undefined;
-    const told = asText(candidate['finishMessage']);
-    return { code: 502, message: told === '' ? `The model's answer failed: ${native}` : told };
+    if (finishReason !== 'error') return undefined;
+    const finishMessage = asText(candidate['finishMessage']);
+    return { code: 502, message: finishMessage === '' ? `The model's answer failed: ${native}` : finishMessage };
   }
 
   return {
@@ -187,13 +187,13 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
 
 /** https://ai.google.dev/api/generate-content#UsageMetadata and, on Vertex AI, `trafficType`. */
 function tierOf({ serviceTier, trafficType }: JsonObject): string | undefined {
-  const told =
+  const tier =
     asText(serviceTier).toLowerCase() ||
     asText(trafficType)
       .toLowerCase()
       .replace(/^on_demand_?/, '');
-  if (told === '' && asText(trafficType) === '') return undefined;
-  return told === '' || told === 'standard' ? 'default' : told;
+  if (tier === '' && asText(trafficType) === '') return undefined;
+  return tier === '' || tier === 'standard' ? 'default' : tier;
 }
 
 function invalid(message: string, raw: JsonValue | undefined): UpstreamError {

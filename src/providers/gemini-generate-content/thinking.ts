@@ -3,10 +3,10 @@ import { effortOf, nearestOf } from '../shared/reasoning-effort.ts';
 import type { Encoding } from './encoding.ts';
 import type { WireThinkingConfig, WireThinkingLevel } from './wire.ts';
 
-type ModelVariant = Exclude<ReasoningEffort, 'none'>;
+type ActiveEffort = Exclude<ReasoningEffort, 'none'>;
 
-/** The share of the output bound that an effort stands for (the public API's rule for budgets). */
-const RATIOS: Readonly<Record<ModelVariant, number>> = {
+/** The share of the output bound for each effort (the public API's rule for budgets). */
+const RATIOS: Readonly<Record<ActiveEffort, number>> = {
   max: 0.95,
   xhigh: 0.95,
   high: 0.8,
@@ -15,8 +15,8 @@ const RATIOS: Readonly<Record<ModelVariant, number>> = {
   minimal: 0.1,
 };
 
-/** Google's own translation of efforts, where no output bound is known (https://ai.google.dev/gemini-api/docs/openai#thinking). */
-const BUDGETS: Readonly<Record<ModelVariant, number>> = {
+/** Google's own budgets for efforts, used if no output bound is known (https://ai.google.dev/gemini-api/docs/openai#thinking). */
+const BUDGETS: Readonly<Record<ActiveEffort, number>> = {
   max: 24_576,
   xhigh: 24_576,
   high: 24_576,
@@ -25,7 +25,7 @@ const BUDGETS: Readonly<Record<ModelVariant, number>> = {
   minimal: 1_024,
 };
 
-/** Plans the thinking of one request; undefined where nothing is to be said of it. Thoughts count against the output bound. */
+/** Plans the thinking of one request; undefined if no setting is needed. Thoughts count against the output bound. */
 export function planThinking(
   request: ChatRequest,
   bound: number | undefined,
@@ -38,59 +38,61 @@ export function planThinking(
   const isOn = !isOff && (effort !== undefined || budget !== undefined || reasoning.enabled === true);
   const { facts } = encoding;
   if (facts.thinking === 'none') {
-    if (isOn) encoding.report('dropped', 'reasoning', 'the model has no reasoning');
+    if (isOn) encoding.addReport('dropped', 'reasoning', 'the model has no reasoning');
     return undefined;
   }
-  // These models think, and bill it, unasked: what they think is then shown.
+  // These models think, and bill it, by default: the thoughts are requested as well.
   const isShown = !isOff && reasoning.exclude !== true && request.include_reasoning !== false;
-  const shown = { includeThoughts: isShown };
-  if (isOff) return { ...shown, ...least(encoding) };
-  if (facts.thinking === 'level') return { ...shown, ...levelFor(request, bound, encoding) };
-  return { ...shown, ...budgetFor(effort, budget, bound, reasoning.enabled === true, encoding) };
+  const visibility = { includeThoughts: isShown };
+  if (isOff) return { ...visibility, ...leastThinking(encoding) };
+  if (facts.thinking === 'level') return { ...visibility, ...levelFor(request, bound, encoding) };
+  return { ...visibility, ...budgetFor(effort, budget, bound, reasoning.enabled === true, encoding) };
 }
 
-function least({ facts, report }: Encoding): WireThinkingConfig {
-  const tell = (to: string) => report('clamped', 'reasoning', `the model always reasons: ${to} was used`);
+function leastThinking({ facts, addReport }: Encoding): WireThinkingConfig {
+  const reportClamped = (to: string) => addReport('clamped', 'reasoning', `the model always reasons: ${to} was used`);
   if (facts.thinking === 'level') {
     const thinkingLevel = facts.levels[0]!;
-    tell(`level ${thinkingLevel}`);
+    reportClamped(`level ${thinkingLevel}`);
     return { thinkingLevel };
   }
-  const { least, can_rest } = facts.budget;
-  if (can_rest) return { thinkingBudget: 0 };
-  tell(`${least} tokens`);
+  const { least, can_rest: canRest } = facts.budget;
+  if (canRest) return { thinkingBudget: 0 };
+  reportClamped(`${least} tokens`);
   return { thinkingBudget: least };
 }
 
 function levelFor(request: ChatRequest, bound: number | undefined, encoding: Encoding): WireThinkingConfig {
-  const { effort, max_tokens } = request.reasoning ?? {};
-  if (effort == null && request.reasoning_effort == null && max_tokens == null) return {};
-  const wish = effortOf(request, bound) ?? 'medium';
+  const { effort, max_tokens: maxTokens } = request.reasoning ?? {};
+  if (effort == null && request.reasoning_effort == null && maxTokens == null) return {};
+  const requested = effortOf(request, bound) ?? 'medium';
   const level = nearestOf(
     encoding.facts.levels.map((known) => known.toLowerCase()),
-    wish,
+    requested,
   );
-  if (max_tokens != null)
-    encoding.report('changed', 'reasoning.max_tokens', `the model accepts no budget: level ${level}`);
-  else if (level !== wish) encoding.report('clamped', 'reasoning.effort', `the model's nearest level is ${level}`);
+  if (maxTokens != null)
+    encoding.addReport('changed', 'reasoning.max_tokens', `the model accepts no budget: level ${level}`);
+  else if (level !== requested)
+    encoding.addReport('clamped', 'reasoning.effort', `the model's nearest level is ${level}`);
   return { thinkingLevel: level.toUpperCase() as WireThinkingLevel };
 }
 
 function budgetFor(
   effort: ReasoningEffort | undefined,
-  wanted: number | undefined,
+  requested: number | undefined,
   bound: number | undefined,
   isEnabled: boolean,
   encoding: Encoding,
 ): WireThinkingConfig {
-  const told = effort === 'none' ? undefined : effort;
+  const activeEffort = effort === 'none' ? undefined : effort;
   // -1 leaves the budget to the model.
-  if (wanted === undefined && told === undefined) return isEnabled ? { thinkingBudget: -1 } : {};
+  if (requested === undefined && activeEffort === undefined) return isEnabled ? { thinkingBudget: -1 } : {};
   const { least, most } = encoding.facts.budget;
-  const asked = wanted ?? (bound === undefined ? BUDGETS[told!] : Math.floor(bound * RATIOS[told!]));
-  const thinkingBudget = Math.min(Math.max(Math.floor(asked), least), most);
-  if (wanted !== undefined && thinkingBudget !== wanted) {
-    encoding.report('clamped', 'reasoning.max_tokens', `${thinkingBudget}: from ${least} to ${most}`);
+  const target =
+    requested ?? (bound === undefined ? BUDGETS[activeEffort!] : Math.floor(bound * RATIOS[activeEffort!]));
+  const thinkingBudget = Math.min(Math.max(Math.floor(target), least), most);
+  if (requested !== undefined && thinkingBudget !== requested) {
+    encoding.addReport('clamped', 'reasoning.max_tokens', `${thinkingBudget}: from ${least} to ${most}`);
   }
   return { thinkingBudget };
 }

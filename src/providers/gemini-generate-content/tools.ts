@@ -13,7 +13,7 @@ import {
   type WireToolConfig,
 } from './wire.ts';
 
-/** The tools, how they may be chosen, and the output format, which may itself need a tool. */
+/** The tools, the tool choice, and the output format, which may itself need a tool. */
 export interface ToolPlan {
   tools: WireTool[];
   toolConfig: WireToolConfig | undefined;
@@ -22,7 +22,7 @@ export interface ToolPlan {
   shim: string | undefined;
 }
 
-/** Plans all that concerns tools and JSON output. */
+/** Plans tools and JSON output. */
 export function planTools(request: ChatRequest, encoding: Encoding): ToolPlan {
   const allowed = allowedTools(request.tool_choice);
   const declarations: WireDeclaration[] = [];
@@ -32,9 +32,9 @@ export function planTools(request: ChatRequest, encoding: Encoding): ToolPlan {
     const field = `tools[${i}]`;
     if (isNative(tool)) {
       if (tool.wire === WIRE) natives.push(tool.block);
-      else encoding.report('dropped', field, `a tool of ${tool.wire} cannot be expressed in this provider's API`);
+      else encoding.addReport('dropped', field, `a tool of ${tool.wire} cannot be expressed in this provider's API`);
     } else if (!isFunction(tool)) {
-      encoding.report('dropped', field, `${tool.type} is not run by this upstream`);
+      encoding.addReport('dropped', field, `${tool.type} is not run by this upstream`);
     } else if (allowed === undefined || allowed.has(tool.function.name)) {
       declarations.push(declare(tool, encoding));
       isStrict &&= tool.function.strict === true;
@@ -42,13 +42,13 @@ export function planTools(request: ChatRequest, encoding: Encoding): ToolPlan {
   }
   let choice = declarations.length > 0 ? encodeChoice(request, isStrict, encoding) : undefined;
   if (declarations.length > 0 && request.parallel_tool_calls === false) {
-    encoding.report('dropped', 'parallel_tool_calls', 'this provider decides by itself how many calls it makes');
+    encoding.addReport('dropped', 'parallel_tool_calls', 'this provider decides by itself how many calls it makes');
   }
   const output = planOutput(request, declarations, encoding);
   if (output.shim !== undefined && choice?.mode !== 'ANY') {
-    // Beside functions that may be called, the answer is one call among them.
-    const isAlone = declarations.length === 1 || choice?.mode === 'NONE';
-    choice = isAlone ? { mode: 'ANY', allowedFunctionNames: [output.shim] } : { mode: 'ANY' };
+    // With other callable functions, the answer is one call among them.
+    const isOnlyFunction = declarations.length === 1 || choice?.mode === 'NONE';
+    choice = isOnlyFunction ? { mode: 'ANY', allowedFunctionNames: [output.shim] } : { mode: 'ANY' };
   }
   const tools = declarations.length > 0 ? [{ functionDeclarations: declarations }, ...natives] : natives;
   return { tools, toolConfig: configOf(choice, natives, encoding), ...output };
@@ -57,23 +57,23 @@ export function planTools(request: ChatRequest, encoding: Encoding): ToolPlan {
 function configOf(
   choice: WireCallingConfig | undefined,
   natives: readonly WireTool[],
-  { facts, is_cloud }: Encoding,
+  { facts, is_cloud: isCloud }: Encoding,
 ): WireToolConfig | undefined {
-  // What Google's own tools did must be told to be sent back (translation table 2.10); Vertex AI does without.
-  const isTold = natives.length > 0 && !is_cloud && facts.generation !== undefined && facts.generation >= 3;
-  if (choice === undefined && !isTold) return undefined;
+  // Invocations of Google's own tools must be included in order to be sent back (translation table 2.10); Vertex AI does not need this.
+  const includesInvocations = natives.length > 0 && !isCloud && facts.generation !== undefined && facts.generation >= 3;
+  if (choice === undefined && !includesInvocations) return undefined;
   return {
     ...(choice === undefined ? {} : { functionCallingConfig: choice }),
-    ...(isTold ? { includeServerSideToolInvocations: true } : {}),
+    ...(includesInvocations ? { includeServerSideToolInvocations: true } : {}),
   };
 }
 
 function declare({ function: { name, description, parameters }, ext }: FunctionTool, { names }: Encoding) {
-  // The schema as it is: the full language, references included, is taken under this name.
-  const told: WireDeclaration = { name: names.toWire(name) };
-  if (description != null) told.description = description;
-  if (parameters != null && Object.keys(parameters).length > 0) told.parametersJsonSchema = parameters;
-  return { ...restOf(ext), ...told };
+  // The schema unchanged: this field accepts the full language, including references.
+  const declaration: WireDeclaration = { name: names.toWire(name) };
+  if (description != null) declaration.description = description;
+  if (parameters != null && Object.keys(parameters).length > 0) declaration.parametersJsonSchema = parameters;
+  return { ...restOf(ext), ...declaration };
 }
 
 function isNative(tool: InnerTool): tool is Native {
@@ -103,23 +103,23 @@ function encodeChoice(request: ChatRequest, isStrict: boolean, encoding: Encodin
     case 'allowed_tools':
       return allowedMode(choice) === 'required' ? { mode: 'ANY' } : automatic;
     default:
-      encoding.report('dropped', 'tool_choice', 'this provider does not support this choice');
+      encoding.addReport('dropped', 'tool_choice', 'this provider does not support this choice');
       return automatic;
   }
 }
 
 function planOutput(
-  { response_format: wanted }: ChatRequest,
+  { response_format: requested }: ChatRequest,
   declarations: WireDeclaration[],
   encoding: Encoding,
 ): Pick<ToolPlan, 'format' | 'shim'> {
-  if (wanted == null || wanted.type === 'text') return { format: {}, shim: undefined };
-  if (wanted.type !== 'json_schema' && wanted.type !== 'json_object') {
-    encoding.report('dropped', 'response_format', `this provider does not support the format ${wanted.type}`);
+  if (requested == null || requested.type === 'text') return { format: {}, shim: undefined };
+  if (requested.type !== 'json_schema' && requested.type !== 'json_object') {
+    encoding.addReport('dropped', 'response_format', `this provider does not support the format ${requested.type}`);
     return { format: {}, shim: undefined };
   }
-  const told = asObject((wanted as JsonObject)['json_schema']);
-  const schema = wanted.type === 'json_schema' ? asObject(told?.['schema']) : undefined;
+  const jsonSchema = asObject((requested as JsonObject)['json_schema']);
+  const schema = requested.type === 'json_schema' ? asObject(jsonSchema?.['schema']) : undefined;
   if (declarations.length === 0 || encoding.facts.is_json_with_tools) {
     return {
       format: { responseMimeType: 'application/json', ...(schema === undefined ? {} : { responseJsonSchema: schema }) },
@@ -129,13 +129,13 @@ function planOutput(
   const names = new Set(declarations.map(({ name }) => name));
   let name = 'json_response';
   while (names.has(name)) name += '_';
-  const description = told?.['description'];
+  const description = jsonSchema?.['description'];
   declarations.push({
     name,
     description: typeof description === 'string' ? description : 'Answer the user by calling this function.',
     parametersJsonSchema: { ...schema, type: 'object' },
   });
-  encoding.report(
+  encoding.addReport(
     'changed',
     'response_format',
     'this model has no JSON output together with functions: a function replaces it',

@@ -8,7 +8,7 @@ import { createPartialArguments, type PartialArguments } from './partial-argumen
 import { createPcm } from './pcm.ts';
 import { extOf, GEMINI_FORMAT, nativeOf } from './wire.ts';
 
-/** What decoding must know of the attempt's request. */
+/** The facts of the attempt's request that decoding needs. */
 export interface DecoderState {
   generation_id: string;
   /** Wire name to the client's name, for the functions that were renamed. */
@@ -17,46 +17,46 @@ export interface DecoderState {
   call_ids?: readonly string[];
   /** The function whose arguments are the answer's text. */
   shim?: string;
-  /** The model's: 2.5, 3 … */
+  /** The model's generation: 2.5, 3 … */
   generation?: number;
 }
 
-/** The parts of one answer, as they come: prose in pieces, everything else whole. */
+/** The parts of one answer while it is decoded: text and thoughts in pieces, everything else whole. */
 export interface Turn {
   hasCalls(): boolean;
   hasOutput(): boolean;
-  /** The text so far: what offsets of citations count in. */
+  /** The text so far, which offsets of citations refer to. */
   text(): string;
   /** `undefined` for a part that cannot be read. */
   take(part: JsonObject): ChatChunk[] | undefined;
-  /** Closes everything. The signature of the last text is still to be told: what cites that text comes before it. */
+  /** Closes all blocks. The signature of the last text is not emitted yet: its citations precede it. */
   closeAll(): ChatChunk[];
-  /** The signature of the last text, where it has one. */
+  /** The signature of the last text, if it has one. */
   endSignature(): ChatChunk[];
 }
 
-/** What the parts of a turn count together. */
+/** The counters that the parts of a turn share. */
 interface Counts {
   slots: number;
   details: number;
   calls: number;
 }
 
-/** The prose that goes on until another kind of part comes, or its signature. */
+/** The open text or thought. Another kind of part, or its signature, ends it. */
 interface Prose {
   kind: 'text' | 'reasoning';
   slot: BlockSlot;
-  /** Of the detail that the thoughts make. */
+  /** The index of the thoughts' detail. */
   index: number;
 }
 
-/** A call whose arguments come in pieces. */
+/** A call whose arguments are streamed. */
 interface OpenCall {
   finish(): ChatChunk[];
-  given: PartialArguments;
+  args: PartialArguments;
 }
 
-/** Makes an empty turn. */
+/** An empty turn. */
 export function createTurn(state: DecoderState): Turn {
   const counts: Counts = { slots: 0, details: 0, calls: 0 };
   const ids = new Set(state.call_ids);
@@ -64,8 +64,8 @@ export function createTurn(state: DecoderState): Turn {
   const pcm = createPcm();
   let prose: Prose | undefined;
   let call: OpenCall | undefined;
-  /** The signature of a text, until it is known that nothing more is said of that text. */
-  let signed: ReasoningDetail | undefined;
+  /** The signature of a text, until the text is known to be complete. */
+  let textSignature: ReasoningDetail | undefined;
 
   function nextDetail(detail: ReasoningDetail): ReasoningDetail {
     const index = counts.details;
@@ -85,10 +85,10 @@ export function createTurn(state: DecoderState): Turn {
     return chunks;
   }
 
-  /** A detail of its own, in a slot of its own. */
-  function sayDetail(detail: ReasoningDetail): ChatChunk[] {
+  /** Emits a detail in a slot of its own. */
+  function emitDetail(detail: ReasoningDetail): ChatChunk[] {
     const slot = createSlot(counts, { kind: 'reasoning' });
-    return [slot.say({ reasoning_details: [nextDetail(detail)] }), ...slot.close()];
+    return [slot.emit({ reasoning_details: [nextDetail(detail)] }), ...slot.close()];
   }
 
   function openProse(kind: Prose['kind'], rest: JsonObject): { prose: Prose; chunks: ChatChunk[] } {
@@ -105,88 +105,90 @@ export function createTurn(state: DecoderState): Turn {
     const signature = asText(part['thoughtSignature']);
     if (text === '' && signature === '') return [];
     const { prose: open, chunks } = openProse('reasoning', remainder(part, ['text', 'thought', 'thoughtSignature']));
-    const detail = (told: { text?: string; signature?: string }): ReasoningDetail => ({
+    const detail = (fields: { text?: string; signature?: string }): ReasoningDetail => ({
       type: 'reasoning.text',
-      ...told,
+      ...fields,
       format: GEMINI_FORMAT,
       id: null,
       index: open.index,
     });
-    if (text !== '') chunks.push(open.slot.say({ reasoning: text, reasoning_details: [detail({ text })] }));
-    if (signature !== '') chunks.push(open.slot.say({ reasoning_details: [detail({ signature })] }), ...closeProse());
+    if (text !== '') chunks.push(open.slot.emit({ reasoning: text, reasoning_details: [detail({ text })] }));
+    if (signature !== '') chunks.push(open.slot.emit({ reasoning_details: [detail({ signature })] }), ...closeProse());
     return chunks;
   }
 
-  /** The signature of a text is known to clients as a detail without text; the text's slot remembers where it was. */
+  /** Clients get the signature of a text as a detail without text; the text's slot records where it was. */
   function takeText(part: JsonObject): ChatChunk[] {
     const text = asText(part['text']);
     const signature = asText(part['thoughtSignature']);
     if (text === '' && signature === '') return [];
     const chunks: ChatChunk[] = [];
-    // A signature that comes with no text is of a part of its own, and goes back as one.
+    // A signature without text is a part of its own, and is sent back as one.
     if (text === '') append(chunks, closeProse());
     const { prose: open, chunks: closed } = openProse('text', remainder(part, ['text', 'thoughtSignature']));
     append(chunks, closed);
     if (text !== '') {
       texts.push(text);
-      chunks.push(open.slot.say({ content: text }));
+      chunks.push(open.slot.emit({ content: text }));
     }
     if (signature === '') return chunks;
-    chunks.push(open.slot.say({}, { close: { ext: extOf({ thoughtSignature: signature })! } }));
+    chunks.push(open.slot.emit({}, { close: { ext: extOf({ thoughtSignature: signature })! } }));
     prose = undefined;
-    signed = { type: 'reasoning.text', signature };
+    textSignature = { type: 'reasoning.text', signature };
     return chunks;
   }
 
   function endSignature(): ChatChunk[] {
-    const detail = signed;
-    signed = undefined;
-    return detail === undefined ? [] : sayDetail(detail);
+    const detail = textSignature;
+    textSignature = undefined;
+    return detail === undefined ? [] : emitDetail(detail);
   }
 
   function takeCall(part: JsonObject): ChatChunk[] | undefined {
-    const told = asObject(part['functionCall']) ?? {};
-    const name = asText(told['name']);
-    const goesOn = told['willContinue'] === true;
-    if (name === '') return continueCall(told, goesOn);
+    const callFields = asObject(part['functionCall']) ?? {};
+    const name = asText(callFields['name']);
+    const isContinued = callFields['willContinue'] === true;
+    if (name === '') return continueCall(callFields, isContinued);
     const chunks = [...closeProse(), ...closeCall()];
-    if (name === state.shim) return [...chunks, ...takeShim(told)];
+    if (name === state.shim) return [...chunks, ...takeShim(callFields)];
     const index = counts.calls;
     counts.calls += 1;
-    const wireId = asText(told['id']);
+    const wireId = asText(callFields['id']);
     const isTaken = wireId === '' || ids.has(wireId);
     const id = isTaken ? mintCallId(state.generation_id, index) : wireId;
     ids.add(id);
     const signature = asText(part['thoughtSignature']);
-    if (signature !== '') append(chunks, sayDetail({ type: 'reasoning.encrypted', data: signature, id }));
+    if (signature !== '') append(chunks, emitDetail({ type: 'reasoning.encrypted', data: signature, id }));
     const ext = extOf(remainder(part, ['functionCall', 'thoughtSignature']));
     const slot = createSlot(counts, ext === undefined ? { kind: 'call' } : { kind: 'call', ext });
     const own = state.tool_names?.[name] ?? name;
-    const say = (text: string): ChatChunk => slot.say({ tool_calls: [{ index, function: { arguments: text } }] });
+    const emitArguments = (text: string): ChatChunk =>
+      slot.emit({ tool_calls: [{ index, function: { arguments: text } }] });
     const opening: Delta = { tool_calls: [{ index, id, type: 'function', function: { name: own, arguments: '' } }] };
-    chunks.push(slot.say(opening));
-    if (goesOn || told['partialArgs'] !== undefined) {
-      const given = createPartialArguments();
-      call = { given, finish: () => [say(given.text()), ...slot.close()] };
-      if (!given.add(told['partialArgs'])) return undefined;
-      return goesOn ? chunks : [...chunks, ...closeCall()];
+    chunks.push(slot.emit(opening));
+    if (isContinued || callFields['partialArgs'] !== undefined) {
+      const args = createPartialArguments();
+      call = { args, finish: () => [emitArguments(args.text()), ...slot.close()] };
+      if (!args.add(callFields['partialArgs'])) return undefined;
+      return isContinued ? chunks : [...chunks, ...closeCall()];
     }
-    chunks.push(say(JSON.stringify(told['args'] ?? {})), ...slot.close());
+    chunks.push(emitArguments(JSON.stringify(callFields['args'] ?? {})), ...slot.close());
     return chunks;
   }
 
-  function continueCall(told: JsonObject, goesOn: boolean): ChatChunk[] | undefined {
-    // An end without its beginning says nothing; pieces without it are of nobody's call.
-    if (call === undefined) return told['partialArgs'] === undefined && told['args'] === undefined ? [] : undefined;
-    if (!call.given.add(told['partialArgs'])) return undefined;
-    return goesOn ? [] : closeCall();
+  function continueCall(callFields: JsonObject, isContinued: boolean): ChatChunk[] | undefined {
+    // An end without a start has no content; pieces without a start are invalid.
+    if (call === undefined)
+      return callFields['partialArgs'] === undefined && callFields['args'] === undefined ? [] : undefined;
+    if (!call.args.add(callFields['partialArgs'])) return undefined;
+    return isContinued ? [] : closeCall();
   }
 
-  function takeShim(told: JsonObject): ChatChunk[] {
+  function takeShim(callFields: JsonObject): ChatChunk[] {
     const slot = createSlot(counts, { kind: 'text' });
-    const text = JSON.stringify(told['args'] ?? {});
+    const text = JSON.stringify(callFields['args'] ?? {});
     texts.push(text);
-    return [slot.say({ content: text }), ...slot.close()];
+    return [slot.emit({ content: text }), ...slot.close()];
   }
 
   function takeBlob(part: JsonObject, mime: string, data: string): ChatChunk[] {
@@ -196,7 +198,7 @@ export function createTurn(state: DecoderState): Turn {
       const ext = extOf(rest);
       const slot = createSlot(counts, ext === undefined ? { kind: 'image' } : { kind: 'image', ext });
       const url = `data:${mime};base64,${data}`;
-      return [...chunks, slot.say({ images: [{ type: 'image_url', image_url: { url } }] }), ...slot.close()];
+      return [...chunks, slot.emit({ images: [{ type: 'image_url', image_url: { url } }] }), ...slot.close()];
     }
     if (part['thought'] !== true && mime.startsWith('audio/')) {
       chunks.push({ delta: { audio: { data: pcm.add(data) } } });
@@ -205,12 +207,12 @@ export function createTurn(state: DecoderState): Turn {
     return [...chunks, ...takeNative(part)];
   }
 
-  /** Code, its result, a search of Google's own, or a kind that is still to come. */
+  /** Code, its result, Google's own search, or an unknown kind. */
   function takeNative(part: JsonObject): ChatChunk[] {
     const chunks = [...closeProse(), ...closeCall()];
     const native = nativeOf(part);
     const slot = createSlot(counts, { kind: 'native', native });
-    return [...chunks, slot.say({}), ...slot.close({}, { native })];
+    return [...chunks, slot.emit({}), ...slot.close({}, { native })];
   }
 
   function takePart(part: JsonObject): ChatChunk[] | undefined {
@@ -230,12 +232,12 @@ export function createTurn(state: DecoderState): Turn {
     hasOutput: () => counts.slots > 0 || pcm.hasAny(),
     text: () => texts.join(''),
     take(part) {
-      // What says nothing does not end a text either.
+      // An empty part does not end a text.
       if (part['text'] === '' && part['thoughtSignature'] === undefined && part['functionCall'] === undefined)
         return [];
-      const before = endSignature();
+      const signatureChunks = endSignature();
       const chunks = takePart(part);
-      return chunks === undefined || before.length === 0 ? chunks : [...before, ...chunks];
+      return chunks === undefined || signatureChunks.length === 0 ? chunks : [...signatureChunks, ...chunks];
     },
     closeAll() {
       const chunks = [...closeProse(), ...closeCall()];
@@ -247,7 +249,7 @@ export function createTurn(state: DecoderState): Turn {
   };
 }
 
-/** The probabilities of tokens, by the public name of everything (https://ai.google.dev/api/generate-content#LogprobsResult). */
+/** Log probabilities in the public format (https://ai.google.dev/api/generate-content#LogprobsResult). */
 export function logprobsOf(value: JsonValue | undefined): JsonObject | undefined {
   const result = asObject(value);
   if (result === undefined) return undefined;

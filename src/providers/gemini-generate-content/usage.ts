@@ -2,7 +2,7 @@ import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { asArray, asObject } from '../shared/json-shape.ts';
 
-/** The counts of one `usageMetadata`; undefined is not told. */
+/** The counts of one `usageMetadata`; undefined if not reported. */
 interface Counts {
   prompt: number | undefined;
   tool_prompt: number | undefined;
@@ -29,26 +29,26 @@ const NONE: Counts = {
   },
 };
 
-/** Follows the usage of one answer: each event tells it anew, and it starts again with every step of Google's own tools. */
+/** Tracks the usage of one answer: each event reports it anew, and it restarts with every step of Google's own tools. */
 export interface UsageReader {
   take(usage: JsonObject): void;
-  /** The classes so far: the sum of the steps, or what the last event, with the end of the answer, restated. */
+  /** The classes so far: the sum of the steps, or, at the end of the answer, the last event's totals. */
   classes(isFinal: boolean): TokenClasses | undefined;
 }
 
 export function createUsageReader(): UsageReader {
   let last: Counts | undefined;
-  let former: Counts = NONE;
+  let earlier: Counts = NONE;
   return {
     take(usage) {
       const counts = readCounts(usage);
       if (counts === undefined) return;
-      if (last !== undefined && outOf(counts) < outOf(last)) former = sum(former, last);
+      if (last !== undefined && outOf(counts) < outOf(last)) earlier = sum(earlier, last);
       last = counts;
     },
     classes(isFinal) {
       if (last === undefined) return undefined;
-      return toClasses(isFinal ? last : sum(former, last));
+      return toClasses(isFinal ? last : sum(earlier, last));
     },
   };
 }
@@ -58,12 +58,17 @@ function outOf({ candidates = 0, thoughts = 0 }: Counts): number {
 }
 
 /**
- * https://ai.google.dev/api/generate-content#UsageMetadata. Zeros are left out of the JSON (protocol buffers), and the total is
- * the sum of the four others: a missing count is what the total leaves, else not told.
+ * https://ai.google.dev/api/generate-content#UsageMetadata. Zeros are omitted from the JSON (protocol buffers), and the total is the
+ * sum of the four others: a missing count is the rest of the total, or undefined without a total.
  */
 function readCounts(usage: JsonObject): Counts | undefined {
   const total = count(usage['totalTokenCount']);
-  let { prompt, tool_prompt, candidates, thoughts } = {
+  let {
+    prompt,
+    tool_prompt: toolPrompt,
+    candidates,
+    thoughts,
+  } = {
     prompt: count(usage['promptTokenCount']),
     tool_prompt: count(usage['toolUsePromptTokenCount']),
     candidates: count(usage['candidatesTokenCount']),
@@ -72,11 +77,11 @@ function readCounts(usage: JsonObject): Counts | undefined {
   if (prompt === undefined && candidates === undefined && thoughts === undefined && total === undefined)
     return undefined;
   if (total !== undefined) {
-    const left = Math.max(0, total - (prompt ?? 0) - (tool_prompt ?? 0) - (candidates ?? 0) - (thoughts ?? 0));
-    if (prompt === undefined) prompt = left;
-    else candidates ??= left;
+    const rest = Math.max(0, total - (prompt ?? 0) - (toolPrompt ?? 0) - (candidates ?? 0) - (thoughts ?? 0));
+    if (prompt === undefined) prompt = rest;
+    else candidates ??= rest;
     candidates ??= 0;
-    tool_prompt ??= 0;
+    toolPrompt ??= 0;
     thoughts ??= 0;
   }
   const cached = count(usage['cachedContentTokenCount']) ?? (prompt === undefined ? undefined : 0);
@@ -85,44 +90,51 @@ function readCounts(usage: JsonObject): Counts | undefined {
     cacheTokensDetails: addModalities(usage['cacheTokensDetails']),
     candidatesTokensDetails: addModalities(usage['candidatesTokensDetails']),
   };
-  return { prompt, tool_prompt, cached, candidates, thoughts, modalities };
+  return { prompt, tool_prompt: toolPrompt, cached, candidates, thoughts, modalities };
 }
 
-/** Film and documents are priced as text. */
+/** Video and documents are priced as text. */
 function addModalities(...lists: (JsonValue | undefined)[]): Modalities {
-  const found: Modalities = { audio: 0, image: 0 };
+  const modalities: Modalities = { audio: 0, image: 0 };
   for (const value of lists.flatMap(asArray)) {
     const { modality, tokenCount } = asObject(value) ?? {};
-    if (modality === 'AUDIO') found.audio += count(tokenCount) ?? 0;
-    if (modality === 'IMAGE') found.image += count(tokenCount) ?? 0;
+    if (modality === 'AUDIO') modalities.audio += count(tokenCount) ?? 0;
+    if (modality === 'IMAGE') modalities.image += count(tokenCount) ?? 0;
   }
-  return found;
+  return modalities;
 }
 
-/** The disjoint classes: the prompt has the cached part inside, thoughts stand beside the candidates (translation rule 3.1). */
-function toClasses({ prompt, tool_prompt, cached, candidates, thoughts, modalities }: Counts): TokenClasses {
+/** The disjoint classes: the prompt includes the cached part; thoughts are additional to the candidates (translation rule 3.1). */
+function toClasses({
+  prompt,
+  tool_prompt: toolPrompt,
+  cached,
+  candidates,
+  thoughts,
+  modalities,
+}: Counts): TokenClasses {
   const classes: TokenClasses = {};
   if (prompt !== undefined) {
-    const { promptTokensDetails: all, cacheTokensDetails: known } = modalities;
-    let left = prompt + (tool_prompt ?? 0);
-    const take = (wanted: number): number => {
-      const taken = Math.min(Math.max(0, wanted), left);
-      left -= taken;
+    const { promptTokensDetails: all, cacheTokensDetails: cachedModalities } = modalities;
+    let rest = prompt + (toolPrompt ?? 0);
+    const take = (tokens: number): number => {
+      const taken = Math.min(Math.max(0, tokens), rest);
+      rest -= taken;
       return taken;
     };
     classes.in_cache_read = take(cached ?? 0);
-    // A class is told where the provider told of that modality.
-    if (all.audio > 0) classes.in_audio = take(all.audio - known.audio);
-    if (all.image > 0) classes.in_image = take(all.image - known.image);
-    classes.in_uncached = left;
+    // A modality has a class only if the provider reports it.
+    if (all.audio > 0) classes.in_audio = take(all.audio - cachedModalities.audio);
+    if (all.image > 0) classes.in_image = take(all.image - cachedModalities.image);
+    classes.in_uncached = rest;
   }
   if (candidates !== undefined) {
     const { audio, image } = modalities.candidatesTokensDetails;
-    const out_audio = Math.min(audio, candidates);
-    const out_image = Math.min(image, candidates - out_audio);
-    if (out_audio > 0) classes.out_audio = out_audio;
-    if (out_image > 0) classes.out_image = out_image;
-    classes.out_text = candidates - out_audio - out_image;
+    const outAudio = Math.min(audio, candidates);
+    const outImage = Math.min(image, candidates - outAudio);
+    if (outAudio > 0) classes.out_audio = outAudio;
+    if (outImage > 0) classes.out_image = outImage;
+    classes.out_text = candidates - outAudio - outImage;
   }
   if (thoughts !== undefined) classes.out_reasoning = thoughts;
   return classes;

@@ -6,7 +6,7 @@ export const GEMINI_FORMAT = 'google-gemini-v1';
 
 // Type aliases, not interfaces: an alias is assignable to `JsonObject`. The fields are those of the reference
 // (https://ai.google.dev/api/generate-content, https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference)
-// that the gateway writes itself; all others ride in `rest`.
+// that the gateway writes itself; all others are kept in `rest`.
 export type WireBlob = { mimeType: string; data: string };
 export type WireFile = { fileUri: string; mimeType?: string };
 export type WireFunctionCall = { id?: string; name: string; args: JsonObject };
@@ -16,7 +16,7 @@ export type WireFunctionResponse = {
   response: JsonObject;
   parts?: { inlineData: WireBlob }[];
 };
-/** Exactly one of the content fields is there, or a kind that the chat schema does not know. */
+/** Has exactly one of the content fields, or a kind that the chat schema does not know. */
 export type WirePart = {
   text?: string;
   thought?: boolean;
@@ -28,7 +28,7 @@ export type WirePart = {
 };
 export type WireContent = { role: 'user' | 'model'; parts: WirePart[] };
 export type WireDeclaration = { name: string; description?: string; parametersJsonSchema?: JsonObject };
-/** The client's functions together, or one tool that the provider runs. */
+/** All functions of the client, or one tool that the provider runs. */
 export type WireTool = { functionDeclarations: WireDeclaration[] } | JsonObject;
 export type WireCallingConfig = { mode: 'AUTO' | 'ANY' | 'NONE' | 'VALIDATED'; allowedFunctionNames?: string[] };
 export type WireToolConfig = { functionCallingConfig?: WireCallingConfig; includeServerSideToolInvocations?: true };
@@ -66,13 +66,13 @@ export type WireRequest = {
   serviceTier?: 'flex' | 'priority' | 'standard';
 };
 
-/** The remainder of one of this wire's objects; undefined when nothing remains. */
+/** The remaining fields of one of this wire's objects; undefined if there are none. */
 export function extOf(rest: JsonObject): Ext | undefined {
   for (const _ in rest) return { wire: WIRE, rest };
   return undefined;
 }
 
-/** What this wire remembered of an object; empty for an object of another wire. */
+/** The fields that this wire stored with an object; empty for an object of another wire. */
 export function restOf(ext: Ext | undefined): JsonObject {
   return ext?.wire === WIRE ? ext.rest : {};
 }

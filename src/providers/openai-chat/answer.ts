@@ -20,27 +20,27 @@ import {
   type WireUsage,
 } from './wire.ts';
 
-/** What is read of one choice. */
+/** Decodes one choice. */
 class ChoiceReader {
   readonly turn: TurnWriter;
   native: string | undefined = undefined;
   stopSequence: string | undefined = undefined;
 
-  constructor(known: KnownState, generation_id: string) {
-    this.turn = new TurnWriter(known, generation_id);
+  constructor(known: KnownState, generationId: string) {
+    this.turn = new TurnWriter(known, generationId);
   }
 
-  /** Throws `UpstreamError` where the choice holds an error. */
-  take(choice: WireChoice, is_whole: boolean, chunks: ChatChunk[]): void {
-    const fault = choice.error == null ? undefined : errorInside({ error: choice.error });
-    if (fault !== undefined) throw fault;
+  /** Throws `UpstreamError` if the choice contains an error. */
+  take(choice: WireChoice, isWhole: boolean, chunks: ChatChunk[]): void {
+    const error = choice.error == null ? undefined : errorInside({ error: choice.error });
+    if (error !== undefined) throw error;
     // In a stream, a message beside or after deltas repeats them (Perplexity).
     const message = choice.delta ?? (this.turn.hasProduced() ? undefined : choice.message);
-    if (isObject(message)) this.turn.take(message as WireMessage, is_whole || choice.delta == null, chunks);
+    if (isObject(message)) this.turn.take(message as WireMessage, isWhole || choice.delta == null, chunks);
     const logprobs = choice.logprobs == null ? undefined : logprobsOf(choice.logprobs);
     if (logprobs !== undefined) {
       const last = chunks.at(-1);
-      // The probabilities belong to the text they come with.
+      // The probabilities belong to the text in the same event.
       if (last?.delta.content !== undefined || last?.delta.refusal !== undefined) last.logprobs = logprobs;
       else chunks.push({ delta: {}, logprobs });
     }
@@ -61,27 +61,27 @@ class ChoiceReader {
   }
 }
 
-/** The one reader of this wire's answers, streamed or whole. */
+/** Decodes this wire's answers, streamed or whole. */
 export class AnswerReader {
   readonly #known: KnownState;
-  readonly #generation_id: string;
+  readonly #generationId: string;
   readonly #first: ChoiceReader;
-  /** The choices after it that have begun, by their index. */
+  /** The other choices that have begun, by their index. */
   #others: Map<number, ChoiceReader> | undefined = undefined;
   readonly #rest: JsonObject = {};
   #isStarted = false;
   #requestId: string | undefined = undefined;
-  #isIdTold = false;
+  #isIdEmitted = false;
   #serviceTier: string | undefined = undefined;
-  #toldTier: string | undefined = undefined;
+  #emittedTier: string | undefined = undefined;
   #usage: WireUsage | undefined = undefined;
-  /** The classes that were told before the end, as none: a later count may leave out what it has no more. */
-  #none: TokenClasses = {};
+  /** Zero for each class that was reported before the end: the final usage may omit classes. */
+  #zeroClasses: TokenClasses = {};
   #sources: Annotation[] = [];
 
   constructor(state: AttemptState) {
     this.#known = readState(state);
-    this.#generation_id = state.generation_id;
+    this.#generationId = state.generation_id;
     this.#first = new ChoiceReader(this.#known, state.generation_id);
   }
 
@@ -89,44 +89,44 @@ export class AnswerReader {
     return this.#isStarted;
   }
 
-  /** Whether the upstream said why its answer is over. Usage says no such thing: some tell it as they go. */
+  /** Whether the upstream sent a finish reason for all choices. Usage is no sign: some send it during the answer. */
   isComplete(): boolean {
     if (this.#known.choices === 1) return this.#first.native !== undefined;
     const ended = [this.#first, ...(this.#others?.values() ?? [])].filter(({ native }) => native !== undefined);
     return ended.length === this.#known.choices;
   }
 
-  /** Throws `UpstreamError` where a choice holds an error. */
-  take(answer: WireAnswer, is_whole: boolean, chunks: ChatChunk[]): void {
+  /** Throws `UpstreamError` if a choice contains an error. */
+  take(answer: WireAnswer, isWhole: boolean, chunks: ChatChunk[]): void {
     this.#start(answer, chunks);
     const choices = Array.isArray(answer.choices) ? answer.choices : [];
     for (const choice of choices) {
       if (!isObject(choice)) continue;
       const index = numberOf(choice['index']) ?? 0;
-      if (index === 0) this.#takeFirst(choice as WireChoice, is_whole, chunks);
+      if (index === 0) this.#takeFirst(choice as WireChoice, isWhole, chunks);
       else if (Number.isInteger(index) && index < this.#known.choices) {
-        this.#takeOther(index, choice as WireChoice, is_whole, chunks);
+        this.#takeOther(index, choice as WireChoice, isWhole, chunks);
       }
     }
-    // Told before the end, it is what counts should the stream break off.
-    if (this.takeUsage(answer) && this.#first.native === undefined && this.hasToldOutput()) {
+    // Usage reported before the end is billed if the stream breaks off.
+    if (this.takeUsage(answer) && this.#first.native === undefined && this.hasOutputUsage()) {
       const usage = this.#classes()!;
-      const { counts: _, ...told } = usage;
-      this.#none = Object.fromEntries(Object.keys(told).map((name) => [name, 0]));
+      const { counts: _, ...reported } = usage;
+      this.#zeroClasses = Object.fromEntries(Object.keys(reported).map((name) => [name, 0]));
       chunks.push({ delta: {}, ext: { response: { wire: 'openai-chat', rest: {}, usage } } });
     }
     if (answer.search_results != null || answer.citations != null) {
-      const found = citationsOf(answer.search_results);
+      const results = citationsOf(answer.search_results);
       this.#sources =
-        found.length > 0 ? found : this.#sources.length > 0 ? this.#sources : citationsOf(answer.citations);
+        results.length > 0 ? results : this.#sources.length > 0 ? this.#sources : citationsOf(answer.citations);
     }
-    // Kept for the record as they came.
+    // Stored unchanged for the record.
     if (answer.moderation != null) this.#rest['moderation'] = answer.moderation;
     if (answer.prompt_filter_results != null) this.#rest['prompt_filter_results'] = answer.prompt_filter_results;
     if (answer.usage_breakdown != null) this.#rest['usage_breakdown'] = answer.usage_breakdown;
   }
 
-  /** Closes all blocks and says why the answer ended. */
+  /** Closes all blocks and emits the finish reasons. */
   finish(chunks: ChatChunk[]): void {
     for (const [choice, reader] of this.#others ?? []) {
       const from = chunks.length;
@@ -134,10 +134,10 @@ export class AnswerReader {
       tag(chunks, from, choice);
     }
     const last = this.#first.finish(this.#sources, chunks);
-    if (this.#serviceTier !== this.#toldTier) last.service_tier = this.#serviceTier ?? null;
+    if (this.#serviceTier !== this.#emittedTier) last.service_tier = this.#serviceTier ?? null;
   }
 
-  /** One last chunk: usage and remainder. */
+  /** The last chunk: usage and the remaining fields. */
   emitUsage(chunks: ChatChunk[]): void {
     const response: Partial<ResponseExt> = { wire: 'openai-chat', rest: this.#rest };
     const classes = this.#classes();
@@ -145,7 +145,7 @@ export class AnswerReader {
     if (classes !== undefined) response.usage = classes;
     const { stopSequence } = this.#first;
     if (stopSequence !== undefined) response.stopSequence = stopSequence;
-    if (!this.#isIdTold && this.#requestId !== undefined) response.requestId = this.#requestId;
+    if (!this.#isIdEmitted && this.#requestId !== undefined) response.requestId = this.#requestId;
     chunks.push({ delta: {}, ext: { response } });
   }
 
@@ -155,64 +155,64 @@ export class AnswerReader {
     this.#serviceTier = tierOf(answer.service_tier) ?? this.#serviceTier;
     if (this.#isStarted) return;
     this.#isStarted = true;
-    this.#isIdTold = this.#requestId !== undefined;
+    this.#isIdEmitted = this.#requestId !== undefined;
     const response: Partial<ResponseExt> = { wire: 'openai-chat', rest: {} };
     if (this.#requestId !== undefined) response.requestId = this.#requestId;
     const first: ChatChunk = { delta: { role: 'assistant' }, ext: { response } };
     const fingerprint = textOf(answer.system_fingerprint);
     if (fingerprint !== undefined) first.system_fingerprint = fingerprint;
     if (this.#serviceTier !== undefined) first.service_tier = this.#serviceTier;
-    this.#toldTier = this.#serviceTier;
+    this.#emittedTier = this.#serviceTier;
     chunks.push(first);
   }
 
-  #takeFirst(choice: WireChoice, is_whole: boolean, chunks: ChatChunk[]): void {
-    this.#first.take(choice, is_whole, chunks);
+  #takeFirst(choice: WireChoice, isWhole: boolean, chunks: ChatChunk[]): void {
+    this.#first.take(choice, isWhole, chunks);
     if (choice.content_filter_results != null) this.#rest['content_filter_results'] = choice.content_filter_results;
   }
 
-  #takeOther(index: number, choice: WireChoice, is_whole: boolean, chunks: ChatChunk[]): void {
+  #takeOther(index: number, choice: WireChoice, isWhole: boolean, chunks: ChatChunk[]): void {
     this.#others ??= new Map();
     let reader = this.#others.get(index);
     const from = chunks.length;
     if (reader === undefined) {
-      // Ids of calls are made of it, and must not come twice in one answer.
-      reader = new ChoiceReader(this.#known, `${this.#generation_id}#${index}`);
+      // Part of the seed of call ids, which must be unique in an answer.
+      reader = new ChoiceReader(this.#known, `${this.#generationId}#${index}`);
       this.#others.set(index, reader);
       chunks.push({ delta: { role: 'assistant' } });
     }
     const own: ChatChunk[] = [];
-    reader.take(choice, is_whole, own);
+    reader.take(choice, isWhole, own);
     append(chunks, own);
     tag(chunks, from, index);
   }
 
-  /** Whether usage was told that counts what came out, and not only what went in. */
-  hasToldOutput(): boolean {
+  /** Whether the reported usage counts output, and not only the prompt. */
+  hasOutputUsage(): boolean {
     const classes = this.#classes();
     return classes !== undefined && outputTokens(classes) > 0;
   }
 
   #classes(): TokenClasses | undefined {
     const classes = this.#usage === undefined ? undefined : readUsage(this.#usage, this.#known.cachedTokens());
-    return classes && { ...this.#none, ...classes };
+    return classes && { ...this.#zeroClasses, ...classes };
   }
 
-  /** True when the object told usage. */
+  /** Reads usage. Returns whether the object had any. */
   takeUsage(answer: WireAnswer): boolean {
-    const told = isObject(answer.usage) ? answer.usage : answer.x_groq?.usage;
-    if (!isObject(told) || (this.#usage !== undefined && isZeroUsage(told))) return false;
-    this.#usage = told;
+    const usage = isObject(answer.usage) ? answer.usage : answer.x_groq?.usage;
+    if (!isObject(usage) || (this.#usage !== undefined && isZeroUsage(usage))) return false;
+    this.#usage = usage;
     return true;
   }
 }
 
-/** What stands from there on is of this choice. */
+/** Sets the choice of all chunks from an index on. */
 function tag(chunks: ChatChunk[], from: number, choice: number): void {
   for (let at = from; at < chunks.length; at += 1) chunks[at]!.choice = choice;
 }
 
-/** Groq's `on_demand` is what others call `default`. */
+/** Groq calls the default tier `on_demand`. */
 function tierOf(value: unknown): string | undefined {
   const tier = textOf(value);
   return tier === 'on_demand' ? 'default' : tier;

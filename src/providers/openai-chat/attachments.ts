@@ -2,7 +2,7 @@ import type { Annotation, OutputAudio, OutputImage } from '../../schemas/inner.t
 import type { JsonObject } from '../../schemas/json.ts';
 import { isObject, textOf } from './wire.ts';
 
-/** Images of an answer, whichever of the two shapes their URL has. */
+/** The images of an answer, in either shape of their URL. */
 export function imagesOf(value: unknown): OutputImage[] {
   if (!Array.isArray(value)) return [];
   const images: OutputImage[] = [];
@@ -14,7 +14,7 @@ export function imagesOf(value: unknown): OutputImage[] {
   return images;
 }
 
-/** Spoken output; undefined where every member is a zero value. */
+/** Audio output; undefined if every field has a zero value. */
 export function audioOf(value: JsonObject): OutputAudio | undefined {
   const audio: OutputAudio = {};
   const id = textOf(value['id']);
@@ -27,7 +27,7 @@ export function audioOf(value: JsonObject): OutputAudio | undefined {
   return Object.keys(audio).length === 0 ? undefined : audio;
 }
 
-/** The annotations of a kind that the public schema knows. */
+/** The annotations of kinds in the public schema. */
 export function annotationsOf(value: unknown): Annotation[] {
   if (!Array.isArray(value)) return [];
   const annotations: Annotation[] = [];
@@ -48,7 +48,7 @@ export function annotationsOf(value: unknown): Annotation[] {
   return annotations;
 }
 
-/** Sources that the upstream names, as URLs or objects, without saying where in the text they belong. */
+/** Sources that the upstream lists, as URLs or objects, without a position in the text. */
 export function citationsOf(results: unknown): Annotation[] {
   if (!Array.isArray(results)) return [];
   const annotations: Annotation[] = [];
@@ -60,16 +60,16 @@ export function citationsOf(results: unknown): Annotation[] {
   return annotations;
 }
 
-function citationOf(url: string, told: JsonObject, place: { start_index: number; end_index: number }): Annotation {
-  const title = textOf(told['title']);
-  const content = textOf(told['content']) ?? textOf(told['snippet']);
+function citationOf(url: string, source: JsonObject, position: { start_index: number; end_index: number }): Annotation {
+  const title = textOf(source['title']);
+  const content = textOf(source['content']) ?? textOf(source['snippet']);
   return {
     type: 'url_citation',
     url_citation: {
       url,
       ...(title === undefined ? {} : { title }),
       ...(content === undefined ? {} : { content }),
-      ...place,
+      ...position,
     },
   };
 }

@@ -53,8 +53,8 @@ describe('the message of an error answer', () => {
     ['a page', '<!DOCTYPE html><html></html>', 'The upstream answered with status 400.', null],
     ['nothing', '', 'The upstream answered with status 400.', null],
     ['JSON that says nothing', '{"a":1}', 'The upstream answered with status 400.', null],
-  ])('is read from %s', (_rule, text, message, native_code) => {
-    expect(decodeError(400, {}, text)).toMatchObject({ message, native_code });
+  ])('is read from %s', (_rule, text, message, nativeCode) => {
+    expect(decodeError(400, {}, text)).toMatchObject({ message, native_code: nativeCode });
   });
 
   test('is bounded', () => {

@@ -3,11 +3,11 @@ import { type FailureClass, UpstreamError } from '../dialect.ts';
 import { type ResponseHeaders, retryAfterMs } from '../shared/retry-after.ts';
 import { isObject, textOf } from './wire.ts';
 
-/** What an error body says, whichever of the known shapes it has. */
-interface Fault {
+/** The contents of an error body, in any of the known shapes. */
+interface ErrorFields {
   message: string | undefined;
   code: string | undefined;
-  /** The status that an error inside a 200 stands for. */
+  /** The status that an error inside a 200 reports. */
   status: number | undefined;
 }
 
@@ -16,43 +16,43 @@ interface Fault {
  * and any text.
  */
 export function decodeError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
-  const fault = readBody(body);
-  const message = fault.message ?? `The upstream answered with status ${status}.`;
-  return new UpstreamError(classify(status, fault.code, message), message, {
+  const fields = readBody(body);
+  const message = fields.message ?? `The upstream answered with status ${status}.`;
+  return new UpstreamError(classify(status, fields.code, message), message, {
     status,
-    native_code: fault.code ?? null,
+    native_code: fields.code ?? null,
     retry_after_ms: retryAfterMs(headers),
     raw: cut(body),
   });
 }
 
-/** The error that stands in a 200 (a stream's event or a whole body), or undefined where the object is none. */
+/** The error inside a 200 (a stream's event or a whole body); undefined if the object is not an error. */
 export function errorInside(value: unknown, isErrorEvent = false): UpstreamError | undefined {
-  const fault = readFault(value);
-  if (fault === undefined && !isErrorEvent) return undefined;
-  const message = fault?.message ?? 'The upstream reported an error without a message.';
-  const status = fault?.status ?? statusOfCode(fault?.code);
-  return new UpstreamError(classify(status, fault?.code, message), message, {
+  const fields = readErrorFields(value);
+  if (fields === undefined && !isErrorEvent) return undefined;
+  const message = fields?.message ?? 'The upstream reported an error without a message.';
+  const status = fields?.status ?? statusOfCode(fields?.code);
+  return new UpstreamError(classify(status, fields?.code, message), message, {
     status,
-    native_code: fault?.code ?? null,
+    native_code: fields?.code ?? null,
     raw: cut(JSON.stringify(value)),
   });
 }
 
-function readBody(body: string): Fault {
+function readBody(body: string): ErrorFields {
   const trimmed = body.trim();
   if (trimmed === '') return { message: undefined, code: undefined, status: undefined };
   try {
-    const fault = readFault(JSON.parse(trimmed));
-    if (fault !== undefined) return fault;
+    const fields = readErrorFields(JSON.parse(trimmed));
+    if (fields !== undefined) return fields;
   } catch {
-    // A page of a proxy in between says nothing to a client; plain text does.
+    // An HTML page of a proxy is useless to a client; plain text is not.
     if (!trimmed.startsWith('<')) return { message: cut(trimmed), code: undefined, status: undefined };
   }
   return { message: undefined, code: undefined, status: undefined };
 }
 
-function readFault(value: unknown): Fault | undefined {
+function readErrorFields(value: unknown): ErrorFields | undefined {
   // Google's compatible endpoint wraps its error in a list.
   const body = Array.isArray(value) ? value[0] : value;
   if (!isObject(body)) return undefined;
@@ -69,8 +69,8 @@ function readFault(value: unknown): Fault | undefined {
   if (Array.isArray(body['errors']) && body['choices'] === undefined) {
     // https://developers.cloudflare.com/workers-ai/platform/errors/
     const listed = body['errors'].find(isObject);
-    const told = textOf(listed?.['message']);
-    if (told !== undefined) return { message: told, code: codeOf(listed?.['code']), status };
+    const listedMessage = textOf(listed?.['message']);
+    if (listedMessage !== undefined) return { message: listedMessage, code: codeOf(listed?.['code']), status };
   }
   const message = textOf(body['message']) ?? detailText(body['detail']) ?? detailText(body['message']);
   const isError = body['object'] === 'error' || body['choices'] === undefined;
@@ -79,9 +79,9 @@ function readFault(value: unknown): Fault | undefined {
 
 /** FastAPI: a text, or a list of `{loc, msg}`; Mistral wraps the list as `{detail: […]}`. */
 function detailText(detail: unknown): string | undefined {
-  const told = isObject(detail) ? detail['detail'] : detail;
-  if (!Array.isArray(told)) return textOf(told);
-  const lines = told.filter(isObject).map((entry) => {
+  const details = isObject(detail) ? detail['detail'] : detail;
+  if (!Array.isArray(details)) return textOf(details);
+  const lines = details.filter(isObject).map((entry) => {
     const place = Array.isArray(entry['loc']) ? `${entry['loc'].join('.')}: ` : '';
     return place + (textOf(entry['msg']) ?? '');
   });
@@ -119,34 +119,34 @@ const NO_MODEL =
 const BAD_STATE =
   /invalid[ _](?:thought[ _])?signature|thought_signature|encrypted[ _]content|reasoning_content.{0,40}(?:must be passed|missing)|required following item/i;
 const OVERLOADED = /overload|over capacity|at capacity|too busy|engine_overloaded/i;
-/** Groq: the model called a tool wrongly. Another endpoint may do better, so it is not the caller's fault. */
+/** Groq: the model called a tool wrongly. Another endpoint may do better, so it is not an error of the caller. */
 const BAD_GENERATION = /tool_use_failed|json_validate_failed|output_parse_failed/i;
 
-/** Bounded by the cut of the text, and linear: no quotation holds another quote of its kind. */
+/** Linear: no quotation holds another quote of its kind. The text is bounded. */
 const QUOTED = /'[^']*'|"[^"]*"|`[^`]*`/g;
 
 function classify(status: number, code: string | undefined, message: string): FailureClass {
-  const said = `${code ?? ''} ${message.slice(0, limits.upstream_raw_chars_max)}`;
-  if (status === 429) return NO_CREDIT.test(said) ? 'payment' : 'rate_limited';
+  const text = `${code ?? ''} ${message.slice(0, limits.upstream_raw_chars_max)}`;
+  if (status === 429) return NO_CREDIT.test(text) ? 'payment' : 'rate_limited';
   if (status === 402) return 'payment';
   if (status === 408) return 'timeout';
   if (status === 409 || status === 425) return 'conflict';
   if (status === 404 || status === 405 || status === 410) return 'not_found';
   if (status === 401) return 'credential';
   // Providers refuse content with a 403 as well (xAI, Groq's guard).
-  if (status === 403) return NO_CREDIT.test(said) ? 'payment' : FILTERED.test(said) ? 'content_filter' : 'credential';
+  if (status === 403) return NO_CREDIT.test(text) ? 'payment' : FILTERED.test(text) ? 'content_filter' : 'credential';
   if (status === 529) return 'overloaded';
-  if (status >= 500) return OVERLOADED.test(said) ? 'overloaded' : 'unavailable';
+  if (status >= 500) return OVERLOADED.test(text) ? 'overloaded' : 'unavailable';
   if (status < 400) return 'invalid_response';
-  // 400, 413, 422 and the like: the caller's fault unless the text proves another. What a provider quotes is the caller's:
-  // a tool named `billing_details` must not look like an empty account.
-  const unquoted = said.replace(QUOTED, '');
+  // 400, 413, 422 and similar: an error of the caller unless the text shows otherwise. Quoted text is the caller's: a tool named
+  // `billing_details` must not look like an empty account.
+  const unquoted = text.replace(QUOTED, '');
   if (NO_CREDIT.test(unquoted)) return 'payment';
   if (BAD_CREDENTIAL.test(unquoted)) return 'credential';
-  if (BAD_GENERATION.test(said)) return 'invalid_response';
-  if (FILTERED.test(said)) return 'content_filter';
-  if (BAD_STATE.test(said)) return 'state_rejected';
-  if (NO_MODEL.test(said)) return 'not_found';
+  if (BAD_GENERATION.test(text)) return 'invalid_response';
+  if (FILTERED.test(text)) return 'content_filter';
+  if (BAD_STATE.test(text)) return 'state_rejected';
+  if (NO_MODEL.test(text)) return 'not_found';
   return 'invalid_request';
 }
 

@@ -1,7 +1,7 @@
 import type { WireFacts } from '../dialect.ts';
 import { aboveThinking } from '../shared/worst-case.ts';
 
-/** Of this wire OpenAI's own models alone read who speaks, but for those that others run (specification, Message: `name`). */
+/** Only OpenAI's own models read `name` on this wire, not those that others host (specification, Message: `name`). */
 const READS_NAMES = /^openai\/(?!gpt-oss)/;
 
 export const facts: WireFacts = {
@@ -17,7 +17,7 @@ export const facts: WireFacts = {
   takesSearchOptions: true,
   messagesMax: undefined,
   isSearchTool: () => false,
-  carriesState: ({ google_signatures, replay_reasoning }) =>
-    google_signatures === true || replay_reasoning !== undefined,
+  carriesState: ({ google_signatures: googleSignatures, replay_reasoning: replayReasoning }) =>
+    googleSignatures === true || replayReasoning !== undefined,
   leastOutput: aboveThinking,
 };

@@ -27,6 +27,6 @@ test.each<[string | undefined, boolean, boolean, string]>([
   ['a new one', true, false, 'tool_calls'],
   [undefined, false, false, 'stop'],
   [undefined, true, false, 'tool_calls'],
-])('%s with calls %s, empty %s is %s', (native, has_calls, is_empty, expected) => {
-  expect(finishReason(native, { has_calls, is_empty })).toBe(expected);
+])('%s with calls %s, empty %s is %s', (native, hasCalls, isEmpty, expected) => {
+  expect(finishReason(native, { has_calls: hasCalls, is_empty: isEmpty })).toBe(expected);
 });

@@ -40,8 +40,8 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
 };
 
 /**
- * The public finish reason. `native` is undefined where a complete answer came without one (Snowflake). Calls decide
- * between `stop` and `tool_calls`, whatever the upstream says; an unknown reason is an error only of an empty answer.
+ * The public finish reason. `native` is undefined if a complete answer has none (Snowflake). Between `stop` and `tool_calls` the calls
+ * decide, whatever the upstream says. An unknown reason is an error only if the answer is empty.
  */
 export function finishReason(
   native: string | undefined,
@@ -53,7 +53,7 @@ export function finishReason(
   return reason;
 }
 
-/** Google's compatible endpoint also sends `content_filter: PROHIBITED_CONTENT`: the first word says enough. */
+/** Google's compatible endpoint also sends `content_filter: PROHIBITED_CONTENT`: the first word suffices. */
 function reasonOf(native: string): FinishReason | undefined {
   return REASONS[native] ?? REASONS[native.split(':', 1)[0]!];
 }

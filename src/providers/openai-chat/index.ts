@@ -1,6 +1,6 @@
 /**
- * OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat), and every server that speaks the
- * same wire with quirks of its own.
+ * OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat), and every server that implements the
+ * same wire with its own quirks.
  */
 import type { ChatDialect } from '../dialect.ts';
 import { gatewayFields } from '../shared/gateway-fields.ts';
@@ -21,11 +21,11 @@ export const openaiChat: ChatDialect = {
   reserved: gatewayFields,
   requiredMedia,
   encodeRequest,
-  outputBound({ max_completion_tokens, max_tokens }) {
-    if (typeof max_completion_tokens === 'number') return max_completion_tokens;
-    return typeof max_tokens === 'number' ? max_tokens : undefined;
+  outputBound({ max_completion_tokens: maxCompletionTokens, max_tokens: maxTokens }) {
+    if (typeof maxCompletionTokens === 'number') return maxCompletionTokens;
+    return typeof maxTokens === 'number' ? maxTokens : undefined;
   },
-  serviceTier: ({ service_tier }) => (typeof service_tier === 'string' ? service_tier : undefined),
+  serviceTier: ({ service_tier: serviceTier }) => (typeof serviceTier === 'string' ? serviceTier : undefined),
   authorize(credential, _request, _now_ms, quirks): Record<string, string> {
     if (credential === undefined) return {};
     if (quirks.api_key_header !== undefined) return { [quirks.api_key_header]: credential };

@@ -2,15 +2,15 @@ import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { isObject } from './wire.ts';
 
 /**
- * Token probabilities in the wire's own form, undefined where nothing is told. Together and Fireworks also send the lists
+ * Token probabilities in the wire's own form; undefined if there are none. Together and Fireworks also send the lists
  * of the older completions API: `tokens`, `token_logprobs` and `top_logprobs` (https://docs.together.ai/docs/logprobs).
  */
-export function logprobsOf(told: JsonValue): JsonValue | undefined {
-  if (!isObject(told) || !Object.values(told).some((member) => member !== null)) return undefined;
-  const { tokens, token_logprobs, top_logprobs } = told;
-  if (!Array.isArray(tokens) || told['content'] != null) return told;
-  const numbers = Array.isArray(token_logprobs) ? token_logprobs : [];
-  const tops = Array.isArray(top_logprobs) ? top_logprobs : [];
+export function logprobsOf(logprobs: JsonValue): JsonValue | undefined {
+  if (!isObject(logprobs) || !Object.values(logprobs).some((member) => member !== null)) return undefined;
+  const { tokens, token_logprobs: tokenLogprobs, top_logprobs: topLogprobs } = logprobs;
+  if (!Array.isArray(tokens) || logprobs['content'] != null) return logprobs;
+  const numbers = Array.isArray(tokenLogprobs) ? tokenLogprobs : [];
+  const tops = Array.isArray(topLogprobs) ? topLogprobs : [];
   const content = tokens.flatMap((token, i): JsonObject[] => {
     const logprob = numbers[i];
     if (typeof token !== 'string' || typeof logprob !== 'number') return [];

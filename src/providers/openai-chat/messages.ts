@@ -1,16 +1,16 @@
 import { contentsOf } from '../../schemas/contents.ts';
 import type { InnerPart, Message, ReasoningDetail, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { OPENAI_FORMAT, UNTOLD_FORMAT } from '../openai-responses/wire.ts';
-import type { Quirks } from '../provider.ts';
+import { ANY_VENDOR_FORMAT, OPENAI_FORMAT } from '../openai-responses/wire.ts';
+import type { Quirks } from '../quirks.ts';
 import { isForeign } from '../shared/foreign-message.ts';
 import { fitCallId, fitToolName } from '../shared/tool-ids.ts';
-import { type Encoding, tell } from './encoding.ts';
+import { addReport, type Encoding } from './encoding.ts';
 import { pairToolMessages } from './pairing.ts';
 import { encodePart } from './parts.ts';
 import { isObject, textOf } from './wire.ts';
 
-/** Members of a message that this wire does not take, or that are written anew. */
+/** Members of a message that this wire does not accept, or that are written anew. */
 const REMOVED_MEMBERS = new Set([
   'ext',
   'reasoning',
@@ -19,7 +19,7 @@ const REMOVED_MEMBERS = new Set([
   'annotations',
   'images',
   'function_call',
-  // Who made an answer, as the public service's clients send it back.
+  // The model of an answer, which clients of the public service send back.
   'model',
 ]);
 
@@ -28,26 +28,27 @@ const MEDIA: ReadonlySet<string> = new Set(['image_url', 'file', 'input_audio', 
 /** Every tool call id in the conversation, once. */
 export function callIds(messages: readonly Message[]): string[] {
   const ids = new Set<string>();
-  for (const { tool_calls } of messages) for (const call of tool_calls ?? []) ids.add(call.id);
+  for (const { tool_calls: toolCalls } of messages) for (const call of toolCalls ?? []) ids.add(call.id);
   return [...ids];
 }
 
-/** The messages as this upstream takes them; those that need no change are the client's own objects. */
+/** The messages for this upstream. Messages that need no change are the client's own objects. */
 export function encodeMessages(encoding: Encoding): JsonObject[] {
   const { request, quirks } = encoding;
   const paired = contentsOf(request).has_calls
-    ? pairToolMessages(request.messages, (field, reason) => tell(encoding, 'changed', field, reason))
+    ? pairToolMessages(request.messages, (field, reason) => addReport(encoding, 'changed', field, reason))
     : request.messages;
-  // Repairs move messages; reports name the place that the client knows.
-  const places = paired === request.messages ? undefined : new Map(request.messages.map((message, i) => [message, i]));
+  // Repairs move messages; reports name the position in the client's list.
+  const positions =
+    paired === request.messages ? undefined : new Map(request.messages.map((message, i) => [message, i]));
   const out: JsonObject[] = [];
   /** Media of tool results, which this wire's tool messages cannot hold: they follow the run of results. */
   let media: JsonValue[] = [];
   for (let i = 0; i < paired.length; i += 1) {
     const message = paired[i]!;
-    const place = places === undefined ? i : (places.get(message) ?? -1);
+    const position = positions === undefined ? i : (positions.get(message) ?? -1);
     if (isForeign(message, 'openai-chat')) {
-      tell(encoding, 'dropped', `messages[${place}]`, 'it belongs to another API');
+      addReport(encoding, 'dropped', `messages[${position}]`, 'it belongs to another API');
       continue;
     }
     if (media.length > 0 && message.role !== 'tool') {
@@ -58,7 +59,7 @@ export function encodeMessages(encoding: Encoding): JsonObject[] {
       // Mistral: "Unexpected role 'user' after role 'tool'".
       out.push({ role: 'assistant', content: 'OK.' });
     }
-    out.push(encodeMessage(encoding, message, place, media));
+    out.push(encodeMessage(encoding, message, position, media));
   }
   if (media.length > 0) {
     if (quirks.assistant_between) out.push({ role: 'assistant', content: 'OK.' });
@@ -81,7 +82,7 @@ function encodeMessage(encoding: Encoding, message: Message, i: number, media: J
   };
 
   for (const name in source) {
-    // Clients send back what they got, zero values and all; strict servers refuse `null` for most members.
+    // Clients send answers back with all their zero values; strict servers refuse `null` for most members.
     if (REMOVED_MEMBERS.has(name) || (source[name] === null && name !== 'content')) set(name, undefined);
     else if (name === 'cache_control' && !encoding.quirks.cache_control) set(name, undefined);
   }
@@ -92,7 +93,7 @@ function encodeMessage(encoding: Encoding, message: Message, i: number, media: J
     content = named(content, message.name);
     set('name', undefined);
   }
-  // Only an assistant may say nothing but what it calls.
+  // Only an assistant message may have no content.
   if (content == null && message.role !== 'assistant') content = '';
   if (content !== message.content) set('content', content as JsonValue);
   if (message.tool_call_id !== undefined) {
@@ -103,7 +104,7 @@ function encodeMessage(encoding: Encoding, message: Message, i: number, media: J
   return copy ?? source;
 }
 
-/** The speaker's name in front of the first text; before all else where there is none. */
+/** Puts the speaker's name in front of the first text, or first if there is none. */
 function named(content: JsonValue | Message['content'], name: string): JsonValue | Message['content'] {
   if (typeof content === 'string') return `${name}: ${content}`;
   if (!Array.isArray(content)) return content;
@@ -133,57 +134,64 @@ function encodeAssistant(
     else if (encoded !== calls) set('tool_calls', encoded as JsonValue[]);
   }
   if (message.audio != null) {
-    // https://platform.openai.com/docs/guides/audio: former audio goes back by its id.
+    // https://platform.openai.com/docs/guides/audio: former audio is sent back by its id.
     set('audio', message.audio.id === undefined ? undefined : { id: message.audio.id });
   }
   if (message.images?.length)
-    tell(encoding, 'dropped', `messages[${i}].images`, 'images of former answers are not sent back');
+    addReport(encoding, 'dropped', `messages[${i}].images`, 'images of former answers are not sent back');
   if (message.ext?.natives?.length) {
-    tell(encoding, 'dropped', `messages[${i}].ext`, 'what the provider of a former turn did for itself');
+    addReport(encoding, 'dropped', `messages[${i}].ext`, 'native objects of a former turn are not sent back');
   }
   replayReasoning(encoding, message, set);
   const isEmpty = message.content == null && !calls?.length && !message.refusal && !message.audio?.id;
-  // An answer that was all reasoning leaves a message that servers refuse without any content.
+  // A turn of reasoning only leaves a message without content, which servers refuse.
   if (isEmpty && quirks.replay_reasoning !== 'thinking_part') set('content', '');
 }
 
-/** Puts reasoning of a former turn back where the upstream wants it, or leaves it out. */
+/** Sends reasoning of a former turn back in the upstream's field, or leaves it out. */
 function replayReasoning(
   encoding: Encoding,
   message: Message,
   set: (name: string, value: JsonValue | undefined) => void,
 ): void {
-  const told = reasoningOf(message);
-  if (told === undefined) return;
+  const details = reasoningOf(message);
+  if (details === undefined) return;
   const { quirks, options } = encoding;
-  const way = quirks.replay_reasoning;
+  const field = quirks.replay_reasoning;
   const isState = (detail: ReasoningDetail): boolean =>
     detail.type === 'reasoning.encrypted' || (detail.type === 'reasoning.text' && detail.signature != null);
-  if (way === 'reasoning_details') {
-    const details = onceEach(options.strip_state ? told.filter((detail) => !isState(detail)) : told);
-    // Where nobody said whose it is, it is most often OpenAI's.
-    const named = details.map((one) => (one.format === UNTOLD_FORMAT ? { ...one, format: OPENAI_FORMAT } : one));
+  if (field === 'reasoning_details') {
+    const kept = onceEach(options.strip_state ? details.filter((detail) => !isState(detail)) : details);
+    // Details without a stated format are most often OpenAI's.
+    const named = kept.map((one) => (one.format === ANY_VENDOR_FORMAT ? { ...one, format: OPENAI_FORMAT } : one));
     if (named.length > 0) set('reasoning_details', named as unknown as JsonValue[]);
     return;
   }
-  const plain = told.filter((detail) => detail.type === 'reasoning.text' && (detail.format ?? 'unknown') === 'unknown');
-  const isDropped = way === undefined ? told.length > 0 : plain.length < told.length;
+  const plain = details.filter(
+    (detail) => detail.type === 'reasoning.text' && (detail.format ?? 'unknown') === 'unknown',
+  );
+  const isDropped = field === undefined ? details.length > 0 : plain.length < details.length;
   if (isDropped && !quirks.google_signatures) {
-    tell(encoding, 'dropped', 'messages[].reasoning', 'the upstream takes no such reasoning of former turns');
+    addReport(
+      encoding,
+      'dropped',
+      'messages[].reasoning',
+      'the upstream does not accept this reasoning of former turns',
+    );
   }
-  if (way === undefined || plain.length === 0) return;
+  if (field === undefined || plain.length === 0) return;
   const text = plain.map((detail) => (detail.type === 'reasoning.text' ? (detail.text ?? '') : '')).join('\n\n');
-  if (way === 'thinking_part') {
+  if (field === 'thinking_part') {
     if (text === '') return;
     const thinking: JsonValue = { type: 'thinking', thinking: [{ type: 'text', text }] };
-    const said = typeof message.content === 'string' ? message.content : textOfParts(message.content);
-    set('content', said === '' ? [thinking] : [thinking, { type: 'text', text: said }]);
+    const content = typeof message.content === 'string' ? message.content : textOfParts(message.content);
+    set('content', content === '' ? [thinking] : [thinking, { type: 'text', text: content }]);
   } else {
-    set(way, text);
+    set(field, text);
   }
 }
 
-/** `reasoning_details` decide where they are present, also when empty; else the string by either of its names. */
+/** The reasoning of a turn. `reasoning_details` take precedence, even if empty; else the string under either of its names. */
 function reasoningOf(message: Message): ReasoningDetail[] | undefined {
   if (message.reasoning_details != null) return message.reasoning_details;
   const alias = (message as unknown as JsonObject)['reasoning_content'];
@@ -191,7 +199,7 @@ function reasoningOf(message: Message): ReasoningDetail[] | undefined {
   return text === undefined ? undefined : [{ type: 'reasoning.text', text, format: 'unknown' }];
 }
 
-/** Of encrypted details with the same id only the first: upstreams answer "Duplicate item found" to a second. */
+/** Drops repeated ids of encrypted details: upstreams refuse them with "Duplicate item found". */
 function onceEach(details: readonly ReasoningDetail[]): ReasoningDetail[] {
   const ids = new Set<string>();
   return details.filter(({ type, id }) => {
@@ -214,21 +222,22 @@ function encodeContent(
   let isChanged = false;
   for (let j = 0; j < content.length; j += 1) {
     const field = `messages[${i}].content[${j}]`;
-    // On this wire only users, and the tools that follow as users, have parts other than text.
-    const isOut = message.role !== 'user' && message.role !== 'tool' && MEDIA.has(content[j]!.type);
-    if (isOut) tell(encoding, 'dropped', field, `the API allows only text in messages of the role ${message.role}`);
-    const encoded = isOut ? undefined : encodePart(encoding, content[j]!, field);
+    // On this wire only user messages, and tool results, which follow as user messages, have parts other than text.
+    const isRefused = message.role !== 'user' && message.role !== 'tool' && MEDIA.has(content[j]!.type);
+    if (isRefused)
+      addReport(encoding, 'dropped', field, `the API allows only text in messages of the role ${message.role}`);
+    const encoded = isRefused ? undefined : encodePart(encoding, content[j]!, field);
     if (encoded !== (content[j] as unknown)) isChanged = true;
     if (encoded !== undefined) parts.push(encoded);
   }
-  // An empty list, which servers refuse, says as much as an empty text.
+  // An empty list, which servers refuse, means an empty text.
   if (parts.length === 0 && message.role !== 'assistant') return '';
   if (message.role === 'tool')
     return plainText(encoding, splitResult(encoding, message, i, { parts, isChanged }, media));
   if (message.role === 'system' || message.role === 'developer')
     return plainText(encoding, isChanged ? parts : content);
   if (message.role === 'assistant' && !encoding.quirks.cache_control) {
-    // Compatible servers take the text of an assistant as a string only.
+    // Compatible servers accept an assistant's text only as a string.
     if (parts.length > 0 && parts.every(isTextPart)) return parts.map((part) => textOf(part['text']) ?? '').join('');
     if (parts.length === 0) return message.tool_calls?.length ? null : '';
   }
@@ -236,7 +245,7 @@ function encodeContent(
   return isChanged ? parts : content;
 }
 
-/** Texts that nothing but their order holds apart, as one string for servers that read no list here. */
+/** Joins texts into one string for servers that accept no list here. */
 function plainText({ quirks }: Encoding, content: JsonValue | Message['content']): JsonValue | Message['content'] {
   if (!quirks.plain_text || quirks.cache_control || !Array.isArray(content)) return content;
   const parts = content as JsonValue[];
@@ -254,7 +263,7 @@ function splitResult(
   if (others.length === 0) return isChanged ? parts : message.content;
   const label = `Tool result of ${message.tool_call_id ?? 'the call'}:`;
   media.push({ type: 'text', text: label }, ...others);
-  tell(encoding, 'changed', `messages[${i}].content`, 'media of a tool result follow in a user message');
+  addReport(encoding, 'changed', `messages[${i}].content`, 'media of a tool result follow in a user message');
   const texts = parts.filter(isTextPart);
   return texts.length > 0 ? texts : 'The result follows in the next user message.';
 }
@@ -267,7 +276,7 @@ function textOfParts(content: InnerPart[] | null | undefined): string {
   return (content ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
 }
 
-/** The list itself where no call needs a change. */
+/** The list itself if no call needs a change. */
 function encodeCalls(encoding: Encoding, calls: ToolCall[], details: ReasoningDetail[] | undefined): unknown[] {
   const encoded = calls.map((call) => encodeCall(encoding, call, details));
   return encoded.some((call, i) => call !== calls[i]) ? encoded : calls;
@@ -281,7 +290,7 @@ function encodeCall(encoding: Encoding, call: ToolCall, details: ReasoningDetail
     quirks.google_signatures && !options.strip_state
       ? details?.find((detail) => detail.type === 'reasoning.encrypted' && detail.id === call.id)
       : undefined;
-  // Servers that render calls with a template parse the arguments, and fail on none.
+  // Servers that render calls with a template parse the arguments, and fail on an empty text.
   const text = call.function.arguments === '' ? '{}' : call.function.arguments;
   const source = call as unknown as JsonObject;
   const isSame =
@@ -306,18 +315,18 @@ function encodeCall(encoding: Encoding, call: ToolCall, details: ReasoningDetail
 }
 
 const MISTRAL_ID = /^[A-Za-z0-9]{9}$/;
-// Bedrock-hosted models take longer ids with colons, OpenAI's own end here.
+// Models on Bedrock use longer ids with colons; OpenAI allows 64 characters.
 const ANY_ID = /^.{1,64}$/s;
 
 function sentCallId(id: string, quirks: Quirks): string {
   return quirks.tool_call_id === 'mistral9' ? fitCallId(id, MISTRAL_ID, 9) : fitCallId(id, ANY_ID, 29);
 }
 
-/** The free text of a custom tool's call, which the inner language has as `{"input": …}`. */
+/** The text of a custom tool's call, which the inner language stores as `{"input": …}`. */
 function customInput(text: string): string {
   try {
-    const told: unknown = JSON.parse(text);
-    return isObject(told) && typeof told['input'] === 'string' ? told['input'] : text;
+    const input: unknown = JSON.parse(text);
+    return isObject(input) && typeof input['input'] === 'string' ? input['input'] : text;
   } catch {
     return text;
   }

@@ -4,7 +4,7 @@ import type { ChatRequest, FilePart, InnerPart } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { decodeText } from '../../schemas/text-file.ts';
 import type { DialectEndpoint, MediaNeed } from '../dialect.ts';
-import { type Encoding, tell } from './encoding.ts';
+import { addReport, type Encoding } from './encoding.ts';
 
 const WEB_URL = /^https?:\/\//i;
 
@@ -26,11 +26,11 @@ export function requiredMedia(request: ChatRequest, { quirks }: DialectEndpoint)
   return needs;
 }
 
-/** The part as this upstream takes it: the client's own object where nothing changes, undefined where it cannot go. */
+/** The part for this upstream: the client's own object if nothing changes, undefined if it cannot be sent. */
 export function encodePart(encoding: Encoding, part: InnerPart, field: string): JsonObject | undefined {
   if (part.type === 'native') {
     if (part.wire === 'openai-chat') return part.block;
-    tell(encoding, 'dropped', field, 'this part belongs to another API');
+    addReport(encoding, 'dropped', field, 'this part belongs to another API');
     return undefined;
   }
   const own = ownShape(part);
@@ -39,7 +39,7 @@ export function encodePart(encoding: Encoding, part: InnerPart, field: string): 
   return cleanPart(encoding, converted as unknown as JsonObject);
 }
 
-/** The part as the client of this wire sent it, where the inner language has another shape for it (Mistral's documents). */
+/** The part as the client of this wire sent it, if the inner language has another shape for it (Mistral's documents). */
 function ownShape(part: InnerPart): JsonObject | undefined {
   if (part.type !== 'file' || part.ext?.wire !== 'openai-chat') return undefined;
   return part.ext.rest['type'] === 'document_url' ? part.ext.rest : undefined;
@@ -58,7 +58,7 @@ function encodeFile(encoding: Encoding, part: FilePart, field: string): object {
   const { quirks } = encoding;
   const { file_data: data, filename, ...others } = part.file;
   if (data === undefined || data === null) {
-    if (Object.values(others).some((told) => told != null)) return part;
+    if (Object.values(others).some((value) => value != null)) return part;
     throw new GatewayError(400, `${field}: the file has neither data nor an id.`);
   }
   if (quirks.document_url) {
@@ -68,21 +68,21 @@ function encodeFile(encoding: Encoding, part: FilePart, field: string): object {
   const url = WEB_URL.test(data) ? inlined(encoding, data) : data;
   const text = textOfDataUrl(url);
   if (text !== undefined) {
-    tell(encoding, 'changed', field, 'a text file is sent as text');
+    addReport(encoding, 'changed', field, 'a text file is sent as text');
     return { type: 'text', text: filename == null ? text : `${filename}:\n${text}` };
   }
   if (url === data && filename != null) return part;
-  // OpenAI asks for a name beside the data.
+  // OpenAI requires a name with the data.
   return { ...part, file: { ...part.file, file_data: url, filename: filename ?? 'file' } };
 }
 
-/** The fetched bytes in place of their URL; a URL that was not fetched goes as it is, for the upstream to take or refuse. */
+/** The fetched media as a data URL; a URL that was not fetched is sent unchanged, for the upstream to accept or refuse. */
 function inlined(encoding: Encoding, url: string): string {
   const media = encoding.options.media.get(url);
   return media === undefined ? url : `data:${media.mime_type};base64,${media.base64}`;
 }
 
-/** The text of a data URL of text or JSON: this wire's files are PDFs. */
+/** The text of a data URL of text or JSON, which are not files on this wire. */
 function textOfDataUrl(url: string): string | undefined {
   if (!/^data:(?:text\/|application\/json[;,])/.test(url)) return undefined;
   const comma = url.indexOf(',');
@@ -96,12 +96,12 @@ function textOfDataUrl(url: string): string | undefined {
   }
 }
 
-/** Takes out what is ours and the `null` members that some clients send. */
+/** Removes the gateway's own members, and the `null` members that some clients send. */
 function cleanPart(encoding: Encoding, part: JsonObject): JsonObject {
   let copy: JsonObject | undefined;
   for (const name in part) {
-    const isOurs = name === 'ext' || (name === 'cache_control' && !encoding.quirks.cache_control);
-    if (!isOurs && part[name] !== null) continue;
+    const isInternal = name === 'ext' || (name === 'cache_control' && !encoding.quirks.cache_control);
+    if (!isInternal && part[name] !== null) continue;
     copy ??= { ...part };
     delete copy[name];
   }

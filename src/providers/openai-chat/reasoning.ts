@@ -1,36 +1,36 @@
 import type { ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { createThinkStripper } from './think-tags.ts';
-import { isObject, saidOf, textOf, type WireMessage } from './wire.ts';
+import { isObject, scalarText, textOf, type WireMessage } from './wire.ts';
 
 const NONE: readonly ReasoningDetail[] = [];
 
 /**
- * Brings the places where providers of this wire put reasoning into one list of details, numbered from 0. `strip_tags` takes
- * literal think tags out of the reasoning.
+ * Reads reasoning from all fields that providers of this wire use, as one list of details numbered from 0. `stripTags` removes
+ * literal think tags.
  */
 export class ReasoningReader {
   readonly #stripper: ReturnType<typeof createThinkStripper> | undefined;
-  /** Ours, by the upstream's type and index. */
+  /** Our numbers, by the upstream's type and index. */
   #numbers: Map<string, number> | undefined = undefined;
   #count = 0;
   #plain: number | undefined = undefined;
   #hasReadable = false;
 
-  constructor(strip_tags: boolean) {
-    this.#stripper = strip_tags ? createThinkStripper() : undefined;
+  constructor(stripTags: boolean) {
+    this.#stripper = stripTags ? createThinkStripper() : undefined;
   }
 
-  /** `is_whole`: every detail of the list is one of its own, whatever its index says. */
-  read(message: WireMessage, is_whole: boolean): readonly ReasoningDetail[] {
-    const told = message.reasoning_details;
-    if (Array.isArray(told) && told.length > 0) {
+  /** `isWhole`: every entry of the list is a detail of its own, whatever its index. */
+  read(message: WireMessage, isWhole: boolean): readonly ReasoningDetail[] {
+    const entries = message.reasoning_details;
+    if (Array.isArray(entries) && entries.length > 0) {
       const details: ReasoningDetail[] = [];
-      for (let position = 0; position < told.length; position += 1) {
-        const entry = told[position];
+      for (let position = 0; position < entries.length; position += 1) {
+        const entry = entries[position];
         const detail = isObject(entry) ? detailOf(entry) : undefined;
         if (detail === undefined || !isObject(entry)) continue;
-        detail.index = this.#number(entry, is_whole, position);
+        detail.index = this.#number(entry, isWhole, position);
         details.push(detail);
       }
       this.#hasReadable ||= details.some(isReadable);
@@ -39,20 +39,20 @@ export class ReasoningReader {
     return this.#readString(message);
   }
 
-  /** Reasoning that was found in the content. */
+  /** Reads reasoning that is part of the content. */
   readText(text: string): readonly ReasoningDetail[] {
     const kept = this.#stripper === undefined ? text : this.#stripper.push(text);
     return kept === '' ? NONE : [this.#plainDetail(kept)];
   }
 
   /** Google's compatible endpoint: the signature of a call's thought, under the call's id. */
-  readSignature(signature: string, call_id: string | undefined): readonly ReasoningDetail[] {
+  readSignature(signature: string, callId: string | undefined): readonly ReasoningDetail[] {
     const index = this.#count;
     this.#count += 1;
-    return [{ type: 'reasoning.encrypted', data: signature, format: 'google-gemini-v1', id: call_id ?? null, index }];
+    return [{ type: 'reasoning.encrypted', data: signature, format: 'google-gemini-v1', id: callId ?? null, index }];
   }
 
-  /** Something else was said: what comes now is another detail. */
+  /** Ends the current detail, before other output. */
   closeBlock(): void {
     this.#plain = undefined;
     this.#numbers = undefined;
@@ -64,8 +64,10 @@ export class ReasoningReader {
   }
 
   #readString(message: WireMessage): readonly ReasoningDetail[] {
-    // Beside details with text, the string says the same once more.
-    const text = this.#hasReadable ? undefined : (saidOf(message.reasoning_content) ?? saidOf(message.reasoning));
+    // With readable details, the string repeats their text.
+    const text = this.#hasReadable
+      ? undefined
+      : (scalarText(message.reasoning_content) ?? scalarText(message.reasoning));
     return text === undefined ? NONE : this.readText(text);
   }
 
@@ -77,21 +79,21 @@ export class ReasoningReader {
     return { type: 'reasoning.text', text, format: 'unknown', id: null, index: this.#plain };
   }
 
-  #number(detail: JsonObject, is_whole: boolean, position: number): number {
-    // An encrypted detail always comes whole; some gateways number it like the summary before it.
+  #number(detail: JsonObject, isWhole: boolean, position: number): number {
+    // An encrypted detail is always complete; some gateways give it the index of the summary before it.
     const key =
-      is_whole || detail['type'] === 'reasoning.encrypted'
+      isWhole || detail['type'] === 'reasoning.encrypted'
         ? undefined
         : `${detail['type']}:${typeof detail['index'] === 'number' ? detail['index'] : position}`;
-    const told = key === undefined ? undefined : this.#numbers?.get(key);
-    if (told !== undefined) return told;
-    const ours = this.#count;
+    const known = key === undefined ? undefined : this.#numbers?.get(key);
+    if (known !== undefined) return known;
+    const number = this.#count;
     this.#count += 1;
     if (key !== undefined) {
       this.#numbers ??= new Map();
-      this.#numbers.set(key, ours);
+      this.#numbers.set(key, number);
     }
-    return ours;
+    return number;
   }
 }
 
@@ -101,7 +103,7 @@ function isReadable(detail: ReasoningDetail): boolean {
 
 function detailOf(entry: JsonObject): ReasoningDetail | undefined {
   const common = {
-    // Clients take an absent format for Anthropic's and then strip unsigned text.
+    // Clients take a missing format for Anthropic's and then strip unsigned text.
     format: textOf(entry['format']) ?? 'unknown',
     id: textOf(entry['id']) ?? null,
   };

@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
-import { type Encoding, tell } from './encoding.ts';
+import { addReport, type Encoding } from './encoding.ts';
 import { isObject } from './wire.ts';
 
-/** User and assistant by turns, system messages at the beginning only: what no turn may be is merged into its neighbour. */
+/** Makes user and assistant messages alternate, with system messages only at the beginning, by merging neighbours. */
 export function alternateRoles(encoding: Encoding, messages: JsonObject[]): JsonObject[] {
   const turns: JsonObject[][] = [];
   let isStarted = false;
@@ -15,7 +15,7 @@ export function alternateRoles(encoding: Encoding, messages: JsonObject[]): Json
     if (isSame) last.push(turn);
     else turns.push([turn]);
     if (isSame || isLate) {
-      tell(
+      addReport(
         encoding,
         'changed',
         'messages',
@@ -26,8 +26,8 @@ export function alternateRoles(encoding: Encoding, messages: JsonObject[]): Json
   return turns.map((turn) => (turn.length === 1 ? turn[0]! : { ...turn[0], content: joined(turn) }));
 }
 
-function isMergeable({ role, tool_calls }: JsonObject): boolean {
-  return role === 'user' || (role === 'assistant' && tool_calls === undefined);
+function isMergeable({ role, tool_calls: toolCalls }: JsonObject): boolean {
+  return role === 'user' || (role === 'assistant' && toolCalls === undefined);
 }
 
 function joined(turn: readonly JsonObject[]): JsonValue {
@@ -41,65 +41,66 @@ function partsOf(content: JsonValue | undefined): JsonValue[] {
   return typeof content === 'string' && content !== '' ? [{ type: 'text', text: content }] : [];
 }
 
-/** What DeepSeek and Moonshot ask of turns that called tools while they think: the reasoning that led to the calls. */
+/** DeepSeek and Moonshot, while they think, require the reasoning of former turns that called tools: handles turns without it. */
 export function mendLostReasoning(encoding: Encoding, body: JsonObject): void {
-  // Models that do not think take no reasoning back, and miss none.
-  const { lost_reasoning, replay_reasoning } = encoding.quirks;
-  const way = replay_reasoning === 'reasoning_content' ? lost_reasoning : undefined;
+  // Models that do not think accept no reasoning, and need none.
+  const { lost_reasoning: lostReasoning, replay_reasoning: replayReasoning } = encoding.quirks;
+  const repair = replayReasoning === 'reasoning_content' ? lostReasoning : undefined;
   const { messages, thinking } = body;
-  if (way === undefined || !Array.isArray(messages) || (isObject(thinking) && thinking['type'] === 'disabled')) return;
+  if (repair === undefined || !Array.isArray(messages) || (isObject(thinking) && thinking['type'] === 'disabled'))
+    return;
   const lacks = (message: JsonValue): message is JsonObject =>
     isObject(message) && Array.isArray(message['tool_calls']) && !message['reasoning_content'];
   if (!messages.some(lacks)) return;
   const lost = 'the reasoning of former tool calls is missing';
-  if (way === 'off') {
-    // https://api-docs.deepseek.com/guides/thinking_mode: without it the request is a 400.
+  if (repair === 'off') {
+    // https://api-docs.deepseek.com/guides/thinking_mode: a request without the reasoning is a 400.
     body['thinking'] = { type: 'disabled' };
     delete body['reasoning_effort'];
-    tell(encoding, 'changed', 'reasoning', `thinking disabled: ${lost}`);
+    addReport(encoding, 'changed', 'reasoning', `thinking disabled: ${lost}`);
   } else {
-    // "thinking is enabled but reasoning_content is missing in assistant tool call message at index …"; models that
-    // always think cannot be told not to.
+    // "thinking is enabled but reasoning_content is missing in assistant tool call message at index …"; for models whose
+    // thinking cannot be turned off.
     body['messages'] = messages.map((message) => (lacks(message) ? { ...message, reasoning_content: '.' } : message));
-    tell(encoding, 'changed', 'messages[].reasoning', `a marker replaces it: ${lost}`);
+    addReport(encoding, 'changed', 'messages[].reasoning', `a marker replaces it: ${lost}`);
   }
 }
 
-/** Open models of Alibaba's that think unless they are told not to, and in streams alone. */
+/** Alibaba's open models that think by default, and only in streams. */
 const THINKS_IN_STREAMS = /^qwen3-\d+b/;
 
-/** "parameter.enable_thinking must be set to false for non-streaming calls" (https://github.com/QuantumNous/new-api/pull/1109). */
+/** Turns thinking off for whole answers: "parameter.enable_thinking must be set to false for non-streaming calls" (https://github.com/QuantumNous/new-api/pull/1109). */
 export function thinkInStreams(encoding: Encoding, body: JsonObject): void {
   const { request, quirks, endpoint } = encoding;
   if (quirks.reasoning_field !== 'enable_thinking' || !THINKS_IN_STREAMS.test(endpoint.upstream_model)) return;
   if (request.stream === true || body['enable_thinking'] === false) return;
   body['enable_thinking'] = false;
   delete body['thinking_budget'];
-  tell(encoding, 'changed', 'reasoning', 'thinking disabled: the model reasons only in streams');
+  addReport(encoding, 'changed', 'reasoning', 'thinking disabled: the model reasons only in streams');
 }
 
-/** Names of models that cannot be told not to think. */
+/** Models whose thinking cannot be turned off. */
 const ALWAYS_THINKS = /thinking|kimi-k2\.7|^q[vw]q/;
 
-/** What upstreams ask that take no forced call of a tool while they think ("Thinking mode does not support this tool_choice"). */
+/** Resolves forced tool calls for upstreams that refuse them while they think ("Thinking mode does not support this tool_choice"). */
 export function thinkOrForceTool(encoding: Encoding, body: JsonObject): void {
   const { quirks, endpoint } = encoding;
-  const { tool_choice, thinking, enable_thinking } = body;
-  if (!quirks.thinking_or_forced_tool || (tool_choice !== 'required' && !isObject(tool_choice))) return;
+  const { tool_choice: toolChoice, thinking, enable_thinking: enableThinking } = body;
+  if (!quirks.thinking_or_forced_tool || (toolChoice !== 'required' && !isObject(toolChoice))) return;
   const isBySwitch = quirks.reasoning_field === 'enable_thinking';
-  const told = isBySwitch ? enable_thinking : isObject(thinking) ? thinking['type'] !== 'disabled' : undefined;
-  if (told === false) return;
-  if (told !== undefined || ALWAYS_THINKS.test(endpoint.upstream_model)) {
+  const isThinking = isBySwitch ? enableThinking : isObject(thinking) ? thinking['type'] !== 'disabled' : undefined;
+  if (isThinking === false) return;
+  if (isThinking !== undefined || ALWAYS_THINKS.test(endpoint.upstream_model)) {
     body['tool_choice'] = 'auto';
-    tell(encoding, 'clamped', 'tool_choice', 'reasoning does not allow a forced tool: auto was used');
+    addReport(encoding, 'clamped', 'tool_choice', 'reasoning does not allow a forced tool: auto was used');
   } else {
     if (isBySwitch) body['enable_thinking'] = false;
     else body['thinking'] = { type: 'disabled' };
-    tell(encoding, 'changed', 'reasoning', 'thinking disabled: it allows no forced tool');
+    addReport(encoding, 'changed', 'reasoning', 'thinking disabled: it allows no forced tool');
   }
 }
 
-/** https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html: else the last message is closed, and another begins. */
+/** Continues the last message, which servers otherwise close (https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html). */
 export function continueFinalMessage({ quirks }: Encoding, body: JsonObject): void {
   const last = Array.isArray(body['messages']) ? body['messages'].at(-1) : undefined;
   if (!quirks.continue_final_message || !isObject(last) || last['role'] !== 'assistant' || last['tool_calls']) return;
@@ -107,14 +108,14 @@ export function continueFinalMessage({ quirks }: Encoding, body: JsonObject): vo
   body['add_generation_prompt'] ??= false;
 }
 
-/** Lets a format that the upstream takes alone give way to tools; true where it stays, and the answer has to come whole. */
+/** Drops a format that the upstream does not accept with tools. Returns whether a format is left, which requires a whole answer. */
 export function keepFormatAlone(encoding: Encoding, body: JsonObject): boolean {
   const format = body['response_format'];
   const type = isObject(format) ? format['type'] : undefined;
   if (!encoding.quirks.format_alone || (type !== 'json_schema' && type !== 'json_object')) return false;
   if (type === 'json_schema' && body['tools'] !== undefined) {
     delete body['response_format'];
-    tell(encoding, 'dropped', 'response_format', 'this provider accepts a schema only without tools');
+    addReport(encoding, 'dropped', 'response_format', 'this provider accepts a schema only without tools');
     return false;
   }
   return true;

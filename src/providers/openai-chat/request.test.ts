@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ChatRequest, Message, ToolCall } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodeOptions } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { openaiChat } from './index.ts';
 
 const PLAIN: EncodeOptions = { media: new Map(), strip_state: false };
@@ -339,12 +339,15 @@ describe('messages', () => {
       function: { name: 'f', arguments: text },
       ext: { wire: 'openai-chat', rest },
     });
-    const extra_content = { google: { thought_signature: 'S' } };
-    const tool_calls = [call('a', '{}', { extra_content }), call('b', '{"input":"x"}', { type: 'custom' })];
-    const results = tool_calls.map(({ id }): Message => ({ role: 'tool', tool_call_id: id, content: 'r' }));
-    const { body } = encode({ messages: [{ role: 'assistant', content: null, tool_calls }, ...results] });
+    const extraContent = { google: { thought_signature: 'S' } };
+    const toolCalls = [
+      call('a', '{}', { extra_content: extraContent }),
+      call('b', '{"input":"x"}', { type: 'custom' }),
+    ];
+    const results = toolCalls.map(({ id }): Message => ({ role: 'tool', tool_call_id: id, content: 'r' }));
+    const { body } = encode({ messages: [{ role: 'assistant', content: null, tool_calls: toolCalls }, ...results] });
     expect((body['messages'] as unknown as Message[])[0]?.tool_calls).toEqual([
-      { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' }, extra_content },
+      { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' }, extra_content: extraContent },
       { id: 'b', type: 'custom', custom: { name: 'f', input: 'x' } },
     ]);
   });
@@ -379,9 +382,9 @@ describe('media that must be fetched', () => {
   });
 
   test('is nothing of a document that goes in its own shape', () => {
-    const file_data = 'https://x/b.pdf';
-    const ext = { wire: 'openai-chat' as const, rest: { type: 'document_url', document_url: file_data } };
-    const messages: Message[] = [{ role: 'user', content: [{ type: 'file', file: { file_data }, ext }] }];
+    const fileData = 'https://x/b.pdf';
+    const ext = { wire: 'openai-chat' as const, rest: { type: 'document_url', document_url: fileData } };
+    const messages: Message[] = [{ role: 'user', content: [{ type: 'file', file: { file_data: fileData }, ext }] }];
     expect(openaiChat.requiredMedia({ messages }, endpointOf({}))).toEqual([]);
   });
 
@@ -402,8 +405,8 @@ test('a file without data and without an id is refused, one with an id goes as i
 
 test.each(['data:text/csv;base64,YSxi', 'data:application/json;base64,YSxi', 'data:application/json,a%2Cb'])(
   'a file of text is sent as text: %s',
-  (file_data) => {
-    const content: Message['content'] = [{ type: 'file', file: { file_data, filename: 'a' } }];
+  (fileData) => {
+    const content: Message['content'] = [{ type: 'file', file: { file_data: fileData, filename: 'a' } }];
     const { body } = encode({ model: 'm', messages: [{ role: 'user', content }] });
     expect(body['messages']).toEqual([{ role: 'user', content: [{ type: 'text', text: 'a:\na,b' }] }]);
   },

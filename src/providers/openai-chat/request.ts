@@ -3,11 +3,11 @@ import type { ChatRequest, FunctionTool, InnerTool } from '../../schemas/inner.t
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions } from '../dialect.ts';
 import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
-import { gatewayFields, spokenToGateway } from '../shared/gateway-fields.ts';
+import { gatewayFields, gatewayOnlyFields } from '../shared/gateway-fields.ts';
 import { fitToolName } from '../shared/tool-ids.ts';
 import { withProperties } from '../shared/tool-schema.ts';
 import { hashUser } from '../shared/user-hash.ts';
-import { type Encoding, tell } from './encoding.ts';
+import { addReport, type Encoding } from './encoding.ts';
 import { callIds, encodeMessages } from './messages.ts';
 import { encodeReasoning } from './reasoning-request.ts';
 import {
@@ -20,7 +20,7 @@ import {
 } from './repairs.ts';
 import { isObject } from './wire.ts';
 
-/** Written apart from the loop over the client's fields. */
+/** Fields that are not copied from the client's request but written separately. */
 const OWN_FIELDS: readonly string[] = [
   'model',
   'messages',
@@ -39,9 +39,9 @@ const OWN_FIELDS: readonly string[] = [
 /** https://platform.openai.com/docs/api-reference/chat/create */
 const STOP_SEQUENCES_MAX = 4;
 
-const NOT_COPIED: ReadonlySet<string> = new Set([...OWN_FIELDS, ...spokenToGateway]);
+const NOT_COPIED: ReadonlySet<string> = new Set([...OWN_FIELDS, ...gatewayOnlyFields]);
 
-/** Builds the upstream request; what needs no change is shared with the client's request, which is never touched. */
+/** Builds the upstream request. Parts that need no change are shared with the client's request, which is never changed. */
 export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, options: EncodeOptions): EncodedRequest {
   const { quirks } = endpoint;
   const encoding: Encoding = { request, endpoint, quirks, options, report: [], renamed: undefined };
@@ -70,9 +70,11 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
     state['tool_names'] = Object.fromEntries([...encoding.renamed].map(([original, sent]) => [sent, original]));
   }
   if (tools.length > 0)
-    state['tools'] = tools.flatMap(({ function: told }) => (isObject(told) ? String(told['name']) : []));
-  const call_ids = contentsOf(request).has_calls ? callIds(request.messages) : [];
-  if (call_ids.length > 0) state['call_ids'] = call_ids;
+    state['tools'] = tools.flatMap(({ function: definition }) =>
+      isObject(definition) ? String(definition['name']) : [],
+    );
+  const callIdList = contentsOf(request).has_calls ? callIds(request.messages) : [];
+  if (callIdList.length > 0) state['call_ids'] = callIdList;
   if (request.n !== undefined && request.n > 1) state['choices'] = request.n;
   if (quirks.think_tags) state['think_tags'] = true;
   if (quirks.think_in_reasoning) state['think_in_reasoning'] = true;
@@ -89,23 +91,23 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
 
 function encodeFields(encoding: Encoding, body: JsonObject): void {
   const { request, quirks, endpoint } = encoding;
-  const { refused_parameters: refused, stop_sequences_max: stops_max = STOP_SEQUENCES_MAX } = quirks;
+  const { refused_parameters: refused, stop_sequences_max: stopsMax = STOP_SEQUENCES_MAX } = quirks;
   for (const name in request) {
     const value = request[name] as JsonValue | undefined;
-    // `null` means absent; not every upstream knows that.
+    // `null` means not set; not every upstream accepts it.
     if (value === undefined || value === null || NOT_COPIED.has(name)) continue;
     if (name === 'stop' && Array.isArray(value) && value.length === 0) continue;
     if (refused?.includes(name)) {
-      tell(encoding, 'dropped', name, `${endpoint.provider} does not take this parameter`);
+      addReport(encoding, 'dropped', name, `${endpoint.provider} does not accept this parameter`);
     } else if (gatewayFields.has(name) && name !== 'store' && name !== 'n') {
-      // What is kept upstream is the client's own wish here, as it is in the public API.
-      tell(encoding, 'dropped', name, 'the gateway sets it');
+      // Storing upstream is the client's decision, as in the public API.
+      addReport(encoding, 'dropped', name, 'the gateway sets it');
     } else if (name === 'temperature' && Number(value) > (quirks.temperature_max ?? Number.POSITIVE_INFINITY)) {
       body['temperature'] = quirks.temperature_max;
-      tell(encoding, 'clamped', name, `${endpoint.provider} takes at most ${quirks.temperature_max}`);
-    } else if (name === 'stop' && Array.isArray(value) && value.length > stops_max) {
-      body['stop'] = value.slice(0, stops_max);
-      tell(encoding, 'clamped', name, `${endpoint.provider} takes at most ${stops_max} sequences`);
+      addReport(encoding, 'clamped', name, `${endpoint.provider} accepts at most ${quirks.temperature_max}`);
+    } else if (name === 'stop' && Array.isArray(value) && value.length > stopsMax) {
+      body['stop'] = value.slice(0, stopsMax);
+      addReport(encoding, 'clamped', name, `${endpoint.provider} accepts at most ${stopsMax} sequences`);
     } else if (name === 'user') {
       body['user'] = hashUser(String(value));
     } else if (name === 'seed' && quirks.random_seed) {
@@ -114,11 +116,11 @@ function encodeFields(encoding: Encoding, body: JsonObject): void {
       if (request.logprobs === true) body['logprobs'] = request.top_logprobs ?? 1;
     } else if (name === 'metadata' && request['store'] !== true) {
       // https://platform.openai.com/docs/api-reference/chat/create: metadata belongs to stored completions.
-      tell(encoding, 'dropped', name, 'only stored completions have metadata');
+      addReport(encoding, 'dropped', name, 'only stored completions have metadata');
     } else if (name === 'x_search_filter') {
-      tell(encoding, 'dropped', name, 'this wire does not search X');
+      addReport(encoding, 'dropped', name, 'this wire does not search X');
     } else if (name === 'cache_control' && !quirks.cache_control) {
-      tell(encoding, 'dropped', name, `${endpoint.provider} has no cache breakpoints`);
+      addReport(encoding, 'dropped', name, `${endpoint.provider} has no cache breakpoints`);
     } else {
       body[name] = value;
     }
@@ -132,7 +134,7 @@ function encodeOutputBound({ request, quirks }: Encoding, body: JsonObject): voi
   body[quirks.output_bound_field ?? (newer == null ? 'max_tokens' : 'max_completion_tokens')] = bound;
 }
 
-/** Whether a stream was asked for in the end. */
+/** Sets the stream fields. Returns whether a stream is requested. */
 function encodeStream(encoding: Encoding, body: JsonObject): boolean {
   const { request, quirks } = encoding;
   const isWhole = keepFormatAlone(encoding, body);
@@ -140,8 +142,8 @@ function encodeStream(encoding: Encoding, body: JsonObject): boolean {
   body['stream'] = request.stream && !isWhole;
   if (!request.stream || isWhole) return false;
   if (quirks.no_stream_usage) return true;
-  const asked = request['stream_options'];
-  body['stream_options'] = { ...(isObject(asked) ? asked : {}), include_usage: true };
+  const streamOptions = request['stream_options'];
+  body['stream_options'] = { ...(isObject(streamOptions) ? streamOptions : {}), include_usage: true };
   return true;
 }
 
@@ -150,7 +152,7 @@ function encodeTools(encoding: Encoding): JsonObject[] {
   const tools: JsonObject[] = [];
   if (!request.tools?.length) return tools;
   if (quirks.refused_parameters?.includes('tools')) {
-    tell(encoding, 'dropped', 'tools', `${endpoint.provider} does not take this parameter`);
+    addReport(encoding, 'dropped', 'tools', `${endpoint.provider} does not accept this parameter`);
     return tools;
   }
   const allowed = quirks.allowed_tools ? undefined : allowedTools(request.tool_choice);
@@ -166,17 +168,17 @@ function encodeTool(encoding: Encoding, tool: InnerTool, field: string): JsonObj
   if (tool.type === 'native') {
     const native = tool as { wire?: string; block?: JsonObject };
     if (native.wire === 'openai-chat') return native.block;
-    tell(encoding, 'dropped', field, 'this tool belongs to another API');
+    addReport(encoding, 'dropped', field, 'this tool belongs to another API');
     return undefined;
   }
   if (/^(?:gateway|openrouter):/.test(tool.type)) {
-    tell(encoding, 'dropped', field, 'this tool is not run by the upstream');
+    addReport(encoding, 'dropped', field, 'this tool is not run by the upstream');
     return undefined;
   }
-  const { function: told } = tool as Partial<FunctionTool>;
-  // Not a function: a kind of tool of this wire that the gateway does not know.
-  if (!isObject(told)) return withoutMembers(tool as unknown as JsonObject, ['ext']);
-  const definition = told as FunctionTool['function'];
+  const { function: functionField } = tool as Partial<FunctionTool>;
+  // A kind of tool of this wire that the gateway does not know.
+  if (!isObject(functionField)) return withoutMembers(tool as unknown as JsonObject, ['ext']);
+  const definition = functionField as FunctionTool['function'];
   const name = fitToolName(definition.name);
   const removed = encoding.quirks.cache_control ? ['ext'] : ['ext', 'cache_control'];
   const kept = withoutMembers(tool as unknown as JsonObject, removed);
@@ -193,12 +195,12 @@ function encodeTool(encoding: Encoding, tool: InnerTool, field: string): JsonObj
 function encodeToolChoice(encoding: Encoding, body: JsonObject): void {
   const { request, quirks, endpoint } = encoding;
   const { tool_choice: choice, parallel_tool_calls: parallel } = request;
-  const refused = (name: string): boolean => {
+  const isRefused = (name: string): boolean => {
     if (!quirks.refused_parameters?.includes(name)) return false;
-    tell(encoding, 'dropped', name, `${endpoint.provider} does not take this parameter`);
+    addReport(encoding, 'dropped', name, `${endpoint.provider} does not accept this parameter`);
     return true;
   };
-  if (choice != null && !refused('tool_choice')) {
+  if (choice != null && !isRefused('tool_choice')) {
     const mode = quirks.allowed_tools ? choice : (allowedMode(choice) ?? choice);
     if (mode === 'required' && quirks.tool_choice_any) body['tool_choice'] = 'any';
     else if (typeof mode === 'string') body['tool_choice'] = mode;
@@ -208,27 +210,27 @@ function encodeToolChoice(encoding: Encoding, body: JsonObject): void {
       body['tool_choice'] =
         sent === undefined ? choice : { ...choice, function: { ...choice['function'], name: sent } };
     } else if (isOfThisWire(choice as { type: string }, body)) body['tool_choice'] = choice as JsonValue;
-    else tell(encoding, 'dropped', 'tool_choice', 'the tool that is to be called belongs to another API');
+    else addReport(encoding, 'dropped', 'tool_choice', 'the tool that is to be called belongs to another API');
   }
-  if (parallel != null && !refused('parallel_tool_calls')) body['parallel_tool_calls'] = parallel;
+  if (parallel != null && !isRefused('parallel_tool_calls')) body['parallel_tool_calls'] = parallel;
 }
 
-/** Whether a choice is of tools that are sent: functions, or those of this wire that the gateway does not know. */
+/** Whether a choice is of tools that are sent: functions, or unknown tools of this wire. */
 function isOfThisWire({ type }: { type: string }, { tools }: JsonObject): boolean {
   return type === 'allowed_tools' || (tools as JsonObject[]).some((tool) => (tool['type'] ?? 'function') === type);
 }
 
-/** The operator's fields, where the request has none of its own. */
+/** Adds the operator's fields that the request does not have. */
 function addExtraFields(encoding: Encoding, body: JsonObject): void {
-  const { extra_body } = encoding.quirks;
-  if (extra_body === undefined) return;
-  for (const [name, value] of Object.entries(extra_body)) {
-    if (gatewayFields.has(name)) tell(encoding, 'dropped', `extra_body.${name}`, 'the gateway sets it');
+  const { extra_body: extraBody } = encoding.quirks;
+  if (extraBody === undefined) return;
+  for (const [name, value] of Object.entries(extraBody)) {
+    if (gatewayFields.has(name)) addReport(encoding, 'dropped', `extra_body.${name}`, 'the gateway sets it');
     else if (value !== undefined && !(name in body)) body[name] = value;
   }
 }
 
-/** The object itself where it has none of these members. */
+/** The object without these members; the object itself if it has none of them. */
 function withoutMembers(value: JsonObject, names: readonly string[]): JsonObject {
   if (!names.some((name) => value[name] !== undefined)) return value;
   const kept: JsonObject = {};
@@ -236,14 +238,14 @@ function withoutMembers(value: JsonObject, names: readonly string[]): JsonObject
   return kept;
 }
 
-function pathOf({ quirks, upstream_model }: DialectEndpoint): string {
-  const path = quirks.path?.replace('{model}', () => encodeURIComponent(upstream_model)) ?? '/chat/completions';
+function pathOf({ quirks, upstream_model: upstreamModel }: DialectEndpoint): string {
+  const path = quirks.path?.replace('{model}', () => encodeURIComponent(upstreamModel)) ?? '/chat/completions';
   return quirks.query === undefined ? path : `${path}?${quirks.query}`;
 }
 
-function headersOf(is_streamed: boolean): Record<string, string> {
+function headersOf(isStreamed: boolean): Record<string, string> {
   return {
     'content-type': 'application/json',
-    accept: is_streamed ? 'text/event-stream' : 'application/json',
+    accept: isStreamed ? 'text/event-stream' : 'application/json',
   };
 }

@@ -6,10 +6,10 @@ import { errorInside } from './errors.ts';
 import { isPlainAnswer, notThisWire } from './stream.ts';
 import { isObject, type WireAnswer } from './wire.ts';
 
-/** The chunks of a whole answer, read by the stream's own reader, so that the two cannot differ. */
+/** The chunks of a whole answer, decoded by the code that decodes streams, so that both agree. */
 export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
-  const fault = isPlainAnswer(body) ? undefined : errorInside(body);
-  if (fault !== undefined) throw fault;
+  const error = isPlainAnswer(body) ? undefined : errorInside(body);
+  if (error !== undefined) throw error;
   if (!isObject(body) || !Array.isArray(body['choices']) || body['choices'].length === 0) {
     throw notThisWire(JSON.stringify(body) ?? '');
   }

@@ -1,8 +1,8 @@
 import type { ChatChunk, Delta, Ext, Native, Slot } from '../../schemas/inner.ts';
 
 /**
- * Numbers the blocks of one turn and says in each chunk which block it belongs to. `onClose` hears of every block of prose that
- * ends. A class and not closures, as all that there is of one for every stream.
+ * Numbers the blocks of one turn and adds the block's number to each chunk. Calls `onClose` for every text or reasoning block that
+ * ends. A class instead of closures, for speed, like all objects of a stream.
  */
 export class SlotWriter {
   readonly #onClose: (kind: Slot['kind']) => void;
@@ -18,7 +18,7 @@ export class SlotWriter {
     return this.#opened > 0;
   }
 
-  /** One block of prose is open at a time: a delta of its kind goes on, one of another kind closes it. */
+  /** Adds to the open block of this kind, or closes the open one and opens another: one is open at a time. */
   emit(kind: Slot['kind'], delta: Delta, chunks: ChatChunk[]): void {
     if (this.#open?.kind === kind) {
       chunks.push({ delta, ext: { slot: { n: this.#open.n } } });
@@ -31,7 +31,7 @@ export class SlotWriter {
     chunks.push({ delta, ext: { slot: { n, open: { kind } } } });
   }
 
-  /** Opens a block that others may interleave with (a call, a native object); closed by its number only. */
+  /** Opens a block that may interleave with others (a call, a native object). It is closed by its number only. */
   openBeside(opening: { kind: Slot['kind']; ext?: Ext; native?: Native }, delta: Delta, chunks: ChatChunk[]): number {
     this.close(chunks);
     const n = this.#opened;

@@ -1,7 +1,7 @@
 import type { AttemptState } from '../dialect.ts';
 import { isObject } from './wire.ts';
 
-/** What the encoder tells the decoders of the same attempt. Plain data: it travels in `EncodedRequest.state`. */
+/** The encoder's facts for the decoders of the same attempt. Plain data, part of `EncodedRequest.state`. */
 interface RequestState {
   /** Name as sent -> name as the client knows it, for tools that had to be renamed. */
   tool_names: Record<string, string>;
@@ -12,16 +12,16 @@ interface RequestState {
   think_tags: boolean;
   think_in_reasoning: boolean;
   cached_tokens_header: string | undefined;
-  /** How many choices were asked for. */
+  /** The number of requested choices. */
   choices: number;
 }
 
-/** The encoder's state with what a decoder needs of the answer's headers. */
+/** The encoder's facts, and those of the answer's headers. */
 export interface KnownState extends RequestState {
   cachedTokens(): number | undefined;
 }
 
-/** Reads the state back; absent members have their plain meaning, so a decoder also works without an encoder. */
+/** Reads the state back. Missing members have their defaults, so that a decoder also works without an encoder. */
 export function readState(state: AttemptState): KnownState {
   const header = typeof state['cached_tokens_header'] === 'string' ? state['cached_tokens_header'] : undefined;
   return {
@@ -33,8 +33,8 @@ export function readState(state: AttemptState): KnownState {
     cached_tokens_header: header,
     choices: typeof state['choices'] === 'number' ? state['choices'] : 1,
     cachedTokens() {
-      const told = header === undefined ? undefined : state.headers?.[header];
-      const value = Array.isArray(told) ? told[0] : told;
+      const field = header === undefined ? undefined : state.headers?.[header];
+      const value = Array.isArray(field) ? field[0] : field;
       return value !== undefined && /^\d{1,12}$/.test(value) ? Number(value) : undefined;
     },
   };

@@ -17,15 +17,15 @@ function decode(events: (JsonValue | string)[], state: AttemptState = STATE): Ch
   return [...frames.flatMap((data) => decoder.push({ event: undefined, data })), ...decoder.end()];
 }
 
-const delta = (content: JsonValue, finish_reason: string | null = null, more: object = {}): JsonValue => ({
+const delta = (content: JsonValue, finishReason: string | null = null, more: object = {}): JsonValue => ({
   id: 'c',
-  choices: [{ index: 0, delta: content, finish_reason }],
+  choices: [{ index: 0, delta: content, finish_reason: finishReason }],
   ...more,
 });
 
 describe('a stream', () => {
   test('names the role once, first, and tells usage last, before it only what was told before the end', () => {
-    const usage = (completion_tokens: number) => ({ prompt_tokens: 3, completion_tokens });
+    const usage = (completionTokens: number) => ({ prompt_tokens: 3, completion_tokens: completionTokens });
     const chunks = decode([
       delta({ role: 'assistant', content: 'a' }, null, { usage: usage(0) }),
       delta({ content: 'b' }, null, { usage: usage(1) }),
@@ -178,11 +178,11 @@ describe('a stream', () => {
   });
 
   test('a matched stop sequence is told where it is a text', () => {
-    for (const [stop_reason, expected] of [
+    for (const [stopReason, expected] of [
       ['END', 'END'],
       [151645, undefined],
     ] as const) {
-      const last = { choices: [{ index: 0, delta: { content: 'a' }, finish_reason: 'stop', stop_reason }] };
+      const last = { choices: [{ index: 0, delta: { content: 'a' }, finish_reason: 'stop', stop_reason: stopReason }] };
       expect(accumulate(decode([last]), 7).ext.stopSequence).toBe(expected);
     }
   });

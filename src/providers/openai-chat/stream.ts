@@ -5,12 +5,12 @@ import { AnswerReader } from './answer.ts';
 import { errorInside } from './errors.ts';
 import { isObject, type WireAnswer } from './wire.ts';
 
-/** Reads the events of one stream. The finish comes with `[DONE]` or the end of the bytes, usage in one last chunk. */
+/** The decoder of one stream. It emits the finish reason at `[DONE]` or the end of the bytes, and usage in one last chunk. */
 export function createStreamDecoder(state: AttemptState): StreamDecoder {
   return new ChatStreamDecoder(state);
 }
 
-/** A class and not closures, like the readers in it: what many closures of one stream hold is found cold at each of its reads. */
+/** A class instead of closures, for speed, like the readers that it uses. */
 class ChatStreamDecoder implements StreamDecoder {
   readonly #answer: AnswerReader;
   #isDone = false;
@@ -32,17 +32,17 @@ class ChatStreamDecoder implements StreamDecoder {
       return chunks;
     }
     if (this.#isDone) {
-      // The answer is whole. Only usage is still read: some upstreams send it after [DONE].
+      // The answer is complete. Only usage is still read: some upstreams send it after [DONE].
       answer.takeUsage(lateAnswer(data));
       return chunks;
     }
     const value = parse(data);
-    const fault = isPlainAnswer(value) && event !== 'error' ? undefined : errorInside(value, event === 'error');
-    if (fault !== undefined) {
-      // What the upstream has billed is worth knowing: usage beside or before the error goes out first.
-      const isTold = isObject(value) && answer.takeUsage(value as WireAnswer);
-      if (!isTold && !answer.hasToldOutput()) throw fault;
-      this.#failure = fault;
+    const error = isPlainAnswer(value) && event !== 'error' ? undefined : errorInside(value, event === 'error');
+    if (error !== undefined) {
+      // Usage with or before the error is emitted first, since it is billed.
+      const hasUsage = isObject(value) && answer.takeUsage(value as WireAnswer);
+      if (!hasUsage && !answer.hasOutputUsage()) throw error;
+      this.#failure = error;
       answer.emitUsage(chunks);
       return chunks;
     }
@@ -69,12 +69,12 @@ class ChatStreamDecoder implements StreamDecoder {
   }
 }
 
-/** The common case, recognized without looking for the shapes of errors. */
+/** Recognises the common case without checking the shapes of errors. */
 export function isPlainAnswer(value: unknown): boolean {
   return isObject(value) && value['choices'] !== undefined && value['error'] == null && value['object'] !== 'error';
 }
 
-/** What an event after the end of the answer says; nothing where it is no object. */
+/** An event after the end of the answer; empty if it is not an object. */
 function lateAnswer(data: string): WireAnswer {
   try {
     const value: unknown = JSON.parse(data);
@@ -92,6 +92,7 @@ function parse(data: string): unknown {
   }
 }
 
+/** The error for data that is not of this wire. */
 export function notThisWire(data: string, cause?: unknown): UpstreamError {
   return new UpstreamError('invalid_response', 'The upstream sent something that is not a chat completion.', {
     raw: data.slice(0, limits.upstream_raw_chars_max),

@@ -5,9 +5,9 @@ import { createThinkSplitter, createThinkStripper } from './think-tags.ts';
 function split(pieces: string[]): { reasoning: string; text: string } {
   const splitter = createThinkSplitter();
   const runs = [...pieces.flatMap((piece) => splitter.push(piece)), ...splitter.end()];
-  const join = (is_reasoning: boolean) =>
+  const join = (isReasoning: boolean) =>
     runs
-      .filter((run) => run.is_reasoning === is_reasoning)
+      .filter((run) => run.is_reasoning === isReasoning)
       .map((run) => run.text)
       .join('');
   return { reasoning: join(true), text: join(false) };

@@ -1,23 +1,23 @@
 const OPEN = '<think>';
 const CLOSE = '</think>';
-/** White space that may stand before the first tag. */
+/** White space allowed before the first tag. */
 const LEAD_CHARS_MAX = 8;
 
-/** A run of text, told apart by the tags around it. */
+/** A piece of text, with its kind by the tags around it. */
 export interface ThinkRun {
   is_reasoning: boolean;
   text: string;
 }
 
-/** Splits text at think tags that may be cut anywhere. Never holds back more than a tag's beginning. */
+/** Splits text at think tags, which may themselves be split anywhere. Holds back at most a tag's beginning. */
 export interface ThinkSplitter {
   push(text: string): ThinkRun[];
-  /** What was held back in case a tag would follow. */
+  /** The text held back as a possible tag. */
   end(): ThinkRun[];
 }
 
 /**
- * Content whose thoughts stand in think tags at its start (DeepSeek-R1 and Qwen behind hosts that do not split them).
+ * A splitter for content that starts with reasoning in think tags (DeepSeek-R1 and Qwen behind hosts that do not split them).
  * Tags later in the text are text: a model may write about them.
  */
 export function createThinkSplitter(): ThinkSplitter {
@@ -61,7 +61,7 @@ export function createThinkSplitter(): ThinkSplitter {
   };
 }
 
-/** Takes literal think tags out of text that is reasoning already (Groq's compound systems). */
+/** A filter that removes literal think tags from reasoning (Groq's compound systems). */
 export function createThinkStripper(): { push(text: string): string; end(): string } {
   let held = '';
   return {
@@ -80,8 +80,8 @@ export function createThinkStripper(): { push(text: string): string; end(): stri
   };
 }
 
-function run(is_reasoning: boolean, text: string): ThinkRun[] {
-  return text === '' ? [] : [{ is_reasoning, text }];
+function run(isReasoning: boolean, text: string): ThinkRun[] {
+  return text === '' ? [] : [{ is_reasoning: isReasoning, text }];
 }
 
 /** How many characters at the end of the text may begin the tag. */

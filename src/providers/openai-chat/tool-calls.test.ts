@@ -11,11 +11,11 @@ interface Told {
 function read(
   deltas: (WireToolCall | null)[][],
   used: string[] = [],
-  is_whole = false,
+  isWhole = false,
   declared: string[] = [],
 ): Told[] {
   const reader = createCallReader('gen-1', used, (name) => name, declared);
-  const steps: CallStep[] = [...deltas.flatMap((entries) => reader.read(entries, is_whole)), ...reader.end()];
+  const steps: CallStep[] = [...deltas.flatMap((entries) => reader.read(entries, isWhole)), ...reader.end()];
   const calls: Told[] = [];
   for (const step of steps) {
     if (step.opens !== undefined) calls[step.ordinal] = { id: step.opens.id, name: step.opens.name, arguments: '' };

@@ -5,7 +5,7 @@ import { numberOf, textOf, type WireToolCall } from './wire.ts';
 
 /** One step of one call: its opening (with id and name), a piece of its arguments, or both. */
 export interface CallStep {
-  /** Of the call in the turn, from 0. */
+  /** The index of the call in the turn, from 0. */
   ordinal: number;
   /** On the call's first step only. */
   opens?: { id: string; name: string; rest?: JsonObject };
@@ -14,18 +14,18 @@ export interface CallStep {
   signature?: { data: string; id: string };
 }
 
-/** Tells the calls of one answer apart, whatever the upstream leaves out of their deltas. */
+/** Separates the calls of one answer, whatever fields the upstream leaves out of their deltas. */
 export interface CallReader {
   count(): number;
-  /** `is_whole`: the entries are of a whole message, so each is a call of its own. */
-  read(entries: readonly (WireToolCall | null)[], is_whole: boolean): CallStep[];
-  /** The steps still missing when nothing more comes: `{}` for calls without arguments, the end of custom inputs. */
+  /** `isWhole`: the entries are of a whole message, so each is a call of its own. */
+  read(entries: readonly (WireToolCall | null)[], isWhole: boolean): CallStep[];
+  /** The missing steps at the end of the answer: `{}` for calls without arguments, the end of custom inputs. */
   end(): CallStep[];
 }
 
 interface Call {
   ordinal: number;
-  /** As the client sees it; empty until the call is open. */
+  /** The client's id; empty until the call is open. */
   id: string;
   wireIndex: number | undefined;
   wireId: string | undefined;
@@ -34,33 +34,33 @@ interface Call {
   isOpen: boolean;
   /** The arguments so far. */
   readonly args: JsonProgress;
-  /** Those that came before the name. */
+  /** Arguments received before the name. */
   pending: string;
 }
 
 /**
- * Makes the reader of one answer. `used_ids` are the ids of the conversation so far: an upstream that uses one again, or
- * sends none, gets an id of ours (Bedrock-hosted models restart at `call_0` in every answer). `declared` are the names of the
- * tools as they were sent: by them a name that comes in pieces is known.
+ * The reader of one answer. `usedIds` are the ids of the conversation: an upstream that repeats one, or sends none, gets a minted id
+ * (models on Bedrock restart at `call_0` in every answer). `declared` are the names of the tools as sent, by which a name that is sent
+ * in pieces is recognised.
  */
 export function createCallReader(
-  generation_id: string,
-  used_ids: readonly string[],
+  generationId: string,
+  usedIds: readonly string[],
   originalName: (name: string) => string,
   declared: readonly string[] = [],
 ): CallReader {
   const calls: Call[] = [];
-  /** The last of each index, of each id, and of both. */
+  /** The latest call of each index, of each id, and of each pair. */
   const byIndex = new Map<number, Call>();
   const byId = new Map<string, Call>();
   const byBoth = new Map<string, Call>();
-  /** Those that have a declared name and are not open. */
+  /** Calls with a declared name that are not open. */
   const unopened = new Set<Call>();
-  const taken = new Set(used_ids);
+  const usedOrMinted = new Set(usedIds);
   const names = new Set(declared);
   const parts = new Map<string, boolean>();
 
-  /** A declared name may be the beginning of another: which it is shows when arguments come. */
+  /** Whether a declared name begins with this name. The arguments then show which one is meant. */
   function isPart(name: string): boolean {
     let known = parts.get(name);
     if (known === undefined) {
@@ -69,15 +69,15 @@ export function createCallReader(
     }
     return known;
   }
-  const goesOn = (call: Call, piece: string) =>
+  const isContinued = (call: Call, piece: string) =>
     !call.isOpen && isPart(call.name) && (names.has(call.name + piece) || isPart(call.name + piece));
 
   function remember(call: Call, id: string): void {
-    const keep = <K>(known: Map<K, Call>, key: K) => {
+    const setLatest = <K>(known: Map<K, Call>, key: K) => {
       if ((known.get(key)?.ordinal ?? -1) < call.ordinal) known.set(key, call);
     };
-    keep(byId, id);
-    keep(byBoth, `${call.wireIndex} ${id}`);
+    setLatest(byId, id);
+    setLatest(byBoth, `${call.wireIndex} ${id}`);
   }
 
   function find(entry: WireToolCall, name: string | undefined, position: number): Call | undefined {
@@ -89,14 +89,14 @@ export function createCallReader(
     }
     const call = index === undefined ? calls.at(-1) : byIndex.get(index);
     if (call === undefined) return undefined;
-    // Some upstreams say index 0 for every call of a parallel set: another id, another name, or
-    // the name once more after complete arguments, is another call.
+    // Some upstreams send index 0 for every call of a parallel set: another id, another name, or the name once more after
+    // complete arguments, is another call.
     if (id !== undefined && name === undefined && call.name !== '' && !call.args.isWhole) {
       // Poolside gives the later deltas of a call another id (https://github.com/poolsideai/pool/issues/9).
       return call;
     }
     if (id !== undefined && (call.wireId !== undefined || index === undefined)) return undefined;
-    if (name === undefined || (index !== undefined && goesOn(call, name))) return call;
+    if (name === undefined || (index !== undefined && isContinued(call, name))) return call;
     const isAnother = call.name !== '' && (call.name !== name || call.args.isWhole);
     return isAnother || (index === undefined && position > 0) ? undefined : call;
   }
@@ -104,28 +104,28 @@ export function createCallReader(
   function open(call: Call, id: string | undefined): CallStep['opens'] {
     call.isOpen = true;
     unopened.delete(call);
-    const isUsable = id !== undefined && !taken.has(id);
-    const ours = isUsable ? id : mintCallId(generation_id, call.ordinal);
-    taken.add(ours);
-    call.id = ours;
+    const isUsable = id !== undefined && !usedOrMinted.has(id);
+    const clientId = isUsable ? id : mintCallId(generationId, call.ordinal);
+    usedOrMinted.add(clientId);
+    call.id = clientId;
     const rest: JsonObject = {};
     if (id !== undefined && !isUsable) rest['id'] = id;
     if (call.isCustom) rest['type'] = 'custom';
-    const opens = { id: ours, name: originalName(call.name) };
+    const opens = { id: clientId, name: originalName(call.name) };
     return Object.keys(rest).length === 0 ? opens : { ...opens, rest };
   }
 
-  /** Another call begins: of those before it, a declared name is the whole one. Clients take calls in the order in which they come. */
+  /** Opens former calls with a declared name when another call begins. Clients expect calls in order. */
   function openFormer(steps: CallStep[]): void {
     for (const call of unopened) {
       steps.push({ ordinal: call.ordinal, opens: open(call, call.wireId), arguments: '' });
     }
   }
 
-  function step(entry: WireToolCall, is_whole: boolean, position: number, steps: CallStep[]): CallStep | undefined {
+  function step(entry: WireToolCall, isWhole: boolean, position: number, steps: CallStep[]): CallStep | undefined {
     const custom = textOf(entry.custom?.name) === undefined && !textOf(entry.custom?.input) ? undefined : entry.custom;
     const name = textOf(custom?.name) ?? textOf(entry.function?.name);
-    let call = is_whole ? undefined : find(entry, name, position);
+    let call = isWhole ? undefined : find(entry, name, position);
     if (call === undefined) {
       openFormer(steps);
       call = {
@@ -147,14 +147,14 @@ export function createCallReader(
       call.wireId = id;
       remember(call, id);
     }
-    if (name !== undefined && (call.name === '' || goesOn(call, name))) {
+    if (name !== undefined && (call.name === '' || isContinued(call, name))) {
       call.name += name;
       if (names.has(call.name)) unopened.add(call);
       else unopened.delete(call);
     }
     let piece = call.isCustom ? customInput(call, textOf(custom?.input)) : argumentsText(entry.function?.arguments);
     call.args.add(piece);
-    if (call.name === '' || (!is_whole && call.args.text === '' && isPart(call.name))) {
+    if (call.name === '' || (!isWhole && call.args.text === '' && isPart(call.name))) {
       call.pending += piece;
       return undefined;
     }
@@ -173,13 +173,13 @@ export function createCallReader(
 
   return {
     count: () => calls.length,
-    read(entries, is_whole) {
+    read(entries, isWhole) {
       const steps: CallStep[] = [];
       for (let position = 0; position < entries.length; position += 1) {
         const entry = entries[position];
         if (typeof entry !== 'object' || entry === null || isNothing(entry)) continue;
-        const told = step(entry, is_whole, position, steps);
-        if (told !== undefined) steps.push(told);
+        const nextStep = step(entry, isWhole, position, steps);
+        if (nextStep !== undefined) steps.push(nextStep);
       }
       return steps;
     },
@@ -203,7 +203,7 @@ export function createCallReader(
   };
 }
 
-/** Go servers send a call of zero values where there is none. */
+/** Whether an entry has only zero values, which Go servers send instead of no call. */
 function isNothing(entry: WireToolCall): boolean {
   return (
     textOf(entry.id) === undefined &&
@@ -214,7 +214,7 @@ function isNothing(entry: WireToolCall): boolean {
   );
 }
 
-/** Some local servers send the arguments as an object; an empty one may stand before the arguments, and is added at the end. */
+/** Arguments as text: some local servers send an object. An empty one may precede the arguments, and is added at the end. */
 function argumentsText(value: JsonValue | undefined): string {
   if (typeof value === 'string') return value;
   if (value === undefined || value === null) return '';
@@ -222,7 +222,7 @@ function argumentsText(value: JsonValue | undefined): string {
   return text === '{}' ? '' : text;
 }
 
-/** A custom tool's free text becomes `{"input": "…"}`, escaped piece by piece. */
+/** The text of a custom tool's input as `{"input": "…"}`, escaped piece by piece. */
 function customInput(call: Call, input: string | undefined): string {
   if (input === undefined) return '';
   const escaped = JSON.stringify(input).slice(1, -1);

@@ -6,24 +6,24 @@ import { SlotWriter } from './slots.ts';
 import type { KnownState } from './state.ts';
 import { createThinkSplitter, type ThinkRun } from './think-tags.ts';
 import { type CallReader, type CallStep, createCallReader } from './tool-calls.ts';
-import { isObject, saidOf, textOf, type WireMessage, type WirePart } from './wire.ts';
+import { isObject, scalarText, textOf, type WireMessage, type WirePart } from './wire.ts';
 
-/** Turns the deltas of one assistant turn into chunks, block by block. A whole message is one large delta. */
+/** Converts the deltas of one assistant turn to chunks, block by block. A whole message is one large delta. */
 export class TurnWriter {
   readonly #known: KnownState;
-  readonly #generation_id: string;
+  readonly #generationId: string;
   readonly #reasoning: ReasoningReader;
   readonly #slots: SlotWriter;
   readonly #splitter: ReturnType<typeof createThinkSplitter> | undefined;
-  // Most answers hold neither, so their readers are made when one comes.
+  // Most answers have neither, so they are created on first use.
   #calls: CallReader | undefined = undefined;
   #tools: ReturnType<typeof createExecutedTools> | undefined = undefined;
   readonly #callSlots: number[] = [];
 
-  constructor(known: KnownState, generation_id: string) {
+  constructor(known: KnownState, generationId: string) {
     const reasoning = new ReasoningReader(known.think_in_reasoning);
     this.#known = known;
-    this.#generation_id = generation_id;
+    this.#generationId = generationId;
     this.#reasoning = reasoning;
     this.#slots = new SlotWriter((kind) => {
       if (kind === 'reasoning') reasoning.closeBlock();
@@ -31,7 +31,7 @@ export class TurnWriter {
     this.#splitter = known.think_tags ? createThinkSplitter() : undefined;
   }
 
-  /** Whether anything came that a client would see. */
+  /** Whether there was any output for the client. */
   hasProduced(): boolean {
     return this.#slots.hasOpened();
   }
@@ -40,8 +40,8 @@ export class TurnWriter {
     return this.#calls !== undefined && this.#calls.count() > 0;
   }
 
-  take(message: WireMessage, is_whole: boolean, chunks: ChatChunk[]): void {
-    this.#emitReasoning(this.#reasoning.read(message, is_whole), chunks);
+  take(message: WireMessage, isWhole: boolean, chunks: ChatChunk[]): void {
+    this.#emitReasoning(this.#reasoning.read(message, isWhole), chunks);
     if (Array.isArray(message.executed_tools)) {
       this.#tools ??= createExecutedTools(this.#slots);
       this.#tools.take(message.executed_tools, chunks);
@@ -59,12 +59,12 @@ export class TurnWriter {
       const annotations = annotationsOf(message.annotations);
       if (annotations.length > 0) chunks.push({ delta: { annotations } });
     }
-    if (message.tool_calls || message.function_call) this.#takeCalls(message, is_whole, chunks);
+    if (message.tool_calls || message.function_call) this.#takeCalls(message, isWhole, chunks);
     const signature = textOf(message.extra_content?.google?.thought_signature);
     if (signature !== undefined) this.#emitReasoning(this.#reasoning.readSignature(signature, undefined), chunks);
   }
 
-  /** Hands out what was held back and closes every block. */
+  /** Emits held text and closes every block. */
   end(chunks: ChatChunk[]): void {
     if (this.#splitter !== undefined) this.#emitRuns(this.#splitter.end(), chunks);
     this.#emitReasoning(this.#reasoning.end(), chunks);
@@ -84,8 +84,8 @@ export class TurnWriter {
   }
 
   #emitRuns(runs: ThinkRun[], chunks: ChatChunk[]): void {
-    for (const { is_reasoning, text } of runs) {
-      if (is_reasoning) this.#emitReasoning(this.#reasoning.readText(text), chunks);
+    for (const { is_reasoning: isReasoning, text } of runs) {
+      if (isReasoning) this.#emitReasoning(this.#reasoning.readText(text), chunks);
       else this.#slots.emit('text', { content: text }, chunks);
     }
   }
@@ -113,8 +113,8 @@ export class TurnWriter {
 
   #takeContent(content: WireMessage['content'], chunks: ChatChunk[]): void {
     if (!Array.isArray(content)) {
-      // Cloudflare has parsed the JSON that a schema asked for.
-      const text = isObject(content) ? JSON.stringify(content) : saidOf(content);
+      // Cloudflare parses the JSON that a schema requires.
+      const text = isObject(content) ? JSON.stringify(content) : scalarText(content);
       if (text !== undefined) this.#emitText(text, chunks);
       return;
     }
@@ -128,24 +128,24 @@ export class TurnWriter {
     }
   }
 
-  #takeCalls(message: WireMessage, is_whole: boolean, chunks: ChatChunk[]): void {
-    const { tool_calls, function_call } = message;
+  #takeCalls(message: WireMessage, isWhole: boolean, chunks: ChatChunk[]): void {
+    const { tool_calls: toolCalls, function_call: functionCall } = message;
     this.#calls ??= createCallReader(
-      this.#generation_id,
+      this.#generationId,
       this.#known.call_ids,
       (name) => this.#known.tool_names[name] ?? name,
       this.#known.tools,
     );
-    if (Array.isArray(tool_calls) && tool_calls.length > 0) {
-      for (const step of this.#calls.read(tool_calls, is_whole)) this.#emitCall(step, chunks);
-    } else if (isObject(function_call)) {
-      for (const step of this.#calls.read([{ index: 0, function: function_call }], is_whole))
+    if (Array.isArray(toolCalls) && toolCalls.length > 0) {
+      for (const step of this.#calls.read(toolCalls, isWhole)) this.#emitCall(step, chunks);
+    } else if (isObject(functionCall)) {
+      for (const step of this.#calls.read([{ index: 0, function: functionCall }], isWhole))
         this.#emitCall(step, chunks);
     }
   }
 }
 
-/** Groq's compound systems tell a run twice: when it begins, and with its output. The last telling is the whole of it. */
+/** Groq's compound systems report a run twice: at its start, and with its output. The last report is complete. */
 function createExecutedTools(slots: SlotWriter) {
   const runs = new Map<number, { n: number; native: Native }>();
   return {
@@ -155,15 +155,15 @@ function createExecutedTools(slots: SlotWriter) {
         const index = typeof entry['index'] === 'number' ? entry['index'] : runs.size;
         const block = { type: 'executed_tool', executed_tool: entry };
         const native: Native = { type: 'native', wire: 'openai-chat', block };
-        const begun = runs.get(index);
-        if (begun === undefined) {
+        const run = runs.get(index);
+        if (run === undefined) {
           runs.set(index, { n: slots.openBeside({ kind: 'native', native }, {}, chunks), native });
         } else {
-          begun.native = native;
-          chunks.push({ delta: {}, ext: { slot: { n: begun.n, raw: entry } } });
+          run.native = native;
+          chunks.push({ delta: {}, ext: { slot: { n: run.n, raw: entry } } });
         }
-        const found = entry['search_results'];
-        const annotations = citationsOf(isObject(found) ? found['results'] : undefined);
+        const searchResults = entry['search_results'];
+        const annotations = citationsOf(isObject(searchResults) ? searchResults['results'] : undefined);
         if (annotations.length > 0) chunks.push({ delta: { annotations } });
       }
     },
@@ -173,7 +173,7 @@ function createExecutedTools(slots: SlotWriter) {
   };
 }
 
-/** https://docs.mistral.ai/capabilities/reasoning: a part of text pieces. */
+/** The text of a thinking part (https://docs.mistral.ai/capabilities/reasoning). */
 function thoughtOf(part: WirePart): string | undefined {
   if (part.type !== 'thinking') return undefined;
   const { thinking } = part;

@@ -3,15 +3,15 @@ import type { JsonValue } from '../../schemas/json.ts';
 import { isObject, numberOf, type WireUsage } from './wire.ts';
 
 /**
- * The disjoint token classes of a `usage` object; undefined when it tells nothing. `cached_tokens` is what a header told.
+ * The disjoint token classes of a `usage` object; undefined if it has no counts. `cachedTokens` is the count of a header.
  *
  * Cached, written, audio and image tokens are parts of `prompt_tokens`, reasoning and audio parts of
- * `completion_tokens` (https://platform.openai.com/docs/api-reference/chat/object). Where `total_tokens` is more than both,
- * the gap is reasoning that the provider counts apart (xAI, Google's compatible endpoint). Where `citation_tokens` are told
- * (Perplexity's research), they are billed as prompt and `reasoning_tokens` as output of its own, beside the other counts
+ * `completion_tokens` (https://platform.openai.com/docs/api-reference/chat/object). If `total_tokens` is more than both,
+ * the gap is reasoning that the provider counts separately (xAI, Google's compatible endpoint). If there are `citation_tokens`
+ * (Perplexity's research), they are billed as prompt, and `reasoning_tokens` as output in addition to the other counts
  * (https://docs.perplexity.ai/getting-started/pricing).
  */
-export function readUsage(usage: WireUsage, cached_tokens?: number): TokenClasses | undefined {
+export function readUsage(usage: WireUsage, cachedTokens?: number): TokenClasses | undefined {
   let prompt = count(usage['prompt_tokens']);
   let completion = count(usage['completion_tokens']);
   const total = count(usage['total_tokens']);
@@ -19,18 +19,18 @@ export function readUsage(usage: WireUsage, cached_tokens?: number): TokenClasse
   if (completion === undefined && total !== undefined && prompt !== undefined) completion = Math.max(0, total - prompt);
   if (prompt === undefined && completion === undefined) return undefined;
   const cited = count(usage['citation_tokens']);
-  const beside =
+  const additional =
     cited === undefined ? (total ?? 0) - (prompt ?? 0) - (completion ?? 0) : count(usage['reasoning_tokens']);
-  const gap = Math.max(0, beside ?? 0);
+  const gap = Math.max(0, additional ?? 0);
   const classes: TokenClasses = {};
-  readPrompt(usage, prompt === undefined ? undefined : prompt + (cited ?? 0), cached_tokens, classes);
+  readPrompt(usage, prompt === undefined ? undefined : prompt + (cited ?? 0), cachedTokens, classes);
   readCompletion(usage, completion, gap, classes);
   const searches = count(usage['num_search_queries']);
   if (searches) classes.counts = { web_search: searches };
   return classes;
 }
 
-/** Whether a usage object counts anything: Go servers send one of zeros on chunks that have none. */
+/** Whether all counts are zero: Go servers send such an object on chunks without usage. */
 export function isZeroUsage(usage: WireUsage): boolean {
   return !count(usage['total_tokens']) && !count(usage['prompt_tokens']) && !count(usage['completion_tokens']);
 }
@@ -38,23 +38,23 @@ export function isZeroUsage(usage: WireUsage): boolean {
 function readPrompt(
   usage: WireUsage,
   prompt: number | undefined,
-  cached_tokens: number | undefined,
+  cachedTokens: number | undefined,
   classes: TokenClasses,
 ): void {
-  // Mistral has been seen with the singular name.
+  // Mistral sometimes sends the singular name.
   const details = part(usage['prompt_tokens_details'] ?? usage['prompt_token_details']);
-  // One provider spells it differently on different days. DeepSeek's cache *miss* is no write and has no class.
+  // Providers use several names, one provider even more than one. DeepSeek's cache *miss* is not a write and has no class.
   const read =
     count(details['cached_tokens']) ??
     count(usage['cached_tokens']) ??
     count(usage['num_cached_tokens']) ??
     count(usage['prompt_cache_hit_tokens']) ??
-    cached_tokens;
+    cachedTokens;
   // The second name is Alibaba's (explicit context cache).
   const written = count(details['cache_write_tokens']) ?? count(details['cache_creation_input_tokens']);
   let rest = prompt ?? Number.POSITIVE_INFINITY;
-  const take = (told: number): number => {
-    const taken = Math.min(told, rest);
+  const take = (tokens: number): number => {
+    const taken = Math.min(tokens, rest);
     rest -= taken;
     return taken;
   };
@@ -71,12 +71,12 @@ function readCompletion(usage: WireUsage, completion: number | undefined, gap: n
   const details = part(usage['completion_tokens_details']);
   const reasoning = count(details['reasoning_tokens']) ?? count(usage['reasoning_tokens']);
   let rest = completion ?? Number.POSITIVE_INFINITY;
-  const take = (told: number): number => {
-    const taken = Math.min(told, rest);
+  const take = (tokens: number): number => {
+    const taken = Math.min(tokens, rest);
     rest -= taken;
     return taken;
   };
-  // What the gap holds was never in completion_tokens; only the remainder of the told reasoning is taken out of it.
+  // The gap is not part of completion_tokens; only the remaining reasoning is subtracted from them.
   const inside = reasoning === undefined ? 0 : take(Math.max(0, reasoning - gap));
   if (reasoning !== undefined || gap > 0) classes.out_reasoning = inside + gap;
   const audio = count(details['audio_tokens']);

@@ -1,7 +1,7 @@
 /**
- * The fields of the OpenAI chat wire that are read (https://platform.openai.com/docs/api-reference/chat), and what
- * compatible providers add. Everything is optional and may be null: Go servers send zero values for what is absent,
- * others leave out what the documentation requires. Objects are untrusted JSON: readers check types where they matter.
+ * The fields of the OpenAI chat wire that are read (https://platform.openai.com/docs/api-reference/chat), and fields that
+ * compatible providers add. Everything is optional and may be null: Go servers send zero values, others omit fields that the
+ * documentation requires. Objects are untrusted JSON: readers check types where they matter.
  */
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 
@@ -19,7 +19,7 @@ export interface WireAnswer {
   moderation?: JsonValue;
   prompt_filter_results?: JsonValue;
   usage_breakdown?: JsonValue;
-  /** Groq: its compound systems tell usage only here. */
+  /** Groq: its compound systems report usage only here. */
   x_groq?: { usage?: WireUsage | null } | null;
 }
 
@@ -39,7 +39,7 @@ export interface WireChoice {
 }
 
 export interface WireMessage {
-  /** Mistral sends a list of parts where the model thinks, Cloudflare an object where a schema was asked for. */
+  /** Mistral sends a list of parts if the model thinks, Cloudflare an object if the request has a schema. */
   content?: string | number | boolean | JsonObject | (WirePart | null)[] | null;
   refusal?: string | null;
   reasoning?: JsonValue;
@@ -83,20 +83,20 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The string, or undefined where it is absent, empty or of another type: zero values are not values. */
+/** The string; undefined if missing, empty or of another type. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /**
- * What was said, where a string should stand: Cloudflare writes a token that reads as a number or a boolean as that, and the
- * answer has a hole where it is passed over (https://github.com/cloudflare/ai/issues/651).
+ * The text of a string, number or boolean: Cloudflare writes a token that reads as a number or a boolean as such, and skipping it
+ * would lose text (https://github.com/cloudflare/ai/issues/651).
  */
-export function saidOf(value: unknown): string | undefined {
+export function scalarText(value: unknown): string | undefined {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : textOf(value);
 }
 
-/** The number, also from digits in quotes; undefined where it is absent, negative or of another type. */
+/** The number, also from digits in quotes; undefined if missing, negative or of another type. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === 'string') return /^\d{1,15}$/.test(value) ? Number(value) : undefined;
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;

@@ -4,12 +4,12 @@ import { asArray, asObject, asText } from '../shared/json-shape.ts';
 import { detailsOf, orderOf } from '../shared/slot-order.ts';
 import { bareName } from './declared.ts';
 import type { Encoding } from './parts.ts';
-import { OPENAI_FORMAT, restOf, UNTOLD_FORMAT, WIRE, type WireItem } from './wire.ts';
+import { ANY_VENDOR_FORMAT, OPENAI_FORMAT, restOf, WIRE, type WireItem } from './wire.ts';
 
-/** Ids of other vendors' servers look otherwise and are refused; an item goes without one then. */
+/** Ids of other vendors' servers have other prefixes and are refused: the item is sent without an id. */
 const ID_PREFIX: Readonly<Record<string, string>> = { message: 'msg', function_call: 'fc', custom_tool_call: 'ctc' };
 
-/** An assistant turn's items, in the order the model made them. `callIds` gives each call its id on this wire. */
+/** An assistant turn's items, in the order in which the model produced them. `callIds` maps each call to its id on this wire. */
 export function encodeAssistant(
   message: Message,
   field: string,
@@ -25,7 +25,7 @@ export function encodeAssistant(
   const counts = { reasoning: details.length, text: parts.length, call: calls.length, native: natives.length };
   const order = orderOf(message, counts);
   const reasoning = planReasoning(order, details, isOwn, field, encoding);
-  // What was made after reasoning that is missing is refused by its id, or, the provider's own items, altogether.
+  // Items after missing reasoning are refused by their ids; the provider's own items are refused in any case.
   const isOwnStill = isOwn && !reasoning.isDropped;
   const items: WireItem[] = [];
 
@@ -47,7 +47,7 @@ export function encodeAssistant(
         const call = calls[at]!;
         const id = callIds.get(call) ?? call.id;
         if (id !== call.id && id !== restOf(call.ext)['call_id'])
-          encoding.report('changed', `${field}.tool_calls[${at}].id`, 'too long, or used twice');
+          encoding.addReport('changed', `${field}.tool_calls[${at}].id`, 'too long, or used twice');
         items.push(encodeCall(call, id, reasoning.isDropped, encoding));
         break;
       }
@@ -55,7 +55,7 @@ export function encodeAssistant(
         const native = natives[at]!;
         if (native.wire === WIRE && isOwnStill) items.push(native.block as WireItem);
         else
-          encoding.report(
+          encoding.addReport(
             'dropped',
             `${field}.ext`,
             'tool calls of another provider, or with lost reasoning, are not sent',
@@ -63,24 +63,24 @@ export function encodeAssistant(
         break;
       }
       case 'image': {
-        const item = pictureItem(message, at, rest);
+        const item = imageItem(message, at, rest);
         if (item !== undefined) items.push(item);
-        else encoding.report('dropped', `${field}.images`, 'images of former answers are not sent back');
+        else encoding.addReport('dropped', `${field}.images`, 'images of former answers are not sent back');
         break;
       }
       default:
-        encoding.report('dropped', `${field}.${kind}`, 'this provider does not accept sound of the assistant');
+        encoding.addReport('dropped', `${field}.${kind}`, 'this provider does not accept sound of the assistant');
     }
   }
-  // Reasoning that nothing follows is refused (translation M11).
+  // Reasoning without a following item is refused (translation M11).
   while (items.at(-1)?.type === 'reasoning') {
-    encoding.report('dropped', `${field}.reasoning_details`, 'nothing follows the reasoning');
+    encoding.addReport('dropped', `${field}.reasoning_details`, 'nothing follows the reasoning');
     items.pop();
   }
   return encoding.quirks.text_before_calls ? callsLast(items) : items;
 }
 
-/** What a message was for goes back also without the message's id. */
+/** The phase of a message is sent back also without the message's id. */
 function phaseOf({ phase }: JsonObject): JsonObject {
   return phase === undefined ? {} : { phase };
 }
@@ -96,19 +96,19 @@ function isCall({ type }: WireItem): boolean {
 function addText(part: InnerPart, rest: JsonObject, field: string, encoding: Encoding, items: WireItem[]): void {
   if (part.type === 'native' && part.wire === WIRE) items.push(part.block as WireItem);
   else if (part.type !== 'text')
-    encoding.report('dropped', field, 'this provider does not accept media of the assistant');
-  // Without an id an empty text says nothing.
+    encoding.addReport('dropped', field, 'this provider does not accept media of the assistant');
+  // Without an id an empty text has no content.
   else if (part.text !== '' || rest['id'] !== undefined) {
     addPart(items, { type: 'output_text', text: part.text, annotations: [] }, { ...restOf(part.ext), ...rest });
   }
 }
 
 /**
- * A part of a message: it joins the message before where both are of one id, which tells that they were one. A text that
- * has no remainder is a message as it is easy to write.
+ * Adds a part of a message. It joins the preceding message if both have the same id. A text without remaining fields is a plain
+ * message.
  */
-function addPart(items: WireItem[], told: WireItem, { part, ...rest }: JsonObject): void {
-  const content: JsonObject = { ...told, ...asObject(part) };
+function addPart(items: WireItem[], encoded: WireItem, { part, ...rest }: JsonObject): void {
+  const content: JsonObject = { ...encoded, ...asObject(part) };
   const id = ownId(rest['id'], 'message');
   const last = items.at(-1);
   if (last?.type === 'message' && id !== undefined && last['id'] === id) {
@@ -126,9 +126,9 @@ function addPart(items: WireItem[], told: WireItem, { part, ...rest }: JsonObjec
     });
     return;
   }
-  const text = asText(told['text']) + asText(told['refusal']);
+  const text = asText(encoded['text']) + asText(encoded['refusal']);
   const phase = rest['phase'];
-  // What is more than a text needs its part.
+  // Fields other than the text require a part.
   const isPlain = asObject(part) === undefined;
   if (last?.type === 'message' && last['id'] === undefined && last['phase'] === phase) {
     const former = last['content'];
@@ -136,8 +136,8 @@ function addPart(items: WireItem[], told: WireItem, { part, ...rest }: JsonObjec
     else last['content'] = [...partsOf(former), content];
     return;
   }
-  const of = phase === undefined ? {} : { phase };
-  items.push({ type: 'message', role: 'assistant', content: isPlain ? text : [content], ...of });
+  const phaseField = phase === undefined ? {} : { phase };
+  items.push({ type: 'message', role: 'assistant', content: isPlain ? text : [content], ...phaseField });
 }
 
 function partsOf(content: JsonValue | undefined): JsonValue[] {
@@ -149,17 +149,17 @@ function ownId(value: unknown, type: string): string | undefined {
   return id.startsWith(ID_PREFIX[type] ?? '') && id !== '' ? id : undefined;
 }
 
-function encodeCall(call: ToolCall, call_id: string, isNameless: boolean, encoding: Encoding): WireItem {
-  const { id: told, ...rest } = restOf(call.ext);
+function encodeCall(call: ToolCall, callId: string, isNameless: boolean, encoding: Encoding): WireItem {
+  const { id: originalId, ...rest } = restOf(call.ext);
   const type = rest['type'] === 'custom_tool_call' ? 'custom_tool_call' : 'function_call';
-  const id = isNameless ? undefined : ownId(told, type);
+  const id = isNameless ? undefined : ownId(originalId, type);
   const name = encoding.toolName(bareName(call.function.name, asText(rest['namespace'])));
-  const item = { ...rest, ...(id === undefined ? {} : { id }), type, call_id, name };
+  const item = { ...rest, ...(id === undefined ? {} : { id }), type, call_id: callId, name };
   if (type === 'custom_tool_call') return { ...item, input: customInput(call.function.arguments) };
   return { ...item, arguments: call.function.arguments.trim() === '' ? '{}' : call.function.arguments };
 }
 
-/** The text that `calls.ts` wrapped; anything else is the input itself. */
+/** The text that `calls.ts` wrapped; any other text is the input itself. */
 function customInput(text: string): string {
   try {
     const input = asObject(JSON.parse(text))?.['input'];
@@ -169,8 +169,8 @@ function customInput(text: string): string {
   }
 }
 
-/** A picture that this wire's tool made goes back as the item it was. */
-function pictureItem(message: Message, at: number, rest: JsonObject): WireItem | undefined {
+/** An image that this wire's tool generated, as its original item. */
+function imageItem(message: Message, at: number, rest: JsonObject): WireItem | undefined {
   const url = message.images?.[at]?.image_url.url ?? '';
   const comma = url.indexOf(',');
   if (rest['type'] !== 'image_generation_call' || comma === -1) return undefined;
@@ -178,9 +178,9 @@ function pictureItem(message: Message, at: number, rest: JsonObject): WireItem |
 }
 
 interface ReasoningPlan {
-  /** The items, each by its first detail. */
+  /** The items, each by the index of its first detail. */
   items: Map<number, WireItem>;
-  /** Reasoning of this vendor that does not go back: whole or not at all (translation M11). */
+  /** Whether reasoning of this vendor is left out: all of it or none (translation M11). */
   isDropped: boolean;
 }
 
@@ -191,7 +191,7 @@ interface Group {
   isClosed: boolean;
 }
 
-/** Groups details into items (translation R6): one ends with its encrypted part, or where the remainder is another one. */
+/** Groups details into items (translation R6): an item ends with its encrypted part, or if the next detail has another remainder. */
 function planReasoning(
   order: readonly Slot[],
   details: readonly ReasoningDetail[],
@@ -199,15 +199,15 @@ function planReasoning(
   field: string,
   encoding: Encoding,
 ): ReasoningPlan {
-  const { quirks, strip_state, reasoning_ids } = encoding;
+  const { quirks, strip_state: stripState, reasoning_ids: reasoningIds } = encoding;
   const format = quirks.reasoning_format ?? OPENAI_FORMAT;
   const groups: Group[] = [];
   for (const { kind, at, ext } of order) {
     const detail = details[at];
     if (kind !== 'reasoning' || detail === undefined) continue;
-    if (detail.format !== format && detail.format !== UNTOLD_FORMAT) {
-      const of = `reasoning of format ${detail.format ?? 'unknown'} belongs to another vendor`;
-      encoding.report('dropped', `${field}.reasoning_details[${at}]`, of);
+    if (detail.format !== format && detail.format !== ANY_VENDOR_FORMAT) {
+      const reason = `reasoning of format ${detail.format ?? 'unknown'} belongs to another vendor`;
+      encoding.addReport('dropped', `${field}.reasoning_details[${at}]`, reason);
       continue;
     }
     let group = groups.at(-1);
@@ -219,27 +219,27 @@ function planReasoning(
     addDetail(group.item, detail);
     group.isClosed = detail.type === 'reasoning.encrypted';
   }
-  const reason = whyDropped(groups, strip_state, quirks.plain_reasoning_items === true, reasoning_ids);
+  const reason = dropReason(groups, stripState, quirks.plain_reasoning_items === true, reasoningIds);
   if (reason !== undefined) {
-    encoding.report('dropped', `${field}.reasoning_details`, reason);
+    encoding.addReport('dropped', `${field}.reasoning_details`, reason);
     return { items: new Map(), isDropped: true };
   }
-  for (const { item } of groups) reasoning_ids.add(asText(item['id']));
+  for (const { item } of groups) reasoningIds.add(asText(item['id']));
   return { items: new Map(groups.map(({ first, item }) => [first, item])), isDropped: false };
 }
 
-function whyDropped(
+function dropReason(
   groups: readonly Group[],
-  strip_state: boolean,
-  takesPlain: boolean,
-  taken: ReadonlySet<string>,
+  stripState: boolean,
+  acceptsPlain: boolean,
+  usedIds: ReadonlySet<string>,
 ): string | undefined {
   if (groups.length === 0) return undefined;
-  if (strip_state) return 'the upstream refused the reasoning state of former turns';
-  if (!takesPlain && groups.some(({ isClosed }) => !isClosed))
+  if (stripState) return 'the upstream refused the reasoning state of former turns';
+  if (!acceptsPlain && groups.some(({ isClosed }) => !isClosed))
     return 'reasoning without its encrypted content is refused';
   const ids = groups.map(({ item }) => asText(item['id'])).filter((id) => id !== '');
-  const isTwice = new Set(ids).size < ids.length || ids.some((id) => taken.has(id));
+  const isTwice = new Set(ids).size < ids.length || ids.some((id) => usedIds.has(id));
   return isTwice ? 'the same reasoning occurs twice' : undefined;
 }
 

@@ -5,7 +5,7 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest, FunctionTool, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { openaiChat } from '../openai-chat/index.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { providerRows } from '../table.ts';
 import { declaredTools, decodeToolChoice, decodeTools, toolsOfItems } from './declared.ts';
 import { decodeInput } from './from-wire.ts';
@@ -134,8 +134,8 @@ describe('what costs money that nobody can count', () => {
   });
 
   test('calls of tools that the provider runs are bounded as the client says, and by what is paid for', () => {
-    const bound = (tool: JsonObject, max_tool_calls?: number) =>
-      send({ tools: decodeTools([tool]), ...(max_tool_calls === undefined ? {} : { max_tool_calls }) });
+    const bound = (tool: JsonObject, maxToolCalls?: number) =>
+      send({ tools: decodeTools([tool]), ...(maxToolCalls === undefined ? {} : { max_tool_calls: maxToolCalls }) });
     expect(bound({ type: 'web_search' }).body['max_tool_calls']).toBe(limits.web_searches_assumed);
     expect(bound({ type: 'mcp' }).body).not.toHaveProperty('max_tool_calls');
     expect(bound({ type: 'mcp' }, 2).body['max_tool_calls']).toBe(2);
@@ -156,13 +156,20 @@ describe('what costs money that nobody can count', () => {
 
 describe('fields of this API', () => {
   const metadata = { a: 'b' };
-  const stream_options = { include_obfuscation: false };
+  const streamOptions = { include_obfuscation: false };
 
   test('metadata and options of the stream go on for its own clients alone', () => {
-    expect(send({ metadata, stream: true }, {}, { stream_options }).body).toMatchObject({ metadata, stream_options });
-    expect(send({ metadata }, {}, { stream_options }).body).not.toHaveProperty('stream_options');
-    const refused_parameters = ['metadata', 'stream_options'];
-    const { body, report } = send({ metadata, stream: true }, { refused_parameters }, { stream_options });
+    expect(send({ metadata, stream: true }, {}, { stream_options: streamOptions }).body).toMatchObject({
+      metadata,
+      stream_options: streamOptions,
+    });
+    expect(send({ metadata }, {}, { stream_options: streamOptions }).body).not.toHaveProperty('stream_options');
+    const refusedParameters = ['metadata', 'stream_options'];
+    const { body, report } = send(
+      { metadata, stream: true },
+      { refused_parameters: refusedParameters },
+      { stream_options: streamOptions },
+    );
     expect(body).not.toHaveProperty('metadata');
     expect(body).not.toHaveProperty('stream_options');
     expect(report).toMatchObject([{ kind: 'dropped', field: 'metadata' }]);
@@ -172,8 +179,8 @@ describe('fields of this API', () => {
   });
 
   test('a mark for the prompt cache stays as its client wrote it', () => {
-    const prompt_cache_breakpoint = { mode: 'explicit', ttl: '12h' };
-    const content = [{ type: 'input_text', text: 'Long.', prompt_cache_breakpoint }];
+    const promptCacheBreakpoint = { mode: 'explicit', ttl: '12h' };
+    const content = [{ type: 'input_text', text: 'Long.', prompt_cache_breakpoint: promptCacheBreakpoint }];
     const messages = decodeInput({ input: [{ role: 'user', content }] });
     for (const quirks of [{}, { cache_control: true }]) {
       expect(send({ messages }, quirks).body['input']).toEqual([{ type: 'message', role: 'user', content }]);
@@ -214,9 +221,11 @@ test('reasoning whose maker a client does not name goes to whoever speaks this A
   const said = { type: 'message', role: 'assistant', content: 'So.' };
   const sentTo = (told: JsonObject, quirks: Quirks, dialect = openaiResponses) =>
     JSON.stringify(send({ messages: decodeInput({ input: [told, said] }) }, quirks, {}, dialect).body);
-  for (const reasoning_format of ['openai-responses-v1', 'azure-openai-responses-v1', 'xai-responses-v1'] as const) {
-    expect(sentTo(item, { reasoning_format })).toContain('RU5D');
-    expect(sentTo(azure, { reasoning_format }).includes('RU5D')).toBe(reasoning_format === 'azure-openai-responses-v1');
+  for (const reasoningFormat of ['openai-responses-v1', 'azure-openai-responses-v1', 'xai-responses-v1'] as const) {
+    expect(sentTo(item, { reasoning_format: reasoningFormat })).toContain('RU5D');
+    expect(sentTo(azure, { reasoning_format: reasoningFormat }).includes('RU5D')).toBe(
+      reasoningFormat === 'azure-openai-responses-v1',
+    );
   }
   expect(sentTo(item, {}, openaiChat)).not.toContain('RU5D');
   expect(sentTo(item, { replay_reasoning: 'reasoning_details' }, openaiChat)).toContain('"openai-responses-v1"');

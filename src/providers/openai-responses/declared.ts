@@ -4,85 +4,86 @@ import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
 import { extOf, nativeOf, restOf } from './wire.ts';
 
 /**
- * What this wire knows of tools beyond functions, as functions that every wire takes: a custom tool has one text as its
- * argument, a tool of a namespace has the namespace in its name (translation M4). The remainder tells the way back.
+ * This wire's kinds of tools as functions, which every wire accepts: a custom tool has one text argument, and a tool of a namespace has
+ * the namespace in its name (translation M4). The remainder allows the inverse.
  */
 export function decodeTools(values: readonly JsonValue[]): InnerTool[] {
   return values.flatMap((value): InnerTool[] => {
-    const told = asObject(value);
-    if (told?.['type'] !== 'namespace') {
+    const declaration = asObject(value);
+    if (declaration?.['type'] !== 'namespace') {
       const tool = decodeTool(value);
       return tool === undefined ? [] : [tool];
     }
-    const { tools, ...namespace } = told;
+    const { tools, ...namespace } = declaration;
     return asArray(tools).flatMap((inner) => inNamespace(decodeTool(inner), namespace));
   });
 }
 
-/** A tool that the gateway runs, whichever API it is asked for by. */
-const OF_GATEWAY = /^(?:gateway|openrouter):/;
+/** A tool that the gateway runs, for every client API. */
+const GATEWAY_TOOL = /^(?:gateway|openrouter):/;
 
-/** A declared tool: a function of the client's, a custom one, one of the gateway's, or one of another kind, whole. */
+/** A declared tool: a function of the client, a custom tool, a tool of the gateway, or an unknown kind as a native. */
 export function decodeTool(value: JsonValue): InnerTool | undefined {
-  const told = asObject(value);
-  if (told === undefined) return undefined;
-  if (OF_GATEWAY.test(asText(told['type']))) return { ...told, type: asText(told['type']) } as ServerTool;
-  if (told['type'] === 'custom') return decodeCustom(told);
-  if (told['type'] !== 'function') return nativeOf(told);
-  const { description, parameters, strict } = told;
-  const tool: FunctionTool = { type: 'function', function: { name: asText(told['name']) } };
+  const declaration = asObject(value);
+  if (declaration === undefined) return undefined;
+  if (GATEWAY_TOOL.test(asText(declaration['type'])))
+    return { ...declaration, type: asText(declaration['type']) } as ServerTool;
+  if (declaration['type'] === 'custom') return decodeCustom(declaration);
+  if (declaration['type'] !== 'function') return nativeOf(declaration);
+  const { description, parameters, strict } = declaration;
+  const tool: FunctionTool = { type: 'function', function: { name: asText(declaration['name']) } };
   if (typeof description === 'string') tool.function.description = description;
   if (asObject(parameters) !== undefined) tool.function.parameters = parameters as JsonObject;
-  const rest = remainder(told, ['type', 'name', 'description', 'parameters', 'strict']);
+  const rest = remainder(declaration, ['type', 'name', 'description', 'parameters', 'strict']);
   if (parameters === null) rest['parameters'] = null;
   if (typeof strict === 'boolean') tool.function.strict = strict;
-  // Left out, it stands for another thing here than in chat.
+  // The default of `strict` differs from chat's, so a missing value is recorded.
   else rest['strict'] = null;
   const ext = extOf(rest);
   return ext === undefined ? tool : { ...tool, ext };
 }
 
-function decodeCustom(told: JsonObject): FunctionTool {
-  const { description, format } = told;
+function decodeCustom(declaration: JsonObject): FunctionTool {
+  const { description, format } = declaration;
   const grammar = asText(asObject(format)?.['definition']);
   const input: JsonObject = { type: 'string' };
-  // Elsewhere nothing holds the model to it but these words.
+  // On other wires only this description constrains the model.
   if (grammar !== '') input['description'] = `In this ${asText(asObject(format)?.['syntax'])} grammar:\n${grammar}`;
   const parameters = { type: 'object', properties: { input }, required: ['input'], additionalProperties: false };
-  const tool: FunctionTool = { type: 'function', function: { name: asText(told['name']), parameters } };
+  const tool: FunctionTool = { type: 'function', function: { name: asText(declaration['name']), parameters } };
   if (typeof description === 'string') tool.function.description = description;
-  return { ...tool, ext: extOf({ type: 'custom', ...remainder(told, ['type', 'name', 'description']) })! };
+  return { ...tool, ext: extOf({ type: 'custom', ...remainder(declaration, ['type', 'name', 'description']) })! };
 }
 
 function inNamespace(tool: InnerTool | undefined, namespace: JsonObject): InnerTool[] {
   if (tool?.type !== 'function') return [];
-  const { function: told, ext } = tool as FunctionTool;
-  const name = namespacedName(asText(namespace['name']), told.name);
-  return [{ type: 'function', function: { ...told, name }, ext: extOf({ ...restOf(ext), namespace })! }];
+  const { function: definition, ext } = tool as FunctionTool;
+  const name = namespacedName(asText(namespace['name']), definition.name);
+  return [{ type: 'function', function: { ...definition, name }, ext: extOf({ ...restOf(ext), namespace })! }];
 }
 
 /**
- * Functions that items of the conversation declare, where the client gives tools as it goes on (`additional_tools`,
- * `tool_search_output`): on this wire the items say it, elsewhere they are tools as all others (translation M14).
+ * Functions that items of the conversation declare (`additional_tools`, `tool_search_output`). On this wire the items declare them; on
+ * others they are ordinary tools (translation M14).
  */
 export function toolsOfItems(items: readonly JsonValue[], declared: readonly InnerTool[]): InnerTool[] {
   const names = new Set(declared.map((tool) => (tool as FunctionTool).function?.name));
-  const found: InnerTool[] = [];
+  const tools: InnerTool[] = [];
   for (const item of items) {
-    const told = asObject(item);
-    if (told?.['type'] !== 'additional_tools' && told?.['type'] !== 'tool_search_output') continue;
-    for (const tool of decodeTools(asArray(told['tools']))) {
+    const object = asObject(item);
+    if (object?.['type'] !== 'additional_tools' && object?.['type'] !== 'tool_search_output') continue;
+    for (const tool of decodeTools(asArray(object['tools']))) {
       if (tool.type !== 'function') continue;
-      const { ext, function: made } = tool as FunctionTool;
-      if (names.has(made.name)) continue;
-      names.add(made.name);
-      found.push({ type: 'function', function: made, ext: extOf({ ...restOf(ext), via: 'item' })! });
+      const { ext, function: definition } = tool as FunctionTool;
+      if (names.has(definition.name)) continue;
+      names.add(definition.name);
+      tools.push({ type: 'function', function: definition, ext: extOf({ ...restOf(ext), via: 'item' })! });
     }
   }
-  return found;
+  return tools;
 }
 
-/** How a tool of a namespace is called where there are none. */
+/** The name of a tool of a namespace on wires without namespaces. */
 export function namespacedName(namespace: string, name: string): string {
   return `${namespace}__${name}`;
 }
@@ -93,24 +94,24 @@ export function bareName(name: string, namespace: string): string {
   return name.startsWith(prefix) ? name.slice(prefix.length) : name;
 }
 
-/** A function of a request as this wire's clients declared it. */
+/** A function of a request, as clients of this wire declared it. */
 export interface DeclaredTool {
   name: string;
   namespace: string | undefined;
-  /** Its input is a text; as a call's arguments it is the only member of an object, `input`. */
+  /** Whether its input is text; as a call's arguments it is the only member of an object, `input`. */
   is_custom: boolean;
 }
 
-/** What a request's functions are on this wire, by the names that they have on others. */
+/** The declarations of a request's functions on this wire, by their names on others. */
 export function declaredTools(tools: readonly InnerTool[] | null | undefined): ReadonlyMap<string, DeclaredTool> {
   const declared = new Map<string, DeclaredTool>();
   for (const tool of tools ?? []) {
     if (tool.type !== 'function') continue;
-    const { function: told, ext } = tool as FunctionTool;
+    const { function: definition, ext } = tool as FunctionTool;
     const rest = restOf(ext);
     const space = asText(asObject(rest['namespace'])?.['name']);
-    declared.set(told.name, {
-      name: space === '' ? told.name : bareName(told.name, space),
+    declared.set(definition.name, {
+      name: space === '' ? definition.name : bareName(definition.name, space),
       namespace: space === '' ? undefined : space,
       is_custom: rest['type'] === 'custom',
     });
@@ -118,15 +119,15 @@ export function declaredTools(tools: readonly InnerTool[] | null | undefined): R
   return declared;
 }
 
-/** How tools may be chosen; undefined where nothing is told. */
+/** The tool choice; undefined if not set. */
 export function decodeToolChoice(choice: JsonValue | undefined): ToolChoice | undefined {
   if (choice === 'none' || choice === 'auto' || choice === 'required') return choice;
-  const told = asObject(choice);
-  if (told === undefined) return undefined;
-  if (told['type'] === 'function' || told['type'] === 'custom') return functionChoice(told);
-  if (told['type'] !== 'allowed_tools') return { ...told, type: asText(told['type']) };
-  // Nested, as chat has it: the flat form is another wire's.
-  const { type: _, ...list } = asObject(told['allowed_tools']) ?? told;
+  const object = asObject(choice);
+  if (object === undefined) return undefined;
+  if (object['type'] === 'function' || object['type'] === 'custom') return functionChoice(object);
+  if (object['type'] !== 'allowed_tools') return { ...object, type: asText(object['type']) };
+  // Nested, as in chat; the flat form is this wire's own.
+  const { type: _, ...list } = asObject(object['allowed_tools']) ?? object;
   const tools = asArray(list['tools']).map((entry) => {
     const tool = asObject(entry) ?? {};
     return tool['type'] === 'function' || tool['type'] === 'custom' ? functionChoice(tool) : tool;
@@ -134,11 +135,11 @@ export function decodeToolChoice(choice: JsonValue | undefined): ToolChoice | un
   return { type: 'allowed_tools', allowed_tools: { ...list, tools } };
 }
 
-function functionChoice(told: JsonObject): { type: 'function'; function: { name: string } } {
-  return { type: 'function', function: { name: nameOf(told) } };
+function functionChoice(choice: JsonObject): { type: 'function'; function: { name: string } } {
+  return { type: 'function', function: { name: nameOf(choice) } };
 }
 
-/** A function's name, nested as chat has it or flat as this wire does. */
-export function nameOf(told: JsonObject): string {
-  return asText(asObject(told['function'])?.['name'] ?? asObject(told['custom'])?.['name'] ?? told['name']);
+/** A function's name, nested as in chat or flat as on this wire. */
+export function nameOf(entry: JsonObject): string {
+  return asText(asObject(entry['function'])?.['name'] ?? asObject(entry['custom'])?.['name'] ?? entry['name']);
 }

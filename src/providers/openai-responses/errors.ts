@@ -6,8 +6,8 @@ import { asObject, asText } from '../shared/json-shape.ts';
 import type { ResponseHeaders } from '../shared/retry-after.ts';
 
 /**
- * The statuses that the codes of a failed response stand for (https://platform.openai.com/docs/api-reference/responses/object,
- * `error.code`), where they do not say it themselves.
+ * The statuses of the codes of a failed response that carries none (https://platform.openai.com/docs/api-reference/responses/object,
+ * `error.code`).
  */
 const STATUS: Readonly<Record<string, number>> = {
   server_error: 500,
@@ -23,7 +23,7 @@ const STATUS: Readonly<Record<string, number>> = {
   image_file_not_found: 400,
 };
 
-/** Policies that the provider refuses content by; their messages do not always say so. */
+/** Codes of content refused by policy; the messages do not always say so. */
 const POLICIES: ReadonlySet<string> = new Set([
   'invalid_prompt',
   'bio_policy',
@@ -32,38 +32,40 @@ const POLICIES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The error of an `error` event, which is flat by the documentation and nested on the wire, or of a response that failed
- * inside a 200.
+ * The error of an `error` event, which is flat in the documentation and nested on the wire, or of a response that failed inside a 200.
  */
-export function failureOf(told: JsonObject): UpstreamError {
-  const error = asObject(told['error']) ?? told;
+export function failureOf(event: JsonObject): UpstreamError {
+  const error = asObject(event['error']) ?? event;
   const code = asText(error['code']);
-  const status_code = STATUS[code] ?? (/image/.test(code) ? 400 : undefined);
-  const found = errorInside({ error: { ...error, ...(status_code === undefined ? {} : { status_code }) } }, true)!;
-  const { failure, message, status, native_code } = found;
+  const statusCode = STATUS[code] ?? (/image/.test(code) ? 400 : undefined);
+  const decoded = errorInside(
+    { error: { ...error, ...(statusCode === undefined ? {} : { status_code: statusCode }) } },
+    true,
+  )!;
+  const { failure, message, status, native_code: nativeCode } = decoded;
   return new UpstreamError(POLICIES.has(code) ? 'content_filter' : failure, message, {
     status,
-    native_code,
-    raw: JSON.stringify(told).slice(0, limits.upstream_raw_chars_max),
+    native_code: nativeCode,
+    raw: JSON.stringify(event).slice(0, limits.upstream_raw_chars_max),
   });
 }
 
 /**
- * What is said where items of former turns are not taken: of another organization, of another model, without the item
- * that they belong to, or looked for in a store that was never asked to keep them.
+ * Messages that refuse items of former turns: items of another organization or model, without the item that they belong to, or not in
+ * the store, which the gateway does not use.
  */
 const BAD_STATE =
   /items are not persisted|required (?:following|'reasoning') item|encrypted[ _]content|duplicate item found/i;
 
-/** Classifies an error answer: as on the chat wire, but for what only this wire has, the state of former turns. */
+/** Decodes an error answer like the chat wire, and recognises refused state of former turns, which only this wire has. */
 export function decodeError(status: number, headers: ResponseHeaders, body: string): UpstreamError {
   const error = decodePlainError(status, headers, body);
   if ((status !== 400 && status !== 404) || !BAD_STATE.test(error.message)) return error;
-  const { message, native_code, raw } = error;
-  return new UpstreamError('state_rejected', message, { status, native_code, raw });
+  const { message, native_code: nativeCode, raw } = error;
+  return new UpstreamError('state_rejected', message, { status, native_code: nativeCode, raw });
 }
 
-/** What came is no answer of this wire. */
+/** The error for a body or event that is not of this wire. */
 export function invalid(message: string, raw: JsonValue | undefined): UpstreamError {
   const text = typeof raw === 'string' ? raw : raw === undefined ? undefined : JSON.stringify(raw);
   return new UpstreamError('invalid_response', message, {

@@ -2,14 +2,14 @@ import type { FinishReason } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { asObject, asText } from '../shared/json-shape.ts';
 
-/** What the wire says of the end: the reason of an incomplete response, else its status. */
+/** The wire's finish reason: the reason of an incomplete response, else its status. */
 export function nativeFinishReason(response: JsonObject): string | null {
   return asText(asObject(response['incomplete_details'])?.['reason']) || asText(response['status']) || null;
 }
 
 /**
- * Our reason for the wire's. There is none of its own for calls: they are told by being there. A status that is not known
- * (`complete`, seen on Bedrock) ends an answer like `completed` where there is one.
+ * The public finish reason. The wire has none for calls: it follows from their presence. An unknown status (`complete`, seen on
+ * Bedrock) ends an answer with output like `completed`.
  */
 export function finishReason(response: JsonObject, turn: { hasCalls(): boolean; hasOutput(): boolean }): FinishReason {
   const { status } = response;

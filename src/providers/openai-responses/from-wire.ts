@@ -17,11 +17,11 @@ import { asArray, asObject, asText, remainder } from '../shared/json-shape.ts';
 import { namespacedName } from './declared.ts';
 import { createTurn } from './turn.ts';
 import type { History } from './turn-context.ts';
-import { asItem, extOf, nativeOf, restOf, UNTOLD_FORMAT, WIRE, type WireItem } from './wire.ts';
+import { ANY_VENDOR_FORMAT, asItem, extOf, nativeOf, restOf, WIRE, type WireItem } from './wire.ts';
 
 /**
- * The conversation of a Responses request as inner messages: what `input.ts` writes, read back. A client of the Responses
- * API is translated by it at the door; recorded requests check that the two are inverse to each other.
+ * The conversation of a Responses request as inner messages: the inverse of `input.ts`, as tests with recorded requests check.
+ * Translates the requests of clients of the Responses API.
  */
 export function decodeInput(
   { instructions, input }: { instructions?: JsonValue; input?: JsonValue },
@@ -39,68 +39,69 @@ export function decodeInput(
   return messages;
 }
 
-/** Items that are one message: those of an assistant's turn, or one of another. */
+/** The items of one message: all items of an assistant's turn, or one other item. */
 export interface ItemGroup {
   kind: 'turn' | 'result' | 'other';
   items: WireItem[];
-  /** Where in `input` they stand. */
+  /** Their range in `input`. */
   first: number;
   last: number;
 }
 
-/** Which items of `input` are which messages, in their order. */
+/** Groups the items of `input` by message, in their order. */
 export function groupItems(input: readonly JsonValue[]): ItemGroup[] {
   const groups: ItemGroup[] = [];
-  /** Ids of calls that only this wire knows; undefined is nobody's. */
+  /** Ids of calls that only this wire has; undefined for calls without an id. */
   const foreign = new Set<JsonValue | undefined>();
   for (const [at, value] of input.entries()) {
     const item = asItem(value);
     if (item === undefined) continue;
     const open = groups.at(-1);
-    const isOfTurn = isOfAssistant(item);
-    if (item.type !== 'function_call' && item.type !== 'custom_tool_call' && isOfTurn) foreign.add(item['call_id']);
-    const former = open?.kind === 'turn' ? open.items.at(-1)! : undefined;
-    // Two messages that nothing tells apart are two turns: their texts must not run together.
-    if (isOfTurn && former !== undefined && !(isNameless(former) && isNameless(item))) {
+    const isAssistantItem = isOfAssistant(item);
+    if (item.type !== 'function_call' && item.type !== 'custom_tool_call' && isAssistantItem)
+      foreign.add(item['call_id']);
+    const previous = open?.kind === 'turn' ? open.items.at(-1)! : undefined;
+    // Two messages without ids are two turns: their texts must not be joined.
+    if (isAssistantItem && previous !== undefined && !(isNameless(previous) && isNameless(item))) {
       open!.items.push(item);
       open!.last = at;
       continue;
     }
-    // The result of another kind of call (a search for tools) is for this wire alone.
-    const { call_id } = item;
-    const isResult = RESULTS.has(item.type) && (call_id == null || !foreign.has(call_id));
-    groups.push({ kind: isOfTurn ? 'turn' : isResult ? 'result' : 'other', items: [item], first: at, last: at });
+    // The result of another kind of call (a tool search) is for this wire only.
+    const { call_id: callId } = item;
+    const isResult = RESULTS.has(item.type) && (callId == null || !foreign.has(callId));
+    groups.push({ kind: isAssistantItem ? 'turn' : isResult ? 'result' : 'other', items: [item], first: at, last: at });
   }
   return groups;
 }
 
-/** Results of tools, and items that answer the provider's own: the user's, though they have no role. */
-const OF_USER = /_output$|^(?:mcp_approval_response|additional_tools|compaction_trigger|item_reference)$/;
+/** Tool results, and items that answer the provider's own: they belong to the user though they have no role. */
+const USER_ITEM = /_output$|^(?:mcp_approval_response|additional_tools|compaction_trigger|item_reference)$/;
 
 function isOfAssistant(item: WireItem): boolean {
   if (item.type === 'message') return item['role'] === 'assistant';
-  // What the provider itself found is a part of its turn.
-  return !OF_USER.test(item.type) || item['execution'] === 'server';
+  // Search results of the provider itself are part of its turn.
+  return !USER_ITEM.test(item.type) || item['execution'] === 'server';
 }
 
 function isNameless(item: WireItem): boolean {
   return item.type === 'message' && item['id'] === undefined;
 }
 
-/** The items of an assistant turn are read as the answer they once were. */
+/** Decodes the items of an assistant turn like an answer. */
 function decodeTurn(items: readonly WireItem[], history: History): Message {
-  const turn = createTurn({ generation_id: '', reasoning_format: UNTOLD_FORMAT }, history);
+  const turn = createTurn({ generation_id: '', reasoning_format: ANY_VENDOR_FORMAT }, history);
   const chunks: ChatChunk[] = [{ delta: {}, ext: { response: { wire: WIRE } } }];
   for (const [index, item] of items.entries()) append(chunks, turn.close(index, item));
   const { annotations: _derived, ...message } = accumulate(chunks, 0).choices[0].message;
   return withNamespaces(message);
 }
 
-/** A call of a tool in a namespace is named as the tool is declared elsewhere; its remainder tells the way back. */
+/** Names calls of tools in a namespace as the tools are declared on other wires; the remainder allows the inverse. */
 function withNamespaces(message: Message): Message {
-  const { tool_calls } = message;
-  if (!tool_calls?.some(({ ext }) => restOf(ext)['namespace'] !== undefined)) return message;
-  const named = tool_calls.map((call): ToolCall => {
+  const { tool_calls: toolCalls } = message;
+  if (!toolCalls?.some(({ ext }) => restOf(ext)['namespace'] !== undefined)) return message;
+  const named = toolCalls.map((call): ToolCall => {
     const namespace = asText(restOf(call.ext)['namespace']);
     if (namespace === '') return call;
     return { ...call, function: { ...call.function, name: namespacedName(namespace, call.function.name) } };
@@ -114,7 +115,7 @@ function decodeResult(item: WireItem): Message {
   const { output } = item;
   const content = typeof output === 'string' ? output : asArray(output).map(decodePart);
   const message: Message = { role: 'tool', tool_call_id: asText(item['call_id']), content };
-  // Whose it is where no call says so.
+  // The tool's name, for a result without a call id.
   if (message.tool_call_id === '' && typeof item['name'] === 'string') message.name = item['name'];
   const known = item.type === 'function_call_output' ? ['type', 'call_id', 'output'] : ['call_id', 'output'];
   const ext = extOf(remainder(item, known));
@@ -133,46 +134,46 @@ function decodeItem(item: WireItem): Message {
 }
 
 function decodePart(value: JsonValue): InnerPart {
-  const told = asObject(value) ?? {};
-  switch (told['type']) {
+  const source = asObject(value) ?? {};
+  switch (source['type']) {
     case 'input_text':
     case 'output_text':
     case 'text': {
-      const part: TextPart = { type: 'text', text: asText(told['text']) };
-      return { ...part, ...hints(told, ['type', 'text']) };
+      const part: TextPart = { type: 'text', text: asText(source['text']) };
+      return { ...part, ...hints(source, ['type', 'text']) };
     }
     case 'input_image': {
-      const url = asText(told['image_url']);
-      if (url === '') return nativeOf(told);
+      const url = asText(source['image_url']);
+      if (url === '') return nativeOf(source);
       const part: ImagePart = { type: 'image_url', image_url: { url } };
-      if (typeof told['detail'] === 'string') part.image_url.detail = told['detail'];
-      return { ...part, ...hints(told, ['type', 'image_url', 'detail']) };
+      if (typeof source['detail'] === 'string') part.image_url.detail = source['detail'];
+      return { ...part, ...hints(source, ['type', 'image_url', 'detail']) };
     }
     case 'input_file': {
       const part: FilePart = { type: 'file', file: {} };
-      const data = asText(told['file_url']) || asText(told['file_data']);
+      const data = asText(source['file_url']) || asText(source['file_data']);
       if (data !== '') part.file.file_data = data;
       for (const name of ['file_id', 'filename'] as const) {
-        if (typeof told[name] === 'string') part.file[name] = told[name];
+        if (typeof source[name] === 'string') part.file[name] = source[name];
       }
-      return { ...part, ...hints(told, ['type', 'file_url', 'file_data', 'file_id', 'filename']) };
+      return { ...part, ...hints(source, ['type', 'file_url', 'file_data', 'file_id', 'filename']) };
     }
     case 'input_audio': {
-      const { data, format } = asObject(told['input_audio']) ?? {};
+      const { data, format } = asObject(source['input_audio']) ?? {};
       const part: AudioPart = { type: 'input_audio', input_audio: { data: asText(data), format: asText(format) } };
-      return { ...part, ...hints(told, ['type', 'input_audio']) };
+      return { ...part, ...hints(source, ['type', 'input_audio']) };
     }
     case 'input_video': {
-      const part: VideoPart = { type: 'video_url', video_url: { url: asText(told['video_url']) } };
-      return { ...part, ...hints(told, ['type', 'video_url']) };
+      const part: VideoPart = { type: 'video_url', video_url: { url: asText(source['video_url']) } };
+      return { ...part, ...hints(source, ['type', 'video_url']) };
     }
     default:
-      return nativeOf(told);
+      return nativeOf(source);
   }
 }
 
-function hints(told: JsonObject, known: readonly string[]): { cache_control?: CacheControl; ext?: TextPart['ext'] } {
-  const rest = remainder(told, known);
+function hints(source: JsonObject, known: readonly string[]): { cache_control?: CacheControl; ext?: TextPart['ext'] } {
+  const rest = remainder(source, known);
   const ext = extOf(rest);
   return {
     ...(rest['prompt_cache_breakpoint'] === undefined ? {} : { cache_control: { type: 'ephemeral' } }),

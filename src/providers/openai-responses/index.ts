@@ -8,21 +8,22 @@ import { decodeResponse } from './response.ts';
 import { createStreamDecoder } from './stream.ts';
 import { WIRE } from './wire.ts';
 
-/** The dialect of upstreams that answer in items. */
+/** The dialect of upstreams of the Responses API. */
 export const openaiResponses: ChatDialect = {
   wire: WIRE,
   facts,
   worstCase: commonWorstCase,
   frames: 'sse',
   reserved,
-  // Images and files go by address.
+  // Images and files are sent by address.
   requiredMedia: () => [],
   encodeRequest,
-  outputBound: ({ max_output_tokens }) => (typeof max_output_tokens === 'number' ? max_output_tokens : undefined),
-  serviceTier: ({ service_tier }) => (typeof service_tier === 'string' ? service_tier : undefined),
-  authorize(credential, _request, _now_ms, { api_key_header }): Record<string, string> {
+  outputBound: ({ max_output_tokens: maxOutputTokens }) =>
+    typeof maxOutputTokens === 'number' ? maxOutputTokens : undefined,
+  serviceTier: ({ service_tier: serviceTier }) => (typeof serviceTier === 'string' ? serviceTier : undefined),
+  authorize(credential, _request, _now_ms, { api_key_header: apiKeyHeader }): Record<string, string> {
     if (credential === undefined) return {};
-    return api_key_header === undefined ? { authorization: `Bearer ${credential}` } : { [api_key_header]: credential };
+    return apiKeyHeader === undefined ? { authorization: `Bearer ${credential}` } : { [apiKeyHeader]: credential };
   },
   decodeResponse,
   createStreamDecoder,

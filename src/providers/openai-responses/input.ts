@@ -9,42 +9,42 @@ import { encodeAssistant } from './assistant.ts';
 import { type Encoding, encodePart } from './parts.ts';
 import { restOf, type WireItem } from './wire.ts';
 
-/** The conversation as items, and what the rest of the encoding must know of it. */
+/** The conversation as items, and facts for the rest of the encoding. */
 export interface Input {
   items: WireItem[];
-  /** From a client of this very API, who told it apart. */
+  /** Set if a client of this API sent instructions separately. */
   instructions: string | undefined;
-  /** Ids of all calls, as they stand on the wire. */
+  /** Ids of all calls on the wire. */
   call_ids: string[];
 }
 
-/** "Invalid 'input[2].call_id': string too long. Expected a string with maximum length 64" is what longer ids get. */
+/** Longer ids are refused: "Invalid 'input[2].call_id': string too long. Expected a string with maximum length 64". */
 const CALL_ID = new RegExp(`^[\\s\\S]{1,${limits.tool_call_id_chars_max}}$`);
 const MAPPED_ID_CHARS = 32;
 
 const INPUT_CONTENT: ReadonlySet<string> = new Set(['input_text', 'input_image', 'input_file', 'input_audio']);
 
 /**
- * The conversation in this wire's shape: each call answered directly after its turn. A client of this very API (`is_own`) has its
- * results where it put them, answered or not: the upstream's own refusal tells it more than a silent change would.
+ * The conversation on this wire: each call is answered directly after its turn. Results of a client of this API (`isOwn`) stay where they
+ * are, answered or not: an error of the upstream is more useful to it than a silent change.
  */
-export function encodeInput(messages: readonly Message[], encoding: Encoding, is_own: boolean): Input {
+export function encodeInput(messages: readonly Message[], encoding: Encoding, isOwn: boolean): Input {
   const pairs = pairResults(messages);
-  const call_ids: string[] = [];
-  const callIds = is_own ? ownIds(messages, call_ids) : nameCalls(messages, fitId, call_ids);
+  const callIds: string[] = [];
+  const wireIds = isOwn ? ownIds(messages, callIds) : nameCalls(messages, fitId, callIds);
   const items: WireItem[] = [];
   let instructions: string | undefined;
 
   messages.forEach((message, i) => {
     const field = `messages[${i}]`;
     if (message.role === 'assistant') {
-      append(items, encodeAssistant(message, field, encoding, callIds));
-      if (is_own) return;
+      append(items, encodeAssistant(message, field, encoding, wireIds));
+      if (isOwn) return;
       for (const call of message.tool_calls ?? []) {
-        items.push(encodeResult(call, callIds.get(call)!, pairs.results.get(call), encoding));
+        items.push(encodeResult(call, wireIds.get(call)!, pairs.results.get(call), encoding));
       }
     } else if (message.role === 'tool') {
-      if (is_own) items.push(encodeOutput(message, field, ownHead(message), encoding));
+      if (isOwn) items.push(encodeOutput(message, field, ownHead(message), encoding));
       else if (pairs.orphans.has(message)) items.push(encodeOrphan(message, field, pairs.names, encoding));
     } else if (restOf(message.ext)['via'] === 'instructions' && typeof message.content === 'string') {
       instructions = message.content;
@@ -52,18 +52,18 @@ export function encodeInput(messages: readonly Message[], encoding: Encoding, is
       append(items, encodeMessage(message, field, encoding));
     }
   });
-  return { items, instructions, call_ids };
+  return { items, instructions, call_ids: callIds };
 }
 
 function fitId(id: string): string {
   return fitCallId(id, CALL_ID, MAPPED_ID_CHARS);
 }
 
-/** Ids as a client of this API gave them, but for those that other providers made too long for it. */
-function ownIds(messages: readonly Message[], call_ids: string[]): Map<ToolCall, string> {
-  const calls = messages.flatMap(({ tool_calls }) => tool_calls ?? []);
+/** Ids as a client of this API sent them, except those that are too long for it. */
+function ownIds(messages: readonly Message[], callIds: string[]): Map<ToolCall, string> {
+  const calls = messages.flatMap(({ tool_calls: toolCalls }) => toolCalls ?? []);
   const ids = new Map(calls.map((call) => [call, fitId(asText(restOf(call.ext)['call_id']) || call.id)]));
-  append(call_ids, ids.values());
+  append(callIds, ids.values());
   return ids;
 }
 
@@ -73,20 +73,20 @@ function outputType(call: ToolCall): string {
 
 function encodeResult(
   call: ToolCall,
-  call_id: string,
+  callId: string,
   result: { message: Message; field: string } | undefined,
   encoding: Encoding,
 ): WireItem {
-  const head = { type: outputType(call), call_id };
+  const head = { type: outputType(call), call_id: callId };
   if (result !== undefined) return encodeOutput(result.message, result.field, head, encoding);
-  encoding.report('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
+  encoding.addReport('changed', 'messages', `the call of ${call.function.name} had no result: an empty one was added`);
   return { ...head, output: '(no result)' };
 }
 
-/** What a client of this API said that its result is of, which may be no call at all. */
-function ownHead({ tool_call_id, ext }: Message): WireItem {
+/** The type and call id that a client of this API stated for its result, which may be of no call. */
+function ownHead({ tool_call_id: toolCallId, ext }: Message): WireItem {
   const type = asText(restOf(ext)['type']) || 'function_call_output';
-  return { type, ...(tool_call_id ? { call_id: fitId(tool_call_id) } : {}) };
+  return { type, ...(toolCallId ? { call_id: fitId(toolCallId) } : {}) };
 }
 
 function encodeOutput({ content, ext }: Message, field: string, head: WireItem, encoding: Encoding): WireItem {
@@ -96,14 +96,14 @@ function encodeOutput({ content, ext }: Message, field: string, head: WireItem, 
   return { ...restOf(ext), ...head, output };
 }
 
-/** A result without its call would be refused: what it says is kept as the user's text. */
+/** A result without its call, which the wire would refuse, as text of the user. */
 function encodeOrphan(
   message: Message,
   field: string,
   names: ReadonlyMap<string, string>,
   encoding: Encoding,
 ): WireItem {
-  encoding.report('changed', field, 'a tool result without its call: sent as text');
+  encoding.addReport('changed', field, 'a tool result without its call: sent as text');
   const id = message.tool_call_id ?? '';
   const label = `Tool result (${names.get(id) ?? message.name ?? id}):`;
   const { content } = message;
@@ -115,7 +115,7 @@ function encodeOrphan(
   };
 }
 
-/** A user's or system's message; parts that are items of their own (`mcp_approval_response`) stand behind it. */
+/** A user or system message; parts that are items of their own (`mcp_approval_response`) follow it. */
 function encodeMessage(message: Message, field: string, encoding: Encoding): WireItem[] {
   const { via: _via, ...rest } = restOf(message.ext);
   const isInstruction = message.role === 'system' || message.role === 'developer';
@@ -138,7 +138,7 @@ function encodeMessage(message: Message, field: string, encoding: Encoding): Wir
   else if (prefix !== '' && role === 'user' && inside.length > 0) {
     inside.unshift({ type: 'input_text', text: prefix.trimEnd() });
   }
-  // A message of nothing else is none.
+  // A message without other content is left out.
   if (inside.length === 0 && outside.length > 0) return outside;
   return [{ ...rest, type: 'message', role, content: inside }, ...outside];
 }

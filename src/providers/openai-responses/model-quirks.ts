@@ -1,9 +1,9 @@
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 
-/** Models that do not think, and refuse to be asked for their reasoning (https://platform.openai.com/docs/models). */
+/** Models that do not think and refuse requests for their reasoning (https://platform.openai.com/docs/models). */
 const UNTHINKING = /^(?:openai[./])?(?:gpt-3|gpt-4|chatgpt-4|gpt-5(?:\.\d+)?-chat)/;
 
-/** What an upstream model's name tells about it. */
-export function responsesModelQuirks(upstream_model: string): Quirks {
-  return UNTHINKING.test(upstream_model) ? { no_encrypted_reasoning: true } : {};
+/** The quirks that an upstream model's name implies. */
+export function responsesModelQuirks(upstreamModel: string): Quirks {
+  return UNTHINKING.test(upstreamModel) ? { no_encrypted_reasoning: true } : {};
 }

@@ -11,19 +11,19 @@ const KNOWN = ['type', 'summary', 'content', 'encrypted_content', 'signature', '
 type Kind = 'summary' | 'text';
 
 /**
- * A reasoning item: a detail for each part of its summary and of its content, and one for what is encrypted. The encrypted
- * content that the item opens with is a shorter placeholder; only the finished item's counts (translation R3). `signature`
- * and `format` are the public API's own: a text's signature, and whose form the item has.
+ * Reads a reasoning item: a detail for each part of its summary and content, and one for the encrypted content. The encrypted content
+ * at the start of the item is a shorter placeholder; only that of the finished item counts (translation R3). `signature` and `format`
+ * are the public API's own: a text's signature, and the vendor's format of the item.
  */
 export function createReasoningReader(item: WireItem, { counts, state, history }: TurnContext): ItemReader {
   const { status: _unfinished, ...known } = remainder(item, KNOWN);
   const opening = extOf(known);
   const slot = createSlot(counts, opening === undefined ? { kind: 'reasoning' } : { kind: 'reasoning', ext: opening });
   const format = asText(item['format']) || (state.reasoning_format ?? OPENAI_FORMAT);
-  /** The indexes of the details, by the part that they are of. */
+  /** The indexes of the details, by their part. */
   const indexes = new Map<string, number>();
 
-  function take(key: string): number {
+  function indexFor(key: string): number {
     let index = indexes.get(key);
     if (index === undefined) {
       index = counts.details;
@@ -33,71 +33,73 @@ export function createReasoningReader(item: WireItem, { counts, state, history }
     return index;
   }
 
-  function say(kind: Kind, part: JsonValue | undefined, text: string): ChatChunk[] {
+  function emitText(kind: Kind, part: JsonValue | undefined, text: string): ChatChunk[] {
     if (text === '') return [];
-    const index = take(`${kind} ${part ?? 0}`);
+    const index = indexFor(`${kind} ${part ?? 0}`);
     const detail: ReasoningDetail =
       kind === 'summary'
         ? { type: 'reasoning.summary', summary: text, format, index }
         : { type: 'reasoning.text', text, format, index };
-    return [slot.say({ reasoning_details: [detail], reasoning: text })];
+    return [slot.emit({ reasoning_details: [detail], reasoning: text })];
   }
 
-  function sayMissing(kind: Kind, parts: JsonValue | undefined): ChatChunk[] {
+  function emitMissing(kind: Kind, parts: JsonValue | undefined): ChatChunk[] {
     return asArray(parts).flatMap((part, i) =>
-      indexes.has(`${kind} ${i}`) ? [] : say(kind, i, asText(asObject(part)?.['text'])),
+      indexes.has(`${kind} ${i}`) ? [] : emitText(kind, i, asText(asObject(part)?.['text'])),
     );
   }
 
-  /** A signature is of the text before it, or of one that is not shown. */
-  function saySignature(told: JsonObject): ChatChunk[] {
-    const signature = asText(told['signature']);
+  /** Emits a signature for the last text, or for a text that is hidden. */
+  function emitSignature(source: JsonObject): ChatChunk[] {
+    const signature = asText(source['signature']);
     if (signature === '') return [];
-    const last = Math.max(0, asArray(told['content']).length - 1);
-    const index = take(`text ${last}`);
-    return [slot.say({ reasoning_details: [{ type: 'reasoning.text', signature, format, index }] })];
+    const last = Math.max(0, asArray(source['content']).length - 1);
+    const index = indexFor(`text ${last}`);
+    return [slot.emit({ reasoning_details: [{ type: 'reasoning.text', signature, format, index }] })];
   }
 
-  function sayEncrypted(told: JsonObject): ChatChunk[] {
-    const data = asText(told['encrypted_content']);
+  function emitEncrypted(source: JsonObject): ChatChunk[] {
+    const data = asText(source['encrypted_content']);
     if (data === '') return [];
-    const id = asText(told['id']) || null;
+    const id = asText(source['id']) || null;
     return [
-      slot.say({ reasoning_details: [{ type: 'reasoning.encrypted', data, format, id, index: take('encrypted') }] }),
+      slot.emit({
+        reasoning_details: [{ type: 'reasoning.encrypted', data, format, id, index: indexFor('encrypted') }],
+      }),
     ];
   }
 
-  /** The details as they were made; what the item itself shows of them is not in them. */
-  function sayCarried(details: readonly ReasoningDetail[], told: JsonObject): ChatChunk[] {
-    return fillDetails(details, told).map((detail) => {
+  /** Emits details that were restored from the item's encrypted content. They lack the texts that the item itself shows. */
+  function emitRestored(details: readonly ReasoningDetail[], source: JsonObject): ChatChunk[] {
+    return fillDetails(details, source).map((detail) => {
       const index = counts.details;
       counts.details += 1;
-      return slot.say({ reasoning_details: [{ ...detail, index }] });
+      return slot.emit({ reasoning_details: [{ ...detail, index }] });
     });
   }
 
   return {
-    // The place is taken at once: what it says last must not come after what follows it.
-    begin: () => [slot.say({})],
+    // The slot is opened at once, since its last chunk must precede the following items.
+    begin: () => [slot.emit({})],
     add(event) {
       const text = asText(event['delta']);
       if (event['type'] === 'response.reasoning_summary_text.delta')
-        return say('summary', event['summary_index'], text);
-      return event['type'] === 'response.reasoning_text.delta' ? say('text', event['content_index'], text) : [];
+        return emitText('summary', event['summary_index'], text);
+      return event['type'] === 'response.reasoning_text.delta' ? emitText('text', event['content_index'], text) : [];
     },
     end(finished) {
       if (finished === undefined) return slot.close();
       const unwrap = (name: string) => history?.unwrap?.(asText(finished[name]));
-      const carried = unwrap('encrypted_content') ?? unwrap('signature');
-      // Of what was carried and is not to be believed, only what everybody may read is left.
-      const told = carried === undefined ? finished : { ...finished, encrypted_content: '', signature: '' };
-      const chunks = carried?.length
-        ? sayCarried(carried, told)
+      const restored = unwrap('encrypted_content') ?? unwrap('signature');
+      // If restored details are not valid, only the readable parts of the item are kept.
+      const source = restored === undefined ? finished : { ...finished, encrypted_content: '', signature: '' };
+      const chunks = restored?.length
+        ? emitRestored(restored, source)
         : [
-            ...sayMissing('summary', told['summary']),
-            ...sayMissing('text', told['content']),
-            ...saySignature(told),
-            ...sayEncrypted(told),
+            ...emitMissing('summary', source['summary']),
+            ...emitMissing('text', source['content']),
+            ...emitSignature(source),
+            ...emitEncrypted(source),
           ];
       const ext = extOf(remainder(finished, KNOWN));
       append(chunks, slot.close({}, ext === undefined ? {} : { ext }));
@@ -107,18 +109,18 @@ export function createReasoningReader(item: WireItem, { counts, state, history }
 }
 
 /**
- * Details that were carried without what their item shows: a text that is null, and a summary that is empty, are the item's
- * next one; so is the one text of an envelope that the Messages API made, which is empty.
+ * Adds the texts of the item to its restored details, which do not contain them: a text that is null and a summary that is empty are
+ * the item's next one; so is the single empty text of an envelope of the Messages API.
  */
-function fillDetails(details: readonly ReasoningDetail[], told: JsonObject): ReasoningDetail[] {
+function fillDetails(details: readonly ReasoningDetail[], source: JsonObject): ReasoningDetail[] {
   const textsOf = (parts: JsonValue | undefined) => asArray(parts).map((part) => asText(asObject(part)?.['text']));
-  const summaries = textsOf(told['summary']);
-  const texts = textsOf(told['content']);
-  const is_one = details.filter(({ type }) => type !== 'reasoning.encrypted').length === 1;
+  const summaries = textsOf(source['summary']);
+  const texts = textsOf(source['content']);
+  const isSingle = details.filter(({ type }) => type !== 'reasoning.encrypted').length === 1;
   return details.map((detail) => {
     if (detail.type === 'reasoning.summary' && detail.summary === '')
       return { ...detail, summary: summaries.shift() ?? '' };
-    if (detail.type === 'reasoning.text' && (detail.text === null || (is_one && detail.text === ''))) {
+    if (detail.type === 'reasoning.text' && (detail.text === null || (isSingle && detail.text === ''))) {
       return { ...detail, text: texts.shift() ?? '' };
     }
     return detail;

@@ -4,12 +4,12 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { DialectEndpoint } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { decodeTool, decodeToolChoice } from './declared.ts';
 import { decodeInput } from './from-wire.ts';
 import { openaiResponses } from './index.ts';
 
-function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, strip_state = false) {
+function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, stripState = false) {
   const endpoint: DialectEndpoint = {
     model: 'openai/gpt-5',
     provider: 'openai',
@@ -20,7 +20,10 @@ function encode(request: Partial<ChatRequest>, quirks: Quirks = {}, strip_state 
     quirks,
   };
   const messages: Message[] = [{ role: 'user', content: 'Hello' }];
-  return openaiResponses.encodeRequest({ messages, ...request }, endpoint, { media: new Map(), strip_state });
+  return openaiResponses.encodeRequest({ messages, ...request }, endpoint, {
+    media: new Map(),
+    strip_state: stripState,
+  });
 }
 
 describe('state', () => {

@@ -3,8 +3,8 @@ import { limits } from '../../limits.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions, Report } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
-import { gatewayFields, spokenToGateway } from '../shared/gateway-fields.ts';
+import type { Quirks } from '../quirks.ts';
+import { gatewayFields, gatewayOnlyFields } from '../shared/gateway-fields.ts';
 import { asArray, asObject, asText } from '../shared/json-shape.ts';
 import { effortOf, nearestOf } from '../shared/reasoning-effort.ts';
 import { NO_FIELD, reportInto } from '../shared/reports.ts';
@@ -12,11 +12,11 @@ import { fitToolName } from '../shared/tool-ids.ts';
 import { hashUser } from '../shared/user-hash.ts';
 import { encodeInput } from './input.ts';
 import type { Encoding } from './parts.ts';
-import { broughtTools, encodeFormat, encodeTools, withoutUnpriced } from './tools.ts';
+import { encodeFormat, encodeTools, toolsOfInput, withoutUnpriced } from './tools.ts';
 import type { DecoderState } from './turn-context.ts';
 import { restOf, WIRE } from './wire.ts';
 
-/** What this dialect reads of a request; of all else that is asked of the upstream, this wire has no field for it. */
+/** The fields of a request that this dialect reads. The wire has no field for the others. */
 const READ: ReadonlySet<string> = new Set([
   'messages',
   'model',
@@ -47,8 +47,8 @@ const READ: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What neither an operator's `extra_body` nor a client's options may set: a stored `prompt` would bring tokens that nobody counts,
- * `tools` such as pictures and sandboxes that nobody has prices of, and searches without a bound.
+ * Fields that neither an operator's `extra_body` nor a client's options may set: a stored `prompt` has uncounted tokens, and `tools`
+ * may be images and sandboxes without a price, or searches without a bound.
  */
 export const reserved: ReadonlySet<string> = new Set([
   ...gatewayFields,
@@ -60,7 +60,7 @@ export const reserved: ReadonlySet<string> = new Set([
   'tools',
 ]);
 
-/** Carried as they are. */
+/** Fields that are sent unchanged. */
 const SAME = [
   'temperature',
   'top_p',
@@ -70,39 +70,39 @@ const SAME = [
   'prompt_cache_options',
 ] as const;
 
-/** Below it the wire refuses the bound (https://platform.openai.com/docs/api-reference/responses/create). */
+/** The least output bound that the wire accepts (https://platform.openai.com/docs/api-reference/responses/create). */
 export const OUTPUT_TOKENS_MIN = 16;
 
-/** Builds the request of the Responses API, which keeps nothing: `store` is false, so reasoning travels encrypted. */
+/** Builds the request of the Responses API. Nothing is stored upstream (`store` is false), so reasoning is sent encrypted. */
 export function encodeRequest(
   request: ChatRequest,
   endpoint: DialectEndpoint,
-  { strip_state }: EncodeOptions,
+  { strip_state: stripState }: EncodeOptions,
 ): EncodedRequest {
   const report: Report[] = [];
   const renamed: Record<string, string> = {};
   const { quirks } = endpoint;
   const encoding: Encoding = {
     quirks,
-    strip_state,
+    strip_state: stripState,
     reasoning_ids: new Set(),
     toolName(name) {
       const sent = fitToolName(name);
       if (sent !== name) renamed[sent] = name;
       return sent;
     },
-    report: reportInto(report),
+    addReport: reportInto(report),
   };
   if (request.modalities?.some((modality) => modality !== 'text')) {
     throw new GatewayError(400, 'modalities: this model answers in text only.');
   }
   const fields = withoutRefused(request, endpoint, encoding);
-  const { stream_options, tool_choice, ...told } = restOf(request.ext);
-  const rest = withoutReserved(told, (name) => {
-    encoding.report('dropped', name, 'the gateway sets it');
+  const { stream_options: streamOptions, tool_choice: toolChoice, ...fieldsOfWire } = restOf(request.ext);
+  const rest = withoutReserved(fieldsOfWire, (name) => {
+    encoding.addReport('dropped', name, 'the gateway sets it');
   });
   const extra = withoutReserved(quirks.extra_body ?? {}, (name) => {
-    encoding.report('dropped', `extra_body.${name}`, 'the gateway sets it');
+    encoding.addReport('dropped', `extra_body.${name}`, 'the gateway sets it');
   });
   const input = encodeInput(request.messages, encoding, request.ext?.wire === WIRE);
   const items = withoutUnpriced(input.items, encoding);
@@ -119,13 +119,13 @@ export function encodeRequest(
     ...sameFields(fields),
     ...logprobs(fields),
     ...tools,
-    // As its client said it, where it is still to be said.
-    ...(tools['tool_choice'] === undefined || tool_choice === undefined ? {} : { tool_choice }),
-    ...toolBound([...asArray(tools['tools']), ...broughtTools(items)], request, encoding),
+    // The client's own tool choice, if there still is one.
+    ...(tools['tool_choice'] === undefined || toolChoice === undefined ? {} : { tool_choice: toolChoice }),
+    ...toolBound([...asArray(tools['tools']), ...toolsOfInput(items)], request, encoding),
     ...textOptions(fields, rest, encoding),
     ...reasoningOptions(fields, endpoint, rest, encoding),
     ...endUser(request, quirks),
-    ...ownFields(request, stream_options, quirks),
+    ...ownFields(request, streamOptions, quirks),
     ...(fields.stream == null ? {} : { stream: fields.stream }),
   };
 
@@ -144,44 +144,44 @@ export function encodeRequest(
   };
 }
 
-/** The request without what the upstream refuses, and what it has no field for told. */
+/** The request without fields that the upstream refuses. Reports those and the fields that the wire does not have. */
 function withoutRefused(request: ChatRequest, { provider, quirks }: DialectEndpoint, encoding: Encoding): ChatRequest {
   const fields = { ...request };
   for (const field in request) {
-    if (request[field] == null || spokenToGateway.has(field)) continue;
+    if (request[field] == null || gatewayOnlyFields.has(field)) continue;
     const isRefused = quirks.refused_parameters?.includes(field) === true;
     if (!isRefused && (READ.has(field) || (field === 'metadata' && request.ext?.wire === WIRE))) continue;
     if (isRefused) delete fields[field];
-    encoding.report('dropped', field, isRefused ? `${provider} does not take this parameter` : NO_FIELD);
+    encoding.addReport('dropped', field, isRefused ? `${provider} does not accept this parameter` : NO_FIELD);
   }
   return fields;
 }
 
-function withoutReserved(told: JsonObject, drop: (name: string) => void): JsonObject {
+function withoutReserved(fields: JsonObject, drop: (name: string) => void): JsonObject {
   const kept: JsonObject = {};
-  for (const [name, value] of Object.entries(told)) {
+  for (const [name, value] of Object.entries(fields)) {
     if (reserved.has(name)) drop(name);
     else kept[name] = value;
   }
   return kept;
 }
 
-/** What is asked for beside the answer; a client of this very API may have asked for more. */
-function includes(fields: ChatRequest, rest: JsonObject, { quirks, strip_state }: Encoding): JsonObject {
-  const wanted = new Set(asArray(rest['include']));
-  // Models that do not think refuse it by the same words as state that is not theirs, so that a retry goes without.
-  if (!quirks.no_encrypted_reasoning && !strip_state) wanted.add('reasoning.encrypted_content');
-  else wanted.delete('reasoning.encrypted_content');
-  if (fields.logprobs === true) wanted.add('message.output_text.logprobs');
-  return wanted.size === 0 ? {} : { include: [...wanted] };
+/** The additional output to include; clients of this API may request more. */
+function includes(fields: ChatRequest, rest: JsonObject, { quirks, strip_state: stripState }: Encoding): JsonObject {
+  const included = new Set(asArray(rest['include']));
+  // Models that do not think refuse this with the message for foreign state, so a retry omits it.
+  if (!quirks.no_encrypted_reasoning && !stripState) included.add('reasoning.encrypted_content');
+  else included.delete('reasoning.encrypted_content');
+  if (fields.logprobs === true) included.add('message.output_text.logprobs');
+  return included.size === 0 ? {} : { include: [...included] };
 }
 
 function outputBound(fields: ChatRequest, encoding: Encoding): JsonObject {
-  const wanted = fields.max_completion_tokens ?? fields.max_tokens;
-  if (wanted == null) return {};
-  if (wanted >= OUTPUT_TOKENS_MIN) return { max_output_tokens: wanted };
+  const requested = fields.max_completion_tokens ?? fields.max_tokens;
+  if (requested == null) return {};
+  if (requested >= OUTPUT_TOKENS_MIN) return { max_output_tokens: requested };
   const field = fields.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens';
-  encoding.report('clamped', field, `this upstream takes no bound below ${OUTPUT_TOKENS_MIN}`);
+  encoding.addReport('clamped', field, `this upstream accepts no bound below ${OUTPUT_TOKENS_MIN}`);
   return { max_output_tokens: OUTPUT_TOKENS_MIN };
 }
 
@@ -191,8 +191,8 @@ function sameFields(fields: ChatRequest): JsonObject {
   return same;
 }
 
-function logprobs({ logprobs: isWanted, top_logprobs }: ChatRequest): JsonObject {
-  return isWanted === true && top_logprobs != null ? { top_logprobs } : {};
+function logprobs({ logprobs: isRequested, top_logprobs: topLogprobs }: ChatRequest): JsonObject {
+  return isRequested === true && topLogprobs != null ? { top_logprobs: topLogprobs } : {};
 }
 
 function textOptions(fields: ChatRequest, rest: JsonObject, encoding: Encoding): JsonObject {
@@ -205,14 +205,14 @@ function textOptions(fields: ChatRequest, rest: JsonObject, encoding: Encoding):
   return Object.keys(text).length === 0 ? {} : { text };
 }
 
-/** The wire has three levels; the public contract knows more above them. */
+/** The wire has three levels; the public API has more above them. */
 function verbosityOf(verbosity: string, encoding: Encoding): string {
   if (verbosity !== 'xhigh' && verbosity !== 'max') return verbosity;
-  encoding.report('clamped', 'verbosity', 'high is the most this upstream knows');
+  encoding.addReport('clamped', 'verbosity', 'high is the most this upstream knows');
   return 'high';
 }
 
-/** A client that hides the reasoning does so at the gateway: what is encrypted is kept. */
+/** The reasoning options. `exclude` is not sent: the gateway hides the reasoning itself and keeps the encrypted part. */
 function reasoningOptions(
   fields: ChatRequest,
   endpoint: DialectEndpoint,
@@ -220,15 +220,15 @@ function reasoningOptions(
   encoding: Encoding,
 ): JsonObject {
   const { quirks } = endpoint;
-  const told = fields.reasoning == null ? 'reasoning_effort' : 'reasoning';
+  const source = fields.reasoning == null ? 'reasoning_effort' : 'reasoning';
   const reasoning: JsonObject = { ...asObject(rest['reasoning']) };
   const effort = effortOf(fields, endpoint.max_completion_tokens);
   if (effort !== undefined && quirks.reasoning_field === 'none') {
-    encoding.report('dropped', told, `${endpoint.provider} has no such option for this model`);
+    encoding.addReport('dropped', source, `${endpoint.provider} has no such option for this model`);
   } else if (effort !== undefined) {
     const sent = nearestOf(quirks.reasoning_efforts, effort);
     if (sent !== effort) {
-      encoding.report('clamped', told, `the model takes ${quirks.reasoning_efforts?.join(', ')}; sent ${sent}`);
+      encoding.addReport('clamped', source, `the model accepts ${quirks.reasoning_efforts?.join(', ')}; sent ${sent}`);
     }
     reasoning['effort'] = sent;
   }
@@ -238,41 +238,45 @@ function reasoningOptions(
   return Object.keys(reasoning).length === 0 ? {} : { reasoning };
 }
 
-/** Whom the client answers, by the newer name of it or the older one; never as the client knows them. */
-function endUser(request: ChatRequest, { refused_parameters }: Quirks): JsonObject {
+/** The client's end user, in the newer field or the older one; only as a hash. */
+function endUser(request: ChatRequest, { refused_parameters: refusedParameters }: Quirks): JsonObject {
   const user = request.user || request['safety_identifier'];
   if (typeof user !== 'string' || user === '') return {};
-  return { [refused_parameters?.includes('safety_identifier') ? 'user' : 'safety_identifier']: hashUser(user) };
+  return { [refusedParameters?.includes('safety_identifier') ? 'user' : 'safety_identifier']: hashUser(user) };
 }
 
 /**
- * Tools that the provider runs may run so often: money is held for so many searches, so that no more may be. What else it runs
- * has the client's own bound.
+ * The bound on calls of tools that the provider runs: money is held for this many searches. Other tools have the client's own
+ * bound.
  */
-function toolBound(tools: readonly JsonValue[], request: ChatRequest, { quirks, report }: Encoding): JsonObject {
-  const told = request['max_tool_calls'];
+function toolBound(
+  tools: readonly JsonValue[],
+  request: ChatRequest,
+  { quirks, addReport: report }: Encoding,
+): JsonObject {
+  const requested = request['max_tool_calls'];
   const types = tools.map((tool) => asText(asObject(tool)?.['type']));
   const isSearching = types.some((type) => type.startsWith('web_search'));
   const isRunning = isSearching || types.some((type) => type !== 'function' && type !== 'custom');
-  if (!isSearching && !(isRunning && typeof told === 'number')) return {};
+  if (!isSearching && !(isRunning && typeof requested === 'number')) return {};
   if (quirks.refused_parameters?.includes('max_tool_calls')) return {};
-  const most = limits.web_searches_assumed;
-  if (typeof told !== 'number') return { max_tool_calls: most };
-  if (told <= most) return { max_tool_calls: told };
-  report('clamped', 'max_tool_calls', `the spend limit pays for at most ${most} calls`);
-  return { max_tool_calls: most };
+  const max = limits.web_searches_assumed;
+  if (typeof requested !== 'number') return { max_tool_calls: max };
+  if (requested <= max) return { max_tool_calls: requested };
+  report('clamped', 'max_tool_calls', `the spend limit pays for at most ${max} calls`);
+  return { max_tool_calls: max };
 }
 
-/** What only a client of this very API says, and means for this wire. */
+/** Fields that only clients of this API have. */
 function ownFields(
   { ext, metadata, stream }: ChatRequest,
-  stream_options: JsonValue | undefined,
+  streamOptions: JsonValue | undefined,
   { refused_parameters: refused }: Quirks,
 ): JsonObject {
   if (ext?.wire !== WIRE) return {};
-  const isStreamed = stream === true && stream_options != null && !refused?.includes('stream_options');
+  const isStreamed = stream === true && streamOptions != null && !refused?.includes('stream_options');
   return {
     ...(metadata == null || refused?.includes('metadata') ? {} : { metadata }),
-    ...(isStreamed ? { stream_options } : {}),
+    ...(isStreamed ? { stream_options: streamOptions } : {}),
   };
 }

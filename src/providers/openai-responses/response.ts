@@ -6,13 +6,13 @@ import { asObject } from '../shared/json-shape.ts';
 import { failureOf, invalid } from './errors.ts';
 import { createEventDecoder } from './stream.ts';
 
-/** The chunks of a whole response, read as the last event of its stream: one reader, so the two cannot differ. */
+/** The chunks of a whole response, decoded as the last event of its stream, so that both agree. */
 export function decodeResponse(body: JsonValue, state: AttemptState): ChatChunk[] {
   const response = asObject(body);
-  if (response === undefined) throw invalid('The provider sent a body that is no response.', body);
+  if (response === undefined) throw invalid('The provider sent a body that is not a response.', body);
   const { status, output, error } = response;
   if (status === 'failed' || (error != null && !Array.isArray(output))) throw failureOf(response);
-  if (!Array.isArray(output)) throw invalid('The provider sent a body that is no response.', body);
+  if (!Array.isArray(output)) throw invalid('The provider sent a body that is not a response.', body);
   if (status === 'queued' || status === 'in_progress') {
     throw invalid('The provider has not finished its response.', { id: response['id'], status } as JsonValue);
   }

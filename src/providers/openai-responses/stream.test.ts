@@ -23,11 +23,11 @@ const message = (text: string, id = 'msg_1') => ({
     },
   ],
 });
-const call = (call_id: string, id: string) => ({
+const call = (callId: string, id: string) => ({
   id,
   type: 'function_call',
   status: 'completed',
-  call_id,
+  call_id: callId,
   name: 'look',
   arguments: '{"at":"🌧"}',
 });
@@ -53,9 +53,9 @@ const OPENING: Record<string, JsonObject> = {
 function eventsOf(closing: readonly number[]): JsonObject[] {
   return [
     { type: 'response.created', response: { id: 'resp_1', status: 'in_progress', output: [] } },
-    ...output.map((item, output_index) => ({
+    ...output.map((item, outputIndex) => ({
       type: 'response.output_item.added',
-      output_index,
+      output_index: outputIndex,
       item: { ...item, status: 'in_progress', ...OPENING[String(item['type'])] },
     })),
     { type: 'response.reasoning_summary_text.delta', output_index: 0, summary_index: 0, delta: 'Hm.' },
@@ -64,10 +64,10 @@ function eventsOf(closing: readonly number[]): JsonObject[] {
     { type: 'response.web_search_call.searching', output_index: 1, item_id: 'ws_1' },
     { type: 'response.output_text.delta', output_index: 2, content_index: 0, delta: '🌧.', obfuscation: 'x' },
     { type: 'response.function_call_arguments.delta', output_index: 4, delta: '"🌧"}' },
-    ...closing.map((output_index) => ({
+    ...closing.map((outputIndex) => ({
       type: 'response.output_item.done',
-      output_index,
-      item: output[output_index]!,
+      output_index: outputIndex,
+      item: output[outputIndex]!,
     })),
     { type: 'response.completed', response },
   ];
@@ -139,9 +139,9 @@ describe('a stream', () => {
       content: [{ text: 'A' }, { text: 'B' }],
       tool_calls: [{ id: 'call_1' }, { id: 'call_2' }],
     });
-    const items = many.flatMap((item, output_index) => [
-      { type: 'response.output_item.added', output_index, item: { ...item, ...OPENING[item.type] } },
-      { type: 'response.output_item.done', output_index, item },
+    const items = many.flatMap((item, outputIndex) => [
+      { type: 'response.output_item.added', output_index: outputIndex, item: { ...item, ...OPENING[item.type] } },
+      { type: 'response.output_item.done', output_index: outputIndex, item },
     ]);
     const last = { type: 'response.completed', response: { ...response, output: many } };
     expect(sorted(accumulate(decode([eventsOf([])[0], ...items, last]), 0))).toEqual(sorted(told));

@@ -11,15 +11,15 @@ import type { DecoderState } from './turn-context.ts';
 import { readUsage } from './usage.ts';
 import { asItem, WIRE } from './wire.ts';
 
-/** Turns the wire's events, in order, into chunks. A whole response is its last event: `decodeResponse` goes through it as well. */
+/** Converts the wire's events, in order, to chunks. A whole response is its last event, so `decodeResponse` uses this as well. */
 export interface EventDecoder {
   push(event: JsonObject): ChatChunk[];
   end(): ChatChunk[];
-  /** The answer is whole: what else comes is no part of it. */
+  /** True once the answer is complete: further events are ignored. */
   isWhole(): boolean;
 }
 
-/** Reads one stream of the Responses API (https://platform.openai.com/docs/api-reference/responses-streaming). */
+/** The decoder of one stream of the Responses API (https://platform.openai.com/docs/api-reference/responses-streaming). */
 export function createStreamDecoder(state: AttemptState): StreamDecoder {
   const decoder = createEventDecoder(state);
   return {
@@ -44,12 +44,12 @@ function parseFrame(frame: Frame): JsonObject | undefined {
   if (event === undefined) throw invalid('The provider sent an event that is not an object.', frame.data);
   if (event['type'] !== undefined) return event;
   if (event['error'] != null) return { ...event, type: 'error' };
-  // A body under the head of a stream.
+  // A whole body under the headers of a stream.
   if (event['object'] === 'response') return { type: 'response.completed', response: event };
   return frame.event === undefined ? event : { ...event, type: frame.event };
 }
 
-/** What a response tells beside its items: of its own, and with which values it answered where its request left them open. */
+/** Fields of a response other than its items that are kept: its own, and the effective values of parameters. */
 const KEPT = [
   'model',
   'moderation',
@@ -65,23 +65,23 @@ const KEPT = [
   'truncation',
 ];
 
-/** Makes the decoder of one answer. */
+/** The decoder of one answer. */
 export function createEventDecoder(state: DecoderState): EventDecoder {
   const turn = createTurn(state);
-  let begun: JsonObject | undefined;
+  let startedResponse: JsonObject | undefined;
   let isFinished = false;
   let failure: UpstreamError | undefined;
 
   function begin(response: JsonObject): ChatChunk[] {
-    if (begun !== undefined) {
-      // Told again while it goes on. Another id means that a broken answer was followed by a second one in the same stream.
-      const [former, id] = [asText(begun['id']), asText(response['id'])];
-      if (former === '' || id === '' || former === id) return [];
+    if (startedResponse !== undefined) {
+      // Repeated during the answer. Another id means that a broken answer was followed by a second one in the same stream.
+      const [startedId, id] = [asText(startedResponse['id']), asText(response['id'])];
+      if (startedId === '' || id === '' || startedId === id) return [];
       throw new UpstreamError('unavailable', "The provider's stream broke off and began another answer.", {
         raw: JSON.stringify(response).slice(0, limits.upstream_raw_chars_max),
       });
     }
-    begun = response;
+    startedResponse = response;
     return [{ delta: { role: 'assistant' }, ext: { response: responseExt(response) } }];
   }
 
@@ -95,7 +95,7 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
       finish_reason: finishReason(response, turn),
       native_finish_reason: nativeFinishReason(response),
     };
-    // `auto` is what was asked for, not what served it.
+    // `auto` is the requested tier, not the one that was used.
     const tier = asText(response['service_tier']);
     if (tier !== '' && tier !== 'auto') last.service_tier = tier;
     chunks.push(last, ...usageOf(response));
@@ -104,11 +104,11 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
 
   function usageOf(response: JsonObject): ChatChunk[] {
     const usage = readUsage(response);
-    const told = responseExt(response);
-    return [{ delta: {}, ext: { response: usage === undefined ? told : { ...told, usage } } }];
+    const ext = responseExt(response);
+    return [{ delta: {}, ext: { response: usage === undefined ? ext : { ...ext, usage } } }];
   }
 
-  /** What was billed is worth knowing: it goes out before the failure. */
+  /** Emits usage before the failure, since it is billed. */
   function fail(response: JsonObject): ChatChunk[] {
     const error = failureOf(asObject(response['error']) ?? {});
     if (readUsage(response) === undefined) throw error;
@@ -134,26 +134,28 @@ export function createEventDecoder(state: DecoderState): EventDecoder {
         case 'response.failed':
           return fail(response);
         default:
-          return isBeside(event) ? [] : [...(begun === undefined ? begin({}) : []), ...readItemEvent(event)];
+          return isUnrelated(event)
+            ? []
+            : [...(startedResponse === undefined ? begin({}) : []), ...readItemEvent(event)];
       }
     },
     isWhole: () => isFinished || failure !== undefined,
     end() {
       if (failure !== undefined) throw failure;
       if (isFinished) return [];
-      if (begun === undefined) throw invalid('The provider sent no answer.', undefined);
+      if (startedResponse === undefined) throw invalid('The provider sent no answer.', undefined);
       throw new UpstreamError('unavailable', "The provider's stream ended before its answer did.");
     },
   };
 
   /**
-   * OpenAI says `keepalive`, undocumented, while an answer is long in coming (https://github.com/openai/openai-node/issues/1964).
-   * Within an answer nothing of an unknown name is a reason to lose it; at its beginning it may be another wire's.
+   * Whether an event is not part of an answer. OpenAI sends `keepalive`, undocumented, during long answers
+   * (https://github.com/openai/openai-node/issues/1964). Within an answer unknown events are ignored; before it they may be of another wire.
    */
-  function isBeside(event: JsonObject): boolean {
+  function isUnrelated(event: JsonObject): boolean {
     const type = asText(event['type']);
     if (type.startsWith('response.')) return false;
-    if (begun === undefined && type !== 'keepalive' && type !== 'ping') {
+    if (startedResponse === undefined && type !== 'keepalive' && type !== 'ping') {
       throw invalid('The provider sent an event of another wire.', event);
     }
     return true;

@@ -9,18 +9,18 @@ import { createMessageReader } from './text.ts';
 import type { DecoderState, History, ItemReader, TurnContext } from './turn-context.ts';
 import { asItem, type WireItem } from './wire.ts';
 
-/** The items of one assistant turn, as they open, grow and close: several may be open at once. `index` is the wire's own. */
+/** The items of one assistant turn while they are decoded; several may be open at once. `index` is the wire's own. */
 export interface Turn {
   hasCalls(): boolean;
   hasOutput(): boolean;
   open(index: JsonValue | undefined, item: WireItem): ChatChunk[];
   add(event: JsonObject): ChatChunk[];
   close(index: JsonValue | undefined, item: WireItem): ChatChunk[];
-  /** Closes what is open; `output` is the whole list of items, where the wire has told it. */
+  /** Closes all open items; `output` is the complete list of items, if the wire sent it. */
   finish(output: JsonValue | undefined): ChatChunk[];
 }
 
-/** The item that an event belongs to where none was opened: some servers leave the opening out. */
+/** The item of an event that no event opened: some servers omit the opening. */
 const IMPLIED: readonly (readonly [prefix: string, type: string])[] = [
   ['response.output_text.', 'message'],
   ['response.content_part.', 'message'],
@@ -34,7 +34,7 @@ interface OpenItem {
   isClosed: boolean;
 }
 
-/** Makes an empty turn. */
+/** An empty turn. */
 export function createTurn(state: DecoderState, history?: History): Turn {
   const context: TurnContext = {
     counts: { slots: 0, details: 0, calls: 0, images: 0, codePoints: 0 },
@@ -46,14 +46,14 @@ export function createTurn(state: DecoderState, history?: History): Turn {
   const itemsById = new Map<string, OpenItem>();
 
   function open(index: JsonValue | undefined, item: WireItem): ChatChunk[] {
-    const former = items.get(index);
-    // Repeated by a proxy; another item under the same number ends the one before.
-    if (former !== undefined && !former.isClosed && former.id === asText(item['id'])) return [];
-    const chunks = former === undefined ? [] : end(former, undefined);
+    const previous = items.get(index);
+    // Repeated by a proxy; another item under the same index ends the previous one.
+    if (previous !== undefined && !previous.isClosed && previous.id === asText(item['id'])) return [];
+    const chunks = previous === undefined ? [] : end(previous, undefined);
     const reader = createReader(item, context);
-    const held: OpenItem = { reader, id: asText(item['id']), isClosed: false };
-    items.set(index, held);
-    if (held.id !== '') itemsById.set(held.id, held);
+    const opened: OpenItem = { reader, id: asText(item['id']), isClosed: false };
+    items.set(index, opened);
+    if (opened.id !== '') itemsById.set(opened.id, opened);
     append(chunks, reader.begin());
     return chunks;
   }
@@ -80,7 +80,7 @@ export function createTurn(state: DecoderState, history?: History): Turn {
       if (held !== undefined) return held.isClosed ? [] : held.reader.add(event);
       const type = asText(event['type']);
       const implied = IMPLIED.find(([prefix]) => type.startsWith(prefix));
-      // The rest of an unknown item is not lost: the finished item tells it.
+      // Events of an unknown item may be skipped: the finished item has its content.
       if (implied === undefined) return [];
       const chunks = open(index, { type: implied[1], id: asText(event['item_id']) });
       append(chunks, items.get(index)!.reader.add(event));
@@ -89,18 +89,18 @@ export function createTurn(state: DecoderState, history?: History): Turn {
     close,
     finish(output) {
       const chunks: ChatChunk[] = [];
-      /** Some servers give several items one id: each is one all the same. */
-      const told = new Set<OpenItem | undefined>();
+      /** The items already closed: some servers use one id for several items. */
+      const seen = new Set<OpenItem | undefined>();
       for (const [index, value] of asArray(output).entries()) {
         const item = asItem(value);
         if (item === undefined) continue;
         const id = asText(item['id']);
         const placed = items.get(index);
-        // Some servers count their events otherwise than their list: the id is the surer name.
+        // Some servers number events differently from their list, so the id takes precedence.
         const held = placed?.id === id ? placed : itemsById.get(id);
-        const isNew = held === undefined || told.has(held);
+        const isNew = held === undefined || seen.has(held);
         append(chunks, isNew ? close(index, item) : end(held, item));
-        told.add(isNew ? items.get(index) : held);
+        seen.add(isNew ? items.get(index) : held);
       }
       for (const held of items.values()) append(chunks, end(held, undefined));
       return chunks;
@@ -118,7 +118,7 @@ function createReader(item: WireItem, context: TurnContext): ItemReader {
     case 'custom_tool_call':
       return createCallReader(item, context);
     case 'image_generation_call':
-      // Of a picture that was not made there is the item alone.
+      // An image that was not generated has only its item.
       if (item['status'] === 'failed') return createNativeReader(item, context.counts);
       return createImageReader(item, context.counts);
     default:

@@ -20,7 +20,7 @@ test('searches are counted as the provider tells them, else by their items', () 
 });
 
 test('xAI counts all tools that it ran: each is billed, whatever its items are called', () => {
-  const x_call = { type: 'custom_tool_call', name: 'x_keyword_search', call_id: 'x', input: '{}' };
-  expect(searchesOf({ usage: { num_server_side_tools_used: 2 }, output: [SEARCH, x_call] })).toBe(2);
+  const xCall = { type: 'custom_tool_call', name: 'x_keyword_search', call_id: 'x', input: '{}' };
+  expect(searchesOf({ usage: { num_server_side_tools_used: 2 }, output: [SEARCH, xCall] })).toBe(2);
   expect(searchesOf({ usage: { num_server_side_tools_used: 0 }, output: [] })).toBeUndefined();
 });

@@ -4,7 +4,7 @@ import { asArray, asObject, asText } from '../shared/json-shape.ts';
 import { asItem } from './wire.ts';
 
 /**
- * The disjoint token classes of a response; undefined when it tells none. Cached and written tokens are inside
+ * The disjoint token classes of a response; undefined if there are none. Cached and written tokens are inside
  * `input_tokens`, reasoning inside `output_tokens` (https://platform.openai.com/docs/api-reference/responses/object).
  */
 export function readUsage(response: JsonObject): TokenClasses | undefined {
@@ -42,11 +42,11 @@ function readInput(classes: TokenClasses, input: number, details: JsonObject): v
   classes.in_uncached = rest;
 }
 
-/** Searches are billed; opening a page and looking in it are not (https://platform.openai.com/docs/pricing). */
+/** Searches are billed; opening a page and searching in it are not (https://platform.openai.com/docs/pricing). */
 function countSearches(response: JsonObject): number | undefined {
-  const told = count(asObject(asObject(response['tool_usage'])?.['web_search'])?.['num_requests']);
-  if (told !== undefined) return told;
-  // xAI counts all tools that it ran, and bills each (https://docs.x.ai/docs/models).
+  const requests = count(asObject(asObject(response['tool_usage'])?.['web_search'])?.['num_requests']);
+  if (requests !== undefined) return requests;
+  // xAI counts all tools that it ran and bills each (https://docs.x.ai/docs/models).
   const run = count(asObject(response['usage'])?.['num_server_side_tools_used']);
   if (run) return run;
   const calls = asArray(response['output']).filter((value) => {
@@ -56,23 +56,23 @@ function countSearches(response: JsonObject): number | undefined {
   return calls.length === 0 ? undefined : calls.length;
 }
 
-/** Tokens of pictures that a tool made, at the price of the model that made them. */
+/** Tokens of images that a tool generated, at the price of the model that generated them. */
 function readImages(response: JsonObject): NonNullable<TokenClasses['extra']>[number] | undefined {
-  const made = asObject(asObject(response['tool_usage'])?.['image_gen']);
-  if (made === undefined || !count(made['total_tokens'])) return undefined;
-  const input = asObject(made['input_tokens_details']) ?? {};
-  const output = asObject(made['output_tokens_details']) ?? {};
+  const imageUsage = asObject(asObject(response['tool_usage'])?.['image_gen']);
+  if (imageUsage === undefined || !count(imageUsage['total_tokens'])) return undefined;
+  const input = asObject(imageUsage['input_tokens_details']) ?? {};
+  const output = asObject(imageUsage['output_tokens_details']) ?? {};
   const tool = asArray(response['tools'])
     .map(asObject)
     .find((entry) => entry?.['type'] === 'image_generation');
-  const all_in = count(made['input_tokens']) ?? 0;
-  const all_out = count(made['output_tokens']) ?? 0;
-  const in_image = Math.min(count(input['image_tokens']) ?? 0, all_in);
-  // A tool that says nothing of what it made has made pictures.
-  const out_text = Math.min(count(output['text_tokens']) ?? 0, all_out);
+  const allIn = count(imageUsage['input_tokens']) ?? 0;
+  const allOut = count(imageUsage['output_tokens']) ?? 0;
+  const inImage = Math.min(count(input['image_tokens']) ?? 0, allIn);
+  // Without details, the output is images.
+  const outText = Math.min(count(output['text_tokens']) ?? 0, allOut);
   return {
     model: asText(tool?.['model']) || 'gpt-image-1',
-    classes: { in_uncached: all_in - in_image, in_image, out_text, out_image: all_out - out_text },
+    classes: { in_uncached: allIn - inImage, in_image: inImage, out_text: outText, out_image: allOut - outText },
   };
 }
 

@@ -10,14 +10,14 @@ function listOf(choice: Choice): JsonObject | undefined {
   return asObject(choice['allowed_tools']) ?? (choice as JsonObject);
 }
 
-/** What is left of a choice of several tools once only those are sent; undefined of any other choice. */
+/** The mode of a choice of several tools, for wires that are sent those tools only; undefined for any other choice. */
 export function allowedMode(choice: Choice): 'required' | 'auto' | undefined {
   const list = listOf(choice);
   if (list === undefined) return undefined;
   return list['mode'] === 'required' ? 'required' : 'auto';
 }
 
-/** The names of the tools that such a choice leaves; undefined of any other choice. */
+/** The names of the tools that such a choice allows; undefined for any other choice. */
 export function allowedTools(choice: Choice): ReadonlySet<string> | undefined {
   const list = listOf(choice);
   if (list === undefined) return undefined;

@@ -2,12 +2,12 @@ import { type JsonObject, type JsonValue, jsonWithSource } from '../../schemas/j
 import { answerLevels, structureBreach } from '../../schemas/json-structure.ts';
 import { asObject } from './json-shape.ts';
 
-/** The long digits, fractions, exponents and negative zeros that a JavaScript number may not give back as they were. */
+/** Long digits, fractions, exponents and negative zeros, which a JavaScript number may not preserve. */
 const RISKY_NUMBER = /\d{16}|\d[.eE]|-0/;
 
 /**
- * A call's arguments as the object this wire wants. Numbers keep their text, so that `7006652.0` and integers beyond
- * 2^53 arrive as sent. Text that is no JSON object, or one that is nested too deeply, is wrapped, and `isObject` is false.
+ * A call's arguments as the object that this wire expects. Numbers keep their text, so that `7006652.0` and integers beyond
+ * 2^53 arrive as sent. Text that is not a JSON object, or one that is nested too deeply, is wrapped, and `isObject` is false.
  */
 export function parseArguments(text: string): { input: JsonObject; isObject: boolean } {
   if (text.trim() === '') return { input: {}, isObject: true };

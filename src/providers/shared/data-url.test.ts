@@ -11,8 +11,8 @@ describe('a data URL', () => {
     ['data:,a%20b', 'text/plain', Buffer.from('a b').toString('base64')],
     ['data:base64,a', 'base64', Buffer.from('a').toString('base64')],
     ['data:text/csv;base64x,a', 'text/csv', Buffer.from('a').toString('base64')],
-  ])('%s is read', (url, media_type, base64) => {
-    expect(readDataUrl(url)).toEqual({ media_type, base64 });
+  ])('%s is read', (url, mediaType, base64) => {
+    expect(readDataUrl(url)).toEqual({ media_type: mediaType, base64 });
   });
 
   test('with millions of parameters is read without a list of them', () => {

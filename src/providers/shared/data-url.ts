@@ -1,10 +1,10 @@
-/** A data URL (RFC 2397) with its content as base64, and JPEG under its registered name; undefined when it is none. */
+/** A data URL (RFC 2397) with its content as base64, and JPEG under its registered name; undefined for any other URL. */
 export function readDataUrl(url: string): { media_type: string; base64: string } | undefined {
   if (url.slice(0, 5).toLowerCase() !== 'data:') return undefined;
   const comma = url.indexOf(',');
   if (comma === -1) return undefined;
   const head = url.slice(5, comma);
-  // Not split into its parameters: a client may send millions of them.
+  // Not split into parameters: a client may send millions of them.
   const semicolon = head.indexOf(';');
   const type = (semicolon === -1 ? head : head.slice(0, semicolon)).toLowerCase();
   const content = url.slice(comma + 1);
@@ -15,7 +15,7 @@ export function readDataUrl(url: string): { media_type: string; base64: string }
   };
 }
 
-/** Clients make a type of a file's ending; Gemini refuses `image/jpg`. */
+/** Clients derive a type from a file's extension; Gemini refuses `image/jpg`. */
 function registered(type: string): string {
   return type === 'image/jpg' ? 'image/jpeg' : type;
 }

@@ -1,6 +1,6 @@
 import type { FailureClass } from '../dialect.ts';
 
-/** What the status of an error answer stands for, where a wire does not say otherwise. */
+/** The failure class of an error status, if a wire does not define its own. */
 export function classOfStatus(status: number): FailureClass {
   switch (status) {
     case 401:

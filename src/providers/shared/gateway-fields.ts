@@ -1,6 +1,6 @@
 /**
- * Fields of an upstream's body that neither an operator's `extra_body` nor a client's `provider.options` may set: they
- * would get around routing, metering or the bounds that money is held for, or keep data upstream.
+ * Fields of an upstream's body that neither an operator's `extra_body` nor a client's `provider.options` may set: they would bypass
+ * routing, metering or the bounds that money is held for, or store data upstream.
  */
 export const gatewayFields: ReadonlySet<string> = new Set([
   'model',
@@ -16,22 +16,22 @@ export const gatewayFields: ReadonlySet<string> = new Set([
   'conversation',
   'previous_response_id',
   'api_key',
-  // Of gateways behind this one: other models, and other hosts.
+  // Of gateways behind this one: other models and other hosts.
   'models',
   'fallbacks',
   'api_base',
   'base_url',
-  // Several answers, of which one is given.
+  // Several answers, of which one is returned.
   'num_generations',
   'num_return_sequences',
-  // An answer that is to be fetched later (https://docs.x.ai/docs/guides/deferred-chat-completions).
+  // An answer that is fetched later (https://docs.x.ai/docs/guides/deferred-chat-completions).
   'deferred',
-  // What Azure reads beside the prompt, from elsewhere (https://learn.microsoft.com/azure/ai-foundry/openai/references/on-your-data).
+  // Content that Azure reads from elsewhere in addition to the prompt (https://learn.microsoft.com/azure/ai-foundry/openai/references/on-your-data).
   'data_sources',
 ]);
 
-/** Fields of a chat request that speak to the gateway; an upstream never sees them. */
-export const spokenToGateway: ReadonlySet<string> = new Set([
+/** Fields of a chat request that address the gateway; an upstream never receives them. */
+export const gatewayOnlyFields: ReadonlySet<string> = new Set([
   'ext',
   'provider',
   'models',

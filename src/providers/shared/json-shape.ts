@@ -5,17 +5,17 @@ export function asObject(value: unknown): JsonObject | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
 }
 
-/** The value as text; empty when it is none. */
+/** The value as text; empty if it is not a text. */
 export function asText(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** The value as a list; empty when it is none. */
+/** The value as a list; empty if it is not a list. */
 export function asArray(value: JsonValue | undefined): JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The object without these fields, without nulls and without empty lists: what is left is worth remembering. */
+/** The object without the known fields, nulls and empty lists: the fields that must be preserved. */
 export function remainder(object: JsonObject, known: readonly string[]): JsonObject {
   const rest: JsonObject = {};
   for (const [key, value] of Object.entries(object)) {

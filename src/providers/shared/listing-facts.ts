@@ -1,4 +1,4 @@
-/** What a provider's listing (the shape of models.dev) implies by the names of its models: their wire, and what a search costs. */
+/** Facts that follow from the names of models in a provider's listing (the shape of models.dev): their wire, and the price of a search. */
 import type { Wire } from '../../schemas/inner.ts';
 import { modelFacts } from '../gemini-generate-content/model-facts.ts';
 import type { ProviderRow } from '../table.ts';
@@ -11,7 +11,7 @@ interface ListedModel {
 /** OpenAI serves these by its Responses API only (https://platform.openai.com/docs/models). */
 const responsesOnly = /^(gpt-[\d.]+-(pro|codex.*)|o\d-pro|.*deep-research|codex-.*)$/;
 
-/** The wire of a listing if it is not its provider's; null for one that the provider's address does not serve. */
+/** The wire of a listed model if it is not its provider's; null if the provider's address does not serve the model. */
 export function listedWire(
   row: Pick<ProviderRow, 'slug' | 'dialect'>,
   { id, provider }: ListedModel,
@@ -22,7 +22,7 @@ export function listedWire(
   const { npm, shape } = provider ?? {};
   if (row.slug === 'google-vertex') {
     if (npm === '@ai-sdk/google-vertex/anthropic') return 'anthropic-messages';
-    // Open models stand below another address, of an interface of OpenAI's shape.
+    // Open models have another address, with an API like OpenAI's.
     return id.includes('/') ? null : undefined;
   }
   if (npm === undefined) return undefined;
@@ -38,9 +38,9 @@ export function listedWire(
 const openAiSearches = /^(?:gpt-4o(?:-mini)?|gpt-4\.1(?:-mini)?|gpt-5(?:\.\d+)?(?:-mini|-nano)?|o3|o4-mini)$/;
 
 /**
- * What a search by the provider's own tool costs, in pico-USD; undefined: it has none. OpenAI: 10 USD for a thousand, over the Responses
- * API (https://platform.openai.com/docs/pricing, "Built-in tools"). xAI: 5, of the web or of X, over the same API and for models of Grok 4
- * (https://docs.x.ai/docs/models, "Tools pricing"). Google: 14 for a thousand searches from Gemini 3 on, 35 for a thousand grounded
+ * The price of one search by the provider's own tool, in pico-USD; undefined if it has none. OpenAI: 10 USD for a thousand, over the
+ * Responses API (https://platform.openai.com/docs/pricing, "Built-in tools"). xAI: 5, of the web or of X, over the same API and for models
+ * of Grok 4 (https://docs.x.ai/docs/models, "Tools pricing"). Google: 14 for a thousand searches from Gemini 3 on, 35 for a thousand grounded
  * answers before (https://ai.google.dev/gemini-api/docs/pricing, https://cloud.google.com/vertex-ai/generative-ai/pricing, "Grounding").
  */
 export function searchFee(

@@ -2,32 +2,32 @@ import type { ChatRequest, InnerPart, Message, OutputImage } from '../../schemas
 import type { JsonObject } from '../../schemas/json.ts';
 import type { ChatDialect, DialectEndpoint, Media, MediaNeed } from '../dialect.ts';
 
-/** `url`: an address, or a data URL in its place; `data`: base64, or one of those. */
+/** `url`: an address or a data URL; `data`: base64, or one of those. */
 export type AddressKind = 'url' | 'data';
 export type FieldPath = readonly (string | number)[];
 type Visit = (address: string, path: FieldPath, kind: AddressKind) => void;
 
-/** Fields of every client API and wire that hold an address which somebody fetches: as text, or in `url` of an object. */
+/** Fields of all client APIs and wires that hold an address which the reader fetches: as text, or in `url` of an object. */
 const URL_FIELDS: ReadonlySet<string> = new Set(
   'image_url video_url audio_url document_url file_url server_url'.split(' '),
 );
 
-/** Names of fields that no wire is known to have, which their readers may fetch from all the same: `image`, `fallback_url`, `webhook`. */
+/** Names of fields that no known wire has, but that some server may fetch from: `image`, `fallback_url`, `webhook`. */
 const LIKE_ADDRESS =
   /(?:^|_)(?:ur[il]s?|links?|endpoint|webhooks?|callbacks?|(?:image|video|audio|file|document|media|file_id)s?)$/i;
-/** The most frequent fields, whose text is no address by the rules below: they are passed over first. */
+/** The most frequent fields, which never hold an address by the rules below: skipped first. */
 const PLAIN_TEXT: ReadonlySet<string> = new Set('role content text type model id name effort'.split(' '));
-/** What such a field must begin with to be an address. */
+/** The start of a text that is an address. */
 const LIKE_URL = /^[\s\p{Cc}]{0,64}(?:[a-z][a-z0-9+.-]{0,20}:)?\/\//iu;
 
-/** What nobody fetches from: schemas, arguments of calls, sources that an answer cites, a client's own notes. */
+/** Fields that nobody fetches from: schemas, arguments of calls, sources that an answer cites, a client's own notes. */
 const NOT_FETCHED: ReadonlySet<string> = new Set(
   'parameters input_schema schema json_schema arguments metadata trace annotations citations logit_bias action search_results sources'.split(
     ' ',
   ),
 );
 
-/** Whether an endpoint gets media in place of addresses. */
+/** Whether the gateway replaces addresses by media for an endpoint. */
 export function inlinesMedia(
   { facts }: Pick<ChatDialect, 'facts'>,
   { quirks }: Pick<DialectEndpoint, 'quirks'>,
@@ -35,44 +35,45 @@ export function inlinesMedia(
   return quirks.inline_media === true && facts.takesAddresses;
 }
 
-/** Where a part of this type has an address, it says where something was read, and nobody reads it again. */
+/** Whether a part of this type records what was read before: nobody fetches its address again. */
 const isHistory = (type: unknown): boolean => typeof type === 'string' && /_(?:result|call|citation)$/.test(type);
 
-/** Deeper than any wire has a field. */
+/** Deeper than the fields of any wire. */
 const DEPTH_MAX = 48;
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Visits every address in a body of JSON, of whichever client API or wire. Looks at each value once. */
+/** Visits every address in a JSON body of any client API or wire. Reads each value once. */
 export function eachAddress(body: unknown, visit: Visit): void {
   const path: (string | number)[] = [];
-  const into = (step: string | number, value: object, but?: string) => {
+  const descend = (step: string | number, value: object, skipped?: string) => {
     path.push(step);
-    walk(value, but);
+    walk(value, skipped);
     path.pop();
   };
   const report = (address: string, kind: AddressKind, ...steps: string[]) => visit(address, [...path, ...steps], kind);
 
-  function member(of: Record<string, unknown>, name: string, value: unknown): void {
+  function member(object: Record<string, unknown>, name: string, value: unknown): void {
     if (typeof value === 'string') {
       if (PLAIN_TEXT.has(name)) return;
-      if (URL_FIELDS.has(name) || (name === 'url' && of['type'] === 'url')) report(value, 'url', name);
+      if (URL_FIELDS.has(name) || (name === 'url' && object['type'] === 'url')) report(value, 'url', name);
       else if (name === 'file_data') report(value, 'data', name);
-      else if (LIKE_URL.test(value) && LIKE_ADDRESS.test(name) && !isHistory(of['type'])) report(value, 'url', name);
+      else if (LIKE_URL.test(value) && LIKE_ADDRESS.test(name) && !isHistory(object['type']))
+        report(value, 'url', name);
       return;
     }
     if (!isObject(value) || NOT_FETCHED.has(name)) return;
-    // Arguments of a call, in the words of the Messages API.
-    if (name === 'input' && typeof of['type'] === 'string' && of['type'].endsWith('tool_use')) return;
+    // Arguments of a call in the Messages API.
+    if (name === 'input' && typeof object['type'] === 'string' && object['type'].endsWith('tool_use')) return;
     const { url, data } = value;
     if (URL_FIELDS.has(name) && typeof url === 'string') {
       report(url, 'url', name, 'url');
-      into(name, value, 'url');
+      descend(name, value, 'url');
     } else if (name === 'input_audio' && typeof data === 'string') {
       report(data, 'data', name, 'data');
-      into(name, value, 'data');
+      descend(name, value, 'data');
     } else if (Array.isArray(value) && LIKE_ADDRESS.test(name)) {
       path.push(name);
       for (const [at, one] of value.entries()) {
@@ -80,17 +81,17 @@ export function eachAddress(body: unknown, visit: Visit): void {
       }
       walk(value);
       path.pop();
-    } else into(name, value);
+    } else descend(name, value);
   }
 
-  function walk(value: object, but?: string): void {
+  function walk(value: object, skipped?: string): void {
     if (path.length > DEPTH_MAX || ArrayBuffer.isView(value)) return;
     if (Array.isArray(value)) {
-      for (let at = 0; at < value.length; at += 1) if (isObject(value[at])) into(at, value[at] as object);
+      for (let at = 0; at < value.length; at += 1) if (isObject(value[at])) descend(at, value[at] as object);
       return;
     }
     for (const name in value) {
-      if (name === but) continue;
+      if (name === skipped) continue;
       const one = (value as Record<string, unknown>)[name];
       if (typeof one === 'string' || typeof one === 'object') member(value as Record<string, unknown>, name, one);
     }
@@ -98,15 +99,15 @@ export function eachAddress(body: unknown, visit: Visit): void {
   if (isObject(body)) walk(body);
 }
 
-/** How a client writes a field: `messages[0].content[1].image_url.url`. */
+/** A path in a client's notation: `messages[0].content[1].image_url.url`. */
 export function fieldName(path: FieldPath): string {
   return path.map((step, at) => (typeof step === 'number' ? `[${step}]` : at === 0 ? step : `.${step}`)).join('');
 }
 
-/** Whether a text is an address of the web. */
+/** Whether a text is an http(s) address. */
 const isWebAddress = (text: string): boolean => /^https?:\/\//i.test(text);
 
-/** What a part points at, as what. */
+/** The address and kind of a part's media; undefined if it has none. */
 function needOf(part: InnerPart): MediaNeed | undefined {
   switch (part.type) {
     case 'image_url':
@@ -124,20 +125,20 @@ function needOf(part: InnerPart): MediaNeed | undefined {
 
 const isImages = (images: unknown): images is OutputImage[] => Array.isArray(images);
 
-/** All addresses of the web that messages point at. */
+/** All http(s) addresses of media in messages. */
 export function webMedia(messages: readonly Message[]): MediaNeed[] {
   const needs = new Map<string, MediaNeed>();
   const add = (need: MediaNeed | undefined) => {
     if (need !== undefined && isWebAddress(need.url)) needs.set(need.url, need);
   };
   for (const { content, images } of messages) {
-    if (isImages(images)) for (const { image_url } of images) add({ url: image_url.url, kind: 'image' });
+    if (isImages(images)) for (const { image_url: imageUrl } of images) add({ url: imageUrl.url, kind: 'image' });
     if (Array.isArray(content)) for (const part of content) add(needOf(part));
   }
   return [...needs.values()];
 }
 
-/** The media of an address as a data URL; the address, where it was not fetched. */
+/** The fetched media of an address as a data URL; the address itself if it was not fetched. */
 function dataUrl(url: string, media: Media): string {
   const file = media.get(url);
   return file === undefined ? url : `data:${file.mime_type};base64,${file.base64}`;
@@ -155,10 +156,10 @@ function inlinePart(part: InnerPart, media: Media): InnerPart {
     case 'input_audio':
       return { ...part, input_audio: { ...part.input_audio, data: media.get(need.url)!.base64 } };
     case 'file': {
-      const made = { ...part, file: { ...part.file, file_data: url } };
+      const inlined = { ...part, file: { ...part.file, file_data: url } };
       const rest = part.ext?.rest;
-      if (rest?.['document_url'] !== need.url) return made;
-      return { ...made, ext: { ...part.ext!, rest: { ...rest, document_url: url } as JsonObject } };
+      if (rest?.['document_url'] !== need.url) return inlined;
+      return { ...inlined, ext: { ...part.ext!, rest: { ...rest, document_url: url } as JsonObject } };
     }
     default:
       return part;
@@ -167,31 +168,31 @@ function inlinePart(part: InnerPart, media: Media): InnerPart {
 
 function inlineMessage(message: Message, media: Media): Message {
   const { content, images } = message;
-  const made = { ...message };
-  if (Array.isArray(content)) made.content = content.map((part) => inlinePart(part, media));
+  const inlined = { ...message };
+  if (Array.isArray(content)) inlined.content = content.map((part) => inlinePart(part, media));
   if (isImages(images)) {
-    made.images = images.map((image) => ({
+    inlined.images = images.map((image) => ({
       ...image,
       image_url: { ...image.image_url, url: dataUrl(image.image_url.url, media) },
     }));
   }
-  return made;
+  return inlined;
 }
 
-/** The request with what was fetched in place of its address. */
+/** The request with fetched media in place of their addresses. */
 export function withInlineMedia(request: ChatRequest, media: Media): ChatRequest {
   if (media.size === 0) return request;
   return { ...request, messages: request.messages.map((message) => inlineMessage(message, media)) };
 }
 
-/** The first address that a body would have its reader fetch; undefined: none. */
+/** The first address in a body that its reader would fetch; undefined if there is none. */
 export function leftAddress(body: JsonObject): { address: string; field: string } | undefined {
-  let left: { address: string; field: string } | undefined;
+  let first: { address: string; field: string } | undefined;
   eachAddress(body, (address, path, kind) => {
-    if (left !== undefined) return;
-    const is_left =
+    if (first !== undefined) return;
+    const isFetched =
       kind === 'url' ? !/^data:/i.test(address) : /^[a-z][a-z0-9+.-]*:/i.test(address) && !/^data:/i.test(address);
-    if (is_left) left = { address, field: fieldName(path) };
+    if (isFetched) first = { address, field: fieldName(path) };
   });
-  return left;
+  return first;
 }

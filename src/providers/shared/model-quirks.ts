@@ -1,8 +1,8 @@
 import type { Wire } from '../../schemas/inner.ts';
 import { dialectOf } from '../dialects.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 
-/** What the upstream's name of a model tells about its endpoint; these facts stand over the provider's quirks. */
-export function modelQuirks(wire: Wire, upstream_model: string): Quirks {
-  return dialectOf(wire).facts.modelQuirks(upstream_model);
+/** The quirks that the upstream's name of a model implies; they override the provider's quirks. */
+export function modelQuirks(wire: Wire, upstreamModel: string): Quirks {
+  return dialectOf(wire).facts.modelQuirks(upstreamModel);
 }

@@ -5,12 +5,12 @@ import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { SpendBounds, ToolRequest } from '../dialect.ts';
 
 /**
- * Tools of Anthropic's that the client runs, though the model was made for them
+ * Anthropic's predefined tools that the client runs
  * (https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview).
  */
 const CLIENT_RUN = /^(?:bash|text_editor|computer|memory|browser_toolset|computer_toolset)_\d/;
 
-/** The same of OpenAI's (https://platform.openai.com/docs/guides/tools). */
+/** OpenAI's predefined tools that the client runs (https://platform.openai.com/docs/guides/tools). */
 const CLIENT_RUN_OF_OPENAI: ReadonlySet<string> = new Set([
   'apply_patch',
   'computer',
@@ -25,7 +25,7 @@ const CLIENT_RUN_OF_OPENAI: ReadonlySet<string> = new Set([
 const SEARCHING_MODEL = /(?:^|\/)compound|sonar|search-(?:preview|api)|deep-research/;
 
 /**
- * Fields beside `tools` that let the provider search or call tools: OpenAI's, Anthropic's, xAI's
+ * Fields other than `tools` that let the provider search or call tools: OpenAI's, Anthropic's, xAI's
  * (https://docs.x.ai/docs/guides/live-search) and Alibaba's (https://help.aliyun.com/zh/model-studio/web-search).
  */
 const TOOL_FIELDS = ['web_search_options', 'mcp_servers', 'search_parameters', 'enable_search'];
@@ -40,7 +40,7 @@ function listOf(value: JsonValue | undefined): readonly JsonValue[] {
   return Array.isArray(value) ? value : NO_VALUES;
 }
 
-/** Whether the client runs a tool that the provider defines. A namespace: whether it runs all tools in it. */
+/** Whether the client runs a tool that the provider defines. For a namespace: whether it runs all tools in it. */
 function runsAtClient({ type, tools }: JsonObject): boolean {
   if (typeof type !== 'string') return false;
   if (type !== 'namespace') return CLIENT_RUN.test(type) || CLIENT_RUN_OF_OPENAI.has(type);
@@ -53,14 +53,14 @@ function runsAtProvider(tool: JsonObject): boolean {
   return typeof type === 'string' && type !== 'function' && type !== 'custom' && !runsAtClient(tool);
 }
 
-/** The declaration itself of a tool that only its own wire knows. */
+/** The declaration of a tool; for a native tool, its block. */
 function declarationOf(tool: InnerTool): JsonObject {
   return tool.type === 'native' ? (tool as Native).block : (tool as unknown as JsonObject);
 }
 
 /**
- * The tools that the conversation of a body defines, beside those of the request: blocks of Anthropic's that add a tool
- * (https://platform.claude.com/docs/en/api/beta-headers, `inline-tools`), and items of OpenAI's that hold a list of them.
+ * The tools that the conversation of a body defines in addition to the request's: Anthropic's blocks that add a tool
+ * (https://platform.claude.com/docs/en/api/beta-headers, `inline-tools`), and OpenAI's items that hold a list of tools.
  */
 function toolsInConversation({ messages, input }: JsonObject): JsonObject[] {
   const defined: JsonObject[] = [];
@@ -84,38 +84,38 @@ function addDefinition({ tool }: JsonObject, defined: JsonObject[]): void {
   if (isObject(tool) && isObject(tool['definition'])) defined.push(tool['definition']);
 }
 
-/** How many tools of a body's list the provider runs, on wires whose tools have a `type`. */
+/** The number of tools in a body's list that the provider runs, on wires whose tools have a `type`. */
 export function typedTools(tools: readonly JsonValue[]): number {
   return tools.filter((tool) => runsAtProvider((tool ?? {}) as JsonObject)).length;
 }
 
 /**
- * The most uses of each tool that the provider runs by itself: those of the request, of the conversation, and of what options added to
- * the body. `count` counts the tools of a body's list that the provider runs.
+ * The most uses of each tool that the provider runs: tools of the request, of the conversation, and those that options added to the body.
+ * `count` counts the tools of a body's list that the provider runs.
  */
 export function toolUses(
-  { tools, body, upstream_model }: ToolRequest,
+  { tools, body, upstream_model: upstreamModel }: ToolRequest,
   count: (tools: readonly JsonValue[]) => number,
 ): number[] {
   const uses: number[] = [];
-  const add = ({ max_uses }: JsonObject) =>
-    uses.push(typeof max_uses === 'number' && max_uses >= 0 ? max_uses : limits.web_searches_assumed);
+  const add = ({ max_uses: maxUses }: JsonObject) =>
+    uses.push(typeof maxUses === 'number' && maxUses >= 0 ? maxUses : limits.web_searches_assumed);
   for (const tool of tools) {
     if (tool.type === 'function') continue;
     const declaration = declarationOf(tool);
     if (!runsAtClient(declaration)) add(declaration);
   }
-  const declared_count = uses.length;
+  const declaredCount = uses.length;
   for (const tool of toolsInConversation(body)) if (runsAtProvider(tool)) add(tool);
   const { tools: sent } = body;
-  // Google's servers take one object where the schema has a list of them.
+  // Google's servers accept one object where the schema has a list.
   const list = sent == null ? NO_VALUES : Array.isArray(sent) ? sent : [sent];
-  const hasMore = TOOL_FIELDS.some((name) => (body[name] ?? false) !== false) || count(list) > declared_count;
-  if (hasMore || SEARCHING_MODEL.test(upstream_model)) uses.push(limits.web_searches_assumed);
+  const hasMore = TOOL_FIELDS.some((name) => (body[name] ?? false) !== false) || count(list) > declaredCount;
+  if (hasMore || SEARCHING_MODEL.test(upstreamModel)) uses.push(limits.web_searches_assumed);
   return uses;
 }
 
-/** For wires whose tools always have a bound of uses. */
+/** For wires whose tools always have a bound on their uses. */
 export const noSpendBounds: SpendBounds = {
   declaration: (declared) => declared,
   block: (block) => block,

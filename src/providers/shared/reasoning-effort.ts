@@ -1,6 +1,6 @@
 import type { ChatRequest, ReasoningEffort } from '../../schemas/inner.ts';
 
-/** Weakest first; the share of the output bound that each stands for (the public service's documentation, "Reasoning tokens"). */
+/** Weakest first, each with its share of the output bound (the public service's documentation, "Reasoning tokens"). */
 const EFFORTS: readonly (readonly [ReasoningEffort, number])[] = [
   ['none', 0],
   ['minimal', 0.1],
@@ -11,25 +11,25 @@ const EFFORTS: readonly (readonly [ReasoningEffort, number])[] = [
   ['max', 1],
 ];
 
-/** How hard a request wishes the model to think; undefined: it says nothing. A budget counts as its share of the output. */
-export function effortOf(request: ChatRequest, most: number | undefined): ReasoningEffort | undefined {
-  const wish = request.reasoning;
-  if (wish?.enabled === false) return 'none';
-  const named = wish?.effort ?? request.reasoning_effort;
+/** The reasoning effort of a request; undefined if it has none. A budget counts as its share of the output bound; `most` is the model's. */
+export function effortOf(request: ChatRequest, outputMax: number | undefined): ReasoningEffort | undefined {
+  const reasoning = request.reasoning;
+  if (reasoning?.enabled === false) return 'none';
+  const named = reasoning?.effort ?? request.reasoning_effort;
   if (named != null) return named;
-  if (wish?.max_tokens != null) {
-    const bound = request.max_completion_tokens ?? request.max_tokens ?? most;
-    return bound == null ? 'medium' : effortOfShare(wish.max_tokens / bound);
+  if (reasoning?.max_tokens != null) {
+    const bound = request.max_completion_tokens ?? request.max_tokens ?? outputMax;
+    return bound == null ? 'medium' : effortOfShare(reasoning.max_tokens / bound);
   }
-  return wish?.enabled ? 'medium' : undefined;
+  return reasoning?.enabled ? 'medium' : undefined;
 }
 
-/** The share of the output bound that an effort stands for as a budget; some is always left for the answer. */
+/** The share of the output bound for an effort's budget; at least 5 % is left for the answer. */
 export function shareOf(effort: ReasoningEffort): number {
   return Math.min(EFFORTS.find(([name]) => name === effort)?.[1] ?? 0, 0.95);
 }
 
-/** The effort whose share of the output is closest to the asked one. */
+/** The effort whose share is closest to `share`. */
 function effortOfShare(share: number): ReasoningEffort {
   let best = EFFORTS[1]!;
   for (const candidate of EFFORTS.slice(1, -1)) {
@@ -38,16 +38,16 @@ function effortOfShare(share: number): ReasoningEffort {
   return best[0];
 }
 
-/** The effort itself where the model takes it or nobody knows, else the nearest that it takes; a wish to think stays one. */
-export function nearestOf(taken: readonly string[] | undefined, effort: ReasoningEffort): string {
-  if (taken === undefined || taken.length === 0 || taken.includes(effort)) return effort;
-  const levels = taken.filter((name) => name !== 'none');
-  const known = levels.length > 0 ? levels : taken;
+/** The effort if the model accepts it or its efforts are unknown, else the nearest accepted one; never `none` for another effort if avoidable. */
+export function nearestOf(accepted: readonly string[] | undefined, effort: ReasoningEffort): string {
+  if (accepted === undefined || accepted.length === 0 || accepted.includes(effort)) return effort;
+  const levels = accepted.filter((name) => name !== 'none');
+  const known = levels.length > 0 ? levels : accepted;
   const rank = (name: string): number => EFFORTS.findIndex(([candidate]) => candidate === name);
-  const wanted = rank(effort);
+  const target = rank(effort);
   let best = known[0]!;
   for (const candidate of known) {
-    if (Math.abs(rank(candidate) - wanted) < Math.abs(rank(best) - wanted)) best = candidate;
+    if (Math.abs(rank(candidate) - target) < Math.abs(rank(best) - target)) best = candidate;
   }
   return best;
 }

@@ -3,15 +3,17 @@ import { limits } from '../../limits.ts';
 export type ResponseHeaders = Record<string, string | string[] | undefined>;
 
 /**
- * How long the upstream asks us to wait, in milliseconds, from 0 to `retry_after_ms_max`; undefined when it does not say.
- * A date counts from the answer's own `date` header, so that a pure reader needs no clock.
- * Header names are lower case, as undici gives them.
+ * How long the upstream asks to wait, in milliseconds, from 0 to `retry_after_ms_max`; undefined if it does not say.
+ * A date is relative to the answer's own `date` header, so that no clock is needed. Header names are lower case, as from undici.
  */
 export function retryAfterMs(headers: ResponseHeaders): number | undefined {
   const now = dateMs(first(headers['date']));
-  const told = first(headers['retry-after-ms']);
+  const retryAfterMsHeader = first(headers['retry-after-ms']);
   // `retry-after-ms` is OpenAI's and Azure's finer form of `retry-after`.
-  const wait = milliseconds(told, 1) ?? retryAfter(first(headers['retry-after']), now) ?? rateLimitReset(headers, now);
+  const wait =
+    milliseconds(retryAfterMsHeader, 1) ??
+    retryAfter(first(headers['retry-after']), now) ??
+    rateLimitReset(headers, now);
   return wait === undefined ? undefined : Math.min(Math.max(0, Math.ceil(wait)), limits.retry_after_ms_max);
 }
 
@@ -22,8 +24,8 @@ function retryAfter(value: string | undefined, now: number | undefined): number 
 
 /**
  * `x-ratelimit-reset-requests` and `-tokens` (OpenAI, Groq: `6m0s`, `59.56s`), `x-ratelimit-reset` (seconds or a Unix
- * time), `anthropic-ratelimit-*-reset` (a date). A budget that says it has nothing remaining decides; when none says
- * so, the one that comes back first.
+ * time), `anthropic-ratelimit-*-reset` (a date). The reset of an exhausted budget decides; if none is exhausted, the earliest
+ * reset.
  */
 function rateLimitReset(headers: ResponseHeaders, now: number | undefined): number | undefined {
   let exhausted: number | undefined;
@@ -55,9 +57,9 @@ function duration(value: string | undefined): number | undefined {
   return sum;
 }
 
-function milliseconds(value: string | undefined, unit_ms: number): number | undefined {
+function milliseconds(value: string | undefined, unitMs: number): number | undefined {
   if (value === undefined || value.length > 20 || !/^\d+(?:\.\d+)?$/.test(value)) return undefined;
-  return Number(value) * unit_ms;
+  return Number(value) * unitMs;
 }
 
 function dateMs(value: string | undefined): number | undefined {

@@ -1,6 +1,6 @@
 import type { Message, ReasoningDetail, Slot } from '../../schemas/inner.ts';
 
-/** `reasoning_details` decides where it is there, even when empty; a plain reasoning string has no signature. */
+/** The reasoning of a turn. `reasoning_details` takes precedence, even if empty; a plain reasoning string has no signature. */
 export function detailsOf(message: Message): readonly ReasoningDetail[] {
   if (message.reasoning_details != null) return message.reasoning_details;
   const alias = (message as { reasoning_content?: unknown }).reasoning_content;
@@ -8,12 +8,12 @@ export function detailsOf(message: Message): readonly ReasoningDetail[] {
   return text ? [{ type: 'reasoning.text', text, format: 'unknown' }] : [];
 }
 
-/** How many entries of each kind a message has. */
+/** The number of entries of each kind in a message. */
 export type Counts = { reasoning: number; text: number; call: number; native: number };
 
 /**
- * The slots to walk, one entry each: the remembered order, and after it whatever it does not visit (a client may have
- * changed the message), in canonical order. Without one, all in canonical order.
+ * The slots to walk, one entry each: the remembered order, then all entries that it does not visit (a client may have
+ * changed the message), in canonical order. Without a remembered order, all are in canonical order.
  */
 export function orderOf(message: Message, counts: Counts): Slot[] {
   const order: Slot[] = [];

@@ -3,29 +3,29 @@ import type { ChatChunk, Delta, SlotEvent } from '../../schemas/inner.ts';
 /** One block of a stream. */
 export interface BlockSlot {
   /** A chunk of the block; the first one opens it. */
-  say(delta: Delta, event?: Omit<SlotEvent, 'n' | 'open'>): ChatChunk;
+  emit(delta: Delta, event?: Omit<SlotEvent, 'n' | 'open'>): ChatChunk;
   isOpen(): boolean;
-  /** The block's last chunk; none where it was never opened. */
-  close(delta?: Delta, told?: NonNullable<SlotEvent['close']>): ChatChunk[];
+  /** The block's last chunk; none if the block was never opened. */
+  close(delta?: Delta, event?: NonNullable<SlotEvent['close']>): ChatChunk[];
 }
 
-/** Makes a slot that opens with its first chunk: a block that says nothing is no slot. `counts` is shared by the turn. */
+/** A slot that opens with its first chunk: an empty block is no slot. `counts` is shared by the turn. */
 export function createSlot(counts: { slots: number }, opening: NonNullable<SlotEvent['open']>): BlockSlot {
   let n: number | undefined;
-  const say: BlockSlot['say'] = (delta, event = {}) => {
+  const emit: BlockSlot['emit'] = (delta, event = {}) => {
     if (n !== undefined) return { delta, ext: { slot: { n, ...event } } };
     n = counts.slots;
     counts.slots += 1;
     return { delta, ext: { slot: { n, open: opening, ...event } } };
   };
   return {
-    say,
+    emit,
     isOpen: () => n !== undefined,
-    close: (delta = {}, told = {}) => (n === undefined ? [] : [say(delta, { close: told })]),
+    close: (delta = {}, event = {}) => (n === undefined ? [] : [emit(delta, { close: event })]),
   };
 }
 
-/** Low surrogates are not counted, so a pair counts once, also when it is split over two deltas. */
+/** The number of code points. Low surrogates are not counted, so that a pair split over two deltas counts once. */
 export function countCodePoints(text: string): number {
   let count = 0;
   for (let i = 0; i < text.length; i += 1) {

@@ -3,12 +3,12 @@ import { limits } from '../../limits.ts';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** The tool call id of an answer whose upstream sent none: the same for the same generation and ordinal. */
-export function mintCallId(generation_id: string, ordinal: number): string {
-  return `call_${base62(`${generation_id}:${ordinal}`, 24)}`;
+/** The tool call id for an upstream that sent none: deterministic for a generation and ordinal. */
+export function mintCallId(generationId: string, ordinal: number): string {
+  return `call_${base62(`${generationId}:${ordinal}`, 24)}`;
 }
 
-/** The id itself where `fits` takes it, else a stand-in that is always the same for it, of `chars` letters and digits. */
+/** The id itself if it matches `fits`, else a deterministic replacement of `chars` letters and digits. */
 export function fitCallId(id: string, fits: RegExp, chars: number): string {
   return fits.test(id) ? id : base62(id, chars);
 }
@@ -16,7 +16,7 @@ export function fitCallId(id: string, fits: RegExp, chars: number): string {
 const TOOL_NAME = new RegExp(`^[A-Za-z0-9_-]{1,${limits.tool_name_chars_max}}$`);
 const HASH_CHARS = 6;
 
-/** A tool name that every wire takes: the name itself, or its legal characters with a hash of the whole. */
+/** A tool name that every wire accepts: the name itself, or its legal characters with a hash of the whole. */
 export function fitToolName(name: string): string {
   if (TOOL_NAME.test(name)) return name;
   const kept = name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, limits.tool_name_chars_max - HASH_CHARS - 1);

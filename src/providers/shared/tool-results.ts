@@ -1,32 +1,32 @@
 import type { Message, ToolCall } from '../../schemas/inner.ts';
 
-/** Results by the call that they answer, and those that answer none. */
+/** Tool results by the call that they answer, and results without a call. */
 export interface Pairs {
   results: Map<ToolCall, { message: Message; field: string }>;
   orphans: Set<Message>;
-  /** The tool's name by call id, for results that lost their call. */
+  /** The tool's name by call id, for results whose call is missing. */
   names: Map<string, string>;
 }
 
-/** Which result answers which call: the latest turn that has an open call of that id. */
+/** Pairs each result with its call: the latest turn with an open call of that id. */
 export function pairResults(messages: readonly Message[]): Pairs {
   const pairs: Pairs = { results: new Map(), orphans: new Set(), names: new Map() };
-  // By id, the open calls of each turn, the next to be answered last. Kept so that no list of calls, however long and
-  // however often they share an id, is searched.
+  // By id, the open calls of each turn, the next one to be answered last: no list of calls is ever searched, however long it is and
+  // however often calls share an id.
   const open = new Map<string, ToolCall[][]>();
   for (const [i, message] of messages.entries()) {
     if (message.role === 'assistant' && message.tool_calls != null) {
       const turn = new Map<string, ToolCall[]>();
       for (const call of message.tool_calls.toReversed()) {
-        const same = turn.get(call.id);
-        if (same === undefined) turn.set(call.id, [call]);
-        else same.push(call);
+        const calls = turn.get(call.id);
+        if (calls === undefined) turn.set(call.id, [call]);
+        else calls.push(call);
         pairs.names.set(call.id, call.function.name);
       }
-      for (const [id, calls] of turn) {
+      for (const [id, openCalls] of turn) {
         const turns = open.get(id);
-        if (turns === undefined) open.set(id, [calls]);
-        else turns.push(calls);
+        if (turns === undefined) open.set(id, [openCalls]);
+        else turns.push(openCalls);
       }
     }
     if (message.role !== 'tool') continue;
@@ -39,11 +39,11 @@ export function pairResults(messages: readonly Message[]): Pairs {
   return pairs;
 }
 
-/** Gives every call an id that the wire takes and that no other call of the conversation has. */
+/** Gives every call an id that the wire accepts and that is unique in the conversation. Appends the ids to `callIds`. */
 export function nameCalls(
   messages: readonly Message[],
   toWireId: (id: string) => string,
-  call_ids: string[],
+  callIds: string[],
 ): Map<ToolCall, string> {
   const ids = new Map<ToolCall, string>();
   const taken = new Set<string>();
@@ -59,7 +59,7 @@ export function nameCalls(
       }
       taken.add(id);
       ids.set(call, id);
-      call_ids.push(id);
+      callIds.push(id);
     }
   }
   return ids;

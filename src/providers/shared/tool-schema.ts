@@ -2,8 +2,8 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { asObject } from './json-shape.ts';
 
 /**
- * The schema of a tool's arguments with `properties`, also where it has none: OpenAI refuses `{}` and
- * `{"type": "object"}`, which is how tools of MCP say that they take nothing ("object schema missing properties").
+ * The schema of a tool's arguments with `properties`, which are added if missing: OpenAI refuses `{}` and
+ * `{"type": "object"}`, which tools of MCP without arguments have ("object schema missing properties").
  */
 export function withProperties(schema: JsonObject): JsonObject {
   if (asObject(schema['properties']) !== undefined || (schema['type'] ?? 'object') !== 'object') return schema;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** The end user's id as upstreams see it: the same user always gives the same hash, and the id cannot be read back from it. */
+/** The end user's id for upstreams: a deterministic hash from which the id cannot be recovered. */
 export function hashUser(user: string): string {
   return createHash('sha256').update(`model-gateway:${user}`).digest('hex');
 }

@@ -1,4 +1,4 @@
-/** Tools for endpoints that have none: described in the prompt, called in the text of the answer. */
+/** Tools for endpoints without native tools: described in the prompt, called in the text of the answer. */
 import type { AttemptState, ChatDialect } from '../dialect.ts';
 import type { ToolTemplate } from './markup.ts';
 import { TemplateReader } from './reader.ts';
@@ -10,12 +10,12 @@ function readerOf(state: AttemptState): TemplateReader | undefined {
   return template === undefined ? undefined : new TemplateReader(template, state.generation_id);
 }
 
-/** Whether the answer to this attempt must have a call, for which its prompt can only ask. */
+/** Whether the answer to this attempt must contain a call, which its prompt can only request. */
 export function requiresCall(state: Omit<AttemptState, 'generation_id'>): boolean {
   return (state['tool_template'] as ToolTemplate | undefined)?.is_forced === true;
 }
 
-/** The dialect with calls read from the text of its answers, where the attempt's state has a template. */
+/** The dialect with calls parsed from the text of its answers, if the attempt's state has a template. */
 export function withToolTemplate(dialect: ChatDialect): ChatDialect {
   return {
     ...dialect,

@@ -113,7 +113,9 @@ describe('the calls of a text are found, wherever it is cut', () => {
   });
 
   test('also all of them after each other', () => {
-    const texts = SAMPLES.filter(([, , { is_forced, is_single }]) => !is_forced && !is_single).map(([, text]) => text);
+    const texts = SAMPLES.filter(([, , { is_forced: isForced, is_single: isSingle }]) => !isForced && !isSingle).map(
+      ([, text]) => text,
+    );
     const text = texts.filter((one) => !one.includes('breaks off')).join('\n— next —\n');
     const whole = read([text]);
     expect(whole.filter((run) => 'name' in run).length).toBeGreaterThan(10);
@@ -133,11 +135,11 @@ describe('nothing grows with what a model says', () => {
       const parser = new ToolCallParser(AUTO);
       let said = 0;
       let held = 0;
-      let read_chars = 0;
+      let readChars = 0;
       for (const piece of pieces) {
-        read_chars += piece.length;
+        readChars += piece.length;
         for (const run of parser.push(piece)) said += 'text' in run ? run.text.length : Number.NaN;
-        held = Math.max(held, read_chars - said);
+        held = Math.max(held, readChars - said);
       }
       for (const run of parser.end()) said += 'text' in run ? run.text.length : Number.NaN;
       expect(said).toBe(long.length);

@@ -3,13 +3,13 @@ import { parseArguments } from '../shared/arguments.ts';
 import { asObject } from '../shared/json-shape.ts';
 import { CALL_CLOSE, CALL_OPEN, type ToolTemplate } from './markup.ts';
 
-/** A run of an answer: text, or a call with its arguments as JSON text. */
+/** A piece of an answer: text, or a call with its arguments as JSON text. */
 export type Run = { text: string } | { name: string; arguments: string };
 
-/** What may stand between the opening tag and the object: white space, and the beginning of a fence. */
+/** Text allowed between the opening tag and the object: white space, and the beginning of a fence. */
 const LEAD = /^\s*(?:`{1,3}|```[a-z]*\s*)?$/;
 const FENCE = '```';
-/** What JSON has outside of its strings. */
+/** The characters of JSON outside strings. */
 const JSON_CHAR = /[[\]{}:,0-9.eE+\-truefalsn\s]/;
 
 const WINDOW_CHARS = 256;
@@ -29,22 +29,22 @@ function isSpace(char: string): boolean {
   return char === ' ' || char === '\n' || char === '\r' || char === '\t';
 }
 
-/** Where the white space at the end of a text begins, of which no more than so many characters count. */
-function trailingSpace(text: string, end: number, most: number): number {
+/** The start of the white space at the end of a text; at most `most` characters are counted. */
+function trailingSpace(text: string, end: number, max: number): number {
   let from = end;
-  while (from > 0 && end - from < most && isSpace(text[from - 1]!)) from -= 1;
+  while (from > 0 && end - from < max && isSpace(text[from - 1]!)) from -= 1;
   return from;
 }
 
-/** Line breaks and tabs that stand in strings as they are, which JSON forbids and models write all the same. */
+/** Escapes line breaks and tabs inside strings, which JSON forbids and models write nevertheless. */
 function withEscapedControls(json: string): string {
   return json.replace(/"[^"\\]*(?:\\[\s\S][^"\\]*)*"/g, (text) =>
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what the pattern must match.
     text.replace(/[\u0000-\u001f]/g, (char) => JSON.stringify(char).slice(1, -1)),
   );
 }
 
-/** The arguments as text; undefined: they are no object. Some models write them as a text of JSON. */
+/** The arguments as text; undefined if they are not an object. Some models write them as a string of JSON. */
 function argumentsText(value: unknown): string | undefined {
   if (value == null) return '{}';
   if (typeof value === 'string') return parseArguments(value).isObject ? value.trim() || '{}' : undefined;
@@ -53,38 +53,38 @@ function argumentsText(value: unknown): string | undefined {
 }
 
 /**
- * Finds the calls of tools in the text of an answer, which may be cut anywhere: the same text gives the same runs, but for where its
- * texts are cut. A call is given out when its object is complete and right; everything else stays text, as it was. White space next to
- * a call is the markup's. Each character is looked at a bounded number of times, and no more is held back than one call may have.
+ * Parses tool calls in the text of an answer, which may be split anywhere: the same text gives the same runs, except where texts are
+ * split. A call is returned when its object is complete and valid; everything else stays text, unchanged. White space next to a call
+ * belongs to the markup. Each character is read a bounded number of times, and at most the text of one call is held back.
  */
 export class ToolCallParser {
   readonly #names: ReadonlySet<string>;
-  readonly #is_single: boolean;
+  readonly #isSingle: boolean;
   #mode: 'text' | 'lead' | 'json' | 'tail' = 'text';
-  /** Of a text: white space, and what may begin a tag. Of a tail: what may end a call. */
+  /** In text: white space, and a possible beginning of a tag. In a tail: a possible end of a call. */
   #held = '';
   /** The call so far, with its tag. */
   #pieces: string[] = [];
   #chars = 0;
-  /** The white space that stood before it. */
+  /** The white space before it. */
   #before = '';
-  /** Where in it the object begins. */
-  #json_from = 0;
+  /** The offset of its object. */
+  #jsonFrom = 0;
   #lead = '';
-  #has_fence = false;
+  #hasFence = false;
   #depth = 0;
-  #is_in_string = false;
-  #is_escaped = false;
+  #isInString = false;
+  #isEscaped = false;
   #calls = 0;
-  #has_text = false;
-  /** A call was the last thing that came, and this white space stood before it. */
-  #after_call = false;
+  #hasText = false;
+  /** Whether the last run was a call; `#gap` is the white space before it. */
+  #afterCall = false;
   #gap = '';
 
-  constructor({ names, is_forced, is_single }: ToolTemplate) {
+  constructor({ names, is_forced: isForced, is_single: isSingle }: ToolTemplate) {
     this.#names = new Set(names);
-    this.#is_single = is_single;
-    if (is_forced) this.#startCall('');
+    this.#isSingle = isSingle;
+    if (isForced) this.#startCall('');
   }
 
   push(text: string): Run[] {
@@ -108,46 +108,46 @@ export class ToolCallParser {
     return runs;
   }
 
-  /** What is held back when a block of text ends: a call that is not complete is text. */
+  /** The held text at the end of a block of text: an incomplete call is text. */
   end(): Run[] {
     const runs: Run[] = [];
-    if (this.#mode === 'lead' || this.#mode === 'json') this.#giveUp(runs);
-    if (this.#mode === 'text') this.#say(this.#held, runs);
+    if (this.#mode === 'lead' || this.#mode === 'json') this.#abandonCall(runs);
+    if (this.#mode === 'text') this.#emitText(this.#held, runs);
     this.#held = '';
     this.#mode = 'text';
     return runs;
   }
 
-  #say(text: string, runs: Run[]): void {
-    let said = text;
-    if (this.#after_call) {
-      said = text.trimStart();
-      if (said === '') return;
-      if (this.#has_text) said = `${this.#gap || '\n'}${said}`;
-      this.#after_call = false;
+  #emitText(text: string, runs: Run[]): void {
+    let content = text;
+    if (this.#afterCall) {
+      content = text.trimStart();
+      if (content === '') return;
+      if (this.#hasText) content = `${this.#gap || '\n'}${content}`;
+      this.#afterCall = false;
     }
-    if (said === '') return;
-    this.#has_text = true;
-    runs.push({ text: said });
+    if (content === '') return;
+    this.#hasText = true;
+    runs.push({ text: content });
   }
 
   #readText(text: string, at: number, runs: Run[]): number {
     const before = this.#held.length;
-    // What is held back is laid together with little, so that a long text is copied once, however many calls are in it.
+    // Held text is joined with a short piece only, so that a long text is copied once, however many calls it contains.
     const piece = before === 0 ? text.slice(at) : text.slice(at, at + WINDOW_CHARS);
     const whole = this.#held + piece;
-    const gap_max = limits.tool_template_gap_chars_max;
+    const gapMax = limits.tool_template_gap_chars_max;
     const open = whole.indexOf(CALL_OPEN);
     if (open === -1) {
-      const beginning = whole.length - tagBeginning(whole, CALL_OPEN);
-      const kept = trailingSpace(whole, beginning, gap_max);
-      this.#held = whole.slice(kept);
-      this.#say(whole.slice(0, kept), runs);
+      const tagStart = whole.length - tagBeginning(whole, CALL_OPEN);
+      const heldFrom = trailingSpace(whole, tagStart, gapMax);
+      this.#held = whole.slice(heldFrom);
+      this.#emitText(whole.slice(0, heldFrom), runs);
       return at + piece.length;
     }
-    const end = trailingSpace(whole, open, gap_max);
+    const end = trailingSpace(whole, open, gapMax);
     this.#held = '';
-    this.#say(whole.slice(0, end), runs);
+    this.#emitText(whole.slice(0, end), runs);
     this.#startCall(CALL_OPEN);
     this.#before = whole.slice(end, open);
     return at + open + CALL_OPEN.length - before;
@@ -159,13 +159,13 @@ export class ToolCallParser {
     this.#chars = tag.length;
     this.#lead = '';
     this.#before = '';
-    this.#has_fence = false;
+    this.#hasFence = false;
   }
 
   #readLead(text: string, at: number, runs: Run[]): number {
     const char = text[at]!;
     if (char === '{') {
-      this.#has_fence = this.#lead.includes(FENCE);
+      this.#hasFence = this.#lead.includes(FENCE);
       if (this.#lead !== '') this.#pieces.push(this.#lead);
       this.#chars += this.#lead.length;
       this.#lead = '';
@@ -174,7 +174,7 @@ export class ToolCallParser {
     }
     const lead = this.#lead + char;
     if (lead.length > limits.tool_template_gap_chars_max || !LEAD.test(lead)) {
-      this.#giveUp(runs);
+      this.#abandonCall(runs);
       return at;
     }
     this.#lead = lead;
@@ -183,57 +183,57 @@ export class ToolCallParser {
 
   #startJson(): void {
     this.#mode = 'json';
-    this.#json_from = this.#chars;
+    this.#jsonFrom = this.#chars;
     this.#depth = 0;
-    this.#is_in_string = false;
-    this.#is_escaped = false;
+    this.#isInString = false;
+    this.#isEscaped = false;
   }
 
   #readJson(text: string, at: number, runs: Run[]): number {
     const room = limits.tool_template_call_chars_max - this.#chars;
     const until = Math.min(text.length, at + room);
     let to = at;
-    let is_over = false;
-    let is_broken = room <= 0;
-    for (; to < until && !is_over; to += 1) {
-      if (this.#is_in_string) {
+    let isComplete = false;
+    let isBroken = room <= 0;
+    for (; to < until && !isComplete; to += 1) {
+      if (this.#isInString) {
         const code = text.charCodeAt(to);
-        if (this.#is_escaped) this.#is_escaped = false;
-        else if (code === BACKSLASH) this.#is_escaped = true;
-        else if (code === QUOTE) this.#is_in_string = false;
+        if (this.#isEscaped) this.#isEscaped = false;
+        else if (code === BACKSLASH) this.#isEscaped = true;
+        else if (code === QUOTE) this.#isInString = false;
         continue;
       }
       const char = text[to]!;
-      if (char === '"') this.#is_in_string = true;
+      if (char === '"') this.#isInString = true;
       else if (char === '{' || char === '[') this.#depth += 1;
       else if (char === '}' || char === ']') {
         this.#depth -= 1;
-        is_over = this.#depth === 0;
+        isComplete = this.#depth === 0;
       } else if (!JSON_CHAR.test(char)) {
-        is_broken = true;
+        isBroken = true;
         break;
       }
     }
     this.#pieces.push(text.slice(at, to));
     this.#chars += to - at;
-    if (is_over) this.#complete(runs);
-    else if (is_broken || this.#chars >= limits.tool_template_call_chars_max) this.#giveUp(runs);
+    if (isComplete) this.#complete(runs);
+    else if (isBroken || this.#chars >= limits.tool_template_call_chars_max) this.#abandonCall(runs);
     return to;
   }
 
   #complete(runs: Run[]): void {
     const raw = this.#pieces.join('');
-    const call = this.#read(raw.slice(this.#json_from));
+    const call = this.#read(raw.slice(this.#jsonFrom));
     if (call === undefined) {
-      this.#giveUp(runs);
+      this.#abandonCall(runs);
       return;
     }
     this.#pieces = [];
-    if (!this.#after_call) this.#gap = this.#before;
-    this.#after_call = true;
+    if (!this.#afterCall) this.#gap = this.#before;
+    this.#afterCall = true;
     this.#calls += 1;
-    // A client that takes one call gets the first: its result leads to the next.
-    if (this.#calls === 1 || !this.#is_single) runs.push(call);
+    // A client that accepts one call gets the first; its result leads to the next.
+    if (this.#calls === 1 || !this.#isSingle) runs.push(call);
     this.#mode = 'tail';
     this.#held = '';
   }
@@ -247,26 +247,26 @@ export class ToolCallParser {
     return args === undefined ? undefined : { name, arguments: args };
   }
 
-  /** It is no call: what was held back of it is text, and what comes is looked at anew. */
-  #giveUp(runs: Run[]): void {
+  /** Not a call: the text held for it is text, and the following text is parsed anew. */
+  #abandonCall(runs: Run[]): void {
     const raw = this.#pieces.join('') + this.#lead;
-    const has_begun = this.#pieces.length > 0;
+    const hasBegun = this.#pieces.length > 0;
     this.#pieces = [];
     this.#lead = '';
     this.#mode = 'text';
     this.#held = '';
-    // White space and a fence without a tag may stand before one.
-    if (has_begun) this.#say(this.#before + raw, runs);
+    // White space and a fence without a tag may precede a tag.
+    if (hasBegun) this.#emitText(this.#before + raw, runs);
     else this.#held = raw;
   }
 
-  /** White space, the end of a fence, the closing tag, or another object: all that may follow a call without being text. */
+  /** Reads what may follow a call without being text: white space, the end of a fence, the closing tag, or another object. */
   #readTail(text: string, at: number): number {
     const char = text[at]!;
-    const is_fence_read = this.#held.startsWith(FENCE);
+    const isFenceRead = this.#held.startsWith(FENCE);
     if (isSpace(char) && (this.#held === '' || this.#held === FENCE)) return at + 1;
     const next = this.#held + char;
-    const rest = is_fence_read ? next.slice(FENCE.length) : next;
+    const rest = isFenceRead ? next.slice(FENCE.length) : next;
     if (rest === CALL_CLOSE) {
       this.#mode = 'text';
       this.#held = '';
@@ -277,13 +277,13 @@ export class ToolCallParser {
       this.#startJson();
       return at;
     }
-    if (CALL_CLOSE.startsWith(rest) || (this.#has_fence && FENCE.startsWith(next))) {
+    if (CALL_CLOSE.startsWith(rest) || (this.#hasFence && FENCE.startsWith(next))) {
       this.#held = next;
       return at + 1;
     }
-    // It may begin another call.
+    // This may begin another call.
     this.#mode = 'text';
-    if (is_fence_read) this.#held = this.#held.slice(FENCE.length);
+    if (isFenceRead) this.#held = this.#held.slice(FENCE.length);
     return at;
   }
 }

@@ -12,7 +12,7 @@ import { TemplateReader } from './reader.ts';
 const TEMPLATE: ToolTemplate = { names: ['look'], is_forced: false, is_single: false };
 const CALL = '<tool_call>{"name":"look","arguments":{"at":"é"}}</tool_call>';
 const templated = withToolTemplate(openaiChat);
-const stateOf = (tool_template?: ToolTemplate): AttemptState => ({
+const stateOf = (toolTemplate?: ToolTemplate): AttemptState => ({
   generation_id: 'gen-1',
   ...openaiChat.encodeRequest(
     { messages: [{ role: 'user', content: 'Hi' }] },
@@ -27,7 +27,7 @@ const stateOf = (tool_template?: ToolTemplate): AttemptState => ({
     },
     { media: new Map(), strip_state: false },
   ).state,
-  ...(tool_template === undefined ? {} : { tool_template }),
+  ...(toolTemplate === undefined ? {} : { tool_template: toolTemplate }),
 });
 const TEXT = `<think>I ${CALL} think</think>First\n${CALL}\nthen ${CALL}\n`;
 const usage = { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12 };
@@ -121,20 +121,20 @@ describe('an answer in text with calls', () => {
   });
 
   test('places of citations are not known any more where a call was taken out', () => {
-    const url_citation = { url: 'https://a.example/', start_index: 0, end_index: 3 };
+    const urlCitation = { url: 'https://a.example/', start_index: 0, end_index: 3 };
     const annotated = (content: string) => {
       const reader = new TemplateReader(TEMPLATE, 'gen-1');
       const slot = { n: 0, open: { kind: 'text' as const } };
       return reader
         .take([
           { delta: { content }, ext: { slot } },
-          { delta: { annotations: [{ type: 'url_citation', url_citation }] } },
+          { delta: { annotations: [{ type: 'url_citation', url_citation: urlCitation }] } },
         ])
         .flatMap(({ delta }) => delta.annotations ?? []);
     };
-    expect(annotated('Yes')).toEqual([{ type: 'url_citation', url_citation }]);
+    expect(annotated('Yes')).toEqual([{ type: 'url_citation', url_citation: urlCitation }]);
     expect(annotated(`Yes ${CALL}`)).toEqual([
-      { type: 'url_citation', url_citation: { ...url_citation, end_index: 0 } },
+      { type: 'url_citation', url_citation: { ...urlCitation, end_index: 0 } },
     ]);
   });
 });

@@ -8,56 +8,57 @@ import { parseArguments } from '../shared/arguments.ts';
 import { asObject } from '../shared/json-shape.ts';
 import { CALL_CLOSE, CALL_OPEN, insideMarkup, RESULT_CLOSE, RESULT_OPEN, type ToolTemplate } from './markup.ts';
 
-/** A request whose tools are text. */
+/** A request whose tools are described as text. */
 export interface TemplatedRequest {
   request: ChatRequest;
-  /** For the reader of the answer; undefined: no call is expected, and the answer is read as it is. */
+  /** For the reader of the answer; undefined if no call is expected: the answer is not parsed. */
   template: ToolTemplate | undefined;
   report: Report[];
 }
 
-const STATED = 'this endpoint has no native tools: they are described in the prompt, and calls are read from its text';
+const TOOLS_REASON =
+  'this endpoint has no native tools: they are described in the prompt, and calls are read from its text';
 
 function isFunction(tool: InnerTool): tool is FunctionTool {
   return tool.type === 'function';
 }
 
-/** Whether a request has tools, or calls and results of former turns, that an endpoint without native tools cannot take. */
+/** Whether a request has tools, or calls and results of former turns, which an endpoint without native tools does not accept. */
 export function needsTemplate({ tools, messages }: ChatRequest): boolean {
   return (
     tools?.some(isFunction) === true ||
-    messages.some(({ role, tool_calls }) => role === 'tool' || (tool_calls?.length ?? 0) > 0)
+    messages.some(({ role, tool_calls: toolCalls }) => role === 'tool' || (toolCalls?.length ?? 0) > 0)
   );
 }
 
-/** How the request lets its tools be called. */
-interface Calling {
+/** The tools that may be called, and how. */
+interface ToolPolicy {
   tools: readonly FunctionTool[];
   mode: 'auto' | 'required' | 'none';
   is_single: boolean;
 }
 
-function callingOf({ tools, tool_choice: choice, parallel_tool_calls }: ChatRequest): Calling {
+function toolPolicyOf({ tools, tool_choice: choice, parallel_tool_calls: parallelToolCalls }: ChatRequest): ToolPolicy {
   const functions = (tools ?? []).filter(isFunction);
-  const is_single = parallel_tool_calls === false;
-  if (choice === 'none' || functions.length === 0) return { tools: [], mode: 'none', is_single };
-  if (choice === 'required') return { tools: functions, mode: 'required', is_single };
+  const isSingle = parallelToolCalls === false;
+  if (choice === 'none' || functions.length === 0) return { tools: [], mode: 'none', is_single: isSingle };
+  if (choice === 'required') return { tools: functions, mode: 'required', is_single: isSingle };
   const allowed = allowedTools(choice);
   if (allowed !== undefined) {
     const left = functions.filter((tool) => allowed.has(tool.function.name));
-    if (left.length === 0) return { tools: [], mode: 'none', is_single };
-    return { tools: left, mode: allowedMode(choice) ?? 'auto', is_single };
+    if (left.length === 0) return { tools: [], mode: 'none', is_single: isSingle };
+    return { tools: left, mode: allowedMode(choice) ?? 'auto', is_single: isSingle };
   }
   if (typeof choice === 'object' && choice?.type === 'function') {
     const name = asObject((choice as JsonObject)['function'])?.['name'];
     const forced = functions.filter((tool) => tool.function.name === name);
     if (forced.length === 0) throw invalidField('tool_choice', 'must name a function of tools');
-    return { tools: forced, mode: 'required', is_single };
+    return { tools: forced, mode: 'required', is_single: isSingle };
   }
-  return { tools: functions, mode: 'auto', is_single };
+  return { tools: functions, mode: 'auto', is_single: isSingle };
 }
 
-/** One line of JSON for each tool. Throws `GatewayError` 400 where all of them are too long to stand in a prompt. */
+/** One line of JSON for each tool. Throws `GatewayError` 400 if they are too long together for a prompt. */
 function toolLines(tools: readonly FunctionTool[]): string {
   const lines = tools.map(({ function: { name, description, parameters } }) =>
     insideMarkup(
@@ -81,7 +82,7 @@ function toolLines(tools: readonly FunctionTool[]): string {
   );
 }
 
-function instructions({ tools, mode, is_single }: Calling): string {
+function instructions({ tools, mode, is_single: isSingle }: ToolPolicy): string {
   const [only] = tools;
   const must = tools.length === 1 ? `the tool ${JSON.stringify(only!.function.name)}` : 'at least one of these tools';
   return [
@@ -89,7 +90,7 @@ function instructions({ tools, mode, is_single }: Calling): string {
     `<tools>\n${toolLines(tools)}\n</tools>`,
     'To call a tool, write its name and its arguments as one JSON object between these tags:',
     `${CALL_OPEN}\n{"name": "the name of the tool", "arguments": {"name of an argument": "its value"}}\n${CALL_CLOSE}`,
-    is_single
+    isSingle
       ? 'Call at most one tool in an answer.'
       : 'To call several tools in one answer, write one such block for each call, one after another.',
     `End your answer after the calls. The results are in the next message, each between ${RESULT_OPEN} and ${RESULT_CLOSE}; never write these yourself.`,
@@ -99,11 +100,11 @@ function instructions({ tools, mode, is_single }: Calling): string {
   ].join('\n');
 }
 
-/** The format of the answer in words: a model that is held to JSON cannot write calls. */
+/** The answer format as an instruction: a model that is constrained to JSON cannot write calls. */
 function formatLine({ response_format: format }: ChatRequest): string | undefined {
   if (format == null || format.type === 'text') return undefined;
-  const told = asObject((format as JsonObject)['json_schema']);
-  const schema = asObject(told?.['schema']);
+  const jsonSchema = asObject((format as JsonObject)['json_schema']);
+  const schema = asObject(jsonSchema?.['schema']);
   const start = 'An answer that calls no tool must be one JSON value, without anything before or after it';
   return schema === undefined ? `${start}.` : `${start}, of this JSON schema: ${insideMarkup(JSON.stringify(schema))}`;
 }
@@ -121,14 +122,14 @@ function joined(first: Content, second: Content): string | InnerPart[] {
 
 function callText({ function: { name, arguments: text } }: ToolCall): string {
   const { isObject } = parseArguments(text);
-  // As the model wrote them, where they are an object.
-  const given = text.trim() === '' ? '{}' : isObject ? text.trim() : JSON.stringify(text);
-  return `${CALL_OPEN}\n${insideMarkup(`{"name": ${JSON.stringify(name)}, "arguments": ${given}}`)}\n${CALL_CLOSE}`;
+  // As the model wrote them if they are an object.
+  const args = text.trim() === '' ? '{}' : isObject ? text.trim() : JSON.stringify(text);
+  return `${CALL_OPEN}\n${insideMarkup(`{"name": ${JSON.stringify(name)}, "arguments": ${args}}`)}\n${CALL_CLOSE}`;
 }
 
-/** A turn of the model, with its calls as it would have written them. The order of its blocks is that of the text. */
-function assistantText({ tool_calls, ext: _, ...message }: Message): Message {
-  const calls = (tool_calls ?? []).map(callText).join('\n');
+/** A turn of the model with its calls as it would have written them. Its order of blocks is that of the text. */
+function assistantText({ tool_calls: toolCalls, ext: _, ...message }: Message): Message {
+  const calls = (toolCalls ?? []).map(callText).join('\n');
   return { ...message, content: joined(message.content, calls) };
 }
 
@@ -136,28 +137,28 @@ function resultParts({ content }: Message, name: string | undefined): { text: st
   const parts = typeof content === 'string' || content == null ? [] : content;
   const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   const result = typeof content === 'string' ? content : texts.join('\n');
-  const told = JSON.stringify({ ...(name === undefined ? {} : { name }), result });
+  const json = JSON.stringify({ ...(name === undefined ? {} : { name }), result });
   return {
-    text: `${RESULT_OPEN}\n${insideMarkup(told)}\n${RESULT_CLOSE}`,
+    text: `${RESULT_OPEN}\n${insideMarkup(json)}\n${RESULT_CLOSE}`,
     media: parts.filter(({ type }) => type !== 'text'),
   };
 }
 
-/** The results of one turn as one message of the user, in the order of the calls that they answer. */
+/** The results of one turn as one user message, in the order of the calls that they answer. */
 function resultsMessage(results: readonly Message[], calls: readonly ToolCall[]): Message {
-  const places = new Map(calls.map(({ id }, at) => [id, at]));
-  const place = ({ tool_call_id }: Message) => places.get(tool_call_id ?? '') ?? calls.length;
-  const made = results
-    .toSorted((a, b) => place(a) - place(b))
-    .map((one) => resultParts(one, calls[place(one)]?.function.name ?? one.name));
-  const text = made.map((one) => one.text).join('\n');
-  const media = made.flatMap((one) => one.media);
+  const positions = new Map(calls.map(({ id }, at) => [id, at]));
+  const position = ({ tool_call_id: toolCallId }: Message) => positions.get(toolCallId ?? '') ?? calls.length;
+  const rendered = results
+    .toSorted((a, b) => position(a) - position(b))
+    .map((one) => resultParts(one, calls[position(one)]?.function.name ?? one.name));
+  const text = rendered.map((one) => one.text).join('\n');
+  const media = rendered.flatMap((one) => one.media);
   return { role: 'user', content: media.length === 0 ? text : [{ type: 'text', text }, ...media] };
 }
 
-/** The conversation with calls and results as text. Results and what the user says after them are one message: many templates want turns to alternate. */
+/** The conversation with calls and results as text. Results and the following user message are one message: many templates require alternating turns. */
 function conversation(messages: readonly Message[]): Message[] {
-  const made: Message[] = [];
+  const converted: Message[] = [];
   let calls: readonly ToolCall[] = [];
   for (let at = 0; at < messages.length; at += 1) {
     const message = messages[at]!;
@@ -167,20 +168,20 @@ function conversation(messages: readonly Message[]): Message[] {
       const results = resultsMessage(messages.slice(at, end), calls);
       const next = messages[end];
       if (next?.role === 'user') {
-        made.push({ ...next, content: joined(results.content, next.content) });
+        converted.push({ ...next, content: joined(results.content, next.content) });
         at = end;
       } else {
-        made.push(results);
+        converted.push(results);
         at = end - 1;
       }
     } else if (message.role === 'assistant' && message.tool_calls != null && message.tool_calls.length > 0) {
       calls = message.tool_calls;
-      made.push(assistantText(message));
+      converted.push(assistantText(message));
     } else {
-      made.push(message);
+      converted.push(message);
     }
   }
-  return made;
+  return converted;
 }
 
 function withSystem(messages: readonly Message[], text: string): Message[] {
@@ -192,40 +193,41 @@ function withSystem(messages: readonly Message[], text: string): Message[] {
 }
 
 /**
- * The request for an endpoint that has no native tools: its functions are described in the prompt, and calls and results of former
- * turns are text. Tools that are no functions stay, for the dialect to decide on. Throws `GatewayError` 400 for descriptions
- * beyond what a prompt may hold.
+ * The request for an endpoint without native tools: its functions are described in the prompt, and calls and results of former
+ * turns are text. Tools that are no functions stay, for the dialect to decide. Throws `GatewayError` 400 if the descriptions are too
+ * long for a prompt.
  */
 export function templated(request: ChatRequest): TemplatedRequest {
   const { tools, tool_choice: choice, parallel_tool_calls: _, ...rest } = request;
-  const calling = callingOf(request);
+  const policy = toolPolicyOf(request);
   const natives = (tools ?? []).filter((tool) => !isFunction(tool));
   const report: Report[] = [];
-  if (tools?.some(isFunction)) report.push({ kind: 'changed', field: 'tools', reason: STATED });
-  const made: ChatRequest = { ...rest, messages: conversation(request.messages) };
+  if (tools?.some(isFunction)) report.push({ kind: 'changed', field: 'tools', reason: TOOLS_REASON });
+  const converted: ChatRequest = { ...rest, messages: conversation(request.messages) };
   if (natives.length > 0) {
-    made.tools = natives;
-    const is_of_native = typeof choice === 'object' && choice !== null && choice.type !== 'function';
-    if (choice != null && is_of_native && choice.type !== 'allowed_tools') made.tool_choice = choice;
+    converted.tools = natives;
+    const isOfNative = typeof choice === 'object' && choice !== null && choice.type !== 'function';
+    if (choice != null && isOfNative && choice.type !== 'allowed_tools') converted.tool_choice = choice;
   }
-  if (calling.mode === 'none') {
-    const has_calls = request.messages.some(({ tool_calls }) => (tool_calls?.length ?? 0) > 0);
-    if (has_calls) made.messages = withSystem(made.messages, 'Call no tools in this answer: answer in plain text.');
-    return { request: made, template: undefined, report };
+  if (policy.mode === 'none') {
+    const hasCalls = request.messages.some(({ tool_calls: toolCalls }) => (toolCalls?.length ?? 0) > 0);
+    if (hasCalls)
+      converted.messages = withSystem(converted.messages, 'Call no tools in this answer: answer in plain text.');
+    return { request: converted, template: undefined, report };
   }
   const format = formatLine(request);
   if (format !== undefined) {
-    delete made.response_format;
+    delete converted.response_format;
     const reason =
       'the endpoint has no native tools, and an answer that is held to a format cannot call any: the prompt asks for it';
     report.push({ kind: 'changed', field: 'response_format', reason });
   }
-  const text = instructions(calling);
-  made.messages = withSystem(made.messages, format === undefined ? text : `${text}\n${format}`);
+  const text = instructions(policy);
+  converted.messages = withSystem(converted.messages, format === undefined ? text : `${text}\n${format}`);
   const template: ToolTemplate = {
-    names: calling.tools.map((tool) => tool.function.name),
-    is_forced: calling.mode === 'required',
-    is_single: calling.is_single,
+    names: policy.tools.map((tool) => tool.function.name),
+    is_forced: policy.mode === 'required',
+    is_single: policy.is_single,
   };
-  return { request: made, template, report };
+  return { request: converted, template, report };
 }

@@ -1,6 +1,6 @@
 /**
- * AssemblyAI's recorded audio (https://www.assemblyai.com/docs/api-reference/overview): the sound is uploaded, a transcript of it
- * ordered, and asked for until it is there.
+ * AssemblyAI's recorded audio (https://www.assemblyai.com/docs/api-reference/overview): the audio is uploaded, a transcript is
+ * ordered, and polled until it is complete.
  */
 import { type SoundFormat, soundFormats } from '../../audio/sound.ts';
 import { limits } from '../../limits.ts';
@@ -30,40 +30,40 @@ function answerOf(body: JsonObject, id: string): TranscriptionAnswer {
   return answer;
 }
 
-/** Asks after a transcript: a little later each time. */
-function poll(id: string, wait_ms: number): TranscriptionAsk {
+/** Requests the state of a transcript; the wait grows each time. */
+function poll(id: string, waitMs: number): TranscriptionAsk {
   return {
     method: 'GET',
     path: `/transcript/${encodeURIComponent(id)}`,
     headers: {},
     payload: '',
-    wait_ms,
+    wait_ms: waitMs,
     is_billed: true,
     read(value) {
       const body = objectOf(value);
       const { status } = body;
       if (status === 'completed') return { answer: answerOf(body, id) };
       if (status === 'queued' || status === 'processing') {
-        return poll(id, Math.min(wait_ms * 1.5, limits.transcription_poll_ms_max));
+        return poll(id, Math.min(waitMs * 1.5, limits.transcription_poll_ms_max));
       }
-      // A transcript that failed is not billed (documentation page "Error handling").
+      // A failed transcript is not billed (documentation page "Error handling").
       const message = asText(body['error']) || 'The provider could not transcribe the audio';
       throw new UpstreamError(status === 'error' ? 'invalid_request' : 'invalid_response', message, { status: 200 });
     },
   };
 }
 
-function order(fields: JsonObject, audio_url: string): TranscriptionAsk {
+function order(fields: JsonObject, audioUrl: string): TranscriptionAsk {
   return {
     path: '/transcript',
     headers: JSON_HEADERS,
-    payload: JSON.stringify({ ...fields, audio_url }),
+    payload: JSON.stringify({ ...fields, audio_url: audioUrl }),
     is_billed: true,
     read(value) {
       const id = asText(objectOf(value)['id']);
-      // A lone surrogate has no place in an address.
+      // A lone surrogate cannot be part of an address.
       if (id === '' || !id.isWellFormed())
-        throw new UpstreamError('invalid_response', "The provider's answer names no transcript");
+        throw new UpstreamError('invalid_response', "The provider's answer has no transcript id");
       return poll(id, limits.transcription_poll_ms_min);
     },
   };
@@ -72,7 +72,7 @@ function order(fields: JsonObject, audio_url: string): TranscriptionAsk {
 export const assemblyaiTranscription: TranscriptionDialect = {
   wire: 'assemblyai-transcription',
   by_chat: false,
-  // A sound from elsewhere was not measured, an answer that goes elsewhere not read; the rest has prices of its own.
+  // Audio from an address was not measured, an answer sent elsewhere is not read, and the rest has prices of its own.
   reserved: new Set([
     ...['audio_url', 'speech_model', 'speech_models', 'webhook_url', 'webhook_auth_header_name', 'multichannel'],
     ...[
@@ -98,9 +98,9 @@ export const assemblyaiTranscription: TranscriptionDialect = {
     decodeError,
   },
 
-  fields({ sound, language, temperature, prompt }, { upstream_model }) {
+  fields({ sound, language, temperature, prompt }, { upstream_model: upstreamModel }) {
     requireFormat(sound.format, FORMATS);
-    const fields: JsonObject = { speech_models: [upstream_model] };
+    const fields: JsonObject = { speech_models: [upstreamModel] };
     if (language === undefined) fields['language_detection'] = true;
     else fields['language_code'] = language;
     return { fields, report: dropped({ temperature, prompt }) };
@@ -113,7 +113,7 @@ export const assemblyaiTranscription: TranscriptionDialect = {
     is_billed: false,
     read(value) {
       const url = asText(objectOf(value)['upload_url']);
-      if (url === '') throw new UpstreamError('invalid_response', "The provider's answer names no upload");
+      if (url === '') throw new UpstreamError('invalid_response', "The provider's answer has no upload address");
       return order(fields, url);
     },
   }),

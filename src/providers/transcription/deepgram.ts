@@ -7,7 +7,7 @@ import type { TranscriptionAnswer, TranscriptionDialect } from './dialect.ts';
 
 const FORMATS: readonly SoundFormat[] = soundFormats;
 
-/** Its parameters stand in the query; a list is one that stands there several times. */
+/** The parameters are in the query; a list repeats its parameter. */
 function queryOf(fields: JsonObject): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) {
@@ -22,25 +22,25 @@ function queryOf(fields: JsonObject): string {
 function read(value: JsonValue): ReturnType<typeof answerWith> {
   const body = objectOf(value);
   const channels = asArray(asObject(body['results'])?.['channels']).map((channel) => asObject(channel) ?? {});
-  const heard = channels.map((channel) => asObject(asArray(channel['alternatives'])[0]) ?? {});
+  const alternatives = channels.map((channel) => asObject(asArray(channel['alternatives'])[0]) ?? {});
   const metadata = asObject(body['metadata']) ?? {};
   const answer: Omit<TranscriptionAnswer, 'text'> = {};
   const language = channels[0]?.['detected_language'];
   if (typeof language === 'string') answer.language = language;
-  const words = timed(heard[0]?.['words'], 'word');
+  const words = timed(alternatives[0]?.['words'], 'word');
   if (words !== undefined && words.length > 0) answer.words = words;
   const seconds = amount(metadata['duration']);
   if (seconds !== undefined) answer.seconds = seconds;
   if (typeof metadata['request_id'] === 'string') answer.upstream_id = metadata['request_id'];
-  const texts = heard.map(({ transcript }) => transcript);
-  const is_heard = texts.length > 0 && texts.every((text) => typeof text === 'string');
-  return answerWith(is_heard ? texts.join('\n') : undefined, answer);
+  const texts = alternatives.map(({ transcript }) => transcript);
+  const hasTexts = texts.length > 0 && texts.every((text) => typeof text === 'string');
+  return answerWith(hasTexts ? texts.join('\n') : undefined, answer);
 }
 
 export const deepgramTranscription: TranscriptionDialect = {
   wire: 'deepgram-transcription',
   by_chat: false,
-  // A callback would leave the answer elsewhere, and this one empty; each channel, and the rest, has a price of its own.
+  // A callback would send the answer elsewhere; channels and the other fields have prices of their own.
   reserved: new Set([
     ...[
       'model',
@@ -60,14 +60,14 @@ export const deepgramTranscription: TranscriptionDialect = {
   manners: {
     authorize: (credential): Record<string, string> =>
       credential === undefined ? {} : { authorization: `Token ${credential}` },
-    decodeError: decodeErrorBy(({ err_msg, err_code }) =>
-      err_msg === undefined ? undefined : { message: err_msg, code: err_code },
+    decodeError: decodeErrorBy(({ err_msg: errMsg, err_code: errCode }) =>
+      errMsg === undefined ? undefined : { message: errMsg, code: errCode },
     ),
   },
 
-  fields({ sound, language, temperature, prompt }, { upstream_model }) {
+  fields({ sound, language, temperature, prompt }, { upstream_model: upstreamModel }) {
     requireFormat(sound.format, FORMATS);
-    const fields: JsonObject = { model: upstream_model, smart_format: true };
+    const fields: JsonObject = { model: upstreamModel, smart_format: true };
     if (language === undefined) fields['detect_language'] = true;
     else fields['language'] = language;
     return { fields, report: dropped({ temperature, prompt }) };

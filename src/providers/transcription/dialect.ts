@@ -3,7 +3,7 @@ import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { ChatDialect, DialectEndpoint, Report, UpstreamError } from '../dialect.ts';
 
-/** The wires of speech to text. A provider's credential and errors are those of its chat wire, but where one has its own. */
+/** The wires of speech to text. Credentials and errors are those of the provider's chat wire, unless the wire has its own. */
 export const transcriptionWires = [
   'openai-transcription',
   'gemini-transcription',
@@ -13,26 +13,26 @@ export const transcriptionWires = [
 ] as const;
 export type TranscriptionWire = (typeof transcriptionWires)[number];
 
-/** A sound whose format was seen and whose length was measured. */
+/** Audio with its detected format and measured duration. */
 export interface Sound {
   bytes: Buffer;
   format: SoundFormat;
   duration_ms: number;
 }
 
-/** A request for the text of a sound, past the door. */
+/** A parsed request for a transcription. */
 export interface TranscriptionRequest {
   sound: Sound;
-  /** ISO 639-1; absent: to be found out. */
+  /** ISO 639-1; not set if the provider is to detect it. */
   language?: string;
   temperature?: number;
-  /** Words to expect, or the text before. */
+  /** Words to expect, or the preceding text. */
   prompt?: string;
-  /** Which times are wanted besides the text. */
+  /** The kinds of timestamps that the client requests. */
   timestamps: readonly ('segment' | 'word')[];
 }
 
-/** A stretch of the text, in seconds from the start. */
+/** A piece of the text, with seconds from the start. */
 export interface TimedText {
   text: string;
   start: number;
@@ -41,51 +41,51 @@ export interface TimedText {
 
 export interface TranscriptionAnswer {
   text: string;
-  /** As the upstream names it. */
+  /** In the upstream's notation. */
   language?: string;
   segments?: TimedText[];
   words?: TimedText[];
-  /** The length of the sound by the upstream's count, by which it bills. Absent: not told. */
+  /** The upstream's measure of the duration, by which it bills. Not set if it reports none. */
   seconds?: number;
-  /** Absent: not told. */
+  /** Not set if the upstream reports none. */
   tokens?: TokenClasses;
   upstream_id?: string;
 }
 
-/** An answer that cannot be given out, and is billed all the same. */
+/** An answer that is not usable but billed. */
 export interface BilledFailure extends Pick<TranscriptionAnswer, 'text' | 'seconds' | 'tokens' | 'upstream_id'> {
   failure: UpstreamError;
 }
 
-/** One request to the upstream, and what its answer leads to: the next request, or the text. */
+/** One request to the upstream; reading its answer gives the next request or the text. */
 export interface TranscriptionAsk {
   method?: 'GET';
   /** Appended to the provider's base URL; starts with `/`. */
   path: string;
   headers: Record<string, string>;
   payload: string | Buffer;
-  /** How long to wait before it is sent. */
+  /** The delay before it is sent. */
   wait_ms?: number;
-  /** Its answer is what the upstream is billed for: once it is sent, the end has to be known. */
+  /** Whether the upstream bills for the answer: once the request is sent, its outcome must be learned. */
   is_billed: boolean;
-  /** Throws `UpstreamError`. */
+  /** The next request, the answer, or a billed failure. Throws `UpstreamError`. */
   read(
     body: JsonValue,
     headers: Record<string, string | string[] | undefined>,
   ): TranscriptionAsk | { answer: TranscriptionAnswer } | BilledFailure;
 }
 
-/** Pure: one wire of speech to text. */
+/** One wire of speech to text. Pure. */
 export interface TranscriptionDialect {
   wire: TranscriptionWire;
   /** Fields that `provider.options` may not set. */
   reserved: ReadonlySet<string>;
-  /** What it asks is a chat model that hears, not one that transcribes alone. */
+  /** Whether the model is a chat model that accepts audio, not one that only transcribes. */
   by_chat: boolean;
-  /** Where the wire shows its credential or tells its errors in another way than the provider's chat. */
+  /** Set if the wire's credential or errors differ from those of the provider's chat wire. */
   manners?: Pick<ChatDialect, 'authorize' | 'decodeError'>;
-  /** The fields of the request, before a client's options are put over them. Throws `GatewayError` 400 for a sound that the wire does not take. */
+  /** The fields of the request, before a client's options are merged over them. Throws `GatewayError` 400 for an audio format that the wire does not accept. */
   fields(request: TranscriptionRequest, endpoint: DialectEndpoint): { fields: JsonObject; report: Report[] };
-  /** The first request. Never changes what it is given. */
+  /** The first request. Never changes its arguments. */
   begin(request: TranscriptionRequest, endpoint: DialectEndpoint, fields: JsonObject): TranscriptionAsk;
 }

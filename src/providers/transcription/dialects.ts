@@ -16,14 +16,14 @@ export const transcriptionDialects: Readonly<Record<TranscriptionWire, Transcrip
   'assemblyai-transcription': assemblyaiTranscription,
 };
 
-/** The sibling of each wire of chat, below the same base URL. */
+/** The transcription wire of each chat wire, below the same base URL. */
 const SIBLINGS: Readonly<Partial<Record<Wire, TranscriptionWire>>> = {
   'openai-chat': 'openai-transcription',
   'openai-responses': 'openai-transcription',
   'gemini-generate-content': 'gemini-transcription',
 };
 
-/** How a provider is asked for the text of sounds: as its row says, else as its chat wire suggests; undefined: not at all. */
+/** The transcription dialect of a provider: the one its row names, else the one of its chat wire; undefined if it has none. */
 export function transcriptionDialectOf(
   provider: Pick<Provider, 'dialect' | 'transcription_dialect'>,
 ): TranscriptionDialect | undefined {

@@ -11,7 +11,7 @@ const FORMATS: readonly SoundFormat[] = soundFormats;
 export const elevenlabsTranscription: TranscriptionDialect = {
   wire: 'elevenlabs-transcription',
   by_chat: false,
-  // The sound from elsewhere, the answer to elsewhere, and what has a price of its own.
+  // Audio from an address, an answer sent elsewhere, and features with prices of their own.
   reserved: new Set([
     ...['model_id', 'file', 'cloud_storage_url', 'source_url', 'webhook', 'webhook_id', 'use_multi_channel'],
     ...['keyterms', 'entity_detection', 'entity_redaction'],
@@ -19,14 +19,14 @@ export const elevenlabsTranscription: TranscriptionDialect = {
   manners: {
     authorize: (credential): Record<string, string> => (credential === undefined ? {} : { 'xi-api-key': credential }),
     decodeError: decodeErrorBy(({ detail }) => {
-      const told = asObject(detail);
-      return told === undefined ? undefined : { message: told['message'], code: told['status'] };
+      const error = asObject(detail);
+      return error === undefined ? undefined : { message: error['message'], code: error['status'] };
     }),
   },
 
-  fields({ sound, language, temperature, prompt }, { upstream_model }) {
+  fields({ sound, language, temperature, prompt }, { upstream_model: upstreamModel }) {
     requireFormat(sound.format, FORMATS);
-    const fields: JsonObject = { model_id: upstream_model, tag_audio_events: false };
+    const fields: JsonObject = { model_id: upstreamModel, tag_audio_events: false };
     if (language !== undefined) fields['language_code'] = language;
     if (temperature !== undefined) fields['temperature'] = temperature;
     return { fields, report: dropped({ prompt }) };
@@ -40,7 +40,7 @@ export const elevenlabsTranscription: TranscriptionDialect = {
       const body = objectOf(value);
       const answer: Omit<TranscriptionAnswer, 'text'> = {};
       if (typeof body['language_code'] === 'string') answer.language = body['language_code'];
-      // Between words stand their spaces, as entries of their own.
+      // The spaces between words are entries of their own.
       const spoken = asArray(body['words']).filter((word) => asObject(word)?.['type'] === 'word');
       const words = timed(spoken, 'text');
       if (words !== undefined && words.length > 0) answer.words = words;

@@ -1,4 +1,4 @@
-/** A chat model of Gemini that hears, asked for what is said (https://ai.google.dev/gemini-api/docs/audio). */
+/** A chat model of Gemini that accepts audio, prompted for a transcript (https://ai.google.dev/gemini-api/docs/audio). */
 import type { SoundFormat } from '../../audio/sound.ts';
 import { limits } from '../../limits.ts';
 import { accumulate } from '../../schemas/accumulate.ts';
@@ -8,18 +8,21 @@ import { geminiGenerateContent } from '../gemini-generate-content/index.ts';
 import { dropped, requireFormat } from './answer.ts';
 import type { TranscriptionDialect, TranscriptionRequest } from './dialect.ts';
 
-const NOTHING = { media: new Map(), strip_state: true };
+const ENCODE_OPTIONS = { media: new Map(), strip_state: true };
 
 const FORMATS: readonly SoundFormat[] = ['wav', 'mp3', 'aac', 'ogg', 'flac'];
 
-/** The most tokens of a transcript: fast speech, in a script of which each character is one; and what the model thinks before. */
-export function transcriptTokens(duration_ms: number, { max_completion_tokens }: DialectEndpoint): number {
-  const most = Math.ceil((duration_ms / 1000) * limits.transcript_tokens_per_second) + limits.transcript_tokens_min;
-  return Math.min(most, max_completion_tokens ?? most);
+/** The most tokens of a transcript: fast speech in a script of one token per character, and the model's thinking before it. */
+export function transcriptTokens(
+  durationMs: number,
+  { max_completion_tokens: maxCompletionTokens }: DialectEndpoint,
+): number {
+  const bound = Math.ceil((durationMs / 1000) * limits.transcript_tokens_per_second) + limits.transcript_tokens_min;
+  return Math.min(bound, maxCompletionTokens ?? bound);
 }
 
-function chatOf({ sound, language, temperature, prompt }: TranscriptionRequest, max_tokens: number): ChatRequest {
-  const wish = [
+function chatOf({ sound, language, temperature, prompt }: TranscriptionRequest, maxTokens: number): ChatRequest {
+  const instructions = [
     'Write down word for word what is said in this audio. Answer with the words alone, without times, names of speakers, comments or formatting; with nothing where nothing is said.',
     language === undefined ? '' : `The language is ${language} (ISO 639-1).`,
     prompt === undefined ? '' : `Words to expect, or what was said before: ${prompt}`,
@@ -31,11 +34,11 @@ function chatOf({ sound, language, temperature, prompt }: TranscriptionRequest, 
         role: 'user',
         content: [
           { type: 'input_audio', input_audio: { data, format: sound.format } },
-          { type: 'text', text: wish.filter((line) => line !== '').join('\n') },
+          { type: 'text', text: instructions.filter((line) => line !== '').join('\n') },
         ],
       },
     ],
-    max_tokens,
+    max_tokens: maxTokens,
     ...(temperature === undefined ? {} : { temperature }),
   };
 }
@@ -56,23 +59,23 @@ export const geminiTranscription: TranscriptionDialect = {
   fields(request, endpoint) {
     requireFormat(request.sound.format, FORMATS);
     const chat = chatOf(request, transcriptTokens(request.sound.duration_ms, endpoint));
-    const { body, report } = geminiGenerateContent.encodeRequest(chat, endpoint, NOTHING);
+    const { body, report } = geminiGenerateContent.encodeRequest(chat, endpoint, ENCODE_OPTIONS);
     return { fields: body, report: [...report, ...dropped({ timestamp_granularities: request.timestamps })] };
   },
 
   begin(_request, endpoint, fields) {
-    // Where it goes and with which headers does not follow from what is said in it.
+    // Path and headers do not depend on the content.
     const chat: ChatRequest = { messages: [{ role: 'user', content: '-' }] };
-    const { path, headers, state } = geminiGenerateContent.encodeRequest(chat, endpoint, NOTHING);
+    const { path, headers, state } = geminiGenerateContent.encodeRequest(chat, endpoint, ENCODE_OPTIONS);
     return {
       path,
       headers,
       payload: JSON.stringify(fields),
       is_billed: true,
-      read(body, answer_headers) {
-        const attempt = { ...state, generation_id: '', headers: answer_headers };
+      read(body, headers) {
+        const attempt = { ...state, generation_id: '', headers };
         const completion = accumulate(geminiGenerateContent.decodeResponse(body, attempt), 0);
-        const [{ message, finish_reason }] = completion.choices;
+        const [{ message, finish_reason: finishReason }] = completion.choices;
         const tokens = completion.ext.usage;
         const text = typeof message.content === 'string' ? message.content.trim() : '';
         const answer = {
@@ -80,10 +83,10 @@ export const geminiTranscription: TranscriptionDialect = {
           ...(tokens === undefined ? {} : { tokens }),
           ...(completion.ext.requestId === undefined ? {} : { upstream_id: completion.ext.requestId }),
         };
-        if (finish_reason === 'stop') return { answer };
-        const why = finish_reason === 'length' ? 'is longer than its bound' : 'was not finished';
-        const told = `The transcript of the provider ${why}`;
-        return { ...answer, failure: new UpstreamError('invalid_response', told, { status: 200 }) };
+        if (finishReason === 'stop') return { answer };
+        const problem = finishReason === 'length' ? 'is longer than its bound' : 'was not finished';
+        const failureMessage = `The provider's transcript ${problem}`;
+        return { ...answer, failure: new UpstreamError('invalid_response', failureMessage, { status: 200 }) };
       },
     };
   },

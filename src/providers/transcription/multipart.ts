@@ -3,7 +3,7 @@ import { mediaTypes } from '../../audio/sound.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { Sound } from './dialect.ts';
 
-/** A name inside quotes (HTML, "Multipart form data", escaping). */
+/** A name in quotes (HTML, "Multipart form data", escaping). */
 function quoted(name: string): string {
   return name.replace(/"/g, '%22').replace(/\r/g, '%0D').replace(/\n/g, '%0A');
 }
@@ -12,25 +12,25 @@ function formText(value: JsonValue): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** A list is a field that stands several times; how its name is written then is the wire's. */
-function pairsOf(fields: JsonObject, list_suffix: string): [string, string][] {
+/** A list repeats its field; the suffix of its name depends on the wire. */
+function pairsOf(fields: JsonObject, listSuffix: string): [string, string][] {
   return Object.entries(fields).flatMap(([name, value]): [string, string][] => {
     if (value === null || value === undefined) return [];
     if (!Array.isArray(value)) return [[name, formText(value)]];
-    return value.map((item) => [`${name}${list_suffix}`, formText(item)]);
+    return value.map((item) => [`${name}${listSuffix}`, formText(item)]);
   });
 }
 
 /**
- * A form with a sound as its `file` (RFC 7578). The boundary is a hash of what is in it: nothing can hold its own, and the
+ * A form with audio as its `file` (RFC 7578). The boundary is a hash of the content: the content cannot contain its own hash, and the
  * same form is the same bytes.
  */
 export function multipart(
   { bytes, format }: Sound,
   fields: JsonObject,
-  { list_suffix = '[]' }: { list_suffix?: '[]' | '' } = {},
+  { list_suffix: listSuffix = '[]' }: { list_suffix?: '[]' | '' } = {},
 ): { headers: Record<string, string>; payload: Buffer } {
-  const pairs = pairsOf(fields, list_suffix);
+  const pairs = pairsOf(fields, listSuffix);
   const digest = createHash('sha256').update(JSON.stringify(pairs)).update(bytes).digest('hex');
   const boundary = `gateway-form-${digest.slice(0, 32)}`;
   const texts = pairs.map(

@@ -9,7 +9,7 @@ import { append } from '../../schemas/append.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import type { Report } from '../dialect.ts';
-import type { Quirks } from '../provider.ts';
+import type { Quirks } from '../quirks.ts';
 import { gatewayFields } from '../shared/gateway-fields.ts';
 import { asObject } from '../shared/json-shape.ts';
 import { amount, answerWith, dropped, objectOf, requireFormat, timed } from './answer.ts';
@@ -18,17 +18,17 @@ import { multipart } from './multipart.ts';
 
 const FORMATS: readonly SoundFormat[] = ['wav', 'mp3', 'flac', 'm4a', 'ogg', 'webm'];
 
-/** OpenAI's models after Whisper answer with the text alone (documentation page "Speech to text"). */
-const TEXT_ALONE = /transcribe/;
+/** OpenAI's models after Whisper answer with the text only (documentation page "Speech to text"). */
+const TEXT_ONLY = /transcribe/;
 
-function pathOf({ path, query }: Quirks, upstream_model: string): string {
+function pathOf({ path, query }: Quirks, upstreamModel: string): string {
   const own = path
     ?.replace(/\/chat\/completions$/, '/audio/transcriptions')
-    .replace('{model}', encodeURIComponent(upstream_model));
+    .replace('{model}', encodeURIComponent(upstreamModel));
   return `${own ?? '/audio/transcriptions'}${query === undefined ? '' : `?${query}`}`;
 }
 
-/** Tokens of an answer that is billed by them: OpenAI's names, or Mistral's, where those of the sound are among the prompt's. */
+/** Tokens of an answer that is billed by tokens: OpenAI's names, or Mistral's, which count audio among the prompt's. */
 function tokensOf(usage: JsonObject): TokenClasses | undefined {
   const input = amount(usage['input_tokens']) ?? amount(usage['prompt_tokens']);
   const output = amount(usage['output_tokens']) ?? amount(usage['completion_tokens']);
@@ -44,26 +44,26 @@ export const openaiTranscription: TranscriptionDialect = {
   by_chat: false,
   reserved: new Set([...gatewayFields, 'file', 'file_url', 'file_id', 'response_format']),
 
-  fields({ sound, language, temperature, prompt, timestamps }, { upstream_model, quirks }) {
+  fields({ sound, language, temperature, prompt, timestamps }, { upstream_model: upstreamModel, quirks }) {
     requireFormat(sound.format, quirks.transcription_formats ?? FORMATS);
     const report: Report[] = [];
-    const fields: JsonObject = { model: upstream_model };
+    const fields: JsonObject = { model: upstreamModel };
     if (language !== undefined) fields['language'] = language;
     if (temperature !== undefined) fields['temperature'] = temperature;
     if (prompt !== undefined) {
       if (quirks.transcription_plain) append(report, dropped({ prompt }));
       else fields['prompt'] = prompt;
     }
-    const has_times = timestamps.length > 0 && !(TEXT_ALONE.test(upstream_model) && !quirks.transcription_plain);
-    if (has_times) fields['timestamp_granularities'] = [...timestamps];
+    const hasTimes = timestamps.length > 0 && !(TEXT_ONLY.test(upstreamModel) && !quirks.transcription_plain);
+    if (hasTimes) fields['timestamp_granularities'] = [...timestamps];
     else append(report, dropped({ timestamp_granularities: timestamps }));
-    // Mistral knows no formats: what it answers has the times in it.
-    if (!quirks.transcription_plain) fields['response_format'] = has_times ? 'verbose_json' : 'json';
+    // Mistral has no formats: its answers always contain the requested times.
+    if (!quirks.transcription_plain) fields['response_format'] = hasTimes ? 'verbose_json' : 'json';
     return { fields, report };
   },
 
-  begin: ({ sound }, { upstream_model, quirks }, fields) => ({
-    path: pathOf(quirks, upstream_model),
+  begin: ({ sound }, { upstream_model: upstreamModel, quirks }, fields) => ({
+    path: pathOf(quirks, upstreamModel),
     ...multipart(sound, fields),
     is_billed: true,
     read(value) {

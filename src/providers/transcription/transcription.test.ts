@@ -142,7 +142,7 @@ describe('openai-transcription', () => {
   });
 
   test('a format that the endpoint does not take is refused before anything is sent', () => {
-    expect(() => begin(openai, { sound: { ...sound, format: 'aac' } })).toThrow('does not take aac audio');
+    expect(() => begin(openai, { sound: { ...sound, format: 'aac' } })).toThrow('does not accept aac audio');
     const at = endpoint({ quirks: { transcription_formats: ['aac'] } });
     expect(() => begin(openai, { sound: { ...sound, format: 'aac' } }, at)).not.toThrow();
   });
@@ -203,7 +203,7 @@ test('assemblyai-transcription: upload, order, questions that come further and f
     { speech_models: ['scripted'], language_detection: true, audio_url: 'https://cdn.test/1' },
     true,
   ]);
-  expect(() => order.read({ id: 'a\ud800', status: 'queued' }, {})).toThrow('names no transcript');
+  expect(() => order.read({ id: 'a\ud800', status: 'queued' }, {})).toThrow('has no transcript id');
   let poll = order.read({ id: 'a/b', status: 'queued' }, {}) as TranscriptionAsk;
   const waits: (number | undefined)[] = [];
   for (let step = 0; step < 8; step += 1) {

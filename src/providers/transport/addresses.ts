@@ -4,12 +4,12 @@ import ipaddr from 'ipaddr.js';
 const GLOBAL = ipaddr.IPv6.parseCIDR('2000::/3');
 /** The well-known prefix of NAT64 (RFC 6052), whose last 32 bits are an IPv4 address. */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
-/** The platform's own services on every machine of Azure (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16). */
+/** Platform services reachable from every machine of Azure (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16). */
 const PLATFORM = new Set(['168.63.129.16']);
 
 /**
- * Whether an address is somebody's on the public internet: no machine of the operator's own network can be behind it. What
- * is no address, or stands for an IPv4 address in any way but the well-known prefix of NAT64, is not.
+ * Whether an address is on the public internet, so that it cannot be a machine of the operator's own network. False for a text that is not
+ * an address, and for addresses that embed an IPv4 address in any way but NAT64's well-known prefix.
  */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
@@ -26,7 +26,7 @@ function isPublicIpv4(address: ipaddr.IPv4): boolean {
   return address.range() === 'unicast' && !PLATFORM.has(address.toString());
 }
 
-/** Whether an address is in a network such as `10.0.0.0/8`; what is no address, or no network, is not. */
+/** Whether an address is in a network such as `10.0.0.0/8`. False if either is invalid. */
 export function isInNetwork(address: string, network: string): boolean {
   if (!ipaddr.isValid(address) || !ipaddr.isValidCIDR(network)) return false;
   const parsed = ipaddr.process(address);

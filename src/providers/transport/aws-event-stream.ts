@@ -2,44 +2,44 @@ import { crc32 } from 'node:zlib';
 import { type Frame, UpstreamError } from '../dialect.ts';
 import type { Framer } from '../framer.ts';
 
-// Lengths of the format (https://docs.aws.amazon.com/transcribe/latest/dg/event-stream.html, the same in all AWS services):
+// Layout of a message (https://docs.aws.amazon.com/transcribe/latest/dg/event-stream.html, the same in all AWS services):
 // total length, headers' length, checksum of these two, headers, payload, checksum of all before it.
 const PRELUDE_BYTES = 12;
 const CHECKSUM_BYTES = 4;
-/** Bytes of a header's value by its type: booleans have none, byte arrays and strings say their length, which is -1 here. */
+/** Bytes of a header's value by its type. -1 for byte arrays and strings, which are preceded by their length. */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, -1, -1, 8, 16];
 const STRING = 7;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Cuts the binary event stream of AWS into frames. Both checksums are checked, and a length is believed only after its
- * own. A frame's `event` is the type of the event or exception, its `data` the payload's text.
+ * Splits the binary event stream of AWS into frames. Both checksums are checked; a length is used only after its own checksum matches. A
+ * frame's `event` is the type of the event or exception, its `data` the payload's text.
  */
-export function createAwsEventStreamFramer(message_bytes_max: number): Framer {
-  // What is left of former reads: the first `held_bytes` of a buffer that grows by doubling, so that a large message in
+export function createAwsEventStreamFramer(messageBytesMax: number): Framer {
+  // The bytes of former reads: the first `heldBytes` of a buffer that grows by doubling, so that a large message in
   // small reads is copied a bounded number of times.
   let held = EMPTY;
-  let held_bytes = 0;
+  let heldBytes = 0;
   let needed = PRELUDE_BYTES;
   let failure: UpstreamError | undefined;
 
   function append(bytes: Uint8Array): void {
-    const sum = held_bytes + bytes.length;
+    const sum = heldBytes + bytes.length;
     if (sum > held.length) {
       const grown = Buffer.allocUnsafe(Math.max(sum, 2 * held.length));
-      held.copy(grown, 0, 0, held_bytes);
+      held.copy(grown, 0, 0, heldBytes);
       held = grown;
     }
-    held.set(bytes, held_bytes);
-    held_bytes = sum;
+    held.set(bytes, heldBytes);
+    heldBytes = sum;
   }
 
-  /** Takes the whole messages off the front and keeps a copy of the rest: the reader may use its buffer again. */
-  function take(bytes: Buffer, frames: Frame[]): void {
+  /** Reads the complete messages and keeps a copy of the rest: the reader may reuse its buffer. */
+  function readMessages(bytes: Buffer, frames: Frame[]): void {
     let from = 0;
     needed = PRELUDE_BYTES;
     while (bytes.length - from >= PRELUDE_BYTES) {
-      const total = totalLength(bytes.subarray(from, from + PRELUDE_BYTES), message_bytes_max);
+      const total = totalLength(bytes.subarray(from, from + PRELUDE_BYTES), messageBytesMax);
       if (bytes.length - from < total) {
         needed = total;
         break;
@@ -48,44 +48,44 @@ export function createAwsEventStreamFramer(message_bytes_max: number): Framer {
       from += total;
     }
     held = Buffer.from(bytes.subarray(from));
-    held_bytes = held.length;
+    heldBytes = held.length;
   }
 
   return {
     push(bytes) {
       if (failure !== undefined) throw failure;
       const frames: Frame[] = [];
-      const isFirst = held_bytes === 0;
+      const isFirst = heldBytes === 0;
       if (!isFirst) append(bytes);
-      if (!isFirst && held_bytes < needed) return frames;
-      const all = isFirst ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) : held.subarray(0, held_bytes);
+      if (!isFirst && heldBytes < needed) return frames;
+      const all = isFirst ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) : held.subarray(0, heldBytes);
       try {
-        take(all, frames);
+        readMessages(all, frames);
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
         failure = error;
         held = EMPTY;
       }
-      // Frames before the fault are the upstream's answer too: hand them out, fail on the next call.
+      // Frames before the error are part of the answer: return them, and throw on the next call.
       if (failure !== undefined && frames.length === 0) throw failure;
       return frames;
     },
     end() {
       if (failure !== undefined) throw failure;
-      // What is left is a message cut short: the decoder knows whether its answer is whole.
+      // The remaining bytes are an incomplete message: the decoder knows whether its answer is complete.
       return [];
     },
   };
 }
 
-function broken(why: string): UpstreamError {
-  return new UpstreamError('invalid_response', `The upstream sent a broken event stream: ${why}.`);
+function broken(reason: string): UpstreamError {
+  return new UpstreamError('invalid_response', `The upstream sent a broken event stream: ${reason}.`);
 }
 
-function totalLength(prelude: Buffer, message_bytes_max: number): number {
+function totalLength(prelude: Buffer, messageBytesMax: number): number {
   if (crc32(prelude.subarray(0, 8)) !== prelude.readUInt32BE(8)) throw broken('the checksum of a length is wrong');
   const total = prelude.readUInt32BE(0);
-  if (total > message_bytes_max) {
+  if (total > messageBytesMax) {
     throw new UpstreamError('invalid_response', 'The upstream sent an event larger than this service reads.');
   }
   if (total < PRELUDE_BYTES + prelude.readUInt32BE(4) + CHECKSUM_BYTES) throw broken('the lengths do not fit');
@@ -95,9 +95,9 @@ function totalLength(prelude: Buffer, message_bytes_max: number): number {
 function readMessage(message: Buffer): Frame {
   const end = message.length - CHECKSUM_BYTES;
   if (crc32(message.subarray(0, end)) !== message.readUInt32BE(end)) throw broken('the checksum of an event is wrong');
-  const headers_end = PRELUDE_BYTES + message.readUInt32BE(4);
-  const headers = readHeaders(message.subarray(PRELUDE_BYTES, headers_end));
-  const payload = message.toString('utf8', headers_end, end);
+  const headersEnd = PRELUDE_BYTES + message.readUInt32BE(4);
+  const headers = readHeaders(message.subarray(PRELUDE_BYTES, headersEnd));
+  const payload = message.toString('utf8', headersEnd, end);
   switch (headers.get(':message-type')) {
     case 'exception':
       return { event: headers.get(':exception-type'), data: payload, failure: true };
@@ -112,7 +112,7 @@ function readMessage(message: Buffer): Frame {
   }
 }
 
-/** The headers whose values are strings; the others are passed over. */
+/** The headers with string values; others are skipped. */
 function readHeaders(bytes: Buffer): Map<string, string> {
   const headers = new Map<string, string>();
   let at = 0;
@@ -124,9 +124,9 @@ function readHeaders(bytes: Buffer): Map<string, string> {
   while (at < bytes.length) {
     const name = take(take(1).readUInt8()).toString('utf8');
     const type = take(1).readUInt8();
-    const stated = VALUE_BYTES[type];
-    if (stated === undefined) throw broken('a header has an unknown type');
-    const value = take(stated === -1 ? take(2).readUInt16BE() : stated);
+    const size = VALUE_BYTES[type];
+    if (size === undefined) throw broken('a header has an unknown type');
+    const value = take(size === -1 ? take(2).readUInt16BE() : size);
     if (type === STRING) headers.set(name, value.toString('utf8'));
   }
   return headers;

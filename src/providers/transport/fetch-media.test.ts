@@ -41,8 +41,7 @@ const nowhere: Resolve = async () => [];
 function fetcher(options: { rules?: Partial<MediaRules>; resolve?: Resolve; ms_max?: number } = {}) {
   const rules = { ports: [80, 443, port], private_hosts: ['files.test'], ...options.rules };
   const asked = options.resolve ?? nowhere;
-  const resolve: Resolve = async (host, is_private) =>
-    host === 'files.test' ? ['127.0.0.1'] : asked(host, is_private);
+  const resolve: Resolve = async (host, isPrivate) => (host === 'files.test' ? ['127.0.0.1'] : asked(host, isPrivate));
   return createMediaFetcher(rules, { ...options, resolve });
 }
 
@@ -189,7 +188,7 @@ describe('addresses', () => {
 
   test('each hop is checked anew: a name that has come to mean this machine is refused the second time', async () => {
     const answers = [['127.0.0.1'], ['127.0.0.1']];
-    const resolve: Resolve = async (_host, is_private) => (is_private ? answers[0]! : answers[1]!);
+    const resolve: Resolve = async (_host, isPrivate) => (isPrivate ? answers[0]! : answers[1]!);
     answer = (_request, response) => response.writeHead(307, { location: `http://rebind.test:${port}/` }).end();
     await expect(get(`http://files.test:${port}/a.png`, { resolve })).rejects.toEqual(NOT_PUBLIC);
     expect(visited).toHaveLength(1);
@@ -287,9 +286,12 @@ describe('bodies', () => {
   });
 
   test('a body that is longer than the bound is cut off, whether its length is told or not', async () => {
-    const bytes_max = 10_000;
+    const bytesMax = 10_000;
     const ask = () =>
-      fetcher().fetch({ url: url(), kind: 'image' }, { signal: new AbortController().signal, bytes_max, owner: 'one' });
+      fetcher().fetch(
+        { url: url(), kind: 'image' },
+        { signal: new AbortController().signal, bytes_max: bytesMax, owner: 'one' },
+      );
     answer = (_request, response) => response.writeHead(200, { 'content-length': '10001' }).write(png);
     await expect(ask()).rejects.toEqual(refusal(/larger than 10000 bytes/));
     let sent = 0;

@@ -9,55 +9,58 @@ import type { MediaNeed } from '../dialect.ts';
 import { isPublicAddress } from './addresses.ts';
 import { boundInterim } from './interim-answers.ts';
 import { fitsKind, mediaTypeOf } from './media-type.ts';
-import { inTurns, slowly } from './pieces.ts';
+import { boundedReads, yieldingReads } from './pieces.ts';
 import { type ProxyRules, proxyFor, throughProxy } from './proxy.ts';
 import type { Room } from './room.ts';
 import { Client } from './undici.ts';
 
-/** What the operator allows beside the public internet at the usual ports. */
+/** Addresses that the operator allows in addition to the public internet at the usual ports. */
 export interface MediaRules {
   ports: readonly number[];
-  /** Lower case: `host`, or `host:port` for one port alone. */
+  /** Lower case: `host`, or `host:port` for one port only. */
   private_hosts: readonly string[];
 }
 
-/** How the operator's list allows an address though it is private: at its port alone, at the usual ones, or not. */
-export function listedAs({ private_hosts }: Pick<MediaRules, 'private_hosts'>, url: URL): 'port' | 'host' | undefined {
+/** How the operator's list allows a private address: at its port only, at the usual ports (`host`), or not at all. */
+export function listedAs(
+  { private_hosts: privateHosts }: Pick<MediaRules, 'private_hosts'>,
+  url: URL,
+): 'port' | 'host' | undefined {
   const host = url.hostname.replace(/\.$/, '');
   const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
-  if (private_hosts.includes(`${host}:${port}`)) return 'port';
-  return private_hosts.includes(host) ? 'host' : undefined;
+  if (privateHosts.includes(`${host}:${port}`)) return 'port';
+  return privateHosts.includes(host) ? 'host' : undefined;
 }
 
 export interface FetchedMedia {
-  /** By the bytes themselves. */
+  /** Detected from the bytes. */
   mime_type: string;
   base64: string;
   bytes: number;
 }
 
-/** Why something is not fetched, as the client may be told: it says nothing of addresses. */
+/** The reason why content is not fetched, fit for clients: it contains no addresses. */
 export class MediaRefused extends Error {
   override readonly name = 'MediaRefused';
 }
 
 export interface MediaFetcher {
-  /** Throws `MediaRefused`, what the room throws, or the reason of the signal. */
+  /** Throws `MediaRefused`, the error of `room`, or the reason of the signal. */
   fetch(need: MediaNeed, options: FetchOptions): Promise<FetchedMedia>;
 }
 
-/** A page as its server gave it. */
+/** A page as its server returned it. */
 export interface FetchedPage {
   /** After all redirects. */
   url: string;
-  /** As its server says; undefined: it says nothing. */
+  /** As declared by its server; undefined if not declared. */
   content_type: string | undefined;
   bytes: Buffer;
 }
 
 export interface PageFetcher {
   /**
-   * `allows` is asked of each address on the way, before it is. Throws `MediaRefused`, what the room throws, or the reason of the
+   * Checks each address with `allows` before it is requested. Throws `MediaRefused`, the error of `room`, or the reason of the
    * signal.
    */
   fetch(url: string, options: FetchOptions & { allows(url: URL): boolean }): Promise<FetchedPage>;
@@ -66,47 +69,47 @@ export interface PageFetcher {
 export interface FetchOptions {
   signal: AbortSignal;
   bytes_max: number;
-  /** Whose request it is for: nobody gets all turns. */
+  /** The caller for whom it is fetched: nobody may occupy all fetches. */
   owner: string;
-  /** Where what is read is counted. Absent: nowhere. */
+  /** Counts the memory of what is read; not counted if not set. */
   room?: Room | undefined;
 }
 
-/** Every address of a host; throws, or finds none, where there is no such host. */
-export type Resolve = (host: string, is_private: boolean) => Promise<readonly string[]>;
+/** All addresses of a host. Rejects or returns none if there is no such host. */
+export type Resolve = (host: string, isPrivate: boolean) => Promise<readonly string[]>;
 
 /**
- * The name service alone for hosts that anybody may name: no search domain, no file of this machine, and no thread of the
- * pool that the journal writes with. Hosts that the operator named may be known to this machine only.
+ * Uses only the name service for hosts that anybody may name: no search domain, no hosts file, and no thread of the pool that writes the
+ * journal. Hosts that the operator listed are resolved by the system, since they may be known to this machine only.
  */
 function systemResolve(): Resolve {
   const resolver = new Resolver({ timeout: limits.media_connect_ms_max / 2, tries: 2 });
-  return async (host, is_private) => {
-    if (is_private) {
+  return async (host, isPrivate) => {
+    if (isPrivate) {
       const { lookup } = await import('node:dns/promises');
       return (await lookup(host, { all: true })).map(({ address }) => address);
     }
-    const found = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
-    return found.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    const results = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+    return results.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   };
 }
 
-/** Where one request goes: an address that was checked, and nothing else, whatever the name says the next time. */
+/** The destination of one request: addresses that were checked, whatever the name resolves to later. */
 interface Target {
   url: URL;
   addresses: readonly string[];
-  /** The proxy that leads there; undefined: none is between. */
+  /** The proxy to use; undefined for a direct connection. */
   proxy: string | undefined;
 }
 
 const NOT_PUBLIC = 'its host does not resolve to a public address';
 
-interface Waiting {
+interface QueuedFetch {
   owner: string;
   start(): void;
 }
 
-/** What each owner has, in numbers above zero. */
+/** A count for each owner that has one above zero. */
 class Counts {
   readonly #counts = new Map<string, number>();
 
@@ -114,31 +117,31 @@ class Counts {
     return this.#counts.get(owner) ?? 0;
   }
 
-  add(owner: string, more: 1 | -1): void {
-    const count = this.of(owner) + more;
+  add(owner: string, delta: 1 | -1): void {
+    const count = this.of(owner) + delta;
     if (count === 0) this.#counts.delete(owner);
     else this.#counts.set(owner, count);
   }
 }
 
-/** Takes turns: some at once, fewer of each owner, and who has the fewest comes next. */
-function createTurns() {
+/** A fair queue: a bounded number of fetches at once, fewer per owner; the owner with the fewest active fetches is next. */
+function createFetchQueue() {
   let running = 0;
-  const theirs = new Counts();
-  const waiting = new Set<Waiting>();
+  const active = new Counts();
+  const waiting = new Set<QueuedFetch>();
   const queued = new Counts();
 
-  /** The next who may start: of those with the fewest turns, who waits longest. */
-  function next(): Waiting | undefined {
-    let found: Waiting | undefined;
+  /** The next fetch to start: of the owners with the fewest active ones, the one that waits longest. */
+  function next(): QueuedFetch | undefined {
+    let best: QueuedFetch | undefined;
     for (const one of waiting) {
-      const turns = theirs.of(one.owner);
-      if (turns < limits.media_fetches_per_owner_max && (!found || turns < theirs.of(found.owner))) found = one;
+      const count = active.of(one.owner);
+      if (count < limits.media_fetches_per_owner_max && (!best || count < active.of(best.owner))) best = one;
     }
-    return found;
+    return best;
   }
 
-  function leaveQueue(one: Waiting): void {
+  function leaveQueue(one: QueuedFetch): void {
     waiting.delete(one);
     queued.add(one.owner, -1);
   }
@@ -149,17 +152,17 @@ function createTurns() {
       if (one === undefined) return;
       leaveQueue(one);
       running += 1;
-      theirs.add(one.owner, 1);
+      active.add(one.owner, 1);
       one.start();
     }
   }
 
   return {
-    async take(owner: string, signal: AbortSignal): Promise<void> {
-      // An end that has come already is not told again to who waits.
+    async acquire(owner: string, signal: AbortSignal): Promise<void> {
+      // A signal that is already aborted fires no event.
       signal.throwIfAborted();
-      const is_full = waiting.size >= limits.media_fetches_waiting_max;
-      if (is_full || queued.of(owner) >= limits.media_fetches_waiting_per_owner_max) {
+      const isFull = waiting.size >= limits.media_fetches_waiting_max;
+      if (isFull || queued.of(owner) >= limits.media_fetches_waiting_per_owner_max) {
         throw new MediaRefused('too many files are being fetched');
       }
       await new Promise<void>((resolve, reject) => {
@@ -167,7 +170,7 @@ function createTurns() {
           leaveQueue(one);
           reject(signal.reason as Error);
         };
-        const one: Waiting = {
+        const one: QueuedFetch = {
           owner,
           start() {
             signal.removeEventListener('abort', leave);
@@ -180,87 +183,91 @@ function createTurns() {
         startNext();
       });
     },
-    give(owner: string): void {
+    release(owner: string): void {
       running -= 1;
-      theirs.add(owner, -1);
+      active.add(owner, -1);
       startNext();
     },
   };
 }
 
-/** Finds out where an address leads, and refuses what is not public. */
-type FindTarget = (url: URL, signal: AbortSignal) => Promise<Target>;
+/** Resolves an address, and refuses hosts that are not public. */
+type ResolveTarget = (url: URL, signal: AbortSignal) => Promise<Target>;
 
-function createTargets(rules: MediaRules, { resolve = systemResolve(), proxies }: FetcherOptions): FindTarget {
+function createTargetResolver(
+  rules: MediaRules,
+  { resolve = systemResolve(), proxies }: FetcherOptions,
+): ResolveTarget {
   return async (url, signal) => {
     checkUrl(url);
     const { hostname } = url;
     const host = hostname.replace(/\.$/, '');
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
     const listed = listedAs(rules, url);
-    const is_private = listed !== undefined;
-    // What the operator listed stands in the operator's own network.
-    const proxy = is_private ? undefined : proxyFor(proxies, url);
+    const isPrivate = listed !== undefined;
+    // Listed hosts are in the operator's own network: no proxy.
+    const proxy = isPrivate ? undefined : proxyFor(proxies, url);
     if (listed !== 'port' && !rules.ports.includes(port)) throw new MediaRefused(`its port ${port} is not allowed`);
     const literal = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
     if (isIP(literal) !== 0) {
-      if (!is_private && !isPublicAddress(literal)) throw new MediaRefused(NOT_PUBLIC);
+      if (!isPrivate && !isPublicAddress(literal)) throw new MediaRefused(NOT_PUBLIC);
       return { url, addresses: [literal], proxy };
     }
-    const found = await withSignal(
-      resolve(host, is_private).catch(() => []),
+    const addresses = await withSignal(
+      resolve(host, isPrivate).catch(() => []),
       signal,
     );
-    // A name with a public and a private address is meant to pass a check of the first.
-    const may = found.length > 0 && (is_private || found.every(isPublicAddress));
-    if (!may) throw new MediaRefused(NOT_PUBLIC);
-    return { url, addresses: found, proxy };
+    // A name with both a public and a private address would pass a check of the public one only.
+    const isAllowed = addresses.length > 0 && (isPrivate || addresses.every(isPublicAddress));
+    if (!isAllowed) throw new MediaRefused(NOT_PUBLIC);
+    return { url, addresses, proxy };
   };
 }
 
-/** One fetch with its turn, its time, and failures in words for the client. */
-type Run = <T>(
+/** Runs one fetch with its queue slot and timeout, and turns failures into messages for the client. */
+type RunFetch = <T>(
   options: Pick<FetchOptions, 'signal' | 'owner'>,
   work: (signal: AbortSignal) => Promise<T>,
 ) => Promise<T>;
 
-function createRuns(ms_max: number = limits.media_ms_max): Run {
-  const turns = createTurns();
+function createFetchRunner(msMax: number = limits.media_ms_max): RunFetch {
+  const queue = createFetchQueue();
   return async ({ signal, owner }, work) => {
-    const late = AbortSignal.timeout(ms_max);
-    const either = AbortSignal.any([signal, late]);
+    const timeout = AbortSignal.timeout(msMax);
+    const either = AbortSignal.any([signal, timeout]);
     try {
-      await turns.take(owner, either);
+      await queue.acquire(owner, either);
       try {
         return await work(either);
       } finally {
-        turns.give(owner);
+        queue.release(owner);
       }
     } catch (error) {
       if (error instanceof MediaRefused || error instanceof GatewayError) throw error;
       if (signal.aborted) throw signal.reason;
-      if (late.aborted) throw new MediaRefused(`it took longer than ${ms_max / 1000} seconds`);
+      if (timeout.aborted) throw new MediaRefused(`it took longer than ${msMax / 1000} seconds`);
       throw new MediaRefused('its server could not be reached, or broke off', { cause: error });
     }
   };
 }
 
+/** Options of fetchers. `ms_max` bounds a whole fetch. */
 export interface FetcherOptions {
   resolve?: Resolve | undefined;
   proxies?: ProxyRules | undefined;
   ms_max?: number | undefined;
 }
 
-/** Follows an address to what it leads to, each hop checked as the first. */
+/** Follows redirects to an answer, each address checked like the first. */
 async function follow(
   start: string,
-  { find, allows }: { find: FindTarget; allows?: (url: URL) => boolean },
+  { find: resolveTarget, allows }: { find: ResolveTarget; allows?: (url: URL) => boolean },
   bounds: Bounds,
-): Promise<{ url: URL; answer: Answered }> {
+): Promise<{ url: URL; answer: FetchedBody }> {
   let url = parseUrl(start);
   for (let hops = 0; ; hops += 1) {
     if (allows?.(url) === false) throw new MediaRefused('its domain is not allowed');
-    const answer = await visit(await find(url, bounds.signal), bounds);
+    const answer = await requestOnce(await resolveTarget(url, bounds.signal), bounds);
     if ('bytes' in answer) return { url, answer };
     if (hops === limits.media_redirects_max) {
       throw new MediaRefused(`it redirects more than ${limits.media_redirects_max} times`);
@@ -270,32 +277,32 @@ async function follow(
 }
 
 /**
- * Fetches what requests point at, from nowhere but the public internet: every address of every hop is checked after its name was
- * resolved, and the connection goes to the address that was checked. A proxy is asked for that address, never for the name.
+ * Fetches the media that requests point at, from the public internet only: every address of every hop is checked after its name was
+ * resolved, and the connection is made to the checked address. A proxy is sent that address, never the name.
  */
 export function createMediaFetcher(rules: MediaRules, options: FetcherOptions = {}): MediaFetcher {
-  const find = createTargets(rules, options);
-  const run = createRuns(options.ms_max);
+  const resolveTarget = createTargetResolver(rules, options);
+  const run = createFetchRunner(options.ms_max);
   return {
-    fetch: (need, { signal, bytes_max, owner, room }) =>
+    fetch: (need, { signal, bytes_max: bytesMax, owner, room }) =>
       run({ signal, owner }, async (either) => {
-        const most = Math.min(bytes_max, limits.media_bytes_max);
-        const { answer } = await follow(need.url, { find }, { signal: either, bytes_max: most, room });
+        const bound = Math.min(bytesMax, limits.media_bytes_max);
+        const { answer } = await follow(need.url, { find: resolveTarget }, { signal: either, bytes_max: bound, room });
         return describe(answer, need.kind);
       }),
   };
 }
 
-/** The same for pages that models want to read: whatever their type is, and compressed ones as well. */
+/** Fetches pages for models, with the same checks: of any type, and compressed or not. */
 export function createPageFetcher(rules: MediaRules, options: FetcherOptions = {}): PageFetcher {
-  const find = createTargets(rules, options);
-  const run = createRuns(options.ms_max);
+  const resolveTarget = createTargetResolver(rules, options);
+  const run = createFetchRunner(options.ms_max);
   return {
-    fetch: (url, { signal, bytes_max, owner, room, allows }) =>
+    fetch: (url, { signal, bytes_max: bytesMax, owner, room, allows }) =>
       run({ signal, owner }, async (either) => {
-        const bounds = { signal: either, bytes_max, room, takes_compressed: true };
-        const { url: at, answer } = await follow(url, { find, allows }, bounds);
-        const bytes = await decompressed(answer, bytes_max);
+        const bounds = { signal: either, bytes_max: bytesMax, room, takes_compressed: true };
+        const { url: at, answer } = await follow(url, { find: resolveTarget, allows }, bounds);
+        const bytes = await decompressed(answer, bytesMax);
         return { url: at.href, content_type: answer.declared, bytes };
       }),
   };
@@ -308,15 +315,15 @@ const decompressors = new Map([
   ['deflate', promisify(inflate)],
 ]);
 
-async function decompressed({ bytes, encoding }: Answered, bytes_max: number): Promise<Buffer> {
+async function decompressed({ bytes, encoding }: FetchedBody, bytesMax: number): Promise<Buffer> {
   if (encoding === undefined) return bytes;
   const decompress = decompressors.get(encoding);
-  if (decompress === undefined) throw new MediaRefused('its server sent it with an unknown compression');
+  if (decompress === undefined) throw new MediaRefused('its server uses an unknown compression');
   try {
-    return await decompress(bytes, { maxOutputLength: bytes_max });
+    return await decompress(bytes, { maxOutputLength: bytesMax });
   } catch (cause) {
-    const is_large = (cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
-    throw new MediaRefused(is_large ? `it is larger than ${bytes_max} bytes` : 'what its server sent is broken', {
+    const isLarge = (cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+    throw new MediaRefused(isLarge ? `it is larger than ${bytesMax} bytes` : 'what its server sent is broken', {
       cause,
     });
   }
@@ -333,7 +340,7 @@ function checkUrl({ protocol, username, password }: URL): void {
   if (username !== '' || password !== '') throw new MediaRefused('it must not hold a user name or password');
 }
 
-/** Waits no longer than the signal allows; what is waited for goes on by itself. */
+/** Rejects when the signal aborts; the work itself continues. */
 function withSignal<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const leave = () => reject(signal.reason as Error);
@@ -343,7 +350,7 @@ function withSignal<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/** Answers with the addresses that were checked, in place of the name service. */
+/** A lookup that returns the checked addresses in place of the name service. */
 function pinned(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_host, options, callback) => {
@@ -352,20 +359,20 @@ function pinned(addresses: readonly string[]): LookupFunction {
   };
 }
 
-interface Answered {
+interface FetchedBody {
   bytes: Buffer;
   declared: string | undefined;
-  /** How it is compressed; undefined: not at all. */
+  /** The content encoding; undefined if not compressed. */
   encoding: string | undefined;
 }
-type Visited = { location: string } | Answered;
+type FetchResult = { location: string } | FetchedBody;
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 type Bounds = Omit<FetchOptions, 'owner'> & { takes_compressed?: boolean };
 
-/** The way to an address that was checked, and the origin under which it is asked. */
-function wayTo({ url, addresses, proxy }: Target): { way: Dispatcher; origin: string } {
+/** The connection to a checked address, and the origin to request there. */
+function connectionTo({ url, addresses, proxy }: Target): { connection: Dispatcher; origin: string } {
   const options = {
     connect: { timeout: limits.media_connect_ms_max },
     headersTimeout: limits.media_ms_max,
@@ -374,47 +381,51 @@ function wayTo({ url, addresses, proxy }: Target): { way: Dispatcher; origin: st
   };
   if (proxy === undefined) {
     const connect = { ...options.connect, lookup: pinned(addresses) };
-    return { way: new Client(url.origin, { ...options, connect }), origin: url.origin };
+    return { connection: new Client(url.origin, { ...options, connect }), origin: url.origin };
   }
   const [address = ''] = addresses;
   const port = url.port === '' ? '' : `:${url.port}`;
-  // A proxy that were asked for the name would look it up itself, and may find another address than the one that was checked.
+  // A proxy that received the name would resolve it itself, perhaps to another address than the checked one.
   const origin = `${url.protocol}//${isIP(address) === 6 ? `[${address}]` : address}${port}`;
   const isNamed = isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0;
-  const way = throughProxy(proxy, options, {
+  const connection = throughProxy(proxy, options, {
     proxyTunnel: true,
     ...(isNamed ? { requestTls: { servername: url.hostname } } : {}),
   });
-  return { way, origin };
+  return { connection, origin };
 }
 
-async function visit(target: Target, bounds: Bounds): Promise<Visited> {
+async function requestOnce(target: Target, bounds: Bounds): Promise<FetchResult> {
   const { url } = target;
-  const { way, origin } = wayTo(target);
+  const { connection, origin } = connectionTo(target);
   try {
-    const answer = await way.request({
+    const answer = await connection.request({
       origin,
       method: 'GET',
       path: `${url.pathname}${url.search}`,
       headers: { host: url.host, accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'model-gateway' },
       ...boundInterim(bounds.signal, () => new MediaRefused('its server sent interim answers in place of one')),
-      ...slowly,
+      ...boundedReads,
     });
     return await readAnswer(answer, bounds);
   } finally {
-    // What was not read is not waited for.
-    await way.destroy();
+    // Unread bytes are not waited for.
+    await connection.destroy();
   }
 }
 
-async function readAnswer({ statusCode, headers, body }: Dispatcher.ResponseData, bounds: Bounds): Promise<Visited> {
-  // Whatever becomes of a body that is given up, nobody waits for it.
+async function readAnswer(
+  { statusCode, headers, body }: Dispatcher.ResponseData,
+  bounds: Bounds,
+): Promise<FetchResult> {
+  // Errors of a body that is not read to its end are of no interest.
   body.on('error', () => {});
   const { location } = headers;
   if (REDIRECTS.has(statusCode) && typeof location === 'string') return { location };
   if (statusCode !== 200) throw new MediaRefused(`its server answered with status ${statusCode}`);
-  const told = headers['content-encoding'];
-  const encoding = told === undefined || told === 'identity' ? undefined : String(told).toLowerCase();
+  const contentEncoding = headers['content-encoding'];
+  const encoding =
+    contentEncoding === undefined || contentEncoding === 'identity' ? undefined : String(contentEncoding).toLowerCase();
   if (encoding !== undefined && !bounds.takes_compressed) throw new MediaRefused('its server sent it compressed');
   const type = headers['content-type'];
   return {
@@ -424,16 +435,20 @@ async function readAnswer({ statusCode, headers, body }: Dispatcher.ResponseData
   };
 }
 
-/** Reads into one piece of memory where the length is told, so that no second copy is made. */
-async function readBytes(body: AsyncIterable<Buffer>, told: number, { bytes_max, room }: Bounds): Promise<Buffer> {
-  const tooLarge = () => new MediaRefused(`it is larger than ${bytes_max} bytes`);
-  if (told > bytes_max) throw tooLarge();
-  if (told > 0) await room?.take(told * limits.media_copies);
-  const whole = told > 0 ? Buffer.allocUnsafeSlow(told) : undefined;
+/** Reads into one buffer if the length is known, so that no second copy is made. */
+async function readBytes(
+  body: AsyncIterable<Buffer>,
+  contentLength: number,
+  { bytes_max: bytesMax, room }: Bounds,
+): Promise<Buffer> {
+  const tooLarge = () => new MediaRefused(`it is larger than ${bytesMax} bytes`);
+  if (contentLength > bytesMax) throw tooLarge();
+  if (contentLength > 0) await room?.take(contentLength * limits.media_copies);
+  const whole = contentLength > 0 ? Buffer.allocUnsafeSlow(contentLength) : undefined;
   const parts: Buffer[] = [];
   let length = 0;
-  for await (const part of inTurns(body)) {
-    if (length + part.length > (whole?.length ?? bytes_max)) throw tooLarge();
+  for await (const part of yieldingReads(body)) {
+    if (length + part.length > (whole?.length ?? bytesMax)) throw tooLarge();
     if (whole) part.copy(whole, length);
     else {
       await room?.take(part.length * limits.media_copies);
@@ -444,10 +459,10 @@ async function readBytes(body: AsyncIterable<Buffer>, told: number, { bytes_max,
   return whole ? whole.subarray(0, length) : Buffer.concat(parts, length);
 }
 
-function describe({ bytes, declared }: Pick<Answered, 'bytes' | 'declared'>, kind: MediaNeed['kind']) {
+function describe({ bytes, declared }: Pick<FetchedBody, 'bytes' | 'declared'>, kind: MediaNeed['kind']) {
   if (bytes.length === 0) throw new MediaRefused('it is empty');
-  const mime_type = mediaTypeOf(bytes, declared);
-  if (mime_type === undefined) throw new MediaRefused(`its type is not known (${kind} expected)`);
-  if (!fitsKind(mime_type, kind)) throw new MediaRefused(`it is ${mime_type}, not ${kind}`);
-  return { mime_type, base64: bytes.toString('base64'), bytes: bytes.length };
+  const mimeType = mediaTypeOf(bytes, declared);
+  if (mimeType === undefined) throw new MediaRefused(`its type is not known (${kind} expected)`);
+  if (!fitsKind(mimeType, kind)) throw new MediaRefused(`it is ${mimeType}, not ${kind}`);
+  return { mime_type: mimeType, base64: bytes.toString('base64'), bytes: bytes.length };
 }

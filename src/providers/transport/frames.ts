@@ -3,12 +3,12 @@ import { type ChatDialect, type Frame, UpstreamError } from '../dialect.ts';
 import type { Framer } from '../framer.ts';
 import { createAwsEventStreamFramer } from './aws-event-stream.ts';
 
-/** Makes the framer of one stream. `frame_chars_max` bounds what one frame may hold in memory. */
+/** The framer of one stream. `frameCharsMax` bounds the text of one frame in memory. */
 export function createFramer(
   kind: ChatDialect['frames'],
-  frame_chars_max: number = limits.stream_frame_bytes_max,
+  frameCharsMax: number = limits.stream_frame_bytes_max,
 ): Framer {
-  return kind === 'sse' ? new EventStreamFramer(frame_chars_max) : createAwsEventStreamFramer(frame_chars_max);
+  return kind === 'sse' ? new EventStreamFramer(frameCharsMax) : createAwsEventStreamFramer(frameCharsMax);
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -16,30 +16,29 @@ const LF = 10;
 const SPACE = 32;
 
 /**
- * The event stream of the WHATWG HTML standard, section 9.2.6, with two liberties: an event without its closing blank
- * line still counts at the end, and a body that is no event stream at all (a JSON error or an HTML page under a 200)
- * comes as one frame at the end, so that the dialect can tell what went wrong; so does JSON without `data:` after the last
- * event, which is how Gemini tells of a failure in the middle of its answer. A class and not closures: there is one for
- * every stream, and what many closures hold is found cold at every read.
+ * The event stream of the WHATWG HTML standard, section 9.2.6, with two extensions. An event without its closing blank line still counts
+ * at the end. A body that is not an event stream (a JSON error or an HTML page under a 200) is one frame at the end, so that the dialect
+ * can describe the error; so is JSON without `data:` after the last event, with which Gemini reports a failure in the middle of an
+ * answer. A class instead of closures, for speed: there is one for every stream.
  */
 class EventStreamFramer implements Framer {
-  readonly #frame_chars_max: number;
+  readonly #frameCharsMax: number;
   #held: Uint8Array = EMPTY;
   #atStart = true;
   #skipLineFeed = false;
-  /** The line that no read has ended yet. Concatenation is a rope, flattened once, so small reads cost no copying. */
+  /** The current incomplete line. Concatenation builds a rope that is flattened once, so that small reads cost no copying. */
   #partial = '';
   #data: string | undefined = undefined;
-  /** Further `data` lines of the event, and their characters: concatenated one by one they would be a rope that takes long to read. */
+  /** Further `data` lines of the event, and their characters: a rope of many lines would be slow to read. */
   #lines: string[] | undefined = undefined;
-  #lines_chars = 0;
+  #linesChars = 0;
   #event: string | undefined = undefined;
   #sawData = false;
   #stray = '';
   #failure: UpstreamError | undefined = undefined;
 
-  constructor(frame_chars_max: number) {
-    this.#frame_chars_max = frame_chars_max;
+  constructor(frameCharsMax: number) {
+    this.#frameCharsMax = frameCharsMax;
   }
 
   #takeLine(line: string, frames: Frame[]): void {
@@ -74,25 +73,25 @@ class EventStreamFramer implements Framer {
     }
     this.#lines ??= [];
     this.#lines.push(value);
-    this.#lines_chars += value.length + 1;
+    this.#linesChars += value.length + 1;
   }
 
-  /** All of the event, of which the first line is given. */
+  /** The data of the event, of which `first` is the first line. */
   #joined(first: string): string {
     const lines = this.#lines;
     if (lines === undefined) return first;
     this.#lines = undefined;
-    this.#lines_chars = 0;
+    this.#linesChars = 0;
     return `${first}\n${lines.join('\n')}`;
   }
 
   #withinBound(extra: number): boolean {
-    const chars = (this.#data === undefined ? 0 : this.#data.length) + this.#lines_chars + extra;
-    const is_long = this.#lines !== undefined && this.#lines.length >= limits.stream_frame_lines_max;
-    if (chars <= this.#frame_chars_max && !is_long) return true;
+    const chars = (this.#data === undefined ? 0 : this.#data.length) + this.#linesChars + extra;
+    const isLong = this.#lines !== undefined && this.#lines.length >= limits.stream_frame_lines_max;
+    if (chars <= this.#frameCharsMax && !isLong) return true;
     this.#failure = new UpstreamError(
       'invalid_response',
-      is_long
+      isLong
         ? `The upstream sent an event of more than ${limits.stream_frame_lines_max} lines.`
         : 'The upstream sent an event larger than this service reads.',
     );
@@ -108,7 +107,7 @@ class EventStreamFramer implements Framer {
     let cr = text.indexOf('\r', from);
     let lf = text.indexOf('\n', from);
     for (;;) {
-      // A text of one kind of line end is not searched for the other again and again.
+      // A text with one kind of line end is searched for the other only once.
       if (lf !== -1 && lf < from) lf = text.indexOf('\n', from);
       let end = lf;
       let next = end + 1;
@@ -143,7 +142,7 @@ class EventStreamFramer implements Framer {
       this.#held = EMPTY;
     }
     const complete = isLast ? whole.length : completeLength(whole);
-    // A copy: the reader may use its buffer again.
+    // A copy: the reader may reuse its buffer.
     if (complete < whole.length) this.#held = Uint8Array.prototype.slice.call(whole, complete);
     const buffer = Buffer.isBuffer(whole) ? whole : Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength);
     const text = buffer.toString('utf8', 0, complete);
@@ -157,7 +156,7 @@ class EventStreamFramer implements Framer {
     const frames: Frame[] = [];
     const text = this.#decode(bytes, false);
     if (text.length > 0) this.#takeText(text, frames);
-    // Frames before the fault are the upstream's answer too: hand them out, fail on the next call.
+    // Frames before the error are part of the answer: return them, and throw on the next call.
     if (this.#failure !== undefined && frames.length === 0) throw this.#failure;
     return frames;
   }
@@ -193,8 +192,8 @@ function valueAfter(line: string, colon: number): string {
 }
 
 /**
- * How many of the bytes end on a character boundary. A cut before a lead byte never changes what UTF-8 decoding gives,
- * also where the sequence turns out to be broken.
+ * The number of bytes that end on a character boundary. A split before a lead byte never changes the result of UTF-8 decoding,
+ * even if the sequence is invalid.
  */
 function completeLength(bytes: Uint8Array): number {
   const length = bytes.length;

@@ -2,16 +2,16 @@ import type { JsonValue } from '../../schemas/json.ts';
 import { asObject, asText } from '../shared/json-shape.ts';
 
 /**
- * A Google account as its JSON text tells it: a service account's key file, or what `gcloud auth application-default login`
- * leaves (https://cloud.google.com/docs/authentication/application-default-credentials). `project` and `location` say where
- * its requests go, where the text tells.
+ * A Google account from its JSON text: a service account's key file, or the file of `gcloud auth application-default login`
+ * (https://cloud.google.com/docs/authentication/application-default-credentials). `project` and `location` of its requests are empty if
+ * the text has none.
  */
 export type GoogleAccount = { project: string; location: string } & (
   | { kind: 'service'; email: string; private_key: string; private_key_id: string }
   | { kind: 'user'; client_id: string; client_secret: string; refresh_token: string }
 );
 
-/** Reads a credential: an account's JSON text; undefined for a plain key, or a text that is no account. */
+/** Reads a credential that is an account's JSON text; undefined for a plain key, or a text that is not an account. */
 export function readGoogleAccount(credential: string): GoogleAccount | undefined {
   if (!credential.startsWith('{')) return undefined;
   let value: JsonValue;
@@ -20,18 +20,20 @@ export function readGoogleAccount(credential: string): GoogleAccount | undefined
   } catch {
     return undefined;
   }
-  const told = asObject(value) ?? {};
-  const text = (name: string) => asText(told[name]);
+  const fields = asObject(value) ?? {};
+  const text = (name: string) => asText(fields[name]);
   const place = {
     project: text('project_id') || text('quota_project_id'),
     location: text('location') || text('region'),
   };
   if (text('client_email') !== '' && text('private_key') !== '') {
-    const { private_key, private_key_id } = {
+    return {
+      kind: 'service',
+      email: text('client_email'),
       private_key: text('private_key'),
       private_key_id: text('private_key_id'),
+      ...place,
     };
-    return { kind: 'service', email: text('client_email'), private_key, private_key_id, ...place };
   }
   const user = {
     client_id: text('client_id'),
@@ -42,27 +44,28 @@ export function readGoogleAccount(credential: string): GoogleAccount | undefined
 }
 
 const PROJECT = /^[a-z][a-z0-9:.-]{0,99}$/;
-/** It becomes a part of a host's name. */
+/** Part of a host name. */
 const LOCATION = /^[a-z][a-z0-9-]{0,49}$/;
 const GLOBAL_HOST = 'https://aiplatform.googleapis.com/';
 const PLACE = /\/projects\/([^/]+)\/locations\/([^/]+)/;
 
 /**
- * The address of Vertex AI for one credential and the models of one publisher: in the credential's own project, and at its
- * own location, where it tells them. Other addresses stay as they are. Every location but `global` has a host of its own (https://cloud.google.com/vertex-ai/generative-ai/docs/learn/locations).
+ * The address of Vertex AI for one credential and the models of one publisher: in the credential's own project and location, if it has
+ * them. Other addresses are returned unchanged. Every location but `global` has its own host
+ * (https://cloud.google.com/vertex-ai/generative-ai/docs/learn/locations).
  */
-export function vertexAddress(base_url: string, credential: string | undefined, publisher: string): string {
-  const found = PLACE.exec(base_url);
-  if (found === null) return base_url;
+export function vertexAddress(baseUrl: string, credential: string | undefined, publisher: string): string {
+  const match = PLACE.exec(baseUrl);
+  if (match === null) return baseUrl;
   const account = credential === undefined ? undefined : readGoogleAccount(credential);
-  const [, given_project = '', given_location = ''] = found;
-  // Names that would change the address are none.
-  const own = (name: string | undefined, form: RegExp, given: string) =>
-    name !== undefined && form.test(name) ? name : given;
-  const location = own(account?.location, LOCATION, given_location);
-  const project = own(account?.project, PROJECT, given_project);
-  const address = base_url
-    // A plain key is of one project, which then is not named (https://cloud.google.com/vertex-ai/generative-ai/docs/start/express-mode).
+  const [, defaultProject = '', defaultLocation = ''] = match;
+  // Names that could change the address are ignored.
+  const validOr = (name: string | undefined, form: RegExp, fallback: string) =>
+    name !== undefined && form.test(name) ? name : fallback;
+  const location = validOr(account?.location, LOCATION, defaultLocation);
+  const project = validOr(account?.project, PROJECT, defaultProject);
+  const address = baseUrl
+    // A plain key belongs to one project, which is then not named (https://cloud.google.com/vertex-ai/generative-ai/docs/start/express-mode).
     .replace(PLACE, project === '-' ? '' : `/projects/${project}/locations/${location}`)
     .replace(/\/publishers\/google$/, `/publishers/${publisher}`);
   return address.startsWith(GLOBAL_HOST) ? address.replace(GLOBAL_HOST, hostOf(location)) : address;
@@ -74,12 +77,12 @@ function hostOf(location: string): string {
   return `https://${location}-aiplatform.googleapis.com/`;
 }
 
-/** A token as a dialect's `authorize` gets it, in place of the account that it was got for. */
+/** The credential for a dialect's `authorize` that carries an account's access token. */
 export function bearer(token: string): string {
   return `Bearer ${token}`;
 }
 
-/** Whether a credential is such a token: no key of a provider has a space in it. */
+/** Whether a credential is such a token: provider keys contain no space. */
 export function isBearer(credential: string): boolean {
   return credential.startsWith('Bearer ');
 }

@@ -5,7 +5,7 @@ import { createGoogleTokens } from './google-tokens.ts';
 
 const pem = { type: 'pkcs8', format: 'pem' } as const;
 const rsa = (modulusLength: number) => generateKeyPairSync('rsa', { modulusLength }).privateKey.export(pem).toString();
-const account = (private_key: string) => JSON.stringify({ client_email: 'a@b', private_key });
+const account = (privateKey: string) => JSON.stringify({ client_email: 'a@b', private_key: privateKey });
 
 const tokens = createGoogleTokens(async () => ({ status: 200, text: '{"access_token":"t","expires_in":3600}' }));
 
@@ -22,8 +22,8 @@ test('an account that got no token is not asked about again for a while; another
   let asked = 0;
   const own = createGoogleTokens(async () => answers[asked++] ?? { status: 500, text: '' });
   const [bad, good] = [account(rsa(2_048)), account(rsa(2_048))];
-  const ask = (credential: string, now_ms: number) =>
-    Promise.resolve(own.show(credential, undefined, now_ms)).catch((error: { failure: string }) => error.failure);
+  const ask = (credential: string, nowMs: number) =>
+    Promise.resolve(own.show(credential, undefined, nowMs)).catch((error: { failure: string }) => error.failure);
   expect(await Promise.all([ask(bad, 0), ask(bad, 1)])).toEqual(['credential', 'credential']);
   expect([await ask(bad, limits.google_refusal_ms - 1), asked]).toEqual(['credential', 1]);
   expect([await ask(good, 0), await ask(good, limits.google_failure_ms - 1), asked]).toEqual([
@@ -38,7 +38,7 @@ test('an account that got no token is not asked about again for a while; another
 test('a token serves to its end where no other can be got, unless Google refuses the account', async () => {
   const fine = { status: 200, text: '{"access_token":"t","expires_in":3600}' };
   const credential = account(rsa(2_048));
-  const after = async (status: number, now_ms: number) => {
+  const after = async (status: number, nowMs: number) => {
     const answers = [fine, { status, text: '{"error":"x"}' }];
     const own = createGoogleTokens(async () => answers.shift() ?? { status, text: '' });
     const ask = (at: number) =>
@@ -46,7 +46,7 @@ test('a token serves to its end where no other can be got, unless Google refuses
         .then(() => own.show(credential, undefined, at))
         .catch((error: { failure: string }) => error.failure);
     await ask(0);
-    return [await ask(now_ms), await ask(now_ms + 1)];
+    return [await ask(nowMs), await ask(nowMs + 1)];
   };
   expect(await after(503, 3_400_000)).toEqual(['Bearer t', 'Bearer t']);
   expect(await after(429, 3_400_000)).toEqual(['Bearer t', 'Bearer t']);

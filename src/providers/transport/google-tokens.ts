@@ -6,46 +6,46 @@ import { UpstreamError } from '../dialect.ts';
 import { asObject, asText } from '../shared/json-shape.ts';
 import { bearer, type GoogleAccount, readGoogleAccount } from './google-account.ts';
 
-/** Where accounts get their tokens. What an account's text says of that is not followed: it may come from anybody. */
+/** The issuer of tokens. The address in an account's text is not used: the text may be anybody's. */
 const TOKEN_URL = 'https://oauth2.googleapis.com/token';
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
 
-/** Gets tokens for accounts, and keeps each until shortly before its end. */
+/** Exchanges accounts for access tokens, and caches each until shortly before it expires. */
 export interface GoogleTokens {
   /**
-   * What a dialect's `authorize` takes for this credential: at once where a token is at hand, and for a plain key, which is
-   * its own. Rejects with `UpstreamError`: `credential` where Google refuses the account.
+   * The credential for a dialect's `authorize`: synchronous for a cached token and for a plain key, which is returned as is.
+   * Rejects with `UpstreamError`; its failure is `credential` if Google refuses the account.
    */
-  show(credential: string, token_url: string | undefined, now_ms: number): string | Promise<string>;
-  /** A token that was refused is not shown again: the next who asks gets another. */
+  show(credential: string, tokenUrl: string | undefined, nowMs: number): string | Promise<string>;
+  /** Drops a token that was refused: the next call requests another. */
   forget(shown: string | undefined): void;
 }
 
-interface Kept {
-  shown: string;
+interface CachedToken {
+  credential: string;
   until_ms: number;
 }
 
-/** An account that got no token: who asks again soon is told the same. */
+/** An account that was refused a token. Calls within its time get the same error. */
 interface Refused {
   error: UpstreamError;
   until_ms: number;
 }
 
-/** Sends a request and reads its answer. Rejects with `UpstreamError`, `timeout` after so long. */
-export type Ask = (
+/** Sends a request and reads its answer. Rejects with `UpstreamError`, with `timeout` after `msMax`. */
+export type SendRequest = (
   request: { url: string; headers: Record<string, string>; payload: string },
-  ms_max: number,
+  msMax: number,
 ) => Promise<{ status: number; text: string }>;
 
-/** `ask` is the way out. Tokens are asked for once however many requests wait; so many accounts are remembered. */
-export function createGoogleTokens(ask: Ask): GoogleTokens {
-  // The key is the whole credential, so that a rotated one never gets a former one's token.
-  const kept = new Map<string, Kept>();
+/** Tokens are requested through `send`, once for any number of waiting calls. At most `google_accounts_max` accounts are cached. */
+export function createGoogleTokens(send: SendRequest): GoogleTokens {
+  // Keyed by the whole credential, so that a rotated one never gets the former one's token.
+  const cached = new Map<string, CachedToken>();
   const waiting = new Map<string, Promise<string>>();
   const refused = new Map<string, Refused>();
 
-  function keep<T>(map: Map<string, T>, key: string, value: T): void {
+  function store<T>(map: Map<string, T>, key: string, value: T): void {
     map.delete(key);
     map.set(key, value);
     for (const oldest of map.keys()) {
@@ -54,58 +54,58 @@ export function createGoogleTokens(ask: Ask): GoogleTokens {
     }
   }
 
-  function refuse(key: string, error: unknown, now_ms: number): string {
+  function handleFailure(key: string, error: unknown, nowMs: number): string {
     if (!(error instanceof UpstreamError)) throw error;
-    const wait_ms = error.failure === 'credential' ? limits.google_refusal_ms : limits.google_failure_ms;
-    const told_ms = Math.min(error.retry_after_ms ?? 0, limits.google_refusal_ms);
-    keep(refused, key, { error, until_ms: now_ms + Math.max(wait_ms, told_ms) });
-    return lastOf(key, error, now_ms);
+    const waitMs = error.failure === 'credential' ? limits.google_refusal_ms : limits.google_failure_ms;
+    const retryAfterMs = Math.min(error.retry_after_ms ?? 0, limits.google_refusal_ms);
+    store(refused, key, { error, until_ms: nowMs + Math.max(waitMs, retryAfterMs) });
+    return cachedOr(key, error, nowMs);
   }
 
-  /** A token serves to its end where no other can be got, unless it is the account that is refused. Throws the error where there is none. */
-  function lastOf(key: string, error: UpstreamError, now_ms: number): string {
-    const token = kept.get(key);
-    const lasts = token !== undefined && now_ms < token.until_ms + limits.google_token_margin_ms;
-    if (!lasts || error.failure === 'credential') throw error;
-    return token.shown;
+  /** A cached token that has not expired yet, if no other can be obtained and the account itself is not refused. Throws the error otherwise. */
+  function cachedOr(key: string, error: UpstreamError, nowMs: number): string {
+    const token = cached.get(key);
+    const isUsable = token !== undefined && nowMs < token.until_ms + limits.google_token_margin_ms;
+    if (!isUsable || error.failure === 'credential') throw error;
+    return token.credential;
   }
 
-  async function fetchToken(key: string, account: GoogleAccount, token_url: string, now_ms: number): Promise<string> {
-    const { token, lifetime_ms } = await exchange(ask, account, token_url, now_ms).catch(beforeTheSend);
-    const shown = bearer(token);
+  async function fetchToken(key: string, account: GoogleAccount, tokenUrl: string, nowMs: number): Promise<string> {
+    const { token, lifetime_ms: lifetimeMs } = await exchange(send, account, tokenUrl, nowMs).catch(beforeSend);
+    const bearerToken = bearer(token);
     refused.delete(key);
-    keep(kept, key, { shown, until_ms: now_ms + lifetime_ms - limits.google_token_margin_ms });
-    return shown;
+    store(cached, key, { credential: bearerToken, until_ms: nowMs + lifetimeMs - limits.google_token_margin_ms });
+    return bearerToken;
   }
 
   return {
-    show(credential, token_url = TOKEN_URL, now_ms) {
+    show(credential, tokenUrl = TOKEN_URL, nowMs) {
       if (!credential.startsWith('{')) return credential;
-      const key = `${token_url} ${credential}`;
-      const token = kept.get(key);
-      if (token !== undefined && now_ms < token.until_ms) return token.shown;
+      const key = `${tokenUrl} ${credential}`;
+      const token = cached.get(key);
+      if (token !== undefined && nowMs < token.until_ms) return token.credential;
       const running = waiting.get(key);
       if (running !== undefined) return running;
-      const former = refused.get(key);
-      if (former !== undefined && now_ms < former.until_ms) {
-        return Promise.resolve(former.error).then((error) => lastOf(key, error, now_ms));
+      const failed = refused.get(key);
+      if (failed !== undefined && nowMs < failed.until_ms) {
+        return Promise.resolve(failed.error).then((error) => cachedOr(key, error, nowMs));
       }
       const account = readGoogleAccount(credential);
       if (account === undefined) return Promise.reject(refusal('The credential is not a Google account.'));
-      const asked = fetchToken(key, account, token_url, now_ms)
-        .catch((error: unknown) => refuse(key, error, now_ms))
+      const request = fetchToken(key, account, tokenUrl, nowMs)
+        .catch((error: unknown) => handleFailure(key, error, nowMs))
         .finally(() => waiting.delete(key));
-      waiting.set(key, asked);
-      return asked;
+      waiting.set(key, request);
+      return request;
     },
-    forget(shown) {
-      for (const [key, token] of kept) if (token.shown === shown) kept.delete(key);
+    forget(refusedCredential) {
+      for (const [key, token] of cached) if (token.credential === refusedCredential) cached.delete(key);
     },
   };
 }
 
-/** Whatever went wrong, nothing was asked of the model yet: with a status, a failure costs nothing. */
-function beforeTheSend(error: unknown): never {
+/** Nothing was sent to the model yet: the error gets a status, since a failure with a status is not billed. */
+function beforeSend(error: unknown): never {
   if (!(error instanceof UpstreamError) || error.status !== null) throw error;
   const status = error.failure === 'timeout' ? 504 : 503;
   throw new UpstreamError(error.failure, `Google returned no access token: ${error.message}`, {
@@ -117,29 +117,34 @@ function beforeTheSend(error: unknown): never {
 
 /** https://developers.google.com/identity/protocols/oauth2/service-account#httprest; RFC 7523, section 2.1; RFC 6749, section 6 */
 async function exchange(
-  ask: Ask,
+  send: SendRequest,
   account: GoogleAccount,
-  token_url: string,
-  now_ms: number,
+  tokenUrl: string,
+  nowMs: number,
 ): Promise<{ token: string; lifetime_ms: number }> {
-  const payload = new URLSearchParams(grantOf(account, token_url, now_ms)).toString();
+  const payload = new URLSearchParams(grantOf(account, tokenUrl, nowMs)).toString();
   const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
-  const { status, text } = await ask({ url: token_url, payload, headers }, limits.google_token_ms_max);
+  const { status, text } = await send({ url: tokenUrl, payload, headers }, limits.google_token_ms_max);
   return readAnswer(status, text);
 }
 
-function grantOf(account: GoogleAccount, token_url: string, now_ms: number): Record<string, string> {
+function grantOf(account: GoogleAccount, tokenUrl: string, nowMs: number): Record<string, string> {
   if (account.kind === 'user') {
-    const { client_id, client_secret, refresh_token } = account;
-    return { grant_type: 'refresh_token', client_id, client_secret, refresh_token };
+    const { client_id: clientId, client_secret: clientSecret, refresh_token: refreshToken } = account;
+    return {
+      grant_type: 'refresh_token',
+      client_id: clientId,
+      client_secret: clientSecret,
+      refresh_token: refreshToken,
+    };
   }
   return {
     grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
-    assertion: assertionOf(account, token_url, Math.floor(now_ms / 1000)),
+    assertion: assertionOf(account, tokenUrl, Math.floor(nowMs / 1000)),
   };
 }
 
-/** RFC 7519 and 7515: a signed statement that the account asks for itself. */
+/** RFC 7519 and 7515: a signed assertion by which the account requests its own token. */
 function assertionOf(account: GoogleAccount & { kind: 'service' }, aud: string, now: number): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const head = { alg: 'RS256', typ: 'JWT', ...(account.private_key_id === '' ? {} : { kid: account.private_key_id }) };
@@ -147,27 +152,27 @@ function assertionOf(account: GoogleAccount & { kind: 'service' }, aud: string, 
   const text = `${part(head)}.${part(claims)}`;
   try {
     const key = createPrivateKey(account.private_key);
-    // What signing takes grows with the cube of the length, and whoever brings a credential chooses it.
+    // The cost of signing grows with the cube of the length, which the owner of the credential chooses.
     const bits = key.asymmetricKeyType === 'rsa' ? (key.asymmetricKeyDetails?.modulusLength ?? 0) : 0;
     if (bits === 0 || bits > limits.google_key_bits_max) throw new Error(`a key of ${bits} bits`);
     return `${text}.${sign('RSA-SHA256', Buffer.from(text), key).toString('base64url')}`;
   } catch {
-    // The cause may quote the key.
+    // The cause could quote the key.
     throw refusal('The private key of the Google account cannot be read.');
   }
 }
 
 function readAnswer(status: number, text: string): { token: string; lifetime_ms: number } {
-  const told = asObject(parse(text)) ?? {};
-  const token = asText(told['access_token']);
-  const seconds = told['expires_in'];
+  const answer = asObject(parse(text)) ?? {};
+  const token = asText(answer['access_token']);
+  const seconds = answer['expires_in'];
   if (status === 200 && /^[\x21-\x7e]+$/.test(token)) {
     return { token, lifetime_ms: (typeof seconds === 'number' && seconds > 0 ? seconds : 0) * 1000 };
   }
-  const code = asText(told['error']);
-  const said = asText(told['error_description']) || code || `status ${status}`;
-  // Of the answer nothing is shown but the reason: it is of a request that held the account.
-  const message = `Google returned no access token for the account: ${said.slice(0, limits.upstream_word_chars_max)}`;
+  const code = asText(answer['error']);
+  const reason = asText(answer['error_description']) || code || `status ${status}`;
+  // Only the reason is shown: the answer is to a request that contained the account.
+  const message = `Google returned no access token for the account: ${reason.slice(0, limits.upstream_word_chars_max)}`;
   if (status === 200) throw new UpstreamError('invalid_response', message, { status });
   if (status === 429) throw new UpstreamError('rate_limited', message, { status, native_code: code || null });
   if (status >= 500) throw new UpstreamError('unavailable', message, { status, native_code: code || null });

@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 
-/** Options of a request that end it with `reason` if its server sends interim answers (100, 103) without end in place of one. */
+/** Request options that abort with `reason` if the server keeps sending interim answers (100, 103) instead of a final one. */
 export function boundInterim(signal: AbortSignal, reason: () => Error): { signal: AbortSignal; onInfo: () => void } {
   const ending = new AbortController();
   let answers = 0;

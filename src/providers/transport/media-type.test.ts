@@ -28,8 +28,8 @@ test.each([
   ['application/pdf', '%PDF-1.7\n'],
   ['application/pdf', '\n\n%PDF-1.4\n'],
   ['application/vnd.openxmlformats-officedocument.wordprocessingml.document', 'PK\x03\x04 word/document.xml'],
-])('bytes are what they begin with, whatever is said of them: %s', (mime_type, head) => {
-  expect(mediaTypeOf(latin(head), 'text/html')).toBe(mime_type);
+])('bytes are what they begin with, whatever is said of them: %s', (mimeType, head) => {
+  expect(mediaTypeOf(latin(head), 'text/html')).toBe(mimeType);
 });
 
 test('a text is the kind of text that is said of it, and plain where another thing is said', () => {

@@ -9,7 +9,7 @@ const BRANDS: readonly [RegExp, string][] = [
   [/^3g/, 'video/3gpp'],
 ];
 
-/** What bytes begin with, in Latin-1, at offset 0 (the WHATWG's "MIME Sniffing", section 6, and the formats' own specifications). */
+/** First bytes of files, in Latin-1 (the WHATWG's "MIME Sniffing", section 6, and the specifications of the formats). */
 const STARTS: readonly [string, string][] = [
   ['\x89PNG\r\n\x1a\n', 'image/png'],
   ['\xff\xd8\xff', 'image/jpeg'],
@@ -26,7 +26,7 @@ const STARTS: readonly [string, string][] = [
   ['\0\0\x01\xb3', 'video/mpeg'],
 ];
 
-/** A form made of chunks, RIFF or AIFF: what it is stands at offset 8. */
+/** RIFF and AIFF containers, whose type is at offset 8. */
 const FORMS: Readonly<Record<string, string>> = {
   'RIFF WEBP': 'image/webp',
   'RIFF WAVE': 'audio/wav',
@@ -35,14 +35,14 @@ const FORMS: Readonly<Record<string, string>> = {
   'FORM AIFC': 'audio/aiff',
 };
 
-/** The main part of an office document (ECMA-376, part 1), whose name stands uncompressed in the archive. */
+/** The main part of an office document (ECMA-376, part 1), whose name is uncompressed in the archive. */
 const OFFICE: readonly [string, string][] = [
   ['word/document', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document'],
   ['xl/workbook', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
   ['ppt/presentation', 'application/vnd.openxmlformats-officedocument.presentationml.presentation'],
 ];
 
-/** Where readers look for the mark of a PDF (ISO 32000-1, annex H). */
+/** The range in which readers search for a PDF's header (ISO 32000-1, annex H). */
 const PDF_MARK_BYTES = 1024;
 
 /** Whether bytes are a PDF. */
@@ -51,8 +51,8 @@ export function isPdf(bytes: Buffer): boolean {
 }
 
 /**
- * What bytes are, by themselves; undefined where they do not tell. `declared` is believed only in which text a text is, since
- * all of them are read alike.
+ * The media type of bytes, detected from the bytes; undefined if unknown. `declared` is used only to distinguish text types, since all of
+ * them are read alike.
  */
 export function mediaTypeOf(bytes: Buffer, declared: string | undefined): string | undefined {
   return binaryType(bytes) ?? textType(bytes, declared);
@@ -60,8 +60,8 @@ export function mediaTypeOf(bytes: Buffer, declared: string | undefined): string
 
 function binaryType(bytes: Buffer): string | undefined {
   const head = bytes.toString('latin1', 0, 64);
-  const found = STARTS.find(([start]) => head.startsWith(start))?.[1];
-  if (found !== undefined) return found;
+  const known = STARTS.find(([start]) => head.startsWith(start))?.[1];
+  if (known !== undefined) return known;
   const form = FORMS[`${head.slice(0, 4)} ${head.slice(8, 12)}`];
   if (form !== undefined) return form;
   if (head.startsWith('BM') && head.slice(6, 10) === '\0\0\0\0') return 'image/bmp';
@@ -91,11 +91,11 @@ function textType(bytes: Buffer, declared: string | undefined): string | undefin
   } catch {
     return undefined;
   }
-  const told = declared?.split(';')[0]?.trim().toLowerCase() ?? '';
-  return /^text\/[-\w.+]+$|^application\/json$/.test(told) ? told : 'text/plain';
+  const declaredType = declared?.split(';')[0]?.trim().toLowerCase() ?? '';
+  return /^text\/[-\w.+]+$|^application\/json$/.test(declaredType) ? declaredType : 'text/plain';
 }
 
-/** What a part of each kind may be; a film may hold sound alone, and sound may come in a film's container. */
+/** The media types that a part of each kind may have. A video may hold audio only, and audio may be in a video container. */
 const KINDS: Readonly<Record<MediaNeed['kind'], RegExp>> = {
   image: /^image\//,
   audio: /^audio\/|^video\/(?:mp4|webm|3gpp|quicktime|x-matroska)$/,
@@ -103,7 +103,7 @@ const KINDS: Readonly<Record<MediaNeed['kind'], RegExp>> = {
   file: /^(?:text\/|image\/|audio\/|video\/|application\/)/,
 };
 
-/** Whether a part of this kind may hold what is of this type. */
-export function fitsKind(mime_type: string, kind: MediaNeed['kind']): boolean {
-  return KINDS[kind].test(mime_type);
+/** Whether a part of this kind may have this media type. */
+export function fitsKind(mimeType: string, kind: MediaNeed['kind']): boolean {
+  return KINDS[kind].test(mimeType);
 }

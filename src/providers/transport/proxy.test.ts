@@ -138,8 +138,11 @@ test.each([
 
 const fetchOptions = () => ({ signal: new AbortController().signal, bytes_max: 10_000, owner: 'somebody' });
 const need = (url: string) => ({ url, kind: 'image' as const });
-const media = (addresses: readonly string[], private_hosts: string[] = []) =>
-  createMediaFetcher({ ports: [80, 443], private_hosts }, { proxies: rules(), resolve: async () => addresses });
+const media = (addresses: readonly string[], privateHosts: string[] = []) =>
+  createMediaFetcher(
+    { ports: [80, 443], private_hosts: privateHosts },
+    { proxies: rules(), resolve: async () => addresses },
+  );
 
 test('a proxy is asked for the address of media that was checked, not for its name, which may lead it elsewhere', async () => {
   const found = await media(['93.184.216.34']).fetch(need('https://media.test/image.png'), fetchOptions());

@@ -2,19 +2,19 @@ import type { Agent as AgentType, Dispatcher, ProxyAgent } from 'undici';
 import { isInNetwork } from './addresses.ts';
 import { Agent, Pool, proxyAgent } from './undici.ts';
 
-/** Which proxy leads to which address, as the operator's environment says. */
+/** The proxies of the operator's environment. */
 export interface ProxyRules {
-  /** For addresses of http; undefined: none. */
+  /** For http addresses; undefined if none. */
   http: string | undefined;
-  /** For addresses of https. */
+  /** For https addresses; undefined if none. */
   https: string | undefined;
-  /** What is reached without a proxy: `*`, or hosts (each with all below it), addresses and networks, all in lower case. */
+  /** Hosts reached without a proxy: `*`, hosts (each with its subdomains), addresses and networks, all in lower case. */
   direct: readonly DirectRule[];
 }
 
 export interface DirectRule {
   host: string;
-  /** undefined: all of them. */
+  /** Undefined for all ports. */
   port: number | undefined;
 }
 
@@ -25,7 +25,7 @@ function matches(rule: string, host: string): boolean {
   return rule === '*' || host === rule || host.endsWith(`.${rule}`) || isInNetwork(host, rule);
 }
 
-/** The proxy that leads to an address; undefined: it is reached directly. */
+/** The proxy for an address; undefined for a direct connection. */
 export function proxyFor(rules: ProxyRules | undefined, url: URL): string | undefined {
   const proxy = url.protocol === 'https:' ? rules?.https : rules?.http;
   if (rules === undefined || proxy === undefined) return undefined;
@@ -39,13 +39,13 @@ export function proxyFor(rules: ProxyRules | undefined, url: URL): string | unde
 
 type Options = AgentType.Options & { connect: { timeout: number } };
 
-/** Pools of connections, each address by its way. */
+/** Connection pools, direct or through a proxy. */
 export interface Connections {
   to(origin: string): Dispatcher;
   destroy(): Promise<void>;
 }
 
-/** A way through one proxy, with the bounds of direct connections. `options` may say more of it. */
+/** Connections through one proxy, with the bounds of direct ones. `more` overrides the proxy's options. */
 export function throughProxy(proxy: string, options: Options, more: Partial<ProxyAgent.Options> = {}): Dispatcher {
   const { timeout } = options.connect;
   const { connect: _, ...bounds } = options;
@@ -54,14 +54,14 @@ export function throughProxy(proxy: string, options: Options, more: Partial<Prox
     ...bounds,
     uri: proxy,
     connectTimeout: timeout,
-    // A proxy that takes the connection and never answers is as late as a server that cannot be reached.
+    // A proxy that accepts the connection and never answers counts as a connect timeout.
     clientFactory: (origin, own) => new Pool(origin, { ...own, headersTimeout: timeout }),
     factory: (origin, own) => new Pool(origin, { ...bounds, ...own }),
     ...more,
   });
 }
 
-/** Opens the pools; they are empty until something is sent. */
+/** Opens the pools; they are empty until the first request. */
 export function openConnections(options: Options, rules: ProxyRules | undefined): Connections {
   const direct = new Agent(options);
   if (rules === undefined) return { to: () => direct, destroy: () => direct.destroy() };
@@ -70,12 +70,12 @@ export function openConnections(options: Options, rules: ProxyRules | undefined)
     to(origin) {
       const proxy = URL.canParse(origin) ? proxyFor(rules, new URL(origin)) : undefined;
       if (proxy === undefined) return direct;
-      let way = proxied.get(proxy);
-      if (way === undefined) {
-        way = throughProxy(proxy, options);
-        proxied.set(proxy, way);
+      let pool = proxied.get(proxy);
+      if (pool === undefined) {
+        pool = throughProxy(proxy, options);
+        proxied.set(proxy, pool);
       }
-      return way;
+      return pool;
     },
     async destroy() {
       await Promise.all([direct, ...proxied.values()].map((way) => way.destroy()));

@@ -1,5 +1,5 @@
-/** Memory for what is read from outside: large answers are counted before they are kept. */
+/** A budget of memory for answers: large ones are counted before they are kept. */
 export interface Room {
-  /** Counts so many bytes more; undefined: there is room at once. Throws or rejects where there is none. */
-  take(bytes: number, wait_ms_max?: number): Promise<void> | undefined;
+  /** Reserves more bytes; undefined if they are available at once. Throws or rejects if they are not. */
+  take(bytes: number, waitMsMax?: number): Promise<void> | undefined;
 }

@@ -1,16 +1,16 @@
 import { limits } from '../../limits.ts';
 import { boundInterim } from './interim-answers.ts';
-import { inTurns, slowly } from './pieces.ts';
+import { boundedReads, yieldingReads } from './pieces.ts';
 import { openConnections, type ProxyRules } from './proxy.ts';
 
-/** One request to a service that the operator named: a search engine, an analyzer, a collector. Its address is trusted; redirects are not followed. */
+/** One request to a service that the operator configured: a search engine, an analyzer, a collector. Its address is trusted; redirects are not followed. */
 export interface ServiceRequest {
   url: string;
   /** Default: POST. */
   method?: 'GET' | 'POST';
   headers?: Record<string, string>;
   body?: string | Uint8Array;
-  /** More of an answer than this is a failure. */
+  /** A longer answer is a failure. */
   bytes_max: number;
   /** From the call to the last byte. */
   timeout_ms: number;
@@ -23,10 +23,10 @@ export interface ServiceAnswer {
   body: Buffer;
 }
 
-/** Why a service gave no answer; says nothing of its address, for it may reach a client. */
+/** Why a service did not answer. The message contains no address, since it may reach a client. */
 export class ServiceFailed extends Error {
   override readonly name = 'ServiceFailed';
-  /** Of an answer that began and was not read to its end. */
+  /** The status of an answer that was not read to its end. */
   readonly status: number | undefined;
 
   constructor(message: string, { status, ...options }: ErrorOptions & { status?: number } = {}) {
@@ -35,14 +35,14 @@ export class ServiceFailed extends Error {
   }
 }
 
-/** The way to services that are no model providers. */
+/** A client for services other than model providers. */
 export interface Services {
-  /** Any status is an answer. Rejects with `ServiceFailed`, or with the reason of the signal. */
+  /** Sends a request; any status is an answer. Rejects with `ServiceFailed`, or with the reason of the signal. */
   ask(request: ServiceRequest): Promise<ServiceAnswer>;
   close(): Promise<void>;
 }
 
-/** Opens the pools; they are empty until something is asked. */
+/** Opens the pools; they are empty until the first request. */
 export function createServices(proxies?: ProxyRules): Services {
   const pools = {
     connections: limits.service_connections_per_origin_max,
@@ -52,8 +52,16 @@ export function createServices(proxies?: ProxyRules): Services {
   };
   const connections = openConnections(pools, proxies);
   return {
-    async ask({ url, method = 'POST', headers = {}, body, bytes_max, timeout_ms, signal: caller }) {
-      const timeout = AbortSignal.timeout(timeout_ms);
+    async ask({
+      url,
+      method = 'POST',
+      headers = {},
+      body,
+      bytes_max: bytesMax,
+      timeout_ms: timeoutMs,
+      signal: caller,
+    }) {
+      const timeout = AbortSignal.timeout(timeoutMs);
       const signal = caller === undefined ? timeout : AbortSignal.any([caller, timeout]);
       try {
         const { origin, pathname, search } = new URL(url);
@@ -64,14 +72,14 @@ export function createServices(proxies?: ProxyRules): Services {
           headers,
           body: body ?? null,
           ...boundInterim(signal, () => new ServiceFailed('it sent interim answers in place of one')),
-          ...slowly,
+          ...boundedReads,
         });
         const parts: Buffer[] = [];
         let bytes = 0;
-        for await (const part of inTurns(answer.body)) {
+        for await (const part of yieldingReads(answer.body)) {
           bytes += part.length;
-          if (bytes > bytes_max) {
-            throw new ServiceFailed(`it answered with more than ${bytes_max} bytes`, { status: answer.statusCode });
+          if (bytes > bytesMax) {
+            throw new ServiceFailed(`it answered with more than ${bytesMax} bytes`, { status: answer.statusCode });
           }
           parts.push(part);
         }
@@ -79,7 +87,7 @@ export function createServices(proxies?: ProxyRules): Services {
       } catch (error) {
         if (error instanceof ServiceFailed) throw error;
         if (caller?.aborted === true) throw caller.reason;
-        const reason = timeout.aborted ? `it did not answer within ${timeout_ms} ms` : 'it could not be reached';
+        const reason = timeout.aborted ? `it did not answer within ${timeoutMs} ms` : 'it could not be reached';
         throw new ServiceFailed(reason, { cause: error });
       }
     },

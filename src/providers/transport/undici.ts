@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 
 const load = createRequire(import.meta.url);
 
-// As the index does: `request` and its like are there for every kind of connection.
+// As undici's index does: adds `request` and similar methods to every kind of connection.
 const { prototype } = load('undici/lib/dispatcher/dispatcher.js') as typeof import('undici').Dispatcher;
 Object.assign(prototype, load('undici/lib/api'));
 
@@ -14,5 +14,5 @@ export const Agent = load('undici/lib/dispatcher/agent.js') as typeof import('un
 export const Pool = load('undici/lib/dispatcher/pool.js') as typeof import('undici').Pool;
 export const Client = load('undici/lib/dispatcher/client.js') as typeof import('undici').Client;
 
-/** Loaded when there is a proxy. */
+/** Loaded only if there is a proxy. */
 export const proxyAgent = () => load('undici/lib/dispatcher/proxy-agent.js') as typeof import('undici').ProxyAgent;

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { limits } from '../../limits.ts';
 import { UpstreamError } from '../dialect.ts';
-import { type Ask, createGoogleTokens, type GoogleTokens } from './google-tokens.ts';
+import { createGoogleTokens, type GoogleTokens, type SendRequest } from './google-tokens.ts';
 import { openConnections, type ProxyRules } from './proxy.ts';
 import type { Room } from './room.ts';
 
@@ -19,37 +19,37 @@ export interface UpstreamRequest {
   method?: 'GET' | 'POST';
   url: string;
   headers: Record<string, string>;
-  /** A GET sends none. */
+  /** Ignored for a GET. */
   payload: string | Buffer;
 }
 
-/** An answer whose headers have come. The body is pulled: an upstream is not read faster than it is asked for. */
+/** An answer whose headers were received. The body is pulled: it is read no faster than the caller takes it. */
 export interface UpstreamResponse {
   status: number;
   /** Names in lower case. */
   headers: Record<string, string | string[] | undefined>;
-  /** Resolves when there is something to take; undefined: there is already. Never rejects. */
+  /** Resolves when `take` has bytes or the body has ended; undefined if so already. Never rejects. */
   coming(): Promise<void> | undefined;
-  /** The bytes that have come since the last call, gathered; undefined at the end. Throws `UpstreamError`, or the reason of an abort. */
+  /** The bytes received since the last call, joined; undefined at the end. Throws `UpstreamError`, or the reason of an abort. */
   take(): Buffer | undefined;
-  /** The body has come to the end that its framing tells (a length, chunks, HTTP/2), not only to the end of its connection. */
+  /** Whether the body reached the end that its framing defines (a length, chunks, HTTP/2), not only the end of its connection. */
   readonly complete: boolean;
 }
 
-/** One request under way. */
+/** A request in progress. */
 export interface Exchange {
-  /** Resolves with the headers. Throws `UpstreamError` (`unavailable`, `timeout`) when none came, or the reason of an abort. */
+  /** Resolves with the headers. Rejects with `UpstreamError` (`unavailable`, `timeout`) if none are received, or with the reason of an abort. */
   response: Promise<UpstreamResponse>;
-  /** Ends the request at once, whatever it is at; `reason` is what is thrown to whoever waits. Does nothing after the end. */
+  /** Ends the request at once; pending and later reads fail with `reason`. No effect after the end. */
   abort(reason: Error): void;
-  /** Nothing more will come: the answer is whole, or it failed. */
+  /** Whether the request is over: the answer is complete, or it failed. */
   readonly ended: boolean;
 }
 
-/** The only outgoing connection of inference: pooled, bounded in time, redirects not followed. */
+/** The HTTP client of inference: pooled, bounded in time, redirects not followed. */
 export interface Upstream {
   send(request: UpstreamRequest): Exchange;
-  /** The tokens that go with requests to Google Cloud. */
+  /** Access tokens for requests to Google Cloud. */
   readonly google: GoogleTokens;
   close(): Promise<void>;
 }
@@ -71,16 +71,16 @@ function codeOf(error: unknown): string | undefined {
   return cause === undefined ? undefined : codeOf(cause);
 }
 
-/** The status with which a proxy refused; undici has no code for it (`lib/dispatcher/proxy-agent.js`). */
+/** The status with which a proxy refused; undici has no error code for it (`lib/dispatcher/proxy-agent.js`). */
 function proxyRefusal(error: unknown): string | undefined {
   const { message } = (error ?? {}) as { message?: unknown };
   return /^Proxy (?:response|Authentication Required) \((\d+)\)/.exec(String(message))?.[1];
 }
 
-/** A transport failure in our words: what went wrong is told, addresses are not. */
-function transportError(error: unknown, never_sent: boolean): UpstreamError {
+/** A transport failure as an `UpstreamError`. Its message contains no addresses. */
+function transportError(error: unknown, neverSent: boolean): UpstreamError {
   if (error instanceof UpstreamError) return error;
-  const details = { transport_code: codeOf(error), never_sent, cause: error };
+  const details = { transport_code: codeOf(error), never_sent: neverSent, cause: error };
   const timeout = TIMEOUTS[details.transport_code ?? ''];
   if (timeout !== undefined) return new UpstreamError('timeout', timeout, details);
   const refusal = proxyRefusal(error);
@@ -91,14 +91,18 @@ function transportError(error: unknown, never_sent: boolean): UpstreamError {
       details,
     );
   }
-  const message = never_sent
+  const message = neverSent
     ? 'The provider could not be reached'
     : 'The connection to the provider broke before its answer was complete';
   return new UpstreamError('unavailable', message, details);
 }
 
-/** Headers and body as they are sent: a long body a slice at a time, since the kernel, or TLS, works on each write as a whole. */
-function sent({ method, headers, payload }: UpstreamRequest): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
+/** Headers and body to send. A long body is sent in slices, since the kernel, or TLS, processes each write as a whole. */
+function bodyOptions({
+  method,
+  headers,
+  payload,
+}: UpstreamRequest): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
   if (method === 'GET') return { headers, body: null };
   if (typeof payload === 'string' || payload.length <= limits.joined_slice_bytes) return { headers, body: payload };
   return {
@@ -107,7 +111,7 @@ function sent({ method, headers, payload }: UpstreamRequest): Pick<Dispatcher.Di
   };
 }
 
-/** With others served in between. */
+/** Yields to the event loop between slices. */
 async function* slicesOf(bytes: Buffer): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes.length; at += limits.joined_slice_bytes) {
     yield bytes.subarray(at, at + limits.joined_slice_bytes);
@@ -115,7 +119,7 @@ async function* slicesOf(bytes: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-/** Opens the pools. Idle connections are kept; their number an origin is bounded. */
+/** Opens the pools. Idle connections are kept, up to a bound per origin. */
 export function createUpstream(timeouts: UpstreamTimeouts, proxies?: ProxyRules): Upstream {
   const pools = {
     connections: limits.upstream_connections_per_origin_max,
@@ -137,31 +141,31 @@ export function createUpstream(timeouts: UpstreamTimeouts, proxies?: ProxyRules)
           origin,
           path: slash === -1 ? '/' : request.url.slice(slash),
           method: request.method ?? 'POST',
-          ...sent(request),
+          ...bodyOptions(request),
         },
         exchange,
       );
     } catch (error) {
-      // A header or URL that cannot be sent is the operator's configuration, not a fault of the process.
+      // A header or URL that cannot be sent is an error of the operator's configuration, not of the process.
       exchange.abort(transportError(error, true));
     }
     return exchange;
   };
-  return { send, google: createGoogleTokens(askThrough(send)), close: () => connections.destroy() };
+  return { send, google: createGoogleTokens(sendThrough(send)), close: () => connections.destroy() };
 }
 
-/** Questions and short answers. */
-function askThrough(send: Upstream['send']): Ask {
-  return async (request, ms_max) => {
+/** Sends short requests with short answers. */
+function sendThrough(send: Upstream['send']): SendRequest {
+  return async (request, msMax) => {
     const exchange = send(request);
-    const late = setTimeout(() => exchange.abort(new UpstreamError('timeout', 'It did not answer in time')), ms_max);
+    const timer = setTimeout(() => exchange.abort(new UpstreamError('timeout', 'It did not answer in time')), msMax);
     try {
       const response = await exchange.response;
       const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
       return { status: response.status, text };
     } finally {
-      clearTimeout(late);
-      if (!exchange.ended) exchange.abort(new UpstreamError('timeout', 'Its answer was longer than was read'));
+      clearTimeout(timer);
+      if (!exchange.ended) exchange.abort(new UpstreamError('timeout', 'Its answer exceeds the size limit'));
     }
   };
 }
@@ -171,32 +175,32 @@ function resume(controller: Dispatcher.DispatchController): void {
 }
 
 /**
- * Joins the callbacks of one request to promises, and is its answer as well. Everything that one socket read brought is handed out as
- * one piece; above `upstream_unread_bytes_max` the connection is paused until it is asked for, and after `upstream_turn_pieces_max` HTTP
- * chunks until the next turn of the loop.
+ * Connects the callbacks of one request to promises, and is its answer as well. All bytes of one socket read are returned as one buffer.
+ * Above `upstream_unread_bytes_max` the connection is paused until the next `take`, and after `upstream_turn_pieces_max` HTTP chunks until
+ * the next turn of the event loop.
  */
 class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHandler {
-  /** 0 until the headers have come. */
+  /** 0 until the headers are received. */
   status = 0;
   headers: UpstreamResponse['headers'] = {};
-  #is_framed = false;
-  #interim_answers = 0;
+  #isFramed = false;
+  #interimAnswers = 0;
   #controller: Dispatcher.DispatchController | undefined;
   readonly #unread: Buffer[] = [];
-  #unread_bytes = 0;
+  #unreadBytes = 0;
   #ended = false;
   #failure: Error | undefined;
-  #answered: PromiseWithResolvers<UpstreamResponse> | undefined;
+  #responsePromise: PromiseWithResolvers<UpstreamResponse> | undefined;
   #wake: (() => void) | undefined;
 
-  /** Made for who waits: whoever aborts may never do so, and a failure that nobody waits for rejects nothing. */
+  /** Created on first use: a caller that only aborts gets no unhandled rejection. */
   get response(): Promise<UpstreamResponse> {
-    if (this.#answered === undefined) {
-      this.#answered = Promise.withResolvers();
-      if (this.status !== 0) this.#answered.resolve(this);
-      else if (this.#failure !== undefined) this.#answered.reject(this.#failure);
+    if (this.#responsePromise === undefined) {
+      this.#responsePromise = Promise.withResolvers();
+      if (this.status !== 0) this.#responsePromise.resolve(this);
+      else if (this.#failure !== undefined) this.#responsePromise.reject(this.#failure);
     }
-    return this.#answered.promise;
+    return this.#responsePromise.promise;
   }
 
   get ended(): boolean {
@@ -204,7 +208,7 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   }
 
   get complete(): boolean {
-    return this.#ended && this.#is_framed;
+    return this.#ended && this.#isFramed;
   }
 
   abort(reason: Error): void {
@@ -227,19 +231,19 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
       return undefined;
     }
     const pieces = this.#unread.length;
-    const taken = pieces === 1 ? only : Buffer.concat(this.#unread, this.#unread_bytes);
+    const bytes = pieces === 1 ? only : Buffer.concat(this.#unread, this.#unreadBytes);
     this.#unread.length = 0;
-    this.#unread_bytes = 0;
+    this.#unreadBytes = 0;
     const controller = this.#controller;
     if (controller?.paused) {
       if (pieces < limits.upstream_turn_pieces_max) controller.resume();
       else setImmediate(resume, controller);
     }
-    return taken;
+    return bytes;
   }
 
-  /** Once: resolving a promise again is costly. */
-  #tell(): void {
+  /** Wakes the waiting reader, once: resolving a promise again is costly. */
+  #wakeReader(): void {
     const wake = this.#wake;
     if (wake === undefined) return;
     this.#wake = undefined;
@@ -249,8 +253,8 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
   #fail(error: Error): void {
     if (this.ended) return;
     this.#failure = error;
-    this.#answered?.reject(error);
-    this.#tell();
+    this.#responsePromise?.reject(error);
+    this.#wakeReader();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -262,46 +266,46 @@ class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHan
     _controller: Dispatcher.DispatchController,
     status: number,
     headers: UpstreamResponse['headers'],
-    reason_phrase?: string,
+    reasonPhrase?: string,
   ): void {
-    // Interim answers (100, 103) come before the one that counts.
+    // Interim answers (100, 103) precede the final one.
     if (status < 200) {
-      this.#interim_answers += 1;
-      if (this.#interim_answers > limits.upstream_interim_answers_max) this.abort(tooManyInterim());
+      this.#interimAnswers += 1;
+      if (this.#interimAnswers > limits.upstream_interim_answers_max) this.abort(tooManyInterim());
       return;
     }
     this.status = status;
     this.headers = headers;
     // HTTP/2 has no reason phrase, and frames every body.
-    this.#is_framed =
-      !reason_phrase || headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
-    this.#answered?.resolve(this);
+    this.#isFramed =
+      !reasonPhrase || headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
+    this.#responsePromise?.resolve(this);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#unread.push(chunk);
-    this.#unread_bytes += chunk.length;
+    this.#unreadBytes += chunk.length;
     if (
-      this.#unread_bytes > limits.upstream_unread_bytes_max ||
+      this.#unreadBytes > limits.upstream_unread_bytes_max ||
       this.#unread.length >= limits.upstream_turn_pieces_max
     ) {
       controller.pause();
     }
-    this.#tell();
+    this.#wakeReader();
   }
 
   onResponseEnd(): void {
     this.#ended = true;
-    this.#tell();
+    this.#wakeReader();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    // A request is begun when it has a connection, before anything of it is written.
+    // A request has a controller once it has a connection, before anything is written.
     this.#fail(transportError(error, this.#controller === undefined));
   }
 }
 
-/** Counts what comes of an answer, of which `expected` bytes at once: the upstream waits while there is no room for more. */
+/** Counts the bytes of an answer, `expected` of them at once. The returned promise delays the reader while there is no room. */
 export function countAnswer(room: Room | undefined, expected = 0): (bytes: number) => Promise<void> | undefined {
   let received = 0;
   let taken = limits.counted_bytes_min;
@@ -314,34 +318,34 @@ export function countAnswer(room: Room | undefined, expected = 0): (bytes: numbe
   };
 }
 
-function toldLength({ headers }: UpstreamResponse, bytes_max: number): number {
-  const told = Number(headers['content-length']);
-  return told <= bytes_max ? told : 0;
+function contentLength({ headers }: UpstreamResponse, bytesMax: number): number {
+  const length = Number(headers['content-length']);
+  return length <= bytesMax ? length : 0;
 }
 
-/** How a body is read. */
+/** Bounds for reading a body. */
 interface BodyBounds {
   bytes_max: number;
-  /** What is beyond the bound is dropped; else it is an error. */
+  /** Whether bytes beyond the bound are dropped; otherwise they are an error. */
   cut: boolean;
   room?: Room | undefined;
 }
 
-/** Reads a body as text. Throws what the room throws where there is none. */
+/** Reads a body as text. Throws the error of `room` if there is no memory. */
 export async function readText(response: UpstreamResponse, bounds: BodyBounds): Promise<string> {
   const parts = await readParts(response, bounds);
   const [only] = parts;
   return parts.length === 1 && only !== undefined ? only.toString('utf8') : Buffer.concat(parts).toString('utf8');
 }
 
-/** The same as the pieces that it came in. */
+/** Reads a body as the buffers in which it was received. Throws like `readText`. */
 export async function readParts(response: UpstreamResponse, options: BodyBounds): Promise<Buffer[]> {
   const parts: Buffer[] = [];
-  const count = countAnswer(options.room, toldLength(response, options.bytes_max));
+  const count = countAnswer(options.room, contentLength(response, options.bytes_max));
   let bytes = 0;
   for (;;) {
-    const coming = response.coming();
-    if (coming !== undefined) await coming;
+    const ready = response.coming();
+    if (ready !== undefined) await ready;
     const part = response.take();
     if (part === undefined) break;
     bytes += part.length;

@@ -5,7 +5,7 @@ import { GatewayError } from '../../../src/errors.ts';
 import { type AttemptState, type EncodedRequest, UpstreamError } from '../../../src/providers/dialect.ts';
 import { openaiResponses } from '../../../src/providers/openai-responses/index.ts';
 import { responsesModelQuirks } from '../../../src/providers/openai-responses/model-quirks.ts';
-import type { Quirks } from '../../../src/providers/provider.ts';
+import type { Quirks } from '../../../src/providers/quirks.ts';
 import { createFramer } from '../../../src/providers/transport/frames.ts';
 import { accumulate } from '../../../src/schemas/accumulate.ts';
 import type { ChatChunk, ChatRequest } from '../../../src/schemas/inner.ts';
