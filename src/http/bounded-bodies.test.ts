@@ -5,9 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import { claimOf } from './bounded-bodies.ts';
+import { createServer } from './create-server.ts';
 import { createMemory, type Memory, structureBytes } from './memory.ts';
 import type { Principal } from './principal.ts';
-import { createServer, type Server } from './server.ts';
+import type { Server } from './server.ts';
 
 const MIB = 1024 * 1024;
 const { memory_wait_ms_max } = limits;

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
-import { createServer, type Server } from './server.ts';
+import { createServer } from './create-server.ts';
+import type { Server } from './server.ts';
 
 let server: Server | undefined;
 afterEach(() => server?.close());

@@ -3,6 +3,9 @@ import { shuttingDown } from '../errors.ts';
 import type { Server } from './server.ts';
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    running: Running;
+  }
   interface FastifyRequest {
     /** Its handler is at work. */
     is_handled: boolean;

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { startGateway, type TestGateway } from '../../test/harness.ts';
 import { responseHead, startWireServer, type WireServer } from '../../test/wires/wire-server.ts';
 import { limits } from '../limits.ts';
-import { createServer } from './server.ts';
+import { createServer } from './create-server.ts';
 
 const stall_ms_max = limits.client_stall_ms_max;
 const PIECE = 'word '.repeat(10_000);

@@ -5,7 +5,6 @@
  * of blocks, blocks of unknown kinds, and the remainder of a wire's objects. Extensions and `native` objects never
  * reach a client and are never taken from one.
  */
-import type { Contents } from './contents.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 
 /** The wires that providers speak: each has a dialect (`providers/dialects.ts`). */
@@ -249,14 +248,39 @@ export interface ClientProfile {
   createRunWriter: ((takeSlot: () => number, stem: string) => RunWriter) | undefined;
 }
 
+/** Facts about the messages of a request, which `contentsOf` (`contents.ts`) collects in one walk. */
+export interface RequestContents {
+  /** The list that the facts are about. */
+  readonly messages: readonly Message[];
+  /** Characters of all texts in the contents. */
+  readonly chars: number;
+  /** Number of parts other than text and native parts, and how many of them are images and sounds. */
+  readonly media: number;
+  readonly images: number;
+  readonly sounds: number;
+  readonly has_files: boolean;
+  /** Modalities of the parts other than text and files, each once, in order. */
+  readonly kinds: readonly string[];
+  /** Whether there are native objects of one wire, as parts or beside them. */
+  readonly has_natives: boolean;
+  /** Whether there is anything but text: parts, images that a model made, native objects. */
+  readonly has_more: boolean;
+  /** Whether there are tool calls or results of tools. */
+  readonly has_calls: boolean;
+  /** Whether there is reasoning or a tool call of a former turn of a model. */
+  readonly is_stateful: boolean;
+  /** Whether the account that issued the opaque state of a turn is known. */
+  readonly is_issued: boolean;
+}
+
 /** Which client API a request came through, and what it carried that the chat schema has no place for. */
 export interface RequestExt extends Ext {
   client: ClientProfile;
   seals?: 'emit' | 'off';
   /** Features by the names of the wire's beta header, as the client asked for them. Which go upstream, the dialect decides. */
   betas?: readonly string[];
-  /** What the messages hold, or held when it was looked at: asked of `contentsOf` alone. */
-  contents?: Contents;
+  /** The facts about the messages when they were last collected. Read them with `contentsOf`. */
+  contents?: RequestContents;
   /** Walking over the request takes long: each walk has a turn of the loop of its own. */
   is_long?: true;
   /** How long its definitions of tools are as JSON, about, where it is long. */

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
+import { createServer } from '../../http/create-server.ts';
 import type { Principal } from '../../http/principal.ts';
-import { createServer } from '../../http/server.ts';
 import type { AttemptRecord, GenerationRecord } from '../../ledger/records.ts';
 import { getGeneration } from './get-generation.ts';
 

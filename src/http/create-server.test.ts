@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { createLog } from '../telemetry/log.ts';
-import { createServer, type Server } from './server.ts';
+import { createServer } from './create-server.ts';
+import type { Server } from './server.ts';
 
 let server: Server | undefined;
 afterEach(() => server?.close());
