@@ -1,9 +1,9 @@
 import { limits } from '../limits.ts';
 
 /**
- * Bounds what making an answer from changing state costs, however many ask for it: while it is made, all who ask wait for the
- * same one, and it is made at most `answers_made_burst` times in a row, then only so often that making takes a tenth of the
- * time, or once in `answer_made_ms_max`. Between, the last one serves. One that fails serves nobody else.
+ * Returns a function that shares the results of `make`. Callers during a run share that run. At most `answers_made_burst` runs follow
+ * each other directly; then runs take at most a tenth of the time, but there is one at least every `answer_made_ms_max`. In between,
+ * callers get the last result. A failed result is not shared with later callers.
  */
 export function coalesced<T>(
   make: () => T | Promise<T>,

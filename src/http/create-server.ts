@@ -32,21 +32,21 @@ import { boundUnreadSoon } from './unread.ts';
 
 export interface ServerOptions {
   authenticate: Authenticate;
-  /** The time that a request may wait for the store. Absent: each read has its own bound. */
+  /** Makes the time that a request may wait for the store. Not set: each read has a bound of its own. */
   storeWait?: (() => StoreWait) | undefined;
   logger: FastifyBaseLogger | false;
   body_bytes_max: number;
-  /** Absent: connections are not counted. */
+  /** Not set: connections are not counted. */
   connections?: ConnectionBounds | undefined;
-  /** Called for each connection that passes a bound. */
+  /** Called for each connection that exceeds a bound. */
   onExcess?: ((reason: ConnectionExcess) => void) | undefined;
-  /** What requests with a body share. Absent: they are not counted. */
+  /** The memory that requests with a body share. Not set: they are not counted. */
   memory?: Memory | undefined;
-  /** What an error of another room means to a client; undefined for one that it does not know. */
+  /** Translates an error of another room for the client; undefined for an unknown one. */
   translate?: ((error: unknown) => GatewayError | undefined) | undefined;
-  /** Counts a management request of a caller; throws when it is one too many. */
+  /** Counts a management request of a caller; throws if it exceeds the limit. */
   limitManagement?: ((caller: string) => void) | undefined;
-  /** Told of every request at its end, also when its client left, those included that authentication refuses. */
+  /** Called at the end of every request, also if its client left, or authentication refused it. */
   observe?: ((request: FastifyRequest, reply: FastifyReply, ms: number) => void) | undefined;
 }
 
@@ -67,7 +67,7 @@ const UNBOUNDED: ConnectionBounds = {
   trustedProxies: trustedProxies([]),
 };
 
-/** The refusal of a request on a connection beyond the bounds, which serves the health of the gateway alone. */
+/** The refusal of a request on a connection beyond the bounds; undefined for a request for the gateway's health. */
 function beyondConnections({ raw }: FastifyRequest): GatewayError | undefined {
   if (raw.url?.startsWith('/health/') === true) return undefined;
   return new GatewayError(503, 'The gateway has reached its limit of connections; try again soon', {
@@ -76,17 +76,17 @@ function beyondConnections({ raw }: FastifyRequest): GatewayError | undefined {
 }
 const CLOSE = { connection: 'close' };
 
-/** Every route says who may call it, or the service does not start. Routes that plugins add (preflights, the documentation's files) are open. */
+/** Throws for a route without declared access, so that the service does not start. Routes of plugins (preflights, files of the documentation) are open. */
 function requireAccess(route: RouteOptions): void {
-  const of_plugin = route.method === 'OPTIONS' || route.url.startsWith('/docs');
-  if (accessOf(route.config) === undefined && !of_plugin) {
+  const isOfPlugin = route.method === 'OPTIONS' || route.url.startsWith('/docs');
+  if (accessOf(route.config) === undefined && !isOfPlugin) {
     throw new Error(`${route.method} ${route.url} declares no access`);
   }
   const reason = unmeteredReason(route);
   if (reason !== undefined) throw new Error(reason);
 }
 
-/** Sets the principal, or ends the request with 401 or 403. Synchronous when the key is known, which is the common case. */
+/** Sets the principal, or ends the request with 401 or 403. Synchronous if the key is in memory, which is the common case. */
 function identify(
   { authenticate, storeWait, limitManagement }: ServerOptions,
   request: FastifyRequest,
@@ -114,21 +114,21 @@ function identify(
     const secret = credentialOf(request.raw);
     if (secret === undefined) throw new GatewayError(401, 'Missing Authentication header');
     request.store_wait = storeWait?.();
-    const found = authenticate(secret, request.store_wait);
-    if (found instanceof Promise) found.then(accept).catch(refuse);
-    else accept(found);
+    const principal = authenticate(secret, request.store_wait);
+    if (principal instanceof Promise) principal.then(accept).catch(refuse);
+    else accept(principal);
   } catch (error) {
     refuse(error);
   }
 }
 
-/** The refusal of a request that another reader could take for another one, or end elsewhere; its connection ends with it. */
+/** The refusal of a request that another reader could interpret differently, or end elsewhere. Its connection is closed. */
 function ambiguous(request: IncomingMessage): GatewayError | undefined {
   const fault = ambiguityOf(request);
   return fault === undefined ? undefined : new GatewayError(400, fault, { headers: CLOSE });
 }
 
-/** Clients that name a content type with every request name it for an empty body too, which is no JSON. */
+/** Removes the content type of an empty body, which some clients send with every request. */
 function forgetEmptyBody(headers: IncomingMessage['headers']): void {
   const length = headers['content-length'];
   if (headers['transfer-encoding'] === undefined && (length === undefined || length === '0')) {
@@ -137,8 +137,8 @@ function forgetEmptyBody(headers: IncomingMessage['headers']): void {
 }
 
 /**
- * Makes the shell that all operations stand in. Order of what happens to a request: CORS (preflights are answered
- * there), authentication by the route's `access`, body, validation, handler; anything thrown meets `sendError`.
+ * Makes the HTTP server that operations are registered on. A request passes CORS (which answers preflights), authentication by
+ * the route's `access`, body, validation and handler; `sendError` answers anything thrown.
  */
 export function createServer(options: ServerOptions): Server {
   const { logger } = options;
@@ -147,17 +147,17 @@ export function createServer(options: ServerOptions): Server {
     maxHeaderSize: limits.header_bytes_max,
     requestTimeout: limits.client_request_ms_max,
     keepAliveTimeout: limits.client_idle_ms_max,
-    // Node's own answer would not wait for its turn; `ambiguityOf` refuses a request without a host.
+    // Node's own answer would not wait for earlier answers; `ambiguityOf` refuses a request without a host.
     requireHostHeader: false,
   });
   const server = fastify({
-    // With a logger of its own Fastify would listen to the end of each answer, though it is to log none, and with a factory of
-    // loggers it would look over what that makes for each request. Lines name their request themselves.
+    // With its own logger Fastify would listen to the end of each answer although it logs none, and with a factory of loggers it would
+    // inspect the logger of each request. Log lines name their request themselves.
     logger: false,
     logController: new LogController({ disableRequestLogging: true }),
     schemaController: schema_compilers,
     bodyLimit: options.body_bytes_max,
-    // While it closes, requests on open connections get our envelope, from the hook that refuses them.
+    // While the server closes, requests on open connections get the error envelope, from the hook that refuses them.
     return503OnClosing: false,
     routerOptions: { maxParamLength: 300, ignoreTrailingSlash: true },
     serverFactory(handle) {
@@ -170,10 +170,10 @@ export function createServer(options: ServerOptions): Server {
     },
     rewriteUrl: pathOf,
     genReqId: (request) => {
-      const given = request.headers['x-request-id'];
-      return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
+      const requestId = request.headers['x-request-id'];
+      return typeof requestId === 'string' && REQUEST_ID.test(requestId) ? requestId : randomUUID();
     },
-    // What fails before a route is found meets no hook.
+    // Errors before the router finds a route pass no hook.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       if (isBodyWithheld(request.raw)) reply.header('connection', 'close');
@@ -184,7 +184,7 @@ export function createServer(options: ServerOptions): Server {
   }).withTypeProvider<TypeBoxProvider>() as unknown as Server;
   if (logger !== false) server.log = logger;
 
-  // Only JSON: a text body would reach validation as a string.
+  // Only JSON is accepted: a text body would reach validation as a string.
   server.removeContentTypeParser('text/plain');
   const { translate, observe } = options;
   server.setErrorHandler((error, request, reply) =>
@@ -199,7 +199,7 @@ export function createServer(options: ServerOptions): Server {
   );
   server.decorate('listenOn', async (address: ListenOptions) => {
     await server.listen(address);
-    // Fastify has a second server for that, but not where it is handed the first.
+    // Fastify makes a second server for this, but not if the first is passed to it.
     const other = address.host === 'localhost' && (await http.listenOnOtherLoopback(address));
     if (other)
       server.log.info(
@@ -213,7 +213,7 @@ export function createServer(options: ServerOptions): Server {
       request.log = logger;
       reply.log = logger;
     }
-    // Set here: what Fastify is told to decorate it sets by names that it looks up one by one.
+    // Set here and not as decorations, which Fastify sets by name, one by one, for every request.
     request.route = request.routeOptions;
     request.on_leave = undefined;
     request.on_stop = undefined;
@@ -224,19 +224,19 @@ export function createServer(options: ServerOptions): Server {
     request.is_handled = false;
     request.is_stopped = false;
     request.claim = undefined;
-    // The one listener for all who want to know: Node copies its list of them at every change.
+    // The only listener of this event: Node copies its list of listeners at every change.
     reply.raw.on('close', () => {
-      // Also one whose body was still on its way, which no handler has.
+      // Includes requests whose body was still arriving and that no handler has.
       if (server.running.hasStopped() && !reply.raw.writableFinished) request.is_stopped = true;
       observe?.(request, reply, performance.now() - begun_ms);
       if (!request.is_handled) request.claim?.release();
       if (!reply.raw.writableFinished) request.on_leave?.();
     });
     reply.header('x-request-id', request.id);
-    // What depends on a credential is no shared cache's to keep: to those `x-api-key` says nothing. Operations may say otherwise.
+    // An answer that depends on a credential must not be stored by shared caches, which do not know `x-api-key`. Operations may override this.
     if (accessOf(request.route.config) !== 'open') reply.header('cache-control', 'private, no-store');
     if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
-    // Clients that read this open their next connection elsewhere.
+    // Clients open their next connection to another gateway.
     const isReserved = server.connections.isReserved(request.raw.socket);
     if (isReserved || server.running.isLeaving()) reply.headers(CLOSE);
     const refused = ambiguous(request.raw) ?? (isReserved ? beyondConnections(request) : undefined);
@@ -262,7 +262,7 @@ export function createServer(options: ServerOptions): Server {
   };
   server.setNotFoundHandler(sendNotFound);
   server.addHook('onRequest', (request, reply, done) => {
-    // A body that nobody wants is not read.
+    // The body of a request without a route is not read.
     if (request.is404 || known.isShadowed(request)) sendNotFound(request, reply);
     else identify(options, request, reply, done);
   });

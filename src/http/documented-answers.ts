@@ -2,14 +2,14 @@ import { runsModels } from './metered.ts';
 
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
-/** What the document says of an operation, as far as this file reads and completes it. */
+/** The part of an operation in the OpenAPI document that this file reads and completes. */
 export interface Operation {
   tags?: string[];
   parameters?: Json[];
   responses: Record<string, { description: string; content?: Json; headers?: Json }>;
 }
 
-/** What a status says where its operation says nothing of its own. */
+/** Default descriptions of statuses. */
 const MEANINGS: Readonly<Record<string, string>> = {
   200: 'The answer.',
   201: 'The new record.',
@@ -58,15 +58,15 @@ const requestHeader = (name: string, description: string, schema: Json): Json =>
 
 const error_body: Json = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
 
-/** What is answered in place of any operation: to what is no HTTP, or no path (400), did not come whole in time (408) or is too large. */
-function edgeStatuses(method: string): string[] {
+/** Statuses that any operation may answer with before it runs: invalid HTTP or path (400), incomplete in time (408), too large (413, 431). */
+function statusesOfEdge(method: string): string[] {
   return ['400', '408', ...(method === 'GET' ? [] : ['413']), '431'];
 }
 
-/** Completes what the document says of an operation: what else may be answered, what its statuses mean, and the headers that go with them. */
+/** Completes an operation of the document in place: the statuses of the edge, descriptions, and headers of requests and answers. */
 export function documentAnswers(method: string, operation: Operation): void {
   const { responses } = operation;
-  for (const status of edgeStatuses(method)) {
+  for (const status of statusesOfEdge(method)) {
     responses[status] ??= { description: MEANINGS[status] ?? '', content: error_body };
   }
   const runs_models = runsModels(method, operation.tags);

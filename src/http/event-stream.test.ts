@@ -27,7 +27,7 @@ async function serve(
       encode: ({ text }) => encode(text),
       encodeFailure: (error) => `failed: ${(error as Error).message}\n\n`,
       heartbeat: ': beat\n\n',
-      onClientGone: () => gone.push(true),
+      onClientLeft: () => gone.push(true),
       onStop: () => {},
       heartbeat_first_ms: heartbeat_ms,
       heartbeat_ms,

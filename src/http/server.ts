@@ -21,7 +21,7 @@ export interface TypeBoxProvider extends FastifyTypeProvider {
   serializer: this['schema'] extends TSchema ? Static<this['schema']> : unknown;
 }
 
-/** The Fastify instance that operations are registered on. */
+/** The Fastify instance on which operations are registered. */
 export type Server = FastifyInstance<
   RawServerDefault,
   IncomingMessage,
@@ -31,9 +31,8 @@ export type Server = FastifyInstance<
 >;
 
 /**
- * Who may call a route. `public`: anybody, a valid credential is noted and a wrong one ignored. `open`: anybody, no
- * credential is looked at. `management`: a management key. `any`: either kind. Operations for ordinary keys alone are those that run
- * models: they name what meters them in place of it.
+ * Who may call a route. `public`: anybody; a valid credential is noted, an invalid one ignored. `open`: anybody; credentials are not
+ * read. `management`: management keys. `any`: keys of both kinds. Operations for ordinary keys run models: they declare `metered` instead.
  */
 export type Access = 'public' | 'open' | 'management' | 'any';
 
@@ -41,31 +40,31 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     metered?: Metered;
-    /** For the document: what each event holds where the answer is a stream of server-sent events. */
+    /** The schema of each event if the answer is a stream of server-sent events, for the OpenAPI document. */
     events?: TSchema;
-    /** How errors are told. Absent: by the contract's envelope. */
+    /** The form of errors. Not set: the contract's envelope. */
     errorFormat?: ErrorFormat;
-    /** Takes into a body, before it is validated, what `exact` has of it: the same with integers beyond 2^53 as they were written. */
+    /** Restores integers beyond 2^53 in a parsed body as they were written, from `exact`, before validation. */
     regain?: (body: unknown, exact: JsonValue) => void;
   }
   interface FastifyInstance {
     connections: Connections;
-    /** Like `listen`; on both addresses of `localhost`. */
+    /** Like `listen`, but on both loopback addresses for `localhost`. */
     listenOn(options: Pick<ListenOptions, 'host' | 'port' | 'reusePort'>): Promise<void>;
   }
   interface FastifyRequest {
-    /** What its route says. Fastify makes `routeOptions` anew each time it is asked for them. */
+    /** The options of the route, stored because Fastify makes `routeOptions` anew at each access. */
     route: FastifyRequest['routeOptions'];
-    /** Called when its client leaves before the answer is out. One who puts something here takes it away again. */
+    /** Called if the client leaves before the answer is sent. Whoever sets it must unset it. */
     on_leave: (() => void) | undefined;
-    /** Called when the gateway does not wait for its answer any longer. The same holds for it. */
+    /** Called if the gateway stops waiting for the answer. Whoever sets it must unset it. */
     on_stop: (() => void) | undefined;
-    /** The length of a body that was read in slices: what walks over all of it has turns of its own. 0: of no such body. */
+    /** The length of a body that was read in slices, so that walks over it take turns of their own; 0 for a short body. */
     long_body_bytes: number;
     principal: Principal | undefined;
-    /** Undefined: its waits for the store have no common bound. */
+    /** Undefined: the waits for the store have no common bound. */
     store_wait: StoreWait | undefined;
-    /** Facts that an operation adds to the request's one log line. */
+    /** Fields that an operation adds to the log line of the request. */
     log_facts: Record<string, unknown> | undefined;
   }
 }

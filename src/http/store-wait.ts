@@ -1,6 +1,6 @@
 import { GatewayError } from '../errors.ts';
 
-/** A request has waited for the store as long as it may. */
+/** The request has used up its time for waiting for the store. */
 export class StoreWaitExceeded extends GatewayError {
   constructor() {
     super(503, 'The store does not answer at the moment; try again soon', { headers: { 'retry-after': '1' } });
@@ -8,8 +8,7 @@ export class StoreWaitExceeded extends GatewayError {
 }
 
 /**
- * The time that one request may wait for the store: all its reads together, until something is sent for it. Reads that are under
- * way at once count once.
+ * The time that one request may wait for the store, over all reads before its first attempt. Concurrent reads count once.
  */
 export class StoreWait {
   readonly #max_ms: number;
@@ -38,13 +37,13 @@ export class StoreWait {
     if (this.#reads === 0) this.#waited_ms += this.#monotonic_ms() - this.#begun_ms;
   }
 
-  /** Refusing a call for what its first attempts waited would throw away what they cost. */
+  /** Starts anew after attempts: refusing the call for its waits before them would waste what they cost. */
   renew(): void {
     this.#waited_ms = 0;
     this.#begun_ms = this.#monotonic_ms();
   }
 
-  /** The result of a read; rejects with `StoreWaitExceeded` if it takes longer than what is left. The read itself goes on. */
+  /** The result of a read. Rejects with `StoreWaitExceeded` if it takes longer than the time left; the read itself continues. */
   async within<T>(read: Promise<T>): Promise<T> {
     const left_ms = this.left_ms();
     const { promise: late, reject } = Promise.withResolvers<never>();

@@ -1,5 +1,5 @@
 import { createVault } from '../../accounts/vault.ts';
-import { type AskIssuer, createIssuer, type IssuerSettings } from '../../http/issuer.ts';
+import { createIssuer, type IssuerSettings, type SendToIssuer } from '../../http/issuer.ts';
 import { servePages, type TranslateError } from '../../http/page-routes.ts';
 import type { Authenticate } from '../../http/principal.ts';
 import { createRateLimit, limitClients } from '../../http/rate-limit.ts';
@@ -27,7 +27,7 @@ export interface AuthPagesDependencies {
   proxies: TrustedProxies;
   issuer: (Omit<IssuerSettings, 'redirect_uri'> & Omit<ProvisionRules, 'organization_id'>) | undefined;
   /** Where newcomers from the issuer belong. */
-  askIssuer: AskIssuer;
+  askIssuer: SendToIssuer;
   organization_id: string;
   translate?: TranslateError | undefined;
   clock: { now_ms(): number; monotonic_ms(): number };

@@ -157,7 +157,7 @@ async function stream(
       return encoder.failed(shown, request.principal?.user_id ?? null);
     },
     heartbeat: COMMENT_HEARTBEAT,
-    onClientGone: () => cancellation.cancel(),
+    onClientLeft: () => cancellation.cancel(),
     onStop: () => cancellation.stop(),
     heartbeat_first_ms,
     heartbeat_ms,

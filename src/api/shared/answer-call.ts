@@ -101,7 +101,7 @@ function streamed(
       return encoder.failed(shown, call.principal.user_id);
     },
     heartbeat: answer.heartbeat,
-    onClientGone: () => call.cancellation.cancel(),
+    onClientLeft: () => call.cancellation.cancel(),
     onStop: () => call.cancellation.stop(),
     heartbeat_first_ms,
     heartbeat_ms,

@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { GatewayError, invalidField } from '../../errors.ts';
-import { asksByPublicName, headerOf } from '../../http/aliases.ts';
+import { headerOf, usesPublicMetadataHeader } from '../../http/aliases.ts';
 import { claimOf } from '../../http/bounded-bodies.ts';
 import { type Attribution, type Call, type Clock, createCancellation } from '../../inference/call.ts';
 import type { GenerationRecord } from '../../ledger/records.ts';
@@ -121,7 +121,7 @@ export function callOf(
     store_wait: request.store_wait,
     room: claimOf(request),
     wants_metadata,
-    ...(wants_metadata && asksByPublicName(headers) ? { wants_public_metadata: true } : {}),
+    ...(wants_metadata && usesPublicMetadataHeader(headers) ? { wants_public_metadata: true } : {}),
     stages: [],
     settled: (record) => noteRecord(request, record),
     changes: request.body_changes,
