@@ -39,7 +39,7 @@ function setUp(
   find: (hash: string) => Promise<StoredKey | undefined>,
   findBudgets: (subjects: readonly string[]) => Promise<Budget[]> = async () => [],
   findWorkspace: AuthenticateOptions['findWorkspace'] = async () => undefined,
-  serve_without_store_ms = 0,
+  serveWithoutStoreMs = 0,
   findAncestors: AuthenticateOptions['findAncestors'] = async () => [],
 ) {
   let listener: (change: Announcement | 'everything') => void = () => {};
@@ -72,7 +72,7 @@ function setUp(
         current: () => state.current,
         heardUntil_ms: () => state.heard_ms,
       },
-      serve_without_store_ms,
+      serve_without_store_ms: serveWithoutStoreMs,
     },
   });
   const take = async (secret: string) => (await authenticate(secret)).key_id;
@@ -285,15 +285,18 @@ test('a key counts against the limits of all keys that it was made with, but man
     ['b', 'the limit of this API key'],
   ]);
   // A name that an application chose gives no rates.
-  const rate_name = undefined;
-  expect(principal).toMatchObject({ rate_name, parents: [{ key_hash: hashSecret('parent'), key_id: 6, rate_name }] });
+  const rateName = undefined;
+  expect(principal).toMatchObject({
+    rate_name: rateName,
+    parents: [{ key_hash: hashSecret('parent'), key_id: 6, rate_name: rateName }],
+  });
 });
 
 /** A store that holds one key and then goes away; what it was served with is remembered for a minute. */
-async function withoutStore(serve_without_store_ms = 60_000, key = keyOf('a')) {
+async function withoutStore(serveWithoutStoreMs = 60_000, key = keyOf('a')) {
   const away = new StoreUnavailable('away');
   let answer: () => Promise<StoredKey> = async () => key;
-  const made = setUp(() => answer(), undefined, undefined, serve_without_store_ms);
+  const made = setUp(() => answer(), undefined, undefined, serveWithoutStoreMs);
   await made.take('a');
   answer = () => Promise.reject(away);
   made.state.current = false;

@@ -25,7 +25,7 @@ export interface AuthenticateOptions {
   management_key: string | undefined;
   /** Where the environment's management key acts, and for whom: the owner, who may be another one later. */
   home: { organization_id: string; default_workspace_id: string };
-  findOwner(organization_id: string): Promise<string | undefined>;
+  findOwner(organizationId: string): Promise<string | undefined>;
   /** By which keys expire: the store's. */
   clock: Pick<Clock, 'now_ms'>;
   memory: StoreMemoryOptions;
@@ -90,14 +90,14 @@ function loggingOf(
   workspace: WorkspaceFacts | undefined,
 ): Pick<Principal, 'logging'> {
   if (workspace === undefined) return {};
-  const { io_logging_api_key_ids: ids, is_observability_broadcast_enabled: is_broadcast, slug } = workspace;
-  const key_ids = [key_id, ...parents.map((parent) => parent.key_id)];
-  const is_kept =
+  const { io_logging_api_key_ids: ids, is_observability_broadcast_enabled: isBroadcast, slug } = workspace;
+  const keyIds = [key_id, ...parents.map((parent) => parent.key_id)];
+  const isKept =
     workspace.is_observability_io_logging_enabled &&
-    (ids === null || key_ids.some((id) => id !== null && ids.includes(id)));
-  if (!is_kept && !is_broadcast) return {};
-  const kept_bp = is_kept ? workspace.io_logging_sampling_rate_bp : undefined;
-  return { logging: { kept_bp, is_broadcast, workspace_slug: slug } };
+    (ids === null || keyIds.some((id) => id !== null && ids.includes(id)));
+  if (!isKept && !isBroadcast) return {};
+  const keptBp = isKept ? workspace.io_logging_sampling_rate_bp : undefined;
+  return { logging: { kept_bp: keptBp, is_broadcast: isBroadcast, workspace_slug: slug } };
 }
 
 /**
@@ -155,11 +155,11 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (key === undefined) return undefined;
     const ancestors = key === null || key.parent_hash === null ? [] : await options.findAncestors(hashed);
     const caller = key === null ? await environmentCaller() : callerOf(key, ancestors);
-    const { organization_id, workspace_id: id_or_slug } = caller;
+    const { organization_id, workspace_id: idOrSlug } = caller;
     const [budgets, guardrails, workspace] = await Promise.all([
       budgetsOf(caller),
       options.findGuardrails(caller),
-      options.findWorkspace({ organization_id, id_or_slug }),
+      options.findWorkspace({ organization_id, id_or_slug: idOrSlug }),
     ]);
     const told = { ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
     const lineage = key === null ? [] : [key, ...ancestors];
@@ -172,9 +172,9 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     return is_served_without_store ? { ...principal, is_served_without_store } : principal;
   };
 
-  return (secret, store_wait) => {
+  return (secret, storeWait) => {
     const hashed = hash('sha256', secret);
-    const found = known.find(hashed, () => ask(hashed), store_wait);
+    const found = known.find(hashed, () => ask(hashed), storeWait);
     return found instanceof Promise ? found.then(admit) : accept(found);
   };
 }

@@ -35,16 +35,16 @@ function stored(id: string, secret: string, over: Partial<StoredByok> = {}): Sto
   };
 }
 
-function memory(rows: (workspace_id: string) => StoredByok[]) {
+function memory(rows: (workspaceId: string) => StoredByok[]) {
   const changes = localChangeFeed();
   const asked: string[] = [];
   const logged: string[] = [];
   const state = { now_ms: 0, is_current: true };
   let answer: Promise<unknown> = Promise.resolve();
   const credentials = createOwnCredentials({
-    findEnabled: async (workspace_id) => {
-      asked.push(workspace_id);
-      const found = rows(workspace_id);
+    findEnabled: async (workspaceId) => {
+      asked.push(workspaceId);
+      const found = rows(workspaceId);
       await answer;
       return found;
     },
@@ -57,7 +57,7 @@ function memory(rows: (workspace_id: string) => StoredByok[]) {
     },
     log: { warn: (facts, message) => void logged.push(JSON.stringify(facts), message), error: () => undefined },
   });
-  const of = (workspace_id: string) => credentials({ workspace_id } as Principal);
+  const of = (workspaceId: string) => credentials({ workspace_id: workspaceId } as Principal);
   const wait = (until: Promise<unknown>) => {
     answer = until;
   };
@@ -106,9 +106,9 @@ test('nothing remembered is used while changes may not be heard', async () => {
 });
 
 test('no more is remembered than the bound, by credentials and workspaces; the oldest leave', async () => {
-  const per_workspace = 99;
-  const { of, asked } = memory((id) => Array.from({ length: per_workspace }, (_, nth) => stored(`${id}-${nth}`, 'sk')));
-  const fit = limits.byok_remembered_max / (per_workspace + 1);
+  const perWorkspace = 99;
+  const { of, asked } = memory((id) => Array.from({ length: perWorkspace }, (_, nth) => stored(`${id}-${nth}`, 'sk')));
+  const fit = limits.byok_remembered_max / (perWorkspace + 1);
   for (let nth = 0; nth <= fit; nth += 1) await of(`w${nth}`);
   expect(of(`w${fit}`)).not.toBeInstanceOf(Promise);
   expect(of('w1')).not.toBeInstanceOf(Promise);

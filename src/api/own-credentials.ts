@@ -36,7 +36,7 @@ function opened(
 
 /** Makes the memory of workspaces' own credentials. */
 export function createOwnCredentials(options: {
-  findEnabled(workspace_id: string): Promise<StoredByok[]>;
+  findEnabled(workspaceId: string): Promise<StoredByok[]>;
   vault: Vault;
   /** Whether a provider's wire takes a credential of several parts, as JSON text. */
   takesJson(provider: string): boolean;
@@ -49,13 +49,13 @@ export function createOwnCredentials(options: {
     nameOf: ({ topic, id }) => (topic === 'keys' ? undefined : id),
   });
 
-  const ask = async (workspace_id: string): Promise<readonly OwnCredential[]> => {
-    const stored = await options.findEnabled(workspace_id);
+  const ask = async (workspaceId: string): Promise<readonly OwnCredential[]> => {
+    const stored = await options.findEnabled(workspaceId);
     return stored.map((one) => opened(one, options));
   };
 
-  return ({ workspace_id }, store_wait) => {
-    const found = known.find(workspace_id, () => ask(workspace_id), store_wait);
+  return ({ workspace_id }, storeWait) => {
+    const found = known.find(workspace_id, () => ask(workspace_id), storeWait);
     return found instanceof Promise ? found.then(({ value = [] }) => value) : found;
   };
 }

@@ -28,7 +28,7 @@ export function createProbes({ usd_per_day, database, change, home, ...options }
   const budgets = budgetStore(database.queries);
   const store = endpointProbeStore(database.queries, database.engine);
   const hash = probeKeyHash(home.organization_id);
-  let swept_ms = 0;
+  let sweptMs = 0;
 
   async function principal(): Promise<Principal | null> {
     const key = await keys.findByHash(hash);
@@ -39,13 +39,13 @@ export function createProbes({ usd_per_day, database, change, home, ...options }
     return { ...caller, budgets: await budgets.findBySubjects(subjectsOf(caller)), guardrails: [] };
   }
 
-  async function claim(endpoint_id: string, every_ms: number): Promise<boolean> {
-    const now_ms = clock.now_ms();
-    if (now_ms - swept_ms > limits.statistics_quarters_keep_ms) {
-      swept_ms = now_ms;
-      await store.sweep(now_ms - limits.statistics_quarters_keep_ms);
+  async function claim(endpointId: string, everyMs: number): Promise<boolean> {
+    const nowMs = clock.now_ms();
+    if (nowMs - sweptMs > limits.statistics_quarters_keep_ms) {
+      sweptMs = nowMs;
+      await store.sweep(nowMs - limits.statistics_quarters_keep_ms);
     }
-    return store.claim(endpoint_id, every_ms, now_ms);
+    return store.claim(endpointId, everyMs, nowMs);
   }
 
   const prober = createProber({ ...options, principal, claim, generationId });

@@ -33,7 +33,7 @@ interface Remembered<T> {
  */
 export class StoreMemory<T> {
   readonly #options: StoreMemoryOptions;
-  readonly #size_max: number;
+  readonly #sizeMax: number;
   readonly #sizeOf: (value: T) => number;
   readonly #known = new Map<string, Remembered<T>>();
   /** Reads that are under way, and how many changes there were when they began. */
@@ -54,7 +54,7 @@ export class StoreMemory<T> {
     },
   ) {
     this.#options = options;
-    this.#size_max = kind.size_max;
+    this.#sizeMax = kind.size_max;
     this.#sizeOf = kind.sizeOf;
     options.changes.listen((change) => {
       const name = change === 'everything' ? change : kind.nameOf(change);
@@ -72,28 +72,28 @@ export class StoreMemory<T> {
     });
   }
 
-  /** What is known to be true now; a promise where the store is read, see `Answer`. Absent `store_wait`: the read has the store's own bounds. */
-  find(name: string, ask: () => Promise<T | undefined>, store_wait?: StoreWait): T | Promise<Answer<T>> {
+  /** What is known to be true now; a promise where the store is read, see `Answer`. Absent `storeWait`: the read has the store's own bounds. */
+  find(name: string, ask: () => Promise<T | undefined>, storeWait?: StoreWait): T | Promise<Answer<T>> {
     const { changes, clock } = this.#options;
     // First: the feed may notice only now that everything must be forgotten.
-    if (!changes.current()) return this.#answer(name, this.#read(name, ask), store_wait);
+    if (!changes.current()) return this.#answer(name, this.#read(name, ask), storeWait);
     const known = this.#known.get(name);
     if (known !== undefined && clock.monotonic_ms() - known.read_ms < limits.key_cache_ms_max) return known.value;
     // Many requests want a record that has just grown old. A read that began before a change may be older than that; and
     // whoever cannot be sure to have heard of changes asks for himself.
     const reading = this.#reading.get(name);
-    if (reading?.changes === this.#changes) return this.#answer(name, reading.answer, store_wait);
+    if (reading?.changes === this.#changes) return this.#answer(name, reading.answer, storeWait);
     const answer = this.#read(name, ask);
     const own = { changes: this.#changes, answer };
     this.#reading.set(name, own);
     const end = () => this.#reading.get(name) === own && this.#reading.delete(name);
     answer.then(end, end);
-    return this.#answer(name, answer, store_wait);
+    return this.#answer(name, answer, storeWait);
   }
 
-  async #answer(name: string, reading: Promise<T | undefined>, store_wait: StoreWait | undefined): Promise<Answer<T>> {
+  async #answer(name: string, reading: Promise<T | undefined>, storeWait: StoreWait | undefined): Promise<Answer<T>> {
     try {
-      const value = await (store_wait === undefined ? reading : store_wait.within(reading));
+      const value = await (storeWait === undefined ? reading : storeWait.within(reading));
       return { value, is_served_without_store: false };
     } catch (error) {
       const known = this.#known.get(name);
@@ -104,11 +104,11 @@ export class StoreMemory<T> {
   }
 
   async #read(name: string, ask: () => Promise<T | undefined>): Promise<T | undefined> {
-    const changes_before = this.#changes;
-    const read_ms = this.#options.clock.monotonic_ms();
+    const changesBefore = this.#changes;
+    const readMs = this.#options.clock.monotonic_ms();
     const value = await ask();
     if (value === undefined) this.forget(name);
-    else if (this.#changes === changes_before) this.#remember(name, { value, read_ms });
+    else if (this.#changes === changesBefore) this.#remember(name, { value, read_ms: readMs });
     return value;
   }
 
@@ -122,8 +122,8 @@ export class StoreMemory<T> {
   #holds({ read_ms }: Remembered<T>): boolean {
     const { clock, changes, serve_without_store_ms } = this.#options;
     if (serve_without_store_ms === 0 || !clock.is_sure) return false;
-    const true_at_ms = Math.max(read_ms, changes.heardUntil_ms());
-    return clock.monotonic_ms() - true_at_ms < serve_without_store_ms;
+    const trueAtMs = Math.max(read_ms, changes.heardUntil_ms());
+    return clock.monotonic_ms() - trueAtMs < serve_without_store_ms;
   }
 
   /** The oldest entries leave; a Map keeps the order of insertion. */
@@ -131,7 +131,7 @@ export class StoreMemory<T> {
     this.forget(name);
     const size = this.#sizeOf(remembered.value);
     for (const oldest of this.#known.keys()) {
-      if (this.#size + size <= this.#size_max) break;
+      if (this.#size + size <= this.#sizeMax) break;
       this.forget(oldest);
     }
     this.#known.set(name, remembered);

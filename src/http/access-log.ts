@@ -30,8 +30,8 @@ export function accessLog(log: Logger, metrics: Metrics) {
     const { schema, url } = request.route;
     const status = statusOf(request, reply);
     metrics.request({ operation: schema?.operationId ?? 'none', status, seconds: ms / 1000 });
-    const is_without_store = request.principal?.is_served_without_store === true;
-    if (is_without_store) metrics.servedWithoutStore();
+    const isWithoutStore = request.principal?.is_served_without_store === true;
+    if (isWithoutStore) metrics.servedWithoutStore();
     if (QUIET.test(request.url)) return;
     log.request({
       request_id: request.id,
@@ -41,7 +41,7 @@ export function accessLog(log: Logger, metrics: Metrics) {
       ms: Math.round(ms),
       key_id: request.principal?.key_id ?? null,
       ...(request.is_stopped ? { gateway_stopped: true } : reply.raw.writableFinished ? {} : { client_left: true }),
-      ...(is_without_store ? { served_without_store: true } : {}),
+      ...(isWithoutStore ? { served_without_store: true } : {}),
       ...request.log_facts,
     });
   };
@@ -52,9 +52,9 @@ export function connectionLog(log: Logger, metrics: Metrics) {
   const warned = new Map<ConnectionExcess, number>();
   return (bound: ConnectionExcess): void => {
     metrics.connectionRefused(bound);
-    const now_ms = performance.now();
-    if (now_ms - (warned.get(bound) ?? Number.NEGATIVE_INFINITY) < limits.connections_warn_ms) return;
-    warned.set(bound, now_ms);
+    const nowMs = performance.now();
+    if (nowMs - (warned.get(bound) ?? Number.NEGATIVE_INFINITY) < limits.connections_warn_ms) return;
+    warned.set(bound, nowMs);
     log.warn({ bound }, EXCESSES[bound]);
   };
 }

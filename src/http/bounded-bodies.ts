@@ -28,13 +28,13 @@ function tooLarge(): GatewayError {
 }
 
 /** Counts a body of unknown length as it arrives, beyond the bytes that are claimed already, and pauses it until there is memory. */
-function countingStream(claim: Claim, claimed_bytes: number, bytes_max: number): Transform {
+function countingStream(claim: Claim, claimedBytes: number, bytesMax: number): Transform {
   let received = 0;
-  let claimed = claimed_bytes;
+  let claimed = claimedBytes;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       received += chunk.length;
-      if (received > bytes_max) return void done(tooLarge());
+      if (received > bytesMax) return void done(tooLarge());
       if (received <= claimed) return void done(null, chunk);
       const more = Math.max(limits.counted_bytes_step, received - claimed);
       claimed += more;
@@ -137,15 +137,15 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
       done(error as Error);
       return;
     }
-    const bytes_max = bytesMax(request);
-    const claim = length !== undefined && length > bytes_max ? undefined : claimOf(request);
+    const longest = bytesMax(request);
+    const claim = length !== undefined && length > longest ? undefined : claimOf(request);
     if (claim === undefined) {
       done(tooLarge());
       return;
     }
     // A client that left during authentication causes no further event: release at once.
     if (reply.raw.destroyed) claim.release();
-    const first_bytes = (isGzip ? undefined : length) ?? Math.min(limits.counted_bytes_step, bytes_max);
+    const firstBytes = (isGzip ? undefined : length) ?? Math.min(limits.counted_bytes_step, longest);
     const { headers } = request.raw;
     if (isGzip) {
       // Both describe the compressed body.
@@ -153,13 +153,13 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
       delete headers['content-length'];
     }
     const read = () => {
-      if (isGzip) return decompressed(payload, countingStream(claim, first_bytes, bytes_max));
+      if (isGzip) return decompressed(payload, countingStream(claim, firstBytes, longest));
       return length === undefined
-        ? pipeline(payload, countingStream(claim, first_bytes, bytes_max), () => undefined)
+        ? pipeline(payload, countingStream(claim, firstBytes, longest), () => undefined)
         : payload;
     };
     takeThen(
-      () => claim.take(limits.request_bytes + first_bytes * limits.body_copies),
+      () => claim.take(limits.request_bytes + firstBytes * limits.body_copies),
       (error) => {
         if (error !== undefined) done(error);
         else done(null, read());

@@ -7,17 +7,17 @@ import { limits } from '../limits.ts';
  */
 export function coalesced<T>(
   make: () => T | Promise<T>,
-  now_ms: () => number = () => performance.now(),
+  nowMs: () => number = () => performance.now(),
 ): () => Promise<T> {
   let last: Promise<T> | undefined;
   let isMaking = false;
   let credit: number = limits.answers_made_burst;
-  let credited_ms = now_ms();
-  let every_ms = 1;
+  let creditedMs = nowMs();
+  let everyMs = 1;
   const mayMake = () => {
-    const earned = Math.floor((now_ms() - credited_ms) / every_ms);
+    const earned = Math.floor((nowMs() - creditedMs) / everyMs);
     credit = Math.min(limits.answers_made_burst, credit + earned);
-    credited_ms += earned * every_ms;
+    creditedMs += earned * everyMs;
     if (credit === 0) return false;
     credit -= 1;
     return true;
@@ -25,12 +25,12 @@ export function coalesced<T>(
   return () => {
     if (last !== undefined && (isMaking || !mayMake())) return last;
     isMaking = true;
-    const begun_ms = now_ms();
+    const begunMs = nowMs();
     const made = (async () => make())();
     last = made;
     const end = () => {
       isMaking = false;
-      every_ms = Math.min(limits.answer_made_ms_max, Math.max(1, 10 * (now_ms() - begun_ms)));
+      everyMs = Math.min(limits.answer_made_ms_max, Math.max(1, 10 * (nowMs() - begunMs)));
     };
     made.then(end, () => {
       end();

@@ -24,7 +24,7 @@ import { inTurn } from './pipelining.ts';
 import type { Authenticate, Principal } from './principal.ts';
 import { ambiguityOf, pathOf } from './request-head.ts';
 import { trackRunning } from './running.ts';
-import { schema_compilers } from './schema-compilers.ts';
+import { schemaCompilers } from './schema-compilers.ts';
 import { accessOf, type Server, type TypeBoxProvider } from './server.ts';
 import type { StoreWait } from './store-wait.ts';
 import { trustedProxies } from './trusted-proxies.ts';
@@ -155,7 +155,7 @@ export function createServer(options: ServerOptions): Server {
     // inspect the logger of each request. Log lines name their request themselves.
     logger: false,
     logController: new LogController({ disableRequestLogging: true }),
-    schemaController: schema_compilers,
+    schemaController: schemaCompilers,
     bodyLimit: options.body_bytes_max,
     // While the server closes, requests on open connections get the error envelope, from the hook that refuses them.
     return503OnClosing: false,
@@ -208,7 +208,7 @@ export function createServer(options: ServerOptions): Server {
   });
 
   server.addHook('onRequest', (request, reply, done) => {
-    const begun_ms = performance.now();
+    const begunMs = performance.now();
     if (logger !== false) {
       request.log = logger;
       reply.log = logger;
@@ -228,7 +228,7 @@ export function createServer(options: ServerOptions): Server {
     reply.raw.on('close', () => {
       // Includes requests whose body was still arriving and that no handler has.
       if (server.running.hasStopped() && !reply.raw.writableFinished) request.is_stopped = true;
-      observe?.(request, reply, performance.now() - begun_ms);
+      observe?.(request, reply, performance.now() - begunMs);
       if (!request.is_handled) request.claim?.release();
       if (!reply.raw.writableFinished) request.on_leave?.();
     });

@@ -6,8 +6,8 @@ import swaggerUi from '@fastify/swagger-ui';
 import fastify, { type FastifyInstance, type RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
 import { limits } from '../limits.ts';
-import { documentAnswers, documented_headers, type Json, type Operation } from './documented-answers.ts';
-import { schema_compilers } from './schema-compilers.ts';
+import { documentAnswers, documentedHeaders, type Json, type Operation } from './documented-answers.ts';
+import { schemaCompilers } from './schema-compilers.ts';
 import { type Access, accessOf } from './server.ts';
 
 /** The version of the interface, which the document states. */
@@ -108,7 +108,7 @@ async function describe(routes: readonly RouteOptions[]): Promise<FastifyInstanc
   // Only the paths of pages are requested from it; the routes are there to be described.
   const server: FastifyInstance = fastify({
     routerOptions: { ignoreTrailingSlash: true },
-    schemaController: schema_compilers,
+    schemaController: schemaCompilers,
   });
   await server.register(swagger, {
     openapi: {
@@ -193,6 +193,6 @@ function openApiDocument(server: FastifyInstance): Record<string, Json> {
   return {
     ...(plain as unknown as Record<string, Json>),
     paths: paths as unknown as Json,
-    components: { ...plain.components, headers: documented_headers, schemas: sorted },
+    components: { ...plain.components, headers: documentedHeaders, schemas: sorted },
   };
 }

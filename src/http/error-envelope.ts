@@ -35,12 +35,12 @@ export function brokenOff(thrown: unknown, { raw }: FastifyRequest): GatewayErro
 }
 
 /** The error body of the contract's envelope. */
-export function errorBody(error: GatewayError, user_id: string | null): Record<string, unknown> {
+export function errorBody(error: GatewayError, userId: string | null): Record<string, unknown> {
   return {
     error: { code: error.status, message: error.message, metadata: error.metadata ?? null },
     gateway_metadata: null,
     ...metadataMembers(error.gateway_metadata),
-    user_id,
+    user_id: userId,
   };
 }
 
@@ -62,10 +62,13 @@ function bodyFor(
     errorFormat,
   }: { request: FastifyRequest; reply: FastifyReply; errorFormat: ErrorFormat | undefined },
 ): Record<string, unknown> {
-  const user_id = request.principal?.user_id ?? null;
-  if (errorFormat === undefined) return errorBody(error, user_id);
-  const generation_id = reply.getHeader('x-generation-id');
-  return errorFormat(error, { user_id, generation_id: typeof generation_id === 'string' ? generation_id : undefined });
+  const userId = request.principal?.user_id ?? null;
+  if (errorFormat === undefined) return errorBody(error, userId);
+  const generationId = reply.getHeader('x-generation-id');
+  return errorFormat(error, {
+    user_id: userId,
+    generation_id: typeof generationId === 'string' ? generationId : undefined,
+  });
 }
 
 /** Answers a failed request, once, in the error format of its API. Logs errors of status 500 and above with their cause. */

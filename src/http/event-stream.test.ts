@@ -17,7 +17,7 @@ interface Said {
 async function serve(
   events: () => AsyncGenerator<Said, void, undefined>,
   encode = (text: string) => text,
-  heartbeat_ms = 60_000,
+  heartbeatMs = 60_000,
 ) {
   const gone: true[] = [];
   server = fastify();
@@ -29,8 +29,8 @@ async function serve(
       heartbeat: ': beat\n\n',
       onClientLeft: () => gone.push(true),
       onStop: () => {},
-      heartbeat_first_ms: heartbeat_ms,
-      heartbeat_ms,
+      heartbeat_first_ms: heartbeatMs,
+      heartbeat_ms: heartbeatMs,
     });
     return reply;
   });

@@ -70,8 +70,8 @@ function endOfFirstDelimiter(body: Buffer, delimiter: Buffer): number {
  * Parses a complete multipart form (RFC 7578) in one pass. Files are views of the bytes, not copies. Throws a 400 if the form is invalid,
  * or has more parts than any operation reads.
  */
-export function parseForm(body: Buffer, content_type: string): Form {
-  const boundary = parameter(content_type, 'boundary');
+export function parseForm(body: Buffer, contentType: string): Form {
+  const boundary = parameter(contentType, 'boundary');
   if (boundary === undefined || boundary.length > 70) throw broken('its content type has no boundary');
   const delimiter = Buffer.from(`\r\n--${boundary}`);
   const form: Form = {};

@@ -139,15 +139,15 @@ function identityOf(issuer: string, subject: string, claims: Readonly<Record<str
 }
 
 /** Makes a client of an issuer. Its metadata are fetched at the first sign-in, and again after `issuer_metadata_ms_max`. */
-export function createIssuer(settings: IssuerSettings, monotonic_ms: () => number, send: SendToIssuer): Issuer {
+export function createIssuer(settings: IssuerSettings, monotonicMs: () => number, send: SendToIssuer): Issuer {
   const { redirect_uri, scopes } = settings;
   const { host } = new URL(settings.issuer);
   let known: { configuration: Promise<Configuration>; until_ms: number } | undefined;
 
   const configurationOf = (openid: OpenId): Promise<Configuration> => {
-    if (known !== undefined && known.until_ms > monotonic_ms()) return known.configuration;
+    if (known !== undefined && known.until_ms > monotonicMs()) return known.configuration;
     const configuration = discover(openid, settings, send);
-    const entry = { configuration, until_ms: monotonic_ms() + limits.issuer_metadata_ms_max };
+    const entry = { configuration, until_ms: monotonicMs() + limits.issuer_metadata_ms_max };
     known = entry;
     // A failure is not cached.
     configuration.catch(() => {
@@ -170,12 +170,12 @@ export function createIssuer(settings: IssuerSettings, monotonic_ms: () => numbe
       // Loaded at the first use: most gateways do not need it.
       const openid = await import('openid-client');
       const configuration = await configurationOf(openid).catch(fail);
-      const code_verifier = openid.randomPKCECodeVerifier();
-      const pending = { state: openid.randomState(), nonce: openid.randomNonce(), code_verifier };
+      const codeVerifier = openid.randomPKCECodeVerifier();
+      const pending = { state: openid.randomState(), nonce: openid.randomNonce(), code_verifier: codeVerifier };
       const url = openid.buildAuthorizationUrl(configuration, {
         redirect_uri,
         scope: scopes.join(' '),
-        code_challenge: await openid.calculatePKCECodeChallenge(code_verifier),
+        code_challenge: await openid.calculatePKCECodeChallenge(codeVerifier),
         code_challenge_method: 'S256',
         state: pending.state,
         nonce: pending.nonce,

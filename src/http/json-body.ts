@@ -41,8 +41,8 @@ const BLOCK_BYTES = 16 * 1024;
 
 const PROTOTYPE_RULE = 'must not have the key "__proto__", nor "constructor" with a "prototype"';
 
-function checkCharset(content_type: string | undefined): void {
-  const charset = content_type === 'application/json' ? undefined : CHARSET.exec(content_type ?? '')?.[1];
+function checkCharset(contentType: string | undefined): void {
+  const charset = contentType === 'application/json' ? undefined : CHARSET.exec(contentType ?? '')?.[1];
   if (charset !== undefined && !/^(?:utf-?8|us-ascii)$/i.test(charset)) {
     throw new GatewayError(400, `content-type: charset ${charset} is not supported; JSON is sent as UTF-8`);
   }
@@ -119,20 +119,20 @@ class JsonBody {
   /** Parses the complete body, and calls `done` with the result. */
   end(done: Done): void {
     if (this.#refusal !== undefined) throw this.#refusal;
-    const { 'content-length': announced_length, 'content-type': content_type } = this.#request.headers;
-    if (announced_length !== undefined && Number(announced_length) !== this.#length) {
+    const { 'content-length': announcedLength, 'content-type': contentType } = this.#request.headers;
+    if (announcedLength !== undefined && Number(announcedLength) !== this.#length) {
       throw new GatewayError(400, 'The length of the request body differs from its content-length header');
     }
     if (this.#length === 0) throw new GatewayError(400, 'The request body is empty; a JSON object is expected');
-    checkCharset(content_type);
+    checkCharset(contentType);
     const chunks = this.#chunks;
     this.#chunks = [];
     if (this.#length > SLICE_BYTES) this.#readLong(chunks).then((body) => done(null, body), done);
     else this.#readShort(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), done);
   }
 
-  #memoryBytes(is_wide: boolean): number {
-    return this.#structure.memory_bytes + (is_wide ? this.#length * limits.body_copies : 0);
+  #memoryBytes(isWide: boolean): number {
+    return this.#structure.memory_bytes + (isWide ? this.#length * limits.body_copies : 0);
   }
 
   #readShort(bytes: Buffer, done: Done): void {
@@ -158,8 +158,8 @@ class JsonBody {
 
   async #readLong(chunks: Buffer[]): Promise<unknown> {
     this.#request.long_body_bytes = this.#length;
-    const memory_bytes = this.#memoryBytes(this.#isWide);
-    await this.#reading.take(memory_bytes);
+    const memoryBytes = this.#memoryBytes(this.#isWide);
+    await this.#reading.take(memoryBytes);
     const bytes = await inTurns(joined(chunks), () => this.#reading.isCancelled());
     if (bytes === undefined) return undefined;
     const { regain } = this.#request.route.config;
@@ -169,7 +169,7 @@ class JsonBody {
       return this.#parseSlice(text);
     });
     if (hasLong && body !== undefined) {
-      await this.#reading.take(memory_bytes);
+      await this.#reading.take(memoryBytes);
       regain?.(body, (await this.#slices(bytes, parseJson)) ?? null);
     }
     return body;

@@ -9,7 +9,7 @@ export interface Claim {
    * Reserves more bytes: returns undefined if there is room, else a promise that waits for it, `limits.memory_wait_ms_max` by default.
    * Throws or rejects with 413 if one request may not hold that much, with 503 if no memory became free in time.
    */
-  take(bytes: number, wait_ms_max?: number): Promise<void> | undefined;
+  take(bytes: number, waitMsMax?: number): Promise<void> | undefined;
   /** Returns all memory. Later calls of `take` reserve nothing. */
   release(): void;
   readonly held_bytes: number;
@@ -39,36 +39,36 @@ function noRoom(): GatewayError {
 }
 
 class SharedMemory implements Memory {
-  readonly #bytes_max: number;
-  readonly #owner_bytes_max: number;
-  readonly #small_bytes_max: number;
+  readonly #bytesMax: number;
+  readonly #ownerBytesMax: number;
+  readonly #smallBytesMax: number;
   /** Reserved for small requests. */
-  readonly #reserved_bytes: number;
+  readonly #reservedBytes: number;
   /** Bytes by owner, without zeros. */
   readonly #held = new Map<string, number>();
   readonly #waiting = new Set<Waiter>();
-  #held_bytes = 0;
-  /** The part of `#held_bytes` in small claims. */
-  #small_bytes = 0;
+  #heldBytes = 0;
+  /** The part of `#heldBytes` in small claims. */
+  #smallBytes = 0;
 
-  constructor(bytes_max: number) {
-    this.#bytes_max = bytes_max;
-    this.#owner_bytes_max = Math.floor(bytes_max * limits.memory_owner_share_max);
-    this.#small_bytes_max = Math.floor(bytes_max / limits.memory_small_divisor);
-    this.#reserved_bytes = Math.floor(bytes_max / limits.memory_kept_divisor);
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+    this.#ownerBytesMax = Math.floor(bytesMax * limits.memory_owner_share_max);
+    this.#smallBytesMax = Math.floor(bytesMax / limits.memory_small_divisor);
+    this.#reservedBytes = Math.floor(bytesMax / limits.memory_kept_divisor);
   }
 
   get held_bytes(): number {
-    return this.#held_bytes;
+    return this.#heldBytes;
   }
 
   claim(owner: string): Claim {
     return new SharedClaim(this, owner);
   }
 
-  take(claim: SharedClaim, bytes: number, wait_ms_max: number): Promise<void> | undefined {
-    if (claim.held_bytes + bytes > this.#owner_bytes_max) {
-      const most = `${this.#owner_bytes_max} bytes of memory, the most that one request may use`;
+  take(claim: SharedClaim, bytes: number, waitMsMax: number): Promise<void> | undefined {
+    if (claim.held_bytes + bytes > this.#ownerBytesMax) {
+      const most = `${this.#ownerBytesMax} bytes of memory, the most that one request may use`;
       throw new GatewayError(413, `The request, or its answer, would take more than ${most}`);
     }
     // Waiting claims go first.
@@ -86,7 +86,7 @@ class SharedMemory implements Memory {
         // A later waiter may fit.
         this.#serve();
       };
-      const late = setTimeout(refuse, wait_ms_max);
+      const late = setTimeout(refuse, waitMsMax);
       const waiter: Waiter = {
         claim,
         bytes,
@@ -99,9 +99,9 @@ class SharedMemory implements Memory {
       this.#waiting.add(waiter);
       this.#serve();
       if (!this.#waiting.has(waiter)) return;
-      this.#refuseLeast([...this.#waiting], this.#bytes_max - this.#reserved_bytes);
+      this.#refuseLeast([...this.#waiting], this.#bytesMax - this.#reservedBytes);
       const ofOwner = [...this.#waiting].filter((one) => one.claim.owner === claim.owner);
-      this.#refuseLeast(ofOwner, this.#owner_bytes_max);
+      this.#refuseLeast(ofOwner, this.#ownerBytesMax);
     });
   }
 
@@ -109,47 +109,47 @@ class SharedMemory implements Memory {
     const left = (this.#held.get(claim.owner) ?? 0) - claim.held_bytes;
     if (left > 0) this.#held.set(claim.owner, left);
     else this.#held.delete(claim.owner);
-    this.#held_bytes -= claim.held_bytes;
-    if (claim.held_bytes <= this.#small_bytes_max) this.#small_bytes -= claim.held_bytes;
+    this.#heldBytes -= claim.held_bytes;
+    if (claim.held_bytes <= this.#smallBytesMax) this.#smallBytes -= claim.held_bytes;
     claim.held_bytes = 0;
     this.#serve();
   }
 
   #isSmall({ held_bytes }: SharedClaim, bytes: number): boolean {
-    return held_bytes + bytes <= this.#small_bytes_max;
+    return held_bytes + bytes <= this.#smallBytesMax;
   }
 
   /** Small claims pass waiting ones as long as all small claims together fit into the reserved part. */
   #overtakes(claim: SharedClaim, bytes: number): boolean {
-    return this.#isSmall(claim, bytes) && this.#small_bytes + bytes <= this.#reserved_bytes;
+    return this.#isSmall(claim, bytes) && this.#smallBytes + bytes <= this.#reservedBytes;
   }
 
   #isFree(claim: SharedClaim, bytes: number): boolean {
-    const free_bytes = this.#bytes_max - this.#held_bytes - bytes;
-    if (this.#isSmall(claim, bytes)) return free_bytes >= 0;
-    const others_bytes = this.#small_bytes - (this.#isSmall(claim, 0) ? claim.held_bytes : 0);
-    return free_bytes >= Math.max(0, this.#reserved_bytes - others_bytes);
+    const freeBytes = this.#bytesMax - this.#heldBytes - bytes;
+    if (this.#isSmall(claim, bytes)) return freeBytes >= 0;
+    const othersBytes = this.#smallBytes - (this.#isSmall(claim, 0) ? claim.held_bytes : 0);
+    return freeBytes >= Math.max(0, this.#reservedBytes - othersBytes);
   }
 
   #fitsOwner({ owner }: SharedClaim, bytes: number): boolean {
-    return (this.#held.get(owner) ?? 0) + bytes <= this.#owner_bytes_max;
+    return (this.#held.get(owner) ?? 0) + bytes <= this.#ownerBytesMax;
   }
 
   #hold(claim: SharedClaim, bytes: number): void {
     if (claim.is_released) return;
-    if (this.#isSmall(claim, bytes)) this.#small_bytes += bytes;
-    else if (this.#isSmall(claim, 0)) this.#small_bytes -= claim.held_bytes;
+    if (this.#isSmall(claim, bytes)) this.#smallBytes += bytes;
+    else if (this.#isSmall(claim, 0)) this.#smallBytes -= claim.held_bytes;
     claim.held_bytes += bytes;
-    this.#held_bytes += bytes;
+    this.#heldBytes += bytes;
     this.#held.set(claim.owner, (this.#held.get(claim.owner) ?? 0) + bytes);
   }
 
   /** If the waiting claims hold so much that none fits even when all others are released, the one that holds the least is refused. */
-  #refuseLeast(waiting: readonly Waiter[], bytes_max: number): void {
-    let held_bytes = 0;
-    for (const claim of new Set(waiting.map(({ claim }) => claim))) held_bytes += claim.held_bytes;
+  #refuseLeast(waiting: readonly Waiter[], bytesMax: number): void {
+    let heldBytes = 0;
+    for (const claim of new Set(waiting.map(({ claim }) => claim))) heldBytes += claim.held_bytes;
     const holders = waiting.filter(({ claim }) => claim.held_bytes > 0);
-    if (holders.length === 0 || waiting.some(({ bytes }) => held_bytes + bytes <= bytes_max)) return;
+    if (holders.length === 0 || waiting.some(({ bytes }) => heldBytes + bytes <= bytesMax)) return;
     holders.reduce((least, one) => (one.claim.held_bytes <= least.claim.held_bytes ? one : least)).refuse();
   }
 
@@ -184,8 +184,8 @@ class SharedClaim implements Claim {
     this.owner = owner;
   }
 
-  take(bytes: number, wait_ms_max: number = limits.memory_wait_ms_max): Promise<void> | undefined {
-    return this.is_released ? undefined : this.#memory.take(this, bytes, wait_ms_max);
+  take(bytes: number, waitMsMax: number = limits.memory_wait_ms_max): Promise<void> | undefined {
+    return this.is_released ? undefined : this.#memory.take(this, bytes, waitMsMax);
   }
 
   release(): void {
@@ -196,9 +196,9 @@ class SharedClaim implements Claim {
   }
 }
 
-/** Makes the shared memory of a process, `bytes_max` by the gateway's own count. */
-export function createMemory(bytes_max: number): Memory {
-  return new SharedMemory(bytes_max);
+/** Makes the shared memory of a process, `bytesMax` bytes by the gateway's own count. */
+export function createMemory(bytesMax: number): Memory {
+  return new SharedMemory(bytesMax);
 }
 
 const unbounded = { values_max: Infinity, levels_max: Infinity, keys_max: Infinity };

@@ -4,14 +4,14 @@ import { oneAtATime } from './one-at-a-time.ts';
 
 test('one is under way at a time, and those who wait under one name share the result of the last of them', async () => {
   const inTurn = oneAtATime<string>();
-  let under_way = 0;
+  let underWay = 0;
   const begun: string[] = [];
   const make = (text: string) => async () => {
-    under_way += 1;
-    expect(under_way).toBe(1);
+    underWay += 1;
+    expect(underWay).toBe(1);
     begun.push(text);
     await turn();
-    under_way -= 1;
+    underWay -= 1;
     return text;
   };
   const first = inTurn('a', make('a1'));

@@ -54,4 +54,4 @@ export interface Logging {
 }
 
 /** Finds the caller that a secret belongs to. Synchronous for keys in memory. Throws a `GatewayError` 401 for an unknown secret. */
-export type Authenticate = (secret: string, store_wait?: StoreWait) => Principal | Promise<Principal>;
+export type Authenticate = (secret: string, storeWait?: StoreWait) => Principal | Promise<Principal>;

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import { createRateLimit, rateLimited } from './rate-limit.ts';
 
-function setUp(per_minute: number) {
-  let at_ms = 0;
-  const count = createRateLimit(per_minute, { now_ms: () => 1_000_000 + at_ms, monotonic_ms: () => at_ms }, 'calls');
+function setUp(perMinute: number) {
+  let atMs = 0;
+  const count = createRateLimit(perMinute, { now_ms: () => 1_000_000 + atMs, monotonic_ms: () => atMs }, 'calls');
   const isCounted = (caller: string) => {
     try {
       count(caller);
@@ -14,7 +14,7 @@ function setUp(per_minute: number) {
     }
   };
   const pass = (ms: number) => {
-    at_ms += ms;
+    atMs += ms;
   };
   return { count, isCounted, pass };
 }

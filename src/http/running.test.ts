@@ -36,12 +36,12 @@ test('a stop is told to those at work who want to know, and what begins after it
   const late = await ask('/asks', 'three');
   expect(late.statusCode).toBe(503);
   expect(late.json()).toMatchObject({ error: { code: 503, message: 'The gateway is shutting down' } });
-  let is_idle = false;
+  let isIdle = false;
   const idle = server.running.idle().then(() => {
-    is_idle = true;
+    isIdle = true;
   });
   await new Promise(setImmediate);
-  expect(is_idle).toBe(false);
+  expect(isIdle).toBe(false);
   ended();
   await idle;
   expect((await waiting).body).toBe('true');

@@ -11,14 +11,14 @@ interface Reading {
 }
 
 function read(text: string | Buffer): Reading {
-  let longest_chars = 0;
+  let longestChars = 0;
   const slices = readSlices(Buffer.from(text as string), (slice) => {
-    longest_chars = Math.max(longest_chars, slice.length);
+    longestChars = Math.max(longestChars, slice.length);
     return JSON.parse(slice);
   });
   for (let turns = 1; ; turns += 1) {
     const { done, value } = slices.next();
-    if (done === true) return { value, longest_chars, turns };
+    if (done === true) return { value, longest_chars: longestChars, turns };
   }
 }
 

@@ -76,14 +76,14 @@ class SlicedReader {
   readonly #parse: ParseText;
   readonly #frames: Frame[] = [];
   /** Offset of the first byte that was not parsed yet. */
-  #unread_at: number;
+  #unreadAt: number;
   #root: JsonValue | undefined;
 
   constructor(bytes: Buffer, parse: ParseText) {
     this.#bytes = bytes;
     this.#parse = parse;
     const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
-    this.#unread_at = hasMark ? 3 : 0;
+    this.#unreadAt = hasMark ? 3 : 0;
   }
 
   *read(): Generator<void, JsonValue, undefined> {
@@ -91,7 +91,7 @@ class SlicedReader {
     /** Start of the string that continues in this window. */
     let stringAt: number | undefined;
     let escaped = false;
-    for (let windowAt = this.#unread_at; windowAt < bytes.length; windowAt += SLICE_BYTES) {
+    for (let windowAt = this.#unreadAt; windowAt < bytes.length; windowAt += SLICE_BYTES) {
       const window = bytes.toString('latin1', windowAt, windowAt + SLICE_BYTES);
       let at = 0;
       if (stringAt !== undefined) {
@@ -123,7 +123,7 @@ class SlicedReader {
       yield;
     }
     if (this.#root === undefined || this.#frames.length > 0) throw invalid(bytes.length);
-    this.#refuseText(this.#unread_at, bytes.length);
+    this.#refuseText(this.#unreadAt, bytes.length);
     return this.#root;
   }
 
@@ -132,7 +132,7 @@ class SlicedReader {
     if (kind === LIST || kind === OBJECT) {
       if (frame === undefined) {
         if (this.#root !== undefined) throw invalid(at);
-        this.#refuseText(this.#unread_at, at);
+        this.#refuseText(this.#unreadAt, at);
       }
       this.#frames.push({
         is_list: kind === LIST,
@@ -154,7 +154,7 @@ class SlicedReader {
 
   #comma(frame: Frame, at: number): void {
     if (frame.is_taken) this.#refuseText(frame.unread_at, at);
-    else if (at - this.#unread_at >= SLICE_BYTES) {
+    else if (at - this.#unreadAt >= SLICE_BYTES) {
       this.#begin();
       this.#takeElements(frame, at);
     } else {
@@ -166,7 +166,7 @@ class SlicedReader {
     frame.has_key = false;
     frame.element_at = at + 1;
     frame.unread_at = at + 1;
-    this.#unread_at = at + 1;
+    this.#unreadAt = at + 1;
   }
 
   #close(frame: Frame, at: number): void {
@@ -177,7 +177,7 @@ class SlicedReader {
       // An empty list or object may contain only space; after a comma, space alone is an error.
       else if (frame.unread_at !== frame.opened_at + 1 || !this.#isBlank(frame.unread_at, at))
         this.#takeElements(frame, at);
-      this.#unread_at = at + 1;
+      this.#unreadAt = at + 1;
     }
     this.#frames.pop();
     const parent = this.#frames.at(-1);
@@ -238,13 +238,13 @@ class SlicedReader {
     const frame = this.#frames.at(-1);
     if (frame === undefined) {
       if (this.#root !== undefined) throw invalid(from);
-      this.#refuseText(this.#unread_at, from);
+      this.#refuseText(this.#unreadAt, from);
     } else if (!frame.is_list && !frame.has_key) {
       throw new UnreadableJson(`must not have a key of more than ${SLICE_BYTES} bytes`);
     }
     const isPlain = yield* this.#isPlain(from + 1, to - 1);
     const text = isPlain ? this.#bytes.toString('latin1', from + 1, to - 1) : yield* this.#decoded(from + 1, to - 1);
-    this.#unread_at = to;
+    this.#unreadAt = to;
     if (frame === undefined) {
       this.#root = text;
       return;

@@ -102,11 +102,11 @@ test('who reads no further ends the generator, after the step under way', async 
 
 test('who reads waits for what a source waits for, and for nothing else', async () => {
   const wait = Promise.withResolvers<void>();
-  let is_there = false;
+  let isThere = false;
   async function* course(): Course {
     yield {
       ended: false,
-      coming: () => (is_there ? undefined : wait.promise),
+      coming: () => (isThere ? undefined : wait.promise),
       take: () => ({ word: 'a' }),
     };
   }
@@ -116,7 +116,7 @@ test('who reads waits for what a source waits for, and for nothing else', async 
   await first;
   expect(events.take()).toEqual({ word: 'a' });
   expect(events.coming()).toBe(wait.promise);
-  is_there = true;
+  isThere = true;
   expect(events.coming()).toBe(undefined);
   expect(events.take()).toEqual({ word: 'a' });
 });

@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { StoreWait, StoreWaitExceeded } from './store-wait.ts';
 
 /** A clock that only reads move. */
-function setUp(max_ms: number) {
-  let now_ms = 0;
-  const wait = new StoreWait(max_ms, () => now_ms);
+function setUp(maxMs: number) {
+  let nowMs = 0;
+  const wait = new StoreWait(maxMs, () => nowMs);
   const read = async (ms: number) => {
     await Promise.resolve();
-    now_ms += ms;
+    nowMs += ms;
     return 'read';
   };
   return { wait, read };

@@ -2,13 +2,13 @@ import { limits } from '../limits.ts';
 
 /** Counts the work of one turn of the event loop, in characters that are read or hashed. */
 export class TurnWork {
-  #left_chars: number = limits.turn_work_chars;
+  #leftChars: number = limits.turn_work_chars;
 
   /** Counts `chars` more; true if other requests should be served before the work continues. */
   isDone(chars: number): boolean {
-    this.#left_chars -= chars;
-    if (this.#left_chars > 0) return false;
-    this.#left_chars = limits.turn_work_chars;
+    this.#leftChars -= chars;
+    if (this.#leftChars > 0) return false;
+    this.#leftChars = limits.turn_work_chars;
     return true;
   }
 }

@@ -6,7 +6,7 @@ import { responseHead, startWireServer, type WireServer } from '../../test/wires
 import { limits } from '../limits.ts';
 import { createServer } from './create-server.ts';
 
-const stall_ms_max = limits.client_stall_ms_max;
+const stallMsMax = limits.client_stall_ms_max;
 const PIECE = 'word '.repeat(10_000);
 /** More than the system keeps for a connection whose other end does not read. */
 const PIECES = 500;
@@ -43,7 +43,7 @@ beforeEach(async () => {
   await once(client, 'connect');
 });
 afterEach(async () => {
-  Object.assign(limits, { client_stall_ms_max: stall_ms_max });
+  Object.assign(limits, { client_stall_ms_max: stallMsMax });
   client.destroy();
   await gateway.stop();
   await wire.stop();

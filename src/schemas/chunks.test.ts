@@ -18,9 +18,9 @@ const answer = (message: Partial<Message>, more: Partial<ChatCompletion['choices
   system_fingerprint: 'fp',
   ext: { wire: 'openai-chat', rest: { a: 1 }, usage: { in_uncached: 1 }, requestId: 'r' },
 });
-const cites = (url: string, end_index: number) => ({
+const cites = (url: string, endIndex: number) => ({
   type: 'url_citation' as const,
-  url_citation: { url, start_index: 0, end_index },
+  url_citation: { url, start_index: 0, end_index: endIndex },
 });
 const native = { type: 'native' as const, wire: 'openai-chat' as const, block: { type: 'x' } };
 const ext = { wire: 'openai-chat' as const, rest: { id: 'm' } };

@@ -58,8 +58,8 @@ export function getCredits(server: Server, { activity, credits, keys, recorder, 
       const { kind, key_hash, organization_id } = principalOf(request);
       await recentOutcomes(recorder);
       if (kind === 'key') return { data: await ofKey(key_hash ?? '') };
-      const total_credits = toUsd((await credits.total(organization_id)) ?? 0);
-      return { data: { total_credits, total_usage: toUsd(await activity.sumUsage(organization_id)) } };
+      const totalCredits = toUsd((await credits.total(organization_id)) ?? 0);
+      return { data: { total_credits: totalCredits, total_usage: toUsd(await activity.sumUsage(organization_id)) } };
     },
   });
 }

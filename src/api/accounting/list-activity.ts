@@ -97,13 +97,13 @@ export function listActivity(server: Server, { activity, now, recorder }: ListAc
     },
     handler: async (request) => {
       const { organization_id } = principalOf(request);
-      const { date, api_key_hash: key_hash, user_id, workspace_id, group_by } = request.query;
+      const { date, api_key_hash: keyHash, user_id, workspace_id, group_by } = request.query;
       const moment = now();
       const days = daysOf(date, moment);
-      if (![key_hash, user_id, workspace_id].every((text) => isStorable(text ?? ''))) return { data: [] };
+      if (![keyHash, user_id, workspace_id].every((text) => isStorable(text ?? ''))) return { data: [] };
       // What is still on its way may be of yesterday's last moments.
       if (date === undefined || date === dayOf(moment)) await recentOutcomes(recorder);
-      const filter = { organization_id, ...days, key_hash, user_id, workspace_id };
+      const filter = { organization_id, ...days, key_hash: keyHash, user_id, workspace_id };
       const rows = await activity.listBy(filter, { by_workspace: group_by === 'workspace' });
       return { data: rows.map(describeRow) };
     },

@@ -24,12 +24,12 @@ function usageOf(
   { sound }: Transcription['request'],
 ): Record<string, unknown> {
   const { cost, is_byok, cost_details } = usage;
-  const [input_tokens, output_tokens] = [inputTokens(classes), outputTokens(classes)];
+  const [input, output] = [inputTokens(classes), outputTokens(classes)];
   const counted = answer.tokens !== undefined;
   return {
     type: counted ? 'tokens' : 'duration',
     seconds: answer.seconds ?? sound.duration_ms / 1000,
-    ...(counted ? { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens } : {}),
+    ...(counted ? { input_tokens: input, output_tokens: output, total_tokens: input + output } : {}),
     ...(cost === undefined ? {} : { cost }),
     is_byok,
     ...(cost_details === undefined ? {} : { cost_details }),
@@ -83,8 +83,8 @@ export function createTranscription(server: Server, { inference, clock }: Transc
         response: { 200: Answer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
       },
       handler: async (request, reply) => {
-        const is_form = /^multipart\/form-data/i.test(request.headers['content-type'] ?? '');
-        const wanted = is_form
+        const isForm = /^multipart\/form-data/i.test(request.headers['content-type'] ?? '');
+        const wanted = isForm
           ? transcriptionOfForm(request.body as TranscriptionForm)
           : transcriptionOf(request.body as TranscriptionBody);
         const { request: wish, asked } = wanted;
@@ -94,13 +94,13 @@ export function createTranscription(server: Server, { inference, clock }: Transc
         });
         reply.header('x-generation-id', call.generation_id);
         request.log_facts = { generation_id: call.generation_id, model: asked.model, streamed: false };
-        const content_type = wanted.response_format === 'text' ? 'text/plain; charset=utf-8' : undefined;
+        const contentType = wanted.response_format === 'text' ? 'text/plain; charset=utf-8' : undefined;
         return answerWhole(
           reply,
           call,
           () => inference.run(call, transcriptionTask(wish, asked)),
           (answer) => encode(answer, wanted),
-          content_type,
+          contentType,
         );
       },
     });

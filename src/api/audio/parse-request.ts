@@ -40,13 +40,13 @@ function soundOf(bytes: Buffer, told: SoundFormat | undefined, field: string): S
   if (told !== undefined && told !== format) {
     throw new GatewayError(400, `${field} says ${told}, but the audio is ${format}`, { metadata: { field } });
   }
-  const duration_ms = soundMs(bytes, format);
-  if (duration_ms === undefined)
+  const durationMs = soundMs(bytes, format);
+  if (durationMs === undefined)
     throw new GatewayError(400, `The audio contains no sound that can be read as ${format}`);
-  if (duration_ms > limits.sound_ms_max) {
+  if (durationMs > limits.sound_ms_max) {
     throw new GatewayError(400, `The audio must not last longer than ${limits.sound_ms_max / 3_600_000} hours`);
   }
-  return { bytes, format, duration_ms };
+  return { bytes, format, duration_ms: durationMs };
 }
 
 interface Wishes {

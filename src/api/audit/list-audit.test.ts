@@ -19,16 +19,22 @@ describeStores('GET /audit', ({ open }) => {
       user_id: made.home.owner_user_id,
       request_id: 'r',
     };
-    const add = (resource_id: string, over: Partial<Actor> = {}) =>
-      database.queries
-        .transaction()
-        .execute((tx) =>
-          auditStore(tx).insert(
-            [{ action: 'update', resource_type: 'api_key', resource_id, before: { name: 'a' }, after: { name: 'b' } }],
-            { ...actor, ...over },
-            NOW,
-          ),
-        );
+    const add = (resourceId: string, over: Partial<Actor> = {}) =>
+      database.queries.transaction().execute((tx) =>
+        auditStore(tx).insert(
+          [
+            {
+              action: 'update',
+              resource_type: 'api_key',
+              resource_id: resourceId,
+              before: { name: 'a' },
+              after: { name: 'b' },
+            },
+          ],
+          { ...actor, ...over },
+          NOW,
+        ),
+      );
     const ids = async (query: string, credential = 'management') => {
       const { body } = await made.call('GET', `/audit?${query}`, undefined, credential);
       return (body['data'] as unknown as { resource_id: string }[]).map(({ resource_id }) => resource_id).join('');

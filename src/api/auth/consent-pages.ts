@@ -53,8 +53,8 @@ function readAsked(given: Fields): Asked {
   if (callback === null && challenge.code_challenge === null) {
     throw new GatewayError(400, 'Without a callback_url there must be a code_challenge.');
   }
-  const key_label = given.get('key_label') ?? (callback === null ? HEADLESS_LABEL : defaultLabel(callback));
-  if (key_label.length > limits.key_label_chars_max || !isStorable(key_label)) {
+  const keyLabel = given.get('key_label') ?? (callback === null ? HEADLESS_LABEL : defaultLabel(callback));
+  if (keyLabel.length > limits.key_label_chars_max || !isStorable(keyLabel)) {
     throw new GatewayError(400, `key_label must be text of at most ${limits.key_label_chars_max} characters.`);
   }
   const state = given.get('state');
@@ -70,7 +70,7 @@ function readAsked(given: Fields): Asked {
       return value === undefined ? [] : [[name, value]];
     }),
   );
-  return { callback, challenge, key_label, state, fields };
+  return { callback, challenge, key_label: keyLabel, state, fields };
 }
 
 async function defaultWorkspace(queries: Queries, { organization_id }: PageSession) {
@@ -90,8 +90,8 @@ export function consentPages(server: Server, { sessions, queries, change }: Cons
       const { callback, key_label, fields } = readAsked(queryOf(request));
       const session = await sessions.find(request, reply);
       if (!session) return goTo(reply, signInAddress(`${PATH}?${new URLSearchParams(fields)}`));
-      const { name: workspace_name } = await defaultWorkspace(queries, session);
-      return sendPage(reply, 200, consentPage({ callback, key_label, workspace_name, session, fields }));
+      const { name: workspaceName } = await defaultWorkspace(queries, session);
+      return sendPage(reply, 200, consentPage({ callback, key_label, workspace_name: workspaceName, session, fields }));
     },
   });
 

@@ -55,26 +55,26 @@ async function boundRequest(
   work: Work,
   principal: Principal,
   requested: ReturnType<ReturnType<typeof readBody>>,
-  workspace_id: string | undefined,
+  workspaceId: string | undefined,
 ) {
   const { tx, at, actor } = work;
-  const made_by = 'key' as const;
-  const code = { organization_id: actor.organization_id, asker_key_hash: principal.key_hash, made_by };
+  const madeBy = 'key' as const;
+  const code = { organization_id: actor.organization_id, asker_key_hash: principal.key_hash, made_by: madeBy };
   const lineage = await holdLineage(tx, code, Date.parse(at));
   // Revoked since it came in.
   if (lineage === undefined) throw new GatewayError(401, 'Invalid API key');
   await checkRoom(tx, lineage);
-  const { limit_nano, limit_reset, key_expires_at: expires_at } = requested;
-  const grant = boundGrant({ limit_nano, limit_reset, expires_at }, lineage);
+  const { limit_nano, limit_reset, key_expires_at: expiresAt } = requested;
+  const grant = boundGrant({ limit_nano, limit_reset, expires_at: expiresAt }, lineage);
   return {
     ...requested,
     limit_nano: grant.limit_nano,
     limit_reset: grant.limit_reset,
     key_expires_at: grant.expires_at,
-    workspace_id: await workspaceOf(work, principal, workspace_id),
+    workspace_id: await workspaceOf(work, principal, workspaceId),
     user_id: principal.user_id,
     asker_key_hash: principal.key_hash,
-    made_by,
+    made_by: madeBy,
   };
 }
 

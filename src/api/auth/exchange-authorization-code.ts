@@ -54,20 +54,20 @@ function methodOf({ code_challenge_method }: ExchangeAuthCodeBody): ChallengeMet
  */
 async function exchange(
   { tx, at, audit }: Work,
-  code_hash: string,
+  codeHash: string,
   proof: Proof,
 ): Promise<{ secret: string } | { refused: Exclude<Verdict, 'granted'> }> {
   const codes = authorizationCodeStore(tx);
-  const code = await codes.lock(code_hash);
+  const code = await codes.lock(codeHash);
   if (!code || !(await isStillMember(tx, code))) return { refused: 'void' };
   const lineage = await holdLineage(tx, code, Date.parse(at));
   if (lineage === undefined) return { refused: 'void' };
   const verdict = judgeExchange(code, proof, Date.parse(at));
-  if (verdict === 'wrong') await codes.countFailure(code_hash);
+  if (verdict === 'wrong') await codes.countFailure(codeHash);
   if (verdict !== 'granted') return { refused: verdict };
   await checkRoom(tx, lineage);
-  await codes.use(code_hash, at);
-  const { limit_nano, limit_reset, key_expires_at: expires_at } = code;
+  await codes.use(codeHash, at);
+  const { limit_nano, limit_reset, key_expires_at: expiresAt } = code;
   const { secret, hash, label } = createSecret();
   const key = await keyStore(tx).insert({
     hash,
@@ -78,7 +78,7 @@ async function exchange(
     name: code.key_label,
     is_management: false,
     disabled: false,
-    ...boundGrant({ limit_nano, limit_reset, expires_at }, lineage),
+    ...boundGrant({ limit_nano, limit_reset, expires_at: expiresAt }, lineage),
     created_at: at,
     updated_at: null,
     parent_hash: lineage[0]?.hash ?? null,
@@ -87,7 +87,7 @@ async function exchange(
   await audit({
     action: 'exchange',
     resource_type: 'authorization_code',
-    resource_id: code_hash,
+    resource_id: codeHash,
     before: codeState(code),
     after: { ...codeState({ ...code, used_at: at }), key_hash: hash },
   });
@@ -128,14 +128,18 @@ export function exchangeAuthorizationCode(server: Server, dependencies: Exchange
     },
     handler: async (request, reply) => {
       const { body } = request;
-      const code_challenge_method = methodOf(body);
-      const code_hash = hashCode(body.code);
-      const found = await authorizationCodeStore(queries).find(code_hash);
+      const codeChallengeMethod = methodOf(body);
+      const codeHash = hashCode(body.code);
+      const found = await authorizationCodeStore(queries).find(codeHash);
       if (!found || (found.made_by === 'key' && !mayKeysMakeCodes())) throw invalidCode();
       const { organization_id, user_id } = found;
       const made = await change(
         { organization_id, actor: 'callback', key_hash: null, user_id, request_id: request.id },
-        (work) => exchange(work, code_hash, { code_verifier: body.code_verifier ?? undefined, code_challenge_method }),
+        (work) =>
+          exchange(work, codeHash, {
+            code_verifier: body.code_verifier ?? undefined,
+            code_challenge_method: codeChallengeMethod,
+          }),
       );
       if ('refused' in made) throw REFUSED[made.refused]();
       return reply.header('cache-control', 'no-store').send({ key: made.secret, user_id });

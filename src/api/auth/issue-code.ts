@@ -62,12 +62,12 @@ async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: stri
     throw new GatewayError(409, 'Too many codes of this user are waiting for their exchange; try again in ten minutes');
   }
   const app = callback && { organization_id, origin: callback.origin, at };
-  let app_id = app && (await codes.appOf(app));
-  if (app && app_id === undefined) {
+  let appId = app && (await codes.appOf(app));
+  if (app && appId === undefined) {
     await codes.sweepApps(app);
-    app_id = await codes.appOf(app);
+    appId = await codes.appOf(app);
   }
-  if (app_id === undefined) {
+  if (appId === undefined) {
     throw new GatewayError(409, `This organization has ${limits.apps_max} applications, which is the maximum`);
   }
   const { code, code_hash } = createCode();
@@ -77,7 +77,7 @@ async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: stri
     workspace_id: wished.workspace_id,
     user_id,
     asker_key_hash: wished.asker_key_hash,
-    app_id,
+    app_id: appId,
     callback_url: callback?.href ?? null,
     code_challenge,
     code_challenge_method: wished.code_challenge_method,

@@ -39,9 +39,9 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     issuer.be(ADA);
     const visitor = made.browser();
     /** From the button to our answer to the issuer's. */
-    const signIn = async (who = visitor, return_to?: string) => {
+    const signIn = async (who = visitor, returnTo?: string) => {
       const begun = await who.get(
-        `/sign-in/issuer${return_to === undefined ? '' : `?return_to=${encodeURIComponent(return_to)}`}`,
+        `/sign-in/issuer${returnTo === undefined ? '' : `?return_to=${encodeURIComponent(returnTo)}`}`,
       );
       if (begun.status !== 303) return begun;
       const back = issuer.visit(begun.location ?? '');
@@ -281,14 +281,14 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect((await visitor.get(issuer.visit(location ?? '').slice(SITE.length))).status).toBe(303);
   });
 
-  const now_s = () => Math.floor(Date.now() / 1000);
+  const nowS = () => Math.floor(Date.now() / 1000);
   test.each<[string, IssuerFaults]>([
     ['a key that it does not publish', { foreign_key: true }],
     ['another nonce', { claims: { nonce: 'other' } }],
     ['no nonce', { claims: { nonce: undefined } }],
     ['another issuer', { claims: { iss: 'https://evil.example' } }],
     ['another audience', { claims: { aud: 'other' } }],
-    ['an end in the past', { claims: { exp: now_s() - 3600 } }],
+    ['an end in the past', { claims: { exp: nowS() - 3600 } }],
     ['no subject', { claims: { sub: undefined } }],
     ['keys that are not there', { broken: { path: '/keys', status: 500 } }],
     ['no answer to the code', { broken: { path: '/token', status: 500 } }],
@@ -374,12 +374,12 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     const { signIn, isSignedIn, visitor, change, home, members, users, newcomers, database } = await setUp();
     expect((await signIn()).status).toBe(303);
     const [ada] = await newcomers();
-    const user_id = ada?.id ?? '';
+    const userId = ada?.id ?? '';
     const asked = new URLSearchParams({ callback_url: 'https://app.example/cb' });
     const { hidden } = await visitor.get(`/auth?${asked}`);
     const { organization_id } = home;
     const actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null } as const;
-    const remove = () => change(actor, (work) => removeMember(work, { user_id, hand_keys_to: undefined }));
+    const remove = () => change(actor, (work) => removeMember(work, { user_id: userId, hand_keys_to: undefined }));
     // The approval is under way: its session was found before the removal is committed.
     const [approved] = await Promise.all([visitor.post('/auth', { ...hidden, decision: 'approve' }), remove()]);
     expect([303, 403]).toContain(approved.status);
@@ -391,6 +391,6 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(again.status).toBe(403);
     expect(again.body).toContain('no longer a member');
     expect(await users()).toEqual(known);
-    expect((await members()).map((member) => member.user_id)).not.toContain(user_id);
+    expect((await members()).map((member) => member.user_id)).not.toContain(userId);
   });
 });

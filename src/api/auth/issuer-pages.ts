@@ -69,9 +69,9 @@ export function issuerPages(server: Server, dependencies: IssuerPagesDependencie
     config: { access: 'open' },
     onRequest: limitSignIns,
     handler: async (request, reply) => {
-      const return_to = returnPath(queryOf(request).get('return_to'));
+      const returnTo = returnPath(queryOf(request).get('return_to'));
       const { url, pending } = await issuer.begin();
-      keep(reply, { ...pending, return_to, until_ms: now() + limits.issuer_sign_in_ms_max });
+      keep(reply, { ...pending, return_to: returnTo, until_ms: now() + limits.issuer_sign_in_ms_max });
       return goTo(reply, url);
     },
   });
@@ -90,9 +90,9 @@ export function issuerPages(server: Server, dependencies: IssuerPagesDependencie
       }
       const { url = '' } = request.raw;
       const identity = await issuer.complete(url.slice(url.indexOf('?')), pending);
-      const user_id = await userOf(change, identity, rules, request.id);
+      const userId = await userOf(change, identity, rules, request.id);
       const { organization_id } = rules;
-      await sessions.start(request, reply, { organization_id, user_id, by: 'issuer' });
+      await sessions.start(request, reply, { organization_id, user_id: userId, by: 'issuer' });
       return goTo(reply, pending.return_to ?? '/sign-in');
     },
   });

@@ -45,11 +45,11 @@ export interface PageSessions {
   /** Who sent a request; undefined for nobody. Gives an old session a new secret, except to a form, whose answer may not arrive. */
   find(request: FastifyRequest, reply: FastifyReply): Promise<PageSession | undefined>;
   /** Who sent a form, checked to come from one of their own pages. Throws 403 for anything else. */
-  findForm(request: FastifyRequest, reply: FastifyReply, form_token: string | undefined): Promise<PageSession>;
+  findForm(request: FastifyRequest, reply: FastifyReply, formToken: string | undefined): Promise<PageSession>;
   /** Signs a user in, in the place of whoever this browser was. */
   start(request: FastifyRequest, reply: FastifyReply, user: SignedInUser): Promise<void>;
   /** Signs out, and throws as `findForm`. A session that opens nothing now ends too: its key may be enabled again. */
-  end(request: FastifyRequest, reply: FastifyReply, form_token: string | undefined): Promise<void>;
+  end(request: FastifyRequest, reply: FastifyReply, formToken: string | undefined): Promise<void>;
 }
 
 /** A user whose credential was checked. */
@@ -84,10 +84,10 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
   const environment = management_key === undefined ? undefined : environmentCredential(management_key, secret);
 
   const isCredentialGood = async (credential: string): Promise<boolean> => {
-    const key_hash = keyOfCredential(credential);
-    if (key_hash === undefined)
+    const keyHash = keyOfCredential(credential);
+    if (keyHash === undefined)
       return credential === ISSUER_CREDENTIAL ? options.issuer_configured : credential === environment;
-    const key = await options.findKey(key_hash);
+    const key = await options.findKey(keyHash);
     return key?.is_management === true && isUsable(key, now());
   };
 
@@ -95,16 +95,16 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
   const carried = async (request: FastifyRequest) => {
     const token = readCookie(request, site, COOKIE);
     if (token === undefined || !/^[\w-]{43}$/.test(token)) return undefined;
-    const token_hash = hashToken(token);
-    const session = await sessionStore(queries).find(token_hash);
-    return session && { session, token_hash };
+    const tokenHash = hashToken(token);
+    const session = await sessionStore(queries).find(tokenHash);
+    return session && { session, token_hash: tokenHash };
   };
 
-  const rotate = async (reply: FastifyReply, session: { id: string; expires_at: string }, token_hash: string) => {
+  const rotate = async (reply: FastifyReply, session: { id: string; expires_at: string }, tokenHash: string) => {
     const next = createToken();
     const at = new Date(now()).toISOString();
     const { id, expires_at } = session;
-    const rotated = await sessionStore(queries).rotate({ id, token_hash, next_hash: next.token_hash, at });
+    const rotated = await sessionStore(queries).rotate({ id, token_hash: tokenHash, next_hash: next.token_hash, at });
     if (rotated) setCookie(reply, site, { name: COOKIE, value: next.token, ms: Date.parse(expires_at) - now() });
   };
 
@@ -116,14 +116,22 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
     if (state === 'over' || !(await isCredentialGood(session.credential))) return undefined;
     if (state === 'rotation due' && request.method === 'GET') await rotate(reply, session, token_hash);
     const { id, organization_id, user_id, user_name, user_email, credential } = session;
-    const key_hash = keyOfCredential(credential) ?? null;
-    return { id, organization_id, user_id, user_name, user_email, key_hash, form_token: formToken(id, secret) };
+    const keyHash = keyOfCredential(credential) ?? null;
+    return {
+      id,
+      organization_id,
+      user_id,
+      user_name,
+      user_email,
+      key_hash: keyHash,
+      form_token: formToken(id, secret),
+    };
   };
 
-  const findForm: PageSessions['findForm'] = async (request, reply, form_token) => {
+  const findForm: PageSessions['findForm'] = async (request, reply, formToken) => {
     const session = await find(request, reply);
     if (!session) throw new GatewayError(403, 'You are no longer signed in. Go back and reload the page.');
-    if (form_token !== undefined && isFormToken(form_token, session.id, secret)) return session;
+    if (formToken !== undefined && isFormToken(formToken, session.id, secret)) return session;
     throw new GatewayError(403, 'This page is out of date. Go back, reload it, and try again.');
   };
 
@@ -155,18 +163,18 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
         const sessions = sessionStore(tx);
         if (former) await sessions.delete(former.session.id);
         const id = randomUUID();
-        const expires_at = new Date(Date.parse(at) + limits.session_ms_max).toISOString();
+        const expiresAt = new Date(Date.parse(at) + limits.session_ms_max).toISOString();
         const made = { id, token_hash, previous_hash: null, organization_id, user_id, credential };
-        await sessions.insert({ ...made, created_at: at, rotated_at: at, expires_at });
-        const after = { user_id, by: typeof by === 'string' ? by : 'key', expires_at };
+        await sessions.insert({ ...made, created_at: at, rotated_at: at, expires_at: expiresAt });
+        const after = { user_id, by: typeof by === 'string' ? by : 'key', expires_at: expiresAt };
         await audit({ action: 'sign-in', resource_type: 'session', resource_id: id, before: null, after });
       });
       setCookie(reply, site, { name: COOKIE, value: token, ms: limits.session_ms_max });
     },
 
-    async end(request, reply, form_token) {
+    async end(request, reply, formToken) {
       const session = (await find(request, reply))
-        ? await findForm(request, reply, form_token)
+        ? await findForm(request, reply, formToken)
         : (await carried(request))?.session;
       if (session !== undefined) await remove(request, session);
       clearCookie(reply, site, COOKIE);

@@ -46,7 +46,7 @@ export async function userOf(
   change: Change,
   identity: Identity,
   rules: ProvisionRules,
-  request_id: string,
+  requestId: string,
 ): Promise<string> {
   const { issuer, subject } = identity;
   // Everybody without a name would be the same person.
@@ -56,7 +56,7 @@ export async function userOf(
   }
   checkDomain(vouchedEmail(identity), rules.allowed_email_domains);
   const { organization_id } = rules;
-  const actor = { organization_id, actor: 'page', key_hash: null, user_id: null, request_id } as const;
+  const actor = { organization_id, actor: 'page', key_hash: null, user_id: null, request_id: requestId } as const;
   const find = () => change(actor, (work) => findOrMake(work, identity, rules));
   try {
     return await find();

@@ -11,8 +11,8 @@ describeStores('signing in with a key', ({ open }) => {
   async function setUp(options: Parameters<typeof authPagesServer>[2] = {}) {
     const made = await authPagesServer(await open(), NOW, options);
     const visitor = made.browser();
-    const signIn = (management_key = ENVIRONMENT_KEY, form: Record<string, string> = {}) =>
-      visitor.post('/sign-in', { management_key, ...form });
+    const signIn = (managementKey = ENVIRONMENT_KEY, form: Record<string, string> = {}) =>
+      visitor.post('/sign-in', { management_key: managementKey, ...form });
     const isSignedIn = async (who = visitor) => (await who.get('/sign-in')).body.includes('You are signed in');
     const sessions = () => made.database.queries.selectFrom('sessions').selectAll().execute();
     return { ...made, visitor, signIn, isSignedIn, sessions };
@@ -64,17 +64,17 @@ describeStores('signing in with a key', ({ open }) => {
     const { signIn, storeKey, sessions } = await setUp();
     const ordinary = await storeKey({ is_management: false });
     const nobodys = await storeKey({ creator_user_id: null });
-    const return_to = '/auth?state=a';
+    const returnTo = '/auth?state=a';
     for (const [status, secret] of [
       [401, 'wrong'],
       [403, ordinary.secret],
       [403, nobodys.secret],
       [400, ''],
     ] as const) {
-      const answer = await signIn(secret, { return_to });
+      const answer = await signIn(secret, { return_to: returnTo });
       expect(answer.status).toBe(status);
       expect(answer.body).toContain('role="alert"');
-      expect(answer.hidden).toEqual({ return_to });
+      expect(answer.hidden).toEqual({ return_to: returnTo });
       expect(answer.headers['set-cookie']).toBeUndefined();
       if (secret !== '') expect(answer.body).not.toContain(secret);
     }
@@ -103,10 +103,10 @@ describeStores('signing in with a key', ({ open }) => {
 
   test.each(['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)', '/\t/evil.example'])(
     'after signing in nobody is sent to %j',
-    async (return_to) => {
+    async (returnTo) => {
       const { signIn, visitor } = await setUp();
-      expect((await signIn(ENVIRONMENT_KEY, { return_to })).location).toBe('/sign-in');
-      const shown = await visitor.get(`/sign-in?${new URLSearchParams({ return_to })}`);
+      expect((await signIn(ENVIRONMENT_KEY, { return_to: returnTo })).location).toBe('/sign-in');
+      const shown = await visitor.get(`/sign-in?${new URLSearchParams({ return_to: returnTo })}`);
       expect(shown).toMatchObject({ status: 200, location: undefined });
     },
   );
@@ -167,7 +167,7 @@ describeStores('signing in with a key', ({ open }) => {
       tab.cookies.set(COOKIE, old);
       return tab;
     });
-    for (const signed_in of await Promise.all(tabs.map((tab) => isSignedIn(tab)))) expect(signed_in).toBe(true);
+    for (const signedIn of await Promise.all(tabs.map((tab) => isSignedIn(tab)))) expect(signedIn).toBe(true);
     const renewed = tabs.filter(({ cookies }) => cookies.get(COOKIE) !== old);
     expect(renewed).toHaveLength(1);
     expect(await isSignedIn(renewed[0])).toBe(true);

@@ -45,10 +45,10 @@ export function signInPages(server: Server, dependencies: SignInPagesDependencie
     exposeHeadRoute: false,
     config: { access: 'open' },
     handler: async (request, reply) => {
-      const return_to = returnPath(queryOf(request).get('return_to'));
+      const returnTo = returnPath(queryOf(request).get('return_to'));
       const session = await sessions.find(request, reply);
-      if (session && return_to !== undefined) return goTo(reply, return_to);
-      return sendPage(reply, 200, session ? signedInPage(session) : signInPage({ return_to, issuer_host }));
+      if (session && returnTo !== undefined) return goTo(reply, returnTo);
+      return sendPage(reply, 200, session ? signedInPage(session) : signInPage({ return_to: returnTo, issuer_host }));
     },
   });
 
@@ -59,9 +59,9 @@ export function signInPages(server: Server, dependencies: SignInPagesDependencie
     onRequest: limitSignIns,
     handler: async (request, reply) => {
       const form = formOf(request);
-      const return_to = returnPath(form.get('return_to'));
+      const returnTo = returnPath(form.get('return_to'));
       const again = (status: number, error: string) =>
-        sendPage(reply, status, signInPage({ return_to, issuer_host, error }));
+        sendPage(reply, status, signInPage({ return_to: returnTo, issuer_host, error }));
       const secret = form.get('management_key')?.trim();
       if (secret === undefined || secret === '') return again(400, 'Enter a management key.');
       try {
@@ -70,7 +70,7 @@ export function signInPages(server: Server, dependencies: SignInPagesDependencie
         if (!(error instanceof GatewayError) || (error.status !== 401 && error.status !== 403)) throw error;
         return again(error.status, error.status === 401 ? 'This key is not valid.' : error.message);
       }
-      return goTo(reply, return_to ?? SIGN_IN);
+      return goTo(reply, returnTo ?? SIGN_IN);
     },
   });
 

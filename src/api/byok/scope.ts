@@ -37,13 +37,13 @@ export async function checkSettings(
     if (found?.organization_id === organization_id && !found.is_management) keys.add(hash);
   }
   const users = new Set<string>();
-  for (const user_id of settings.allowed_user_ids ?? []) {
-    const member = isStorable(user_id) && (await organizationStore(tx).lockMember({ organization_id, user_id }));
-    if (member) users.add(user_id);
+  for (const userId of settings.allowed_user_ids ?? []) {
+    const member = isStorable(userId) && (await organizationStore(tx).lockMember({ organization_id, user_id: userId }));
+    if (member) users.add(userId);
   }
   const checked = (field: ListField, resolve: (entry: string) => string | undefined, what: string) => {
-    const given = settings[field];
-    return given ? { [field]: resolveEntries({ field, given, kept: before?.[field], resolve, what }) } : {};
+    const entries = settings[field];
+    return entries ? { [field]: resolveEntries({ field, entries, stored: before?.[field], resolve, what }) } : {};
   };
   const among = (known: ReadonlySet<string>) => (entry: string) => (known.has(entry) ? entry : undefined);
   return {

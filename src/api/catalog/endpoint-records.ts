@@ -15,12 +15,12 @@ export function endpointRecords(
 ): PublicEndpoint[] {
   const hidden = is_known ? {} : { latency_last_30m: null, throughput_last_30m: null, samples_last_30m: null };
   return endpoints.flatMap((endpoint) => {
-    const provider_name = catalog.provider(endpoint.provider)?.name ?? endpoint.provider;
+    const providerName = catalog.provider(endpoint.provider)?.name ?? endpoint.provider;
     const tiers = [undefined, ...Object.keys(endpoint.service_tiers ?? {})];
     return tiers.map((tier) => {
       const served = tier === undefined ? {} : { tier };
       const shown = { ...statistics(healthId({ endpoint, ...served })), ...hidden };
-      return describeEndpoint(model, endpoint, { provider_name, ...served, statistics: shown });
+      return describeEndpoint(model, endpoint, { provider_name: providerName, ...served, statistics: shown });
     });
   });
 }

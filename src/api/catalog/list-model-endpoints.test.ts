@@ -108,14 +108,18 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
   });
 
   test('an endpoint of unknown context shows its model’s, else the stated default; the model itself null', () => {
-    const lengths = (context_length: number | undefined) => {
-      const model = { id: 'acme/m', context_length, endpoints: [{ provider: 'openai', upstream_model: 'm' }] };
+    const lengths = (contextLength: number | undefined) => {
+      const model = {
+        id: 'acme/m',
+        context_length: contextLength,
+        endpoints: [{ provider: 'openai', upstream_model: 'm' }],
+      };
       const { context_length: _, ...unknown } = model;
       const own = buildCatalog({
         bundled: { format: 1, models: [] },
         config: {
           bundled_catalog: true,
-          models: [context_length === undefined ? unknown : { ...model, context_length }],
+          models: [contextLength === undefined ? unknown : { ...model, context_length: contextLength }],
         },
         providers: catalog.providers(),
         created_default: 0,

@@ -34,11 +34,11 @@ export function listModelEndpoints(
   const answer = async (name: string, request: FastifyRequest, reply: FastifyReply) => {
     const source = catalog();
     const { model, endpoints } = namedModel(name, { catalog: source, routers: routers() });
-    const is_known = request.principal !== undefined;
+    const isKnown = request.principal !== undefined;
     setEndpointCaching(request, reply);
     const places = endpoints.map((endpoint) => model.endpoints.indexOf(endpoint));
-    const bytes = await listings().current(`${model.id};${places.join()};${is_known}`, () => {
-      const records = endpointRecords(model, endpoints, { catalog: source, statistics, is_known });
+    const bytes = await listings().current(`${model.id};${places.join()};${isKnown}`, () => {
+      const records = endpointRecords(model, endpoints, { catalog: source, statistics, is_known: isKnown });
       return JSON.stringify({ data: describeModelEndpoints(model, records) });
     });
     return sendBytes(reply, bytes, jsonContentType);

@@ -160,9 +160,9 @@ describe('GET /models', () => {
     ['use_rss=false', 'application/json; charset=utf-8'],
     ['use_rss=', 'application/json; charset=utf-8'],
     ['use_rss_chat_links=true', 'application/json; charset=utf-8'],
-  ])('200: %s answers with %s', async (query, content_type) => {
+  ])('200: %s answers with %s', async (query, contentType) => {
     const answer = await server.inject({ method: 'GET', url: `/models?${query}` });
-    expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, content_type]);
+    expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, contentType]);
   });
 
   test.each([

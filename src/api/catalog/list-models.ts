@@ -58,11 +58,11 @@ export function listModels(
     handler: async (request, reply) => {
       const query = modelQuery(request.query, now());
       const listings = current();
-      const is_feed = isOn('use_rss', request.query.use_rss);
-      const chat_links = isOn('use_rss_chat_links', request.query.use_rss_chat_links);
-      if (!is_feed) return answerModels(request, reply, { listings, statistics, query, path: '/models' });
+      const isFeed = isOn('use_rss', request.query.use_rss);
+      const chatLinks = isOn('use_rss_chat_links', request.query.use_rss_chat_links);
+      if (!isFeed) return answerModels(request, reply, { listings, statistics, query, path: '/models' });
       if (isOfPerformance(query.sort)) throw invalidField('sort', `${query.sort} cannot be used with use_rss`);
-      const place = { origin: originOf(request, site), path: feedPath(query, chat_links), chat_links };
+      const place = { origin: originOf(request, site), path: feedPath(query, chatLinks), chat_links: chatLinks };
       const answer = listings.answer(`${place.origin}${place.path}`, () => {
         const listed = sorted(listings.models(query), query.sort, statistics).map(({ model }) => model);
         const { models } = paged(listed, query.page, ({ id }) => id);
@@ -81,8 +81,8 @@ function isOn(field: string, text: string | undefined): boolean {
 }
 
 /** One path for all that ask for the same feed, however they put it. */
-function feedPath({ whole }: ModelQuery, chat_links: boolean): string {
-  return `/api/v1/models?use_rss=true&${whole}${chat_links ? '&use_rss_chat_links=true' : ''}`;
+function feedPath({ whole }: ModelQuery, chatLinks: boolean): string {
+  return `/api/v1/models?use_rss=true&${whole}${chatLinks ? '&use_rss_chat_links=true' : ''}`;
 }
 
 /** Where a reader of the feed finds this gateway: as configured, else as this reader found it. */

@@ -45,7 +45,7 @@ export interface UsableModelsDependencies {
   wholeCatalog: () => Catalog;
   ownCredentials(
     principal: Principal,
-    store_wait: StoreWait | undefined,
+    storeWait: StoreWait | undefined,
   ): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
   allow_unpriced: boolean;
   statistics: StatisticsOf;
@@ -61,16 +61,16 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
   // It takes tens of milliseconds: however many ask, one is made at a time.
   const inTurn = oneAtATime<Buffer>();
 
-  async function listFor(principal: Principal, query: ModelQuery, store_wait: StoreWait | undefined): Promise<Buffer> {
+  async function listFor(principal: Principal, query: ModelQuery, storeWait: StoreWait | undefined): Promise<Buffer> {
     const catalog = wholeCatalog();
     const caller = {
       guardrails: principal.guardrails,
-      own: await ownCredentials(principal, store_wait),
+      own: await ownCredentials(principal, storeWait),
       user: principal,
       allow_unpriced,
     };
-    const usable_models: { model: Model; facts: ModelFacts; json: string }[] = [];
-    const left_out: string[] = [];
+    const usableModels: { model: Model; facts: ModelFacts; json: string }[] = [];
+    const leftOut: string[] = [];
     for (const [at, model] of catalog.models().entries()) {
       if (at % limits.usable_models_at_once === 0) await turn();
       const { endpoints, excluded: reasons } = usable(model, catalog, caller);
@@ -80,16 +80,16 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
       const facts = factsOf(shown);
       if (!isWanted(seen, facts, query, catalog)) continue;
       const { id, canonical_slug, name } = model;
-      if (may) usable_models.push({ model: seen, facts, json: JSON.stringify(retrieved(shown)) });
-      else left_out.push(JSON.stringify({ id, canonical_slug, name, reasons }));
+      if (may) usableModels.push({ model: seen, facts, json: JSON.stringify(retrieved(shown)) });
+      else leftOut.push(JSON.stringify({ id, canonical_slug, name, reasons }));
     }
-    const found = paged(sorted(usable_models, query.sort, statistics), query.page, ({ model }) => model.id);
+    const found = paged(sorted(usableModels, query.sort, statistics), query.page, ({ model }) => model.id);
     const models = found.models.map(({ model }) => model);
     const rest = JSON.stringify(besides({ ...found, models }, '/models/user', query)).slice(1, -1);
     const data = found.models.map(({ json }) => json).join(',');
     const { offset, after_id, before_id } = query.page;
-    const is_first = offset === 0 && after_id === undefined && before_id === undefined;
-    return Buffer.from(`{"data":[${data}],${rest},"excluded":[${is_first ? left_out.join(',') : ''}]}`);
+    const isFirst = offset === 0 && after_id === undefined && before_id === undefined;
+    return Buffer.from(`{"data":[${data}],${rest},"excluded":[${isFirst ? leftOut.join(',') : ''}]}`);
   }
 
   server.route({

@@ -32,8 +32,8 @@ const catalog = buildCatalog({
 });
 
 /** The list, as it is sent at a moment. */
-function listAt(now_ms: number, listingsFor = createListings()) {
-  const listings = listingsFor(catalog.at(now_ms), routers);
+function listAt(nowMs: number, listingsFor = createListings()) {
+  const listings = listingsFor(catalog.at(nowMs), routers);
   const query = modelQuery({});
   const page = paged(listings.models(query), query.page, ({ model }) => model.id);
   return listings.answer('all', () => ({ text: modelListJson(page, '/models', query), content_type: 'json' }));

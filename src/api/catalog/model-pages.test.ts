@@ -127,12 +127,12 @@ describe('pages of GET /models', () => {
     expect(distillable.length).toBeGreaterThan(0);
     expect(distillable.every((id) => catalog.find(id)?.is_distillable !== false)).toBe(true);
     expect(distillable.length + (await list('?distillable=false')).data.length).toBe(all.length);
-    const keeping_nothing = ids(await list('?zdr=true'));
+    const keepingNothing = ids(await list('?zdr=true'));
     const policies = (id: string) =>
       catalog.find(id)?.endpoints.map(({ provider }) => catalog.provider(provider)?.data_policy.retention_days);
-    expect(keeping_nothing.length).toBeGreaterThan(0);
-    expect(keeping_nothing.filter((id) => policies(id)?.includes(0) === false)).toEqual([]);
-    expect(keeping_nothing.length).toBeLessThan(all.length);
+    expect(keepingNothing.length).toBeGreaterThan(0);
+    expect(keepingNothing.filter((id) => policies(id)?.includes(0) === false)).toEqual([]);
+    expect(keepingNothing.length).toBeLessThan(all.length);
   });
 
   test('one answer serves all who ask the same, however they put it', async () => {

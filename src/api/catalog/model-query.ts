@@ -146,7 +146,7 @@ export interface Range {
 const DAY_S = 86_400;
 
 /** Reads a request's query; each list has its names once and in a fixed order, so that there are few different queries. Throws a 400. */
-export function modelQuery(query: ModelQueryString, now_ms = 0): ModelQuery {
+export function modelQuery(query: ModelQueryString, nowMs = 0): ModelQuery {
   for (const [field, why] of Object.entries(unanswerable)) {
     if (Object.hasOwn(query, field)) throw invalidField(field, `cannot be used as a filter: ${why}; leave it out`);
   }
@@ -156,7 +156,7 @@ export function modelQuery(query: ModelQueryString, now_ms = 0): ModelQuery {
     throw invalidField('offset', 'cannot be combined with after_id or before_id, nor these with each other: send one');
   }
   // Counted in whole UTC days, so that those who ask the same on one day share an answer.
-  const today = Math.floor(now_ms / 1000 / DAY_S) * DAY_S;
+  const today = Math.floor(nowMs / 1000 / DAY_S) * DAY_S;
   const daysAgo = (age: number | undefined, more: number) =>
     age === undefined ? undefined : today + more - age * DAY_S;
   const wanted = {

@@ -121,7 +121,7 @@ function figureOf({ model, facts }: Listed, sort: ModelSort, statistics: Statist
 }
 
 /** The least of a figure that a model's endpoints have. */
-function least({ endpoints }: Model, of: (health_id: string) => number | undefined): number | undefined {
+function least({ endpoints }: Model, of: (healthId: string) => number | undefined): number | undefined {
   const known = endpoints.flatMap((endpoint) => of(healthId({ endpoint })) ?? []);
   return known.length === 0 ? undefined : Math.min(...known);
 }
@@ -153,7 +153,7 @@ export function paged<T>(listed: readonly T[], page: ModelPage, idOf: (one: T) =
         : offset;
   const models = listed.slice(start, Math.min(end, start + limit));
   const next = start + models.length;
-  const is_last = models.length === 0 || next >= listed.length;
-  const has_more = before_id === undefined ? !is_last : start > 0;
-  return { models, total_count: listed.length, next_offset: is_last ? undefined : next, has_more };
+  const isLast = models.length === 0 || next >= listed.length;
+  const hasMore = before_id === undefined ? !isLast : start > 0;
+  return { models, total_count: listed.length, next_offset: isLast ? undefined : next, has_more: hasMore };
 }

@@ -45,7 +45,7 @@ export function namedModel(name: string, { catalog, routers }: { catalog: Catalo
     ({ pricing, context_length }) =>
       (wish?.free !== true || isFree(pricing)) && (wish?.extended !== true || (context_length ?? 0) === longest),
   );
-  const is_gone = suffixes.includes('batch') || (endpoints.length === 0 && model.endpoints.length > 0);
-  if (is_gone) throw new GatewayError(404, `Model ${model.id} has no endpoint for ${name}`);
+  const isGone = suffixes.includes('batch') || (endpoints.length === 0 && model.endpoints.length > 0);
+  if (isGone) throw new GatewayError(404, `Model ${model.id} has no endpoint for ${name}`);
   return { model, endpoints, shown: describeModel({ ...model, endpoints }) };
 }

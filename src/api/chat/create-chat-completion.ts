@@ -50,8 +50,8 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
     },
     handler: (request, reply) => {
       const asked = chatRequest(request.body);
-      const organization_id = request.principal?.organization_id ?? '';
-      asked.messages = openBroughtEnvelopes(asked.messages, () => options.envelopes(organization_id));
+      const organizationId = request.principal?.organization_id ?? '';
+      asked.messages = openBroughtEnvelopes(asked.messages, () => options.envelopes(organizationId));
       const call = callOf(request, asked, options.clock);
       const envelope = envelopeOf(call, request.body);
       const answer: ClientAnswer = {

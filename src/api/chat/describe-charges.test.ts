@@ -4,15 +4,17 @@ import type { AttemptRecord, ChargeLine } from '../../ledger/records.ts';
 import { describeCharges } from './describe-charges.ts';
 
 const [plain] = generation({ id: 'g' }).attempts;
-const attempt = (cost_nano: number, charges: ChargeLine[], over: Partial<AttemptRecord> = {}): AttemptRecord => ({
+const attempt = (costNano: number, charges: ChargeLine[], over: Partial<AttemptRecord> = {}): AttemptRecord => ({
   ...plain!,
   endpoint_id: 'acme|a/one',
-  cost_nano,
+  cost_nano: costNano,
   charges,
   ...over,
 });
-const shown = (cost_nano: number, attempts: AttemptRecord[], byok_cost_nano = 0) =>
-  describeCharges(generation({ id: 'g', cost_nano, byok_cost_nano, attempts, endpoint_id: 'last|a/one' })).map(
+const shown = (costNano: number, attempts: AttemptRecord[], byokCostNano = 0) =>
+  describeCharges(
+    generation({ id: 'g', cost_nano: costNano, byok_cost_nano: byokCostNano, attempts, endpoint_id: 'last|a/one' }),
+  ).map(
     ({ class: name, units, unit_price, discount, amount, attempt: nth, endpoint_id, is_byok }) =>
       [nth, endpoint_id, name, units, unit_price, discount, amount, is_byok] as const,
   );

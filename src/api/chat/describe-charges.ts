@@ -52,12 +52,12 @@ function ofFee({ charges }: FeeRecord): PublicCharge[] {
 export function describeCharges(record: GenerationRecord): PublicCharge[] {
   const { attempts, cost_nano, byok_cost_nano = 0, endpoint_id } = record;
   const told = [...attempts.flatMap(ofAttempt), ...(record.fees ?? []).flatMap(ofFee)];
-  const fee_nano = (record.fees ?? []).reduce((sum, fee) => sum + fee.cost_nano, 0);
+  const feeNano = (record.fees ?? []).reduce((sum, fee) => sum + fee.cost_nano, 0);
   // An attempt that was under way when the process died is known by its cost alone.
-  const open = (is_byok: boolean, cost: number): PublicCharge[] => {
-    const beside_nano = is_byok ? 0 : fee_nano;
-    const known = attempts.reduce((sum, one) => sum + (one.is_byok === is_byok ? one.cost_nano : 0), beside_nano);
-    const whose = { attempt: attempts.length + 1, endpoint_id: endpoint_id ?? '', is_byok };
+  const open = (isByok: boolean, cost: number): PublicCharge[] => {
+    const besideNano = isByok ? 0 : feeNano;
+    const known = attempts.reduce((sum, one) => sum + (one.is_byok === isByok ? one.cost_nano : 0), besideNano);
+    const whose = { attempt: attempts.length + 1, endpoint_id: endpoint_id ?? '', is_byok: isByok };
     return difference(BigInt(cost - known) * ATTO_PER_NANO, whose);
   };
   return [...told, ...open(false, cost_nano), ...open(true, byok_cost_nano)];

@@ -83,8 +83,8 @@ describe('after a crash', () => {
     const store = ledgerStore(database.queries, database.engine);
     const dir = freshDir();
     // The store hears of nothing before the process is gone.
-    let is_deaf = true;
-    const first = await start({ ...store, settle: (batch) => (is_deaf ? down() : store.settle(batch)) }, dir);
+    let isDeaf = true;
+    const first = await start({ ...store, settle: (batch) => (isDeaf ? down() : store.settle(batch)) }, dir);
     const finished = generation({ id: 'gen-1', model: 'a/one', routing: ROUTING });
     for (const id of ['gen-1', 'gen-2']) await first.attempt(attempt(id));
     await first.outcome(finished, noHold('gen-1'));
@@ -100,7 +100,7 @@ describe('after a crash', () => {
     expect(unknown).toMatchObject({ outcome: 'unknown' });
     expect(unknown && describeRouting(unknown)).toBeNull();
     await stop(second);
-    is_deaf = false;
+    isDeaf = false;
     await stop(first);
     await database.close();
   });

@@ -162,8 +162,8 @@ test('reasoning that is not wanted is not in a whole answer, nor beside other ne
     reasoning_details: [{ type: 'reasoning.text' as const, text: 'Hm', format: 'unknown' as const, index: 0 }],
   };
   expect(whole(thought).choices[0].message).toMatchObject(thought);
-  for (const text_form of [false, true]) {
-    expect(JSON.stringify(whole(thought, { hide_reasoning: true, text_form }))).not.toContain('Hm');
+  for (const textForm of [false, true]) {
+    expect(JSON.stringify(whole(thought, { hide_reasoning: true, text_form: textForm }))).not.toContain('Hm');
   }
   const shown = encode([{ delta: { content: 'Hi', ...thought } }], { hide_reasoning: true });
   expect(JSON.stringify(shown)).not.toContain('Hm');

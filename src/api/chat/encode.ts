@@ -69,16 +69,16 @@ function textOf(content: Message['content']): string {
   return content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }
 
-function publicMessage(message: Message, hide_reasoning: boolean): Record<string, unknown> {
+function publicMessage(message: Message, hideReasoning: boolean): Record<string, unknown> {
   const text = textOf(message.content);
   const made: Record<string, unknown> = {
     role: 'assistant',
     // Text is always text, as in streams: of an answer that says nothing (its bound went into thoughts) clients take the length.
     content: text === '' && message.refusal ? null : text,
     refusal: message.refusal ?? null,
-    reasoning: hide_reasoning ? null : (message.reasoning ?? null),
+    reasoning: hideReasoning ? null : (message.reasoning ?? null),
   };
-  if (!hide_reasoning && message.reasoning_details?.length) {
+  if (!hideReasoning && message.reasoning_details?.length) {
     made['reasoning_details'] = message.reasoning_details.map(publicDetail);
   }
   if (message.tool_calls?.length) made['tool_calls'] = message.tool_calls.map(publicCall);
@@ -110,8 +110,8 @@ function textChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string
 }
 
 /** How an answer ended, as clients of the older form read it. */
-function functionFinish<T extends string | null | undefined>(finish_reason: T): T | 'function_call' {
-  return finish_reason === 'tool_calls' ? 'function_call' : finish_reason;
+function functionFinish<T extends string | null | undefined>(finishReason: T): T | 'function_call' {
+  return finishReason === 'tool_calls' ? 'function_call' : finishReason;
 }
 
 /** The older form has one call to a message. */
@@ -170,24 +170,24 @@ const ROLE = '"role":"assistant",';
 /** A chunk's choice costs a few microseconds at most: the fixed parts are made once. A class and not closures: there is one for every stream. */
 class ChatStreamEncoder implements StreamEncoder {
   readonly #envelope: Envelope;
-  readonly #text_form: boolean;
-  readonly #function_form: boolean;
-  readonly #hide_reasoning: boolean;
+  readonly #textForm: boolean;
+  readonly #functionForm: boolean;
+  readonly #hideReasoning: boolean;
   #head: string;
   /** Stands in the first delta alone: OpenAI's SDK for Python strings together what it is told in each. */
   #role = ROLE;
   #begun = false;
   /** Of several choices, those that have begun. */
-  readonly #begun_choices: Set<number> | undefined;
-  #service_tier: string | null = null;
+  readonly #begunChoices: Set<number> | undefined;
+  #serviceTier: string | null = null;
 
   constructor(envelope: Envelope) {
     this.#envelope = envelope;
-    this.#text_form = envelope.text_form;
-    this.#function_form = envelope.function_form === true;
-    this.#hide_reasoning = envelope.hide_reasoning;
+    this.#textForm = envelope.text_form;
+    this.#functionForm = envelope.function_form === true;
+    this.#hideReasoning = envelope.hide_reasoning;
     this.#head = headOf(envelope, envelope);
-    this.#begun_choices = (envelope.choices ?? 1) === 1 ? undefined : new Set();
+    this.#begunChoices = (envelope.choices ?? 1) === 1 ? undefined : new Set();
   }
 
   open(served: Served): string {
@@ -195,15 +195,17 @@ class ChatStreamEncoder implements StreamEncoder {
     return '';
   }
 
-  debug({ served, body: echo_upstream_body }: SentBody): string {
-    return frame(`${headOf(this.#envelope, served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}`);
+  debug({ served, body: echoUpstreamBody }: SentBody): string {
+    return frame(
+      `${headOf(this.#envelope, served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body: echoUpstreamBody })}}`,
+    );
   }
 
   chunks(chunks: readonly ChatChunk[]): string {
     let text = '';
     for (const chunk of chunks) {
-      this.#service_tier = chunk.service_tier ?? this.#service_tier;
-      if (this.#begun_choices !== undefined) this.#turnTo(this.#begun_choices, chunk.choice ?? 0);
+      this.#serviceTier = chunk.service_tier ?? this.#serviceTier;
+      if (this.#begunChoices !== undefined) this.#turnTo(this.#begunChoices, chunk.choice ?? 0);
       if (this.#isSilent(chunk)) continue;
       this.#begun = true;
       const fingerprint = chunk.system_fingerprint
@@ -216,9 +218,9 @@ class ChatStreamEncoder implements StreamEncoder {
   }
 
   end({ usage, metadata, error }: StreamEnd): string {
-    const failure = error ? frame(failureJson(this.#head, error, this.#text_form)) : '';
+    const failure = error ? frame(failureJson(this.#head, error, this.#textForm)) : '';
     const shown = metadataJson(metadata);
-    const tier = `"service_tier":${JSON.stringify(this.#service_tier)}`;
+    const tier = `"service_tier":${JSON.stringify(this.#serviceTier)}`;
     return `${failure}${frame(`${this.#head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${shown}}`)}data: [DONE]\n\n`;
   }
 
@@ -226,7 +228,7 @@ class ChatStreamEncoder implements StreamEncoder {
     const shown = metadataJson(error.gateway_metadata);
     const failed = headOf(this.#envelope, { model: this.#envelope.model, provider: failedProvider(error) });
     const usage = `"service_tier":null,"choices":[],"usage":${JSON.stringify(NO_USAGE)}`;
-    return `${frame(failureJson(failed, error, this.#text_form))}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
+    return `${frame(failureJson(failed, error, this.#textForm))}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
   }
 
   /** What is of a choice that has begun is no news; its first delta tells the role. */
@@ -240,9 +242,9 @@ class ChatStreamEncoder implements StreamEncoder {
   #deltaJson(delta: Delta): string {
     let json = `{${this.#role}"content":${JSON.stringify(delta.content ?? '')}`;
     this.#role = '';
-    const details = this.#hide_reasoning ? undefined : delta.reasoning_details;
+    const details = this.#hideReasoning ? undefined : delta.reasoning_details;
     // Beside details there is always the string, null where they say nothing readable.
-    if (details?.length || (delta.reasoning != null && !this.#hide_reasoning)) {
+    if (details?.length || (delta.reasoning != null && !this.#hideReasoning)) {
       json += `,"reasoning":${JSON.stringify(delta.reasoning ?? null)}`;
     }
     if (details?.length) json += `,"reasoning_details":${JSON.stringify(details.map(publicDetail))}`;
@@ -255,26 +257,26 @@ class ChatStreamEncoder implements StreamEncoder {
   }
 
   #callsJson(calls: NonNullable<Delta['tool_calls']>): string {
-    if (!this.#function_form) return `,"tool_calls":${JSON.stringify(calls)}`;
+    if (!this.#functionForm) return `,"tool_calls":${JSON.stringify(calls)}`;
     const first = calls.find(({ index }) => index === 0);
     return first === undefined ? '' : `,"function_call":${JSON.stringify(first.function)}`;
   }
 
   #textJson({ content, reasoning, refusal }: Delta): string {
-    const thought = reasoning && !this.#hide_reasoning ? `,"reasoning":${JSON.stringify(reasoning)}` : '';
+    const thought = reasoning && !this.#hideReasoning ? `,"reasoning":${JSON.stringify(reasoning)}` : '';
     return `"text":${JSON.stringify(`${content ?? ''}${refusal ?? ''}`)}${thought}`;
   }
 
-  #finish(finish_reason: ChatChunk['finish_reason']): string | null | undefined {
-    if (this.#text_form) return textFinish(finish_reason);
-    return this.#function_form ? functionFinish(finish_reason) : finish_reason;
+  #finish(finishReason: ChatChunk['finish_reason']): string | null | undefined {
+    if (this.#textForm) return textFinish(finishReason);
+    return this.#functionForm ? functionFinish(finishReason) : finishReason;
   }
 
   #choiceJson(chunk: ChatChunk): string {
     const told = this.#finish(chunk.finish_reason);
     const finish = told ? JSON.stringify(told) : 'null';
     const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
-    const body = this.#text_form ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;
+    const body = this.#textForm ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;
     const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);
     const error = chunk.error ? `,"error":${JSON.stringify(chunk.error)}` : '';
     return `{"index":${chunk.choice ?? 0},${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
@@ -286,7 +288,7 @@ class ChatStreamEncoder implements StreamEncoder {
       this.#begun &&
       chunk.finish_reason == null &&
       chunk.logprobs === undefined &&
-      (!isMeaningful(chunk.delta) || (this.#hide_reasoning && !isMeaningful(withoutReasoning(chunk.delta))))
+      (!isMeaningful(chunk.delta) || (this.#hideReasoning && !isMeaningful(withoutReasoning(chunk.delta))))
     );
   }
 }
@@ -306,8 +308,8 @@ function withoutReasoning(delta: Delta): Delta {
  * A failure inside a stream: beside the choice that ends, the error as the envelope has it. It is the first field: some clients
  * know an error by how its event begins (github.com/sashabaranov/go-openai, stream_reader.go), and take any other for a good end.
  */
-function failureJson(head: string, error: GatewayError, text_form: boolean): string {
+function failureJson(head: string, error: GatewayError, textForm: boolean): string {
   const native = error.metadata?.['provider_code'] ?? null;
-  const body = text_form ? '"text":""' : '"delta":{"content":""}';
+  const body = textForm ? '"text":""' : '"delta":{"content":""}';
   return `{"error":${JSON.stringify(choiceError(error))},${head.slice(1)},"choices":[{"index":0,${body},"finish_reason":"error","native_finish_reason":${JSON.stringify(native)},"logprobs":null}]}`;
 }

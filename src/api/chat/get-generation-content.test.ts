@@ -44,7 +44,7 @@ describeStores('what was asked and answered', ({ open }) => {
     const database = await open();
     const { server, home, principals, call } = await managementServer(database, AT);
     const state = { now_ms: Date.parse(AT), lost: 0 };
-    const log_lines: string[] = [];
+    const logLines: string[] = [];
     const store = loggedContentStore(database.queries);
     const contentsWith = (options: {
       secret: string;
@@ -58,7 +58,7 @@ describeStores('what was asked and answered', ({ open }) => {
         vault: options.vault ?? createVault(options.secret),
         retention_days: 30,
         now_ms: () => state.now_ms,
-        log: { warn: (_facts, message) => void log_lines.push(message) },
+        log: { warn: (_facts, message) => void logLines.push(message) },
         metrics: {
           contentsLost(count) {
             state.lost += count;
@@ -82,7 +82,20 @@ describeStores('what was asked and answered', ({ open }) => {
       principals[name] = { ...principals.ordinary, ...over };
       return principals[name];
     };
-    return { database, home, principals, contents, contentsWith, keep, get, rows, written, state, log_lines, asMember };
+    return {
+      database,
+      home,
+      principals,
+      contents,
+      contentsWith,
+      keep,
+      get,
+      rows,
+      written,
+      state,
+      log_lines: logLines,
+      asMember,
+    };
   }
 
   test('is told before it is written, and the same afterwards', async () => {
@@ -268,18 +281,18 @@ describeStores('what was asked and answered', ({ open }) => {
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
-    let is_given = false;
+    let isGiven = false;
     const { keep, get, state, contents, written } = await setUp({
       wrap: (store) => ({
         ...store,
         insert: (batch) => {
-          is_given = true;
+          isGiven = true;
           return held.then(() => store.insert(batch));
         },
       }),
     });
     keep('gen-first', said('x'));
-    await expect.poll(() => is_given).toBe(true);
+    await expect.poll(() => isGiven).toBe(true);
     for (let at = 0; at < limits.logged_queue_entries_max; at += 1) {
       keep(`gen-${String(at).padStart(5, '0')}`, said('x'));
     }

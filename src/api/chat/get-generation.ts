@@ -24,7 +24,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
   const isUnpriced = (own: boolean) =>
     record.attempts.some(({ is_unpriced, is_byok }) => is_unpriced && is_byok === own);
   const cost = isUnpriced(false) ? null : toUsd(record.cost_nano);
-  const own_cost = isUnpriced(true) ? null : toUsd(record.byok_cost_nano ?? record.upstream_cost_nano);
+  const ownCost = isUnpriced(true) ? null : toUsd(record.byok_cost_nano ?? record.upstream_cost_nano);
   // The gateway's account may have gone on with what broke off at the organization's own.
   const hasOwnPart = record.attempts.some(
     (attempt) => attempt.is_byok && attempt.status === 200 && attempt.cost_nano > 0,
@@ -76,7 +76,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     num_fetches: usage?.counts?.web_fetch ?? null,
     usage: cost,
     total_cost: cost,
-    upstream_inference_cost: record.is_byok || hasOwnPart ? own_cost : null,
+    upstream_inference_cost: record.is_byok || hasOwnPart ? ownCost : null,
     cache_discount: record.cache_discount_nano === null ? null : toUsd(record.cache_discount_nano),
     service_tier: record.service_tier,
     web_search_engine: engineOf(record),

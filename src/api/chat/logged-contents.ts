@@ -100,23 +100,23 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   const at = (ms: number) => new Date(ms).toISOString();
   /** Oldest first. */
   const queue = new Map<string, Waiting>();
-  let queue_chars = 0;
+  let queueChars = 0;
   /** Those whose content is given up, oldest first. */
   const stubs = new Map<string, Waiting>();
   /** Those that the store is being given: they are not lost. */
   let given: ReadonlySet<string> = new Set();
   /** What was written since what is beyond the bounds was looked for. */
-  let unswept_chars = 0;
+  let unsweptChars = 0;
   let writing: Promise<void> | undefined;
   let sweeping: Promise<void> | undefined;
   let sweeps: NodeJS.Timeout | undefined;
   const stopping = new AbortController();
-  let lost_told_ms = Number.NEGATIVE_INFINITY;
+  let lostToldMs = Number.NEGATIVE_INFINITY;
 
   function report(count: number, reason: ContentLoss, kept: 'stub' | 'nothing', err?: unknown): void {
     metrics.contentsLost(count, reason, kept);
-    if (now_ms() - lost_told_ms < limits.loss_notice_ms) return;
-    lost_told_ms = now_ms();
+    if (now_ms() - lostToldMs < limits.loss_notice_ms) return;
+    lostToldMs = now_ms();
     const facts = { ...(err === undefined ? {} : { err }), count, reason, kept };
     log.warn(facts, `contents of calls are not kept: ${WHY[reason]}`);
   }
@@ -146,7 +146,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   }
 
   function take(id: string): void {
-    queue_chars -= queue.get(id)?.json.length ?? 0;
+    queueChars -= queue.get(id)?.json.length ?? 0;
     queue.delete(id);
     stubs.delete(id);
   }
@@ -170,14 +170,14 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   }
 
   /** Encrypted; a stub for what cannot be. Undefined: neither can. */
-  async function rowOf(waiting: Waiting, is_stub: boolean): Promise<LoggedContentRow | undefined> {
+  async function rowOf(waiting: Waiting, isStub: boolean): Promise<LoggedContentRow | undefined> {
     const { json, model: _, ...row } = waiting;
-    const expires_at = at(now_ms() + retention_days * DAY_MS);
+    const expiresAt = at(now_ms() + retention_days * DAY_MS);
     try {
-      return { ...row, sealed: await sealed(vault, { ...waiting, json }), expires_at };
+      return { ...row, sealed: await sealed(vault, { ...waiting, json }), expires_at: expiresAt };
     } catch (err) {
-      report(1, 'seal', is_stub ? 'nothing' : 'stub', err);
-      return is_stub ? undefined : rowOf(stubbed(waiting, WHY.seal), true);
+      report(1, 'seal', isStub ? 'nothing' : 'stub', err);
+      return isStub ? undefined : rowOf(stubbed(waiting, WHY.seal), true);
     }
   }
 
@@ -196,7 +196,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   async function insert(batch: readonly Waiting[]): Promise<void> {
     const made = await Promise.all(batch.map((waiting) => rowOf(waiting, stubs.has(waiting.id))));
     const rows = made.filter((row) => row !== undefined);
-    for (const row of rows) unswept_chars += row.sealed.length;
+    for (const row of rows) unsweptChars += row.sealed.length;
     if (rows.length === 0) return;
     try {
       await store.insert(rows);
@@ -216,7 +216,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
         given = new Set(batch.map(({ id }) => id));
         await insert(batch);
         for (const id of given) take(id);
-        if (unswept_chars > unswept_chars_max) sweep();
+        if (unsweptChars > unswept_chars_max) sweep();
       } catch (err) {
         if (stopping.signal.aborted) {
           loseAll(err);
@@ -231,7 +231,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   }
 
   function sweep(): void {
-    unswept_chars = 0;
+    unsweptChars = 0;
     const most = { workspace_chars: limits.logged_workspace_chars_max, chars: limits.logged_contents_chars_max };
     sweeping ??= store
       .sweep(at(now_ms()), most)
@@ -260,10 +260,10 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
         return;
       }
       queue.set(call.id, { ...call, json });
-      queue_chars += json.length;
+      queueChars += json.length;
       for (const [id, oldest] of queue) {
-        const is_full = queue.size > limits.logged_queue_entries_max || queue_chars > limits.logged_queue_chars_max;
-        if (!is_full) break;
+        const isFull = queue.size > limits.logged_queue_entries_max || queueChars > limits.logged_queue_chars_max;
+        if (!isFull) break;
         if (given.has(id)) continue;
         take(id);
         giveUp(oldest, 'overflow');

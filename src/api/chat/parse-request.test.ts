@@ -217,9 +217,9 @@ describe('what clients of other providers send', () => {
   });
 
   test('the thought signature of a call stays with it', () => {
-    const extra_content = { google: { thought_signature: 'S' } };
-    const made = taken(call({ id: 'a', extra_content, function: { name: 'f', arguments: '{}' } }));
-    expect(made?.tool_calls?.[0]?.ext).toEqual({ wire: 'openai-chat', rest: { extra_content } });
+    const extraContent = { google: { thought_signature: 'S' } };
+    const made = taken(call({ id: 'a', extra_content: extraContent, function: { name: 'f', arguments: '{}' } }));
+    expect(made?.tool_calls?.[0]?.ext).toEqual({ wire: 'openai-chat', rest: { extra_content: extraContent } });
   });
 
   test.each(['system', 'developer', 'user', 'tool'])('the content of role %s may be null', (role) => {

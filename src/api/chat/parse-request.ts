@@ -45,8 +45,8 @@ function part(given: Record<string, unknown>, field: string): InnerPart {
 
 /** Mistral's file by URL: a file for every wire, and as it came for upstreams of this one. */
 function document(given: Record<string, unknown>): Record<string, unknown> {
-  const { document_url: file_data, document_name: filename } = given;
-  const file = { file_data, ...(filename == null ? {} : { filename }) };
+  const { document_url: fileData, document_name: filename } = given;
+  const file = { file_data: fileData, ...(filename == null ? {} : { filename }) };
   return { type: 'file', file, ext: { wire: CHAT_WIRE, rest: given } };
 }
 

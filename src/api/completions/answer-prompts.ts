@@ -25,22 +25,19 @@ interface Asked {
 }
 
 function askedOf(call: Call): Asked {
-  let is_recorded = false;
+  let isRecorded = false;
   return {
     call: {
       ...call,
       // What was done to it is told once.
       stages: [...call.stages],
       settled(record) {
-        is_recorded = true;
+        isRecorded = true;
         call.settled?.(record);
       },
     },
     isHeldBeside: (thrown) =>
-      !is_recorded &&
-      thrown instanceof GatewayError &&
-      thrown.status === 402 &&
-      thrown.metadata?.['in_flight'] === true,
+      !isRecorded && thrown instanceof GatewayError && thrown.status === 402 && thrown.metadata?.['in_flight'] === true,
   };
 }
 
@@ -101,7 +98,7 @@ export async function* streamAll(
   let wake = () => {};
   const failures: { index: number; failed: GatewayError }[] = [];
   let gone: CallCancelled | undefined;
-  let has_begun = false;
+  let hasBegun = false;
   let left = calls.map((_, index) => index);
   /** Until another has ended. */
   const held: number[] = [];
@@ -144,12 +141,12 @@ export async function* streamAll(
         if (step.thrown instanceof CallCancelled && !call.cancellation.stopped) gone = step.thrown;
         else {
           failures.push({ index, failed: failureOf(step.thrown, call) });
-          if (has_begun) yield* failures.splice(0);
+          if (hasBegun) yield* failures.splice(0);
         }
       } else if (!step.result.done && one !== undefined) {
         // Asked for before this event is taken, so that no stream waits for another; one event each is held.
         advance(index, one);
-        has_begun = true;
+        hasBegun = true;
         yield* failures.splice(0);
         yield { index, event: step.result.value };
       }

@@ -48,8 +48,8 @@ async function takeRoom(
 ): Promise<void> {
   const chars = others.length === 0 ? 0 : (await writeBody(shared as JsonObject)).length;
   if (chars <= limits.counted_bytes_min) return;
-  const at_once = Math.min(others.length, limits.completion_prompts_at_once - 1);
-  await lead?.room?.take(chars * at_once * limits.body_copies);
+  const atOnce = Math.min(others.length, limits.completion_prompts_at_once - 1);
+  await lead?.room?.take(chars * atOnce * limits.body_copies);
 }
 
 /** `POST /completions`, the form of before chat: text that goes on from a prompt, or from each of several. */

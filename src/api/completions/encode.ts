@@ -120,18 +120,18 @@ export interface CompletionStream {
   /** The end of the stream. */
   close(): string;
   /** All of a stream that failed after its 200 and before anything of it was told. */
-  failed(error: GatewayError, user_id: string | null): string;
+  failed(error: GatewayError, userId: string | null): string;
 }
 
 /** Fixed parts are made once; a piece of text costs what chat's does. */
 export function createCompletionStream(envelope: Envelope): CompletionStream {
   const { id, created, model: asked, prompts, hide_reasoning, tells_logprobs } = envelope;
-  const is_batch = prompts.length > 1;
+  const isBatch = prompts.length > 1;
   const heads: string[] = [];
   const logprobs = prompts.map(() => createLogprobs());
   const usages: AnswerUsage[] = [];
   const finished = new Set<number>();
-  let service_tier: string | null = null;
+  let serviceTier: string | null = null;
   const metadata: (Record<string, unknown> | null | undefined)[] = [];
   const headOf = ({ model, provider }: { model: string; provider?: string | undefined }) => {
     const shown = provider === undefined ? '' : `,"provider":${JSON.stringify(provider)}`;
@@ -139,7 +139,7 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
   };
   const unserved = headOf({ model: asked });
   const failedHead = (error: GatewayError) => headOf({ model: asked, provider: failedProvider(error) });
-  let last_head = unserved;
+  let lastHead = unserved;
   const choice = (head: string, json: JsonObject) => `${head},"choices":[${JSON.stringify(json)}]}\n\n`;
   const usageEvent = (head: string, usage: object, more: string) =>
     `${head},"choices":[],"usage":${JSON.stringify(usage)}${more}}\n\ndata: [DONE]\n\n`;
@@ -150,7 +150,7 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
     const thought = reasoning && !hide_reasoning ? reasoning : undefined;
     const told = tells_logprobs ? (logprobs[index]?.(chunk.logprobs) ?? null) : null;
     const finish = textFinish(chunk.finish_reason ?? null);
-    service_tier = chunk.service_tier ?? service_tier;
+    serviceTier = chunk.service_tier ?? serviceTier;
     if (text === '' && thought === undefined && told === null && finish === null) return '';
     if (finish !== null) finished.add(index);
     const fingerprint = chunk.system_fingerprint
@@ -170,16 +170,16 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
 
   return {
     open(index, served) {
-      const is_first = heads[index] === undefined;
+      const isFirst = heads[index] === undefined;
       const head = headOf(served);
       heads[index] = head;
-      last_head = head;
+      lastHead = head;
       const echo = prompts[index]?.echo ?? '';
-      if (!is_first || echo === '') return '';
+      if (!isFirst || echo === '') return '';
       return choice(head, { index, text: echo, logprobs: null, finish_reason: null, native_finish_reason: null });
     },
-    debug: ({ served, body: echo_upstream_body }) =>
-      `${headOf(served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}\n\n`,
+    debug: ({ served, body: echoUpstreamBody }) =>
+      `${headOf(served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body: echoUpstreamBody })}}\n\n`,
     chunks(index, chunks) {
       let text = '';
       for (const chunk of chunks) text += piece(index, heads[index] ?? unserved, chunk);
@@ -189,7 +189,7 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
       usages.push(usage);
       metadata[index] = shown;
       if (error === undefined) return '';
-      return is_batch ? failAlone(index, error) : failure(heads[index] ?? unserved, index, error);
+      return isBatch ? failAlone(index, error) : failure(heads[index] ?? unserved, index, error);
     },
     failedChoice(index, error) {
       metadata[index] = error.gateway_metadata;
@@ -197,8 +197,8 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
     },
     close() {
       const shown = JSON.stringify(routingOf(envelope, metadata)).slice(1, -1);
-      const tier = `,"service_tier":${JSON.stringify(service_tier)}`;
-      return usageEvent(last_head + tier, sumUsage(usages) ?? NO_USAGE, shown && `,${shown}`);
+      const tier = `,"service_tier":${JSON.stringify(serviceTier)}`;
+      return usageEvent(lastHead + tier, sumUsage(usages) ?? NO_USAGE, shown && `,${shown}`);
     },
     failed(error) {
       const shown = metadataJson(error.gateway_metadata);

@@ -44,14 +44,14 @@ async function encode(
   format: 'float' | 'base64',
 ): Promise<string> {
   const { prompt_tokens, total_tokens, cost, is_byok, cost_details } = usage;
-  const { in_image: image_tokens = 0 } = classes;
+  const { in_image: imageTokens = 0 } = classes;
   const shown = {
     prompt_tokens,
     total_tokens,
     ...(cost === undefined ? {} : { cost }),
     is_byok,
     ...(cost_details === undefined ? {} : { cost_details }),
-    prompt_tokens_details: { text_tokens: prompt_tokens - image_tokens, image_tokens },
+    prompt_tokens_details: { text_tokens: prompt_tokens - imageTokens, image_tokens: imageTokens },
   };
   const { model, provider } = served;
   const head = JSON.stringify({ object: 'list', id, model, provider }).slice(0, -1);

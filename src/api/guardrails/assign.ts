@@ -18,7 +18,7 @@ export interface AssigneeKind {
   /** What an assignee is called in the audit. */
   audited_as: 'key_hash' | 'user_id';
   /** Holds those that there are until the transaction ends. */
-  lock(store: AssignmentStore, organization_id: string, assignees: readonly string[]): Promise<ReadonlySet<string>>;
+  lock(store: AssignmentStore, organizationId: string, assignees: readonly string[]): Promise<ReadonlySet<string>>;
   find: 'findKeys' | 'findMembers';
   insert: 'insertKeys' | 'insertMembers';
   delete: 'deleteKeys' | 'deleteMembers';
@@ -29,7 +29,7 @@ export interface AssigneeKind {
 export const keyAssignees: AssigneeKind = {
   field: 'key_hashes',
   audited_as: 'key_hash',
-  lock: (store, organization_id, hashes) => store.lockKeys(organization_id, hashes),
+  lock: (store, organizationId, hashes) => store.lockKeys(organizationId, hashes),
   find: 'findKeys',
   insert: 'insertKeys',
   delete: 'deleteKeys',
@@ -40,7 +40,7 @@ export const keyAssignees: AssigneeKind = {
 export const memberAssignees: AssigneeKind = {
   field: 'member_user_ids',
   audited_as: 'user_id',
-  lock: (store, organization_id, user_ids) => store.lockMembers(organization_id, user_ids),
+  lock: (store, organizationId, userIds) => store.lockMembers(organizationId, userIds),
   find: 'findMembers',
   insert: 'insertMembers',
   delete: 'deleteMembers',
@@ -123,17 +123,17 @@ export function unassign(change: Change, actor: Actor, wanted: Wanted): Promise<
 }
 
 /** Takes a guardrail that is held from all its assignees, and from the workspaces that it holds for. */
-export async function unassignAll(work: Work, guardrail_id: string): Promise<void> {
+export async function unassignAll(work: Work, guardrailId: string): Promise<void> {
   const store = assignmentStore(work.tx);
   for (const kind of [keyAssignees, memberAssignees]) {
-    for (const one of await store[kind.deleteAll](guardrail_id)) await auditUnassigned(work, kind, one);
+    for (const one of await store[kind.deleteAll](guardrailId)) await auditUnassigned(work, kind, one);
   }
-  for (const resource_id of await workspaceStore(work.tx).dropGuardrail(guardrail_id, work.at)) {
+  for (const resourceId of await workspaceStore(work.tx).dropGuardrail(guardrailId, work.at)) {
     await work.audit({
       action: 'update',
       resource_type: 'workspace',
-      resource_id,
-      before: { default_guardrail_id: guardrail_id },
+      resource_id: resourceId,
+      before: { default_guardrail_id: guardrailId },
       after: { default_guardrail_id: null },
     });
   }

@@ -8,7 +8,7 @@ import type { Clock } from '../../inference/call.ts';
 import { analyzeInTime, unavailable } from '../../inference/guardrails/dry-run.ts';
 import { limits } from '../../limits.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
-import type { ReplayWish } from '../../schemas/guardrail-replay.ts';
+import type { ReplaySelection } from '../../schemas/guardrail-replay.ts';
 import type { WorkspaceName } from '../../storage/workspaces.ts';
 import type { LoggedContents } from '../chat/logged-contents.ts';
 
@@ -30,11 +30,11 @@ const EVER = '1970-01-01T00:00:00.000Z';
  */
 export async function replayGuardrail(
   guardrail: BoundGuardrail,
-  wish: ReplayWish,
-  organization_id: string,
+  wish: ReplaySelection,
+  organizationId: string,
   { contents, findWorkspace, analyzer, timeout_ms, phone_regions, clock }: ReplaySources,
 ): Promise<Replay> {
-  const workspace = await findWorkspace({ organization_id, id_or_slug: wish.workspace_id });
+  const workspace = await findWorkspace({ organization_id: organizationId, id_or_slug: wish.workspace_id });
   if (workspace === undefined) throw invalidField('replay.workspace_id', 'must be a workspace of this organization');
   if (!workspace.is_observability_io_logging_enabled) {
     throw invalidField('replay.workspace_id', 'must be a workspace that keeps requests: I/O logging is off there');
@@ -47,7 +47,7 @@ export async function replayGuardrail(
     since,
     limit: wish.limit ?? limits.replay_requests_default,
   });
-  const until_ms = clock.monotonic_ms() + limits.replay_ms_max;
+  const untilMs = clock.monotonic_ms() + limits.replay_ms_max;
   const requests = async function* () {
     for await (const { id, content } of found) yield { id, request: content.request };
   };
@@ -55,6 +55,6 @@ export async function replayGuardrail(
     set,
     pause: nextTurn,
     analyze: (texts) => analyzeInTime(analyzer, texts, timeout_ms()).catch(unavailable),
-    isLate: () => clock.monotonic_ms() > until_ms,
+    isLate: () => clock.monotonic_ms() > untilMs,
   });
 }

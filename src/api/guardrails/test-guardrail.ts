@@ -66,8 +66,8 @@ interface ApiReader {
 }
 
 /** By the name that a test gives to the API. */
-function readersOf({ envelopes }: TestGuardrailOptions, organization_id: string): Record<Api, ApiReader> {
-  const envelope = envelopes(organization_id);
+function readersOf({ envelopes }: TestGuardrailOptions, organizationId: string): Record<Api, ApiReader> {
+  const envelope = envelopes(organizationId);
   return {
     chat: { schema: ChatCompletionBody, read: (body) => [chatRequest(body as unknown as ChatBody)] },
     responses: {
@@ -169,10 +169,10 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
 
   async function boundOf(
     { guardrail_id, guardrail }: TestGuardrailBody,
-    organization_id: string,
+    organizationId: string,
   ): Promise<BoundGuardrail> {
     if (guardrail_id !== undefined) {
-      const stored = await foundGuardrail({ organization_id, id: guardrail_id }, guardrails.find);
+      const stored = await foundGuardrail({ organization_id: organizationId, id: guardrail_id }, guardrails.find);
       return { ...stored, scope: 'api-key' };
     }
     const { workspace_id: _, ...draft } = guardrail ?? {};

@@ -18,10 +18,10 @@ export interface CreateKeyDependencies {
 }
 
 /** The member whom the key is for, held, so that who leaves now is removed with the key or before it. */
-async function creatorOf(tx: Queries, organization_id: string, user_id: string): Promise<string> {
-  const member = await organizationStore(tx).lockMember({ organization_id, user_id });
-  if (!member) throw new GatewayError(400, `creator_user_id ${user_id} is not a member of this organization`);
-  return user_id;
+async function creatorOf(tx: Queries, organizationId: string, userId: string): Promise<string> {
+  const member = await organizationStore(tx).lockMember({ organization_id: organizationId, user_id: userId });
+  if (!member) throw new GatewayError(400, `creator_user_id ${userId} is not a member of this organization`);
+  return userId;
 }
 
 /** Serves `POST /keys`. The secret is in this answer and nowhere else. */

@@ -29,9 +29,9 @@ export function createLostNodes({ after_ms, database, change, home, clock, log }
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> | undefined;
 
-  async function book(node: string, silent_ms: number): Promise<void> {
+  async function book(node: string, silentMs: number): Promise<void> {
     const booked = await change(actor, async ({ tx, audit }) => {
-      const moved = await ledgerOperations(tx, engine).book(node, clock.now_ms(), silent_ms);
+      const moved = await ledgerOperations(tx, engine).book(node, clock.now_ms(), silentMs);
       if (moved === undefined || moved.leases === 0) return undefined;
       const { leased_nano, leases: windows } = moved;
       await audit({
@@ -44,15 +44,15 @@ export function createLostNodes({ after_ms, database, change, home, clock, log }
       return moved;
     });
     if (booked === undefined) return;
-    const facts = { node, usd: toUsd(booked.leased_nano), windows: booked.leases, silent_s: silent_ms / 1000 };
+    const facts = { node, usd: toUsd(booked.leased_nano), windows: booked.leases, silent_s: silentMs / 1000 };
     log.warn(facts, 'a node is lost: the money that it had reserved counts as spent until the node returns');
   }
 
-  async function look(silent_ms: number): Promise<void> {
-    const nodes = await ledgerOperations(queries, engine).findSilent(clock.now_ms(), silent_ms);
+  async function look(silentMs: number): Promise<void> {
+    const nodes = await ledgerOperations(queries, engine).findSilent(clock.now_ms(), silentMs);
     const before = silent;
     silent = new Map(nodes.map(({ id, seen_at }) => [id, seen_at]));
-    for (const { id, seen_at } of nodes) if (before.get(id) === seen_at) await book(id, silent_ms);
+    for (const { id, seen_at } of nodes) if (before.get(id) === seen_at) await book(id, silentMs);
   }
 
   return {

@@ -16,8 +16,8 @@ export async function releaseNode(
   const operations = ledgerOperations(tx, engine);
   const released = await operations.release(node, at);
   if (released === undefined) {
-    const is_known = (await operations.listNodes(at)).some(({ id }) => id === node);
-    return { why: is_known ? 'live' : 'unknown' };
+    const isKnown = (await operations.listNodes(at)).some(({ id }) => id === node);
+    return { why: isKnown ? 'live' : 'unknown' };
   }
   const { leased_nano, leases, booked_nano } = released;
   await audit({

@@ -56,7 +56,7 @@ export function createBlockWriter(sink: BlockSink, options: ThinkingOptions): Bl
   /** What cites a text that is not there yet. */
   let early: JsonObject[] = [];
   let refused = false;
-  let goes_on = false;
+  let goesOn = false;
   const thinking = createThinkingWriter({ start: (block) => start(block, { kind: 'thinking' }), sink, stop }, options);
 
   function stop(): void {
@@ -68,21 +68,21 @@ export function createBlockWriter(sink: BlockSink, options: ThinkingOptions): Bl
 
   function start(block: JsonObject, next: OpenBlock): void {
     stop();
-    goes_on = false;
+    goesOn = false;
     open = next;
     sink.start(block);
   }
 
-  function textBlock(is_cited = false): OpenBlock & { kind: 'text' } {
+  function textBlock(isCited = false): OpenBlock & { kind: 'text' } {
     thinking.end();
-    if (open?.kind === 'text' && (!open.is_over || goes_on)) {
+    if (open?.kind === 'text' && (!open.is_over || goesOn)) {
       open.is_over = false;
       return open;
     }
-    const is_known = is_cited || rest['citations'] !== undefined;
-    const block: OpenBlock & { kind: 'text' } = { kind: 'text', is_over: false, citations: early, is_cited: is_known };
+    const isKnown = isCited || rest['citations'] !== undefined;
+    const block: OpenBlock & { kind: 'text' } = { kind: 'text', is_over: false, citations: early, is_cited: isKnown };
     early = [];
-    start({ ...(is_cited ? { citations: [] } : {}), ...rest, type: 'text', text: '' }, block);
+    start({ ...(isCited ? { citations: [] } : {}), ...rest, type: 'text', text: '' }, block);
     return block;
   }
 
@@ -150,7 +150,7 @@ export function createBlockWriter(sink: BlockSink, options: ThinkingOptions): Bl
     },
     continue() {
       thinking.end();
-      if (open?.kind === 'text') goes_on = true;
+      if (open?.kind === 'text') goesOn = true;
       else stop();
       rest = {};
     },

@@ -45,8 +45,8 @@ beforeEach(() => {
   steps = [];
 });
 
-const chunk = (delta: JsonObject, finish_reason: string | null = null) =>
-  `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const chunk = (delta: JsonObject, finishReason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
 const stream = responseHead(200, 'text/event-stream');
 const json = (status: number, body: object, headers: Record<string, string> = {}): Step[] => [
   responseHead(status, 'application/json', headers),
@@ -81,12 +81,12 @@ describe('before a stream', () => {
     [401, {}, 502, 'api_error', null],
     [400, {}, 400, 'invalid_request_error', null],
     [413, {}, 413, 'request_too_large', null],
-  ] as const)('a %i of the provider', async (upstream, headers, status, type, retry_after) => {
+  ] as const)('a %i of the provider', async (upstream, headers, status, type, retryAfter) => {
     steps = json(upstream, { error: { message: 'so it is' } }, headers);
-    for (const is_stream of [false, true]) {
-      const response = await ask({ stream: is_stream });
+    for (const isStream of [false, true]) {
+      const response = await ask({ stream: isStream });
       const body = (await response.json()) as JsonObject;
-      expect([response.status, response.headers.get('retry-after')]).toEqual([status, retry_after]);
+      expect([response.status, response.headers.get('retry-after')]).toEqual([status, retryAfter]);
       expect(body).toMatchObject({
         type: 'error',
         error: { type, error_type: expect.any(String), metadata: { provider_name: 'Scripted' } },
@@ -114,11 +114,11 @@ describe('before a stream', () => {
 
   test.each([false, true])(
     'what the provider says of an answer that failed before its first word (%s)',
-    async (is_stream) => {
+    async (isStream) => {
       const finishReason = 'MALFORMED_FUNCTION_CALL';
       const body = { candidates: [{ finishReason, finishMessage: 'Malformed function call: run(secret)' }] };
-      steps = is_stream ? [stream, `data: ${JSON.stringify(body)}\n\n`, 'END'] : json(200, body);
-      const response = await ask({ model: 'test/gemini', stream: is_stream });
+      steps = isStream ? [stream, `data: ${JSON.stringify(body)}\n\n`, 'END'] : json(200, body);
+      const response = await ask({ model: 'test/gemini', stream: isStream });
       expect(response.status).toBe(502);
       const message = 'Scripted returned an error: Malformed function call: run([redacted])';
       expect(await response.json()).toMatchObject({ error: { message, metadata: { provider_code: finishReason } } });

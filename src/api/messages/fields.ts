@@ -33,17 +33,17 @@ export function stopOf({ finish_reason, native_finish_reason, refused, response 
   stop_reason: string;
   stop_sequence: string | null;
 } {
-  const stop_sequence = response.stopSequence ?? null;
+  const stopSequence = response.stopSequence ?? null;
   const finish = finish_reason ?? 'stop';
   if (isOwn(response) && native_finish_reason !== null) {
     // Calls decide between the two, whatever the upstream says: clients run tools by it.
-    const is_untrue = (native_finish_reason === 'tool_use') !== (finish === 'tool_calls');
-    const is_plain = native_finish_reason === 'tool_use' || native_finish_reason === 'end_turn';
-    if (!is_untrue || !is_plain) return { stop_reason: native_finish_reason, stop_sequence };
+    const isUntrue = (native_finish_reason === 'tool_use') !== (finish === 'tool_calls');
+    const isPlain = native_finish_reason === 'tool_use' || native_finish_reason === 'end_turn';
+    if (!isUntrue || !isPlain) return { stop_reason: native_finish_reason, stop_sequence: stopSequence };
   }
-  if (refused && finish === 'stop') return { stop_reason: 'refusal', stop_sequence };
-  if (stop_sequence !== null && finish === 'stop') return { stop_reason: 'stop_sequence', stop_sequence };
-  return { stop_reason: STOP_REASONS[finish], stop_sequence };
+  if (refused && finish === 'stop') return { stop_reason: 'refusal', stop_sequence: stopSequence };
+  if (stopSequence !== null && finish === 'stop') return { stop_reason: 'stop_sequence', stop_sequence: stopSequence };
+  return { stop_reason: STOP_REASONS[finish], stop_sequence: stopSequence };
 }
 
 function sum(...counts: (number | undefined)[]): number | undefined {
@@ -92,8 +92,8 @@ function countsOf(classes: TokenClasses, beside: JsonObject): JsonObject {
 }
 
 /** `default` is what this wire calls standard. */
-function tierOf(service_tier: string | null | undefined): string | null {
-  return service_tier === 'default' ? 'standard' : (service_tier ?? null);
+function tierOf(serviceTier: string | null | undefined): string | null {
+  return serviceTier === 'default' ? 'standard' : (serviceTier ?? null);
 }
 
 /** The `usage` of a message as far as it is known; a beginning knows no costs. */

@@ -26,9 +26,9 @@ const reasoning = (n: number, ...details: ReasoningDetail[]): ChatChunk =>
 const text = (n: number, content: string, more: Delta = {}): ChatChunk => slot(n, 'text', { content, ...more });
 const call = (n: number, index: number, id: string, told: string): ChatChunk =>
   slot(n, 'call', { tool_calls: [{ index, id, type: 'function', function: { name: 'f', arguments: told } }] });
-const finish = (finish_reason: ChatChunk['finish_reason'], native: string | null = null): ChatChunk => ({
+const finish = (finishReason: ChatChunk['finish_reason'], native: string | null = null): ChatChunk => ({
   delta: {},
-  finish_reason: finish_reason!,
+  finish_reason: finishReason!,
   native_finish_reason: native,
 });
 const stopped = (wire: Wire, stopSequence: string): ChatChunk => ({
@@ -58,8 +58,8 @@ const detailsBack = (message: JsonObject) => (backThroughDoor(message).reasoning
 
 test('a message that begins with counts of its wire has no output yet, and no thinking in it', () => {
   const usage = { in_uncached: 7, out_text: 2, out_reasoning: 3 };
-  const text_out = streamText([[begin('gemini-generate-content', { usage }), text(0, 'a'), finish('stop')]]);
-  const { events } = checkMessagesStream(text_out);
+  const textOut = streamText([[begin('gemini-generate-content', { usage }), text(0, 'a'), finish('stop')]]);
+  const { events } = checkMessagesStream(textOut);
   const { message } = events[0] as { message: JsonObject };
   expect(message['usage']).toMatchObject({ input_tokens: 7, output_tokens: 0 });
   expect(message['usage']).not.toHaveProperty('output_tokens_details');
@@ -76,9 +76,9 @@ describe('reasons to stop', () => {
     ['stop', 'end_turn'],
     ['length', 'max_tokens'],
     ['content_filter', 'refusal'],
-  ])('%s of another wire is %s', (reason, stop_reason) => {
+  ])('%s of another wire is %s', (reason, stopReason) => {
     const message = messageOf([begin('openai-chat'), text(0, 'a'), finish(reason, 'whatever')]);
-    expect(message).toMatchObject({ stop_reason, stop_sequence: null });
+    expect(message).toMatchObject({ stop_reason: stopReason, stop_sequence: null });
   });
 
   test('calls are to be answered', () => {
@@ -322,9 +322,9 @@ describe('calls', () => {
 });
 
 describe('what is beside text', () => {
-  const cites = (url: string, end_index = 1) => ({
+  const cites = (url: string, endIndex = 1) => ({
     type: 'url_citation' as const,
-    url_citation: { url, title: 'T', content: 'said', start_index: 0, end_index },
+    url_citation: { url, title: 'T', content: 'said', start_index: 0, end_index: endIndex },
   });
 
   test('citations of another wire stand at the end of their text, without an index of the provider', () => {
@@ -443,8 +443,8 @@ describe('usage', () => {
   test.each([
     ['default', 'standard'],
     ['priority', 'priority'],
-  ])('calls the tier %s %s', (service_tier, told) => {
-    const message = messageOf([{ ...begin('openai-chat'), service_tier }, text(0, 'a'), finish('stop')]);
+  ])('calls the tier %s %s', (serviceTier, told) => {
+    const message = messageOf([{ ...begin('openai-chat'), service_tier: serviceTier }, text(0, 'a'), finish('stop')]);
     expect(message['usage']).toMatchObject({ service_tier: told });
   });
 
@@ -461,7 +461,7 @@ describe('usage', () => {
 describe('the stream', () => {
   const options = { id: STATE.generation_id, envelope, reasoning: 'shown' as const };
   const ended = { type: 'end', classes: null, metadata: undefined, error: undefined } as const;
-  const no_usage = {
+  const noUsage = {
     prompt_tokens: 0,
     completion_tokens: 0,
     total_tokens: 0,
@@ -481,7 +481,7 @@ describe('the stream', () => {
       ]),
       encoder.open({ ...SERVED, provider: 'Another' }),
       encoder.chunks([begin('anthropic-messages'), text(0, 'two'), finish('stop', 'end_turn')]),
-      encoder.end({ ...ended, usage: no_usage }),
+      encoder.end({ ...ended, usage: noUsage }),
     ].join('');
     const { message } = checkMessagesStream(stream);
     expect(message!['content']).toEqual([{ type: 'text', text: 'one two' }]);
@@ -497,7 +497,7 @@ describe('the stream', () => {
       ]),
       encoder.open(SERVED),
       encoder.chunks([call(0, 0, 'c', '{}'), text(1, 'two'), text(2, 'three'), finish('tool_calls')]),
-      encoder.end({ ...ended, usage: no_usage }),
+      encoder.end({ ...ended, usage: noUsage }),
     ].join('');
     const { message } = checkMessagesStream(stream);
     expect((message!['content'] as JsonObject[]).map(({ type, text: said }) => said ?? type)).toEqual([
@@ -519,7 +519,7 @@ describe('the stream', () => {
 
   test('of which nothing came is a message without content', () => {
     const encoder = createMessagesStream(options);
-    const stream = encoder.open(SERVED) + encoder.end({ ...ended, usage: no_usage });
+    const stream = encoder.open(SERVED) + encoder.end({ ...ended, usage: noUsage });
     expect(checkMessagesStream(stream).message).toMatchObject({ content: [], stop_reason: 'end_turn' });
   });
 
@@ -570,7 +570,7 @@ describe('the stream', () => {
         finish('stop', 'end_turn'),
         begin('anthropic-messages', { rest: { stop_details: { type: 'refusal' } } }),
       ]),
-      encoder.end({ ...ended, usage: no_usage }),
+      encoder.end({ ...ended, usage: noUsage }),
     ].join('');
     expect(stream).not.toContain('theirs');
     const { message } = checkMessagesStream(stream);
@@ -590,7 +590,7 @@ describe('the stream', () => {
     const stream = [
       encoder.open(SERVED),
       encoder.chunks([begin('openai-responses'), opened(0, 'a'), opened(1, 'b')]),
-      encoder.end({ ...ended, usage: no_usage, error: new GatewayError(502, 'gone') }),
+      encoder.end({ ...ended, usage: noUsage, error: new GatewayError(502, 'gone') }),
     ].join('');
     expect(checkMessagesStream(stream).message!['content']).toMatchObject([{ text: 'a' }, { text: 'b' }]);
   });
@@ -604,7 +604,7 @@ describe('the stream', () => {
         begin('openai-chat'),
         { delta: { content: 'a' }, ext: { slot: { n: 0, open: { kind: 'text' } } } },
       ]),
-      encoder.end({ ...ended, usage: no_usage, metadata: { attempt: 1 }, error }),
+      encoder.end({ ...ended, usage: noUsage, metadata: { attempt: 1 }, error }),
     ].join('');
     const { error: told, events } = checkMessagesStream(stream);
     expect(told).toEqual({

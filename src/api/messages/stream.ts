@@ -80,19 +80,19 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
   let response: Partial<ResponseExt> = {};
   /** What was told of the remainder when the message began. */
   let told: JsonObject | undefined;
-  let finish_reason: FinishReason | null = null;
-  let native_finish_reason: string | null = null;
+  let finishReason: FinishReason | null = null;
+  let nativeFinishReason: string | null = null;
   let failure: { message: string } | undefined;
-  let service_tier: string | null = null;
+  let serviceTier: string | null = null;
 
   function messageStart(): string {
     // What came by now: the rest goes on.
     told = { ...ownRest(response) };
     // Some wires count from the first chunk on; what has no output has no thinking in it either.
-    const { output_tokens_details: _, ...input } = usageOf(response.usage, { response, service_tier });
-    const input_tokens =
+    const { output_tokens_details: _, ...input } = usageOf(response.usage, { response, service_tier: serviceTier });
+    const inputTokens =
       response.usage?.in_uncached === undefined ? (envelope.promptTokens?.() ?? 0) : (input['input_tokens'] ?? 0);
-    const usage = { ...input, input_tokens, output_tokens: 0 };
+    const usage = { ...input, input_tokens: inputTokens, output_tokens: 0 };
     return frame('message_start', {
       message: {
         stop_details: null,
@@ -115,9 +115,9 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
     const next = chunk.ext?.response;
     if (next !== undefined)
       response = Object.assign(response, next, { rest: Object.assign(response.rest ?? {}, next.rest) });
-    if (chunk.finish_reason != null) finish_reason = chunk.finish_reason;
-    if (chunk.native_finish_reason != null) native_finish_reason = chunk.native_finish_reason;
-    if (chunk.service_tier != null) service_tier = chunk.service_tier;
+    if (chunk.finish_reason != null) finishReason = chunk.finish_reason;
+    if (chunk.native_finish_reason != null) nativeFinishReason = chunk.native_finish_reason;
+    if (chunk.service_tier != null) serviceTier = chunk.service_tier;
     if (chunk.error !== undefined) failure = chunk.error;
   }
 
@@ -135,7 +135,7 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
       served = next;
       return sink.take();
     },
-    debug: ({ body: echo_upstream_body }) => frame('ping', { debug: { echo_upstream_body } }),
+    debug: ({ body: echoUpstreamBody }) => frame('ping', { debug: { echo_upstream_body: echoUpstreamBody } }),
     chunks(chunks) {
       let begun = '';
       for (const chunk of chunks) {
@@ -148,13 +148,18 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
     end({ usage, classes, metadata, error }) {
       let text = told === undefined ? messageStart() : '';
       const shown = metadataMembers(metadata);
-      const counted = usageOf(classes, { response, service_tier }, usage);
+      const counted = usageOf(classes, { response, service_tier: serviceTier }, usage);
       order.flush();
-      const late = error ?? (finish_reason === 'error' ? brokenAnswer(failure) : undefined);
+      const late = error ?? (finishReason === 'error' ? brokenAnswer(failure) : undefined);
       if (late !== undefined) return `${text}${sink.take()}${errorEvent(late, { usage: counted, ...shown })}`;
       blocks.end();
       const { context_management, stop_details = null, container = null, ...rest } = ownRest(response);
-      const stop = stopOf({ finish_reason, native_finish_reason, refused: blocks.hasRefused(), response });
+      const stop = stopOf({
+        finish_reason: finishReason,
+        native_finish_reason: nativeFinishReason,
+        refused: blocks.hasRefused(),
+        response,
+      });
       text += sink.take();
       text += frame('message_delta', {
         delta: { ...unlike(rest, told ?? {}), stop_details, container, ...stop },

@@ -63,23 +63,23 @@ export function createThinkingWriter(
   /** What one envelope will stand for: details of other wires, or of which nothing is to be seen. */
   let group: ReasoningDetail[] = [];
   /** Whether some of the group's text was shown. */
-  let is_shown = false;
+  let isShown = false;
 
   const startThinking = (rest: JsonObject = {}) => start({ ...rest, type: 'thinking', thinking: '', signature: '' });
 
   function end(): void {
     own = undefined;
     if (group.length === 0) return;
-    const data = envelope.wrap(is_shown ? withoutShown(group) : group);
-    const has_text = group.some((detail) => readable(detail) !== '');
-    if (!is_shown && data !== undefined) {
-      if (has_text) startThinking();
+    const data = envelope.wrap(isShown ? withoutShown(group) : group);
+    const hasText = group.some((detail) => readable(detail) !== '');
+    if (!isShown && data !== undefined) {
+      if (hasText) startThinking();
       else start({ type: 'redacted_thinking', data });
     }
-    if (has_text && data !== undefined) sink.signature(data);
-    if (is_shown || data !== undefined) stop();
+    if (hasText && data !== undefined) sink.signature(data);
+    if (isShown || data !== undefined) stop();
     group = [];
-    is_shown = false;
+    isShown = false;
   }
 
   /** Whether a detail is one with the group: of the same item (translation R6). */
@@ -91,18 +91,18 @@ export function createThinkingWriter(
 
   function collect(detail: ReasoningDetail): void {
     const last = group.at(-1);
-    const is_more = last !== undefined && isSameDetail(last, detail);
-    const has_begun = is_more && readable(last) !== '';
-    if (is_more) addPiece(last, detail);
+    const isMore = last !== undefined && isSameDetail(last, detail);
+    const hasBegun = isMore && readable(last) !== '';
+    if (isMore) addPiece(last, detail);
     else {
       if (!isOfGroup(detail)) end();
       group.push({ ...detail });
     }
     const text = readable(detail);
     if (reasoning === 'omitted' || text === '') return;
-    if (!is_shown) startThinking();
-    sink.thinking(is_shown && !has_begun ? `\n\n${text}` : text);
-    is_shown = true;
+    if (!isShown) startThinking();
+    sink.thinking(isShown && !hasBegun ? `\n\n${text}` : text);
+    isShown = true;
   }
 
   /** What another gateway marked as its own would be taken for ours when it comes back. */

@@ -37,8 +37,8 @@ async function holdMember({ tx, actor }: Work, { user_id, hand_keys_to }: Remova
   }
   if (hand_keys_to === undefined) return { role };
   if (hand_keys_to === user_id) throw new GatewayError(400, 'The keys cannot be handed to the member who is removed');
-  const is_member = isStorable(hand_keys_to) && (await members.lockRoles(organization_id, [hand_keys_to])).size === 1;
-  if (!is_member) throw new GatewayError(400, `The keys cannot be handed to ${hand_keys_to}: not a member`);
+  const isMember = isStorable(hand_keys_to) && (await members.lockRoles(organization_id, [hand_keys_to])).size === 1;
+  if (!isMember) throw new GatewayError(400, `The keys cannot be handed to ${hand_keys_to}: not a member`);
   return { role };
 }
 
@@ -79,13 +79,19 @@ async function takeKeys(work: Work, { user_id, hand_keys_to }: Removal): Promise
 }
 
 /** Ends sessions, and codes that wait for their exchange. */
-async function endSignIns({ tx, actor, audit }: Work, user_id: string): Promise<number> {
+async function endSignIns({ tx, actor, audit }: Work, userId: string): Promise<number> {
   const { organization_id } = actor;
-  const sessions = await sessionStore(tx).deleteOf({ organization_id, user_id });
+  const sessions = await sessionStore(tx).deleteOf({ organization_id, user_id: userId });
   for (const id of sessions) {
-    await audit({ action: 'sign-out', resource_type: 'session', resource_id: id, before: { user_id }, after: null });
+    await audit({
+      action: 'sign-out',
+      resource_type: 'session',
+      resource_id: id,
+      before: { user_id: userId },
+      after: null,
+    });
   }
-  for (const code of await authorizationCodeStore(tx).deleteWaiting({ organization_id, user_id })) {
+  for (const code of await authorizationCodeStore(tx).deleteWaiting({ organization_id, user_id: userId })) {
     await audit({
       action: 'delete',
       resource_type: 'authorization_code',
@@ -98,24 +104,30 @@ async function endSignIns({ tx, actor, audit }: Work, user_id: string): Promise<
 }
 
 /** Takes what was meant for the member by name: guardrails, and credentials of the organization's own provider accounts. */
-async function dropNames(work: Work, user_id: string): Promise<void> {
+async function dropNames(work: Work, userId: string): Promise<void> {
   const { tx, at, actor, audit, announce } = work;
   const { organization_id } = actor;
   const assignments = assignmentStore(tx);
-  const held = await assignments.findMembers({ organization_id }, [user_id]);
+  const held = await assignments.findMembers({ organization_id }, [userId]);
   const left = held.length === 0 ? [] : await assignments.deleteMembers(held.map(({ id }) => id));
-  for (const { id: resource_id, guardrail_id } of left) {
-    const before = { guardrail_id, user_id };
-    await audit({ action: 'unassign', resource_type: 'guardrail_assignment', resource_id, before, after: null });
+  for (const { id: resourceId, guardrail_id } of left) {
+    const before = { guardrail_id, user_id: userId };
+    await audit({
+      action: 'unassign',
+      resource_type: 'guardrail_assignment',
+      resource_id: resourceId,
+      before,
+      after: null,
+    });
     announce({ topic: 'policy', id: guardrail_id });
   }
   const byok = byokStore(tx);
-  for (const { id } of await byok.listNaming({ organization_id, user_id })) {
+  for (const { id } of await byok.listNaming({ organization_id, user_id: userId })) {
     const before = await byok.lock({ organization_id, id });
-    if (!before?.allowed_user_ids?.includes(user_id)) continue;
+    if (!before?.allowed_user_ids?.includes(userId)) continue;
     // An empty list is nobody, not everybody.
-    const allowed_user_ids = before.allowed_user_ids.filter((one) => one !== user_id);
-    const after = await byok.update({ organization_id, id }, { allowed_user_ids, updated_at: at });
+    const allowedUserIds = before.allowed_user_ids.filter((one) => one !== userId);
+    const after = await byok.update({ organization_id, id }, { allowed_user_ids: allowedUserIds, updated_at: at });
     await audit({
       action: 'update',
       resource_type: 'byok_credential',
@@ -138,7 +150,7 @@ export async function removeMember(work: Work, removal: Removal): Promise<Remove
   const { user_id } = removal;
   const { role } = await holdMember(work, removal);
   const keys = await takeKeys(work, removal);
-  const sessions_ended = await endSignIns(work, user_id);
+  const sessionsEnded = await endSignIns(work, user_id);
   await dropNames(work, user_id);
   const members = memberStore(tx);
   for (const member of await members.deleteFromWorkspaces({ organization_id, user_id })) {
@@ -151,7 +163,7 @@ export async function removeMember(work: Work, removal: Removal): Promise<Remove
     });
   }
   await members.deleteFromOrganization({ organization_id, user_id });
-  const removed = { ...keys, sessions_ended };
+  const removed = { ...keys, sessions_ended: sessionsEnded };
   await audit({
     action: 'delete',
     resource_type: 'user',

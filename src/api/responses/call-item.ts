@@ -12,21 +12,21 @@ export function createCall(context: ItemContext): ItemWriter {
   let told = '';
   let input: CustomInput | undefined;
 
-  function begin(call_id: string, name: string): Place {
-    const { type, id: wire_id, status: _status, call_id: _renamed, ...further } = rest;
-    const is_own = wire_id !== undefined || type !== undefined;
-    const is_custom = type === 'custom_tool_call' || (!is_own && tools.isCustom(name));
-    if (is_custom) input = createCustomInput();
-    const id = context.idOf(is_custom ? 'ctc' : 'fc', wire_id);
+  function begin(callId: string, name: string): Place {
+    const { type, id: wireId, status: _status, call_id: _renamed, ...further } = rest;
+    const isOwn = wireId !== undefined || type !== undefined;
+    const isCustom = type === 'custom_tool_call' || (!isOwn && tools.isCustom(name));
+    if (isCustom) input = createCustomInput();
+    const id = context.idOf(isCustom ? 'ctc' : 'fc', wireId);
     known = {
       ...further,
       id,
-      type: is_custom ? 'custom_tool_call' : 'function_call',
-      call_id,
+      type: isCustom ? 'custom_tool_call' : 'function_call',
+      call_id: callId,
       name,
-      ...(is_own ? {} : tools.inNamespace(name)),
+      ...(isOwn ? {} : tools.inNamespace(name)),
     };
-    return announce(context, id, { ...known, status: 'in_progress', [is_custom ? 'input' : 'arguments']: '' });
+    return announce(context, id, { ...known, status: 'in_progress', [isCustom ? 'input' : 'arguments']: '' });
   }
 
   function say(text: string): void {
@@ -55,13 +55,13 @@ export function createCall(context: ItemContext): ItemWriter {
     },
     finish(status) {
       if (place === undefined) return undefined;
-      const { type: _type, id: _id, call_id: _renamed, status: wire_status, ...further } = rest;
+      const { type: _type, id: _id, call_id: _renamed, status: wireStatus, ...further } = rest;
       if (input !== undefined) {
         say(input.end());
         if (events.are_read) {
           events.send('response.custom_tool_call_input.done', `${place.json},"input":${JSON.stringify(told)}`);
         }
-        return { ...further, ...known, status: wire_status ?? status, input: told };
+        return { ...further, ...known, status: wireStatus ?? status, input: told };
       }
       if (events.are_read) {
         const name = JSON.stringify(known['name']);
@@ -70,7 +70,7 @@ export function createCall(context: ItemContext): ItemWriter {
           `${place.json},"name":${name},"arguments":${JSON.stringify(told)}`,
         );
       }
-      return { ...further, ...known, status: wire_status ?? status, arguments: told };
+      return { ...further, ...known, status: wireStatus ?? status, arguments: told };
     },
   };
 }

@@ -89,14 +89,14 @@ export function createCitations(): Citations {
   /** Those that wait for the end: of no place, or of a message that is closed. */
   let late: Citation[] = [];
   /** The last text as far as it is counted, in characters, and where it ends by that, in code points. */
-  let counted_chars = 0;
+  let countedChars = 0;
   let counted = 0;
 
   function end(): number {
     const text = texts.at(-1)?.text() ?? '';
-    if (text.length > counted_chars) {
-      counted += countCodePoints(text.slice(counted_chars));
-      counted_chars = text.length;
+    if (text.length > countedChars) {
+      counted += countCodePoints(text.slice(countedChars));
+      countedChars = text.length;
     }
     return counted;
   }
@@ -152,7 +152,7 @@ export function createCitations(): Citations {
   return {
     begin(text) {
       starts.push(end());
-      counted_chars = 0;
+      countedChars = 0;
       texts.push(text);
     },
     take(annotations) {

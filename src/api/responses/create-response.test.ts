@@ -200,10 +200,14 @@ describe('errors before the stream', () => {
     [408, 'timeout', { ...hello, model: 'sandbox/hang' }, 'in time', 'invalid_request_error', null],
   ])(
     '%i %s: the envelope of all, with what clients of this API read',
-    async (status, error_type, body, part, type, param) => {
+    async (status, errorType, body, part, type, param) => {
       const { status: given, answer } = await post(body);
       expect(given).toBe(status);
-      expect(answer).toMatchObject({ error: { code: status, type, param }, error_type, user_id: expect.anything() });
+      expect(answer).toMatchObject({
+        error: { code: status, type, param },
+        error_type: errorType,
+        user_id: expect.anything(),
+      });
       expect(object(answer['error'])['message']).toContain(part);
     },
   );

@@ -87,8 +87,8 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       const call = callOf(request, inner, clock, { api_type: 'responses', fieldName });
       if (request.long_body_bytes > limits.repeated_chars_max) checkRepeated(body as unknown as JsonObject);
       const context = contextOf(call, body);
-      const repeated_bytes = context.response.repeatedBytes();
-      if (repeated_bytes > limits.counted_bytes_min) await call.room?.take(repeated_bytes * limits.repeated_copies);
+      const repeatedBytes = context.response.repeatedBytes();
+      if (repeatedBytes > limits.counted_bytes_min) await call.room?.take(repeatedBytes * limits.repeated_copies);
       const answer: ClientAnswer = {
         ...(stored === undefined || input === undefined || body.store !== true
           ? { whole: (told) => writeParts(responseParts(told, context)), stream: () => createResponseStream(context) }

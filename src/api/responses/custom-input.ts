@@ -15,8 +15,8 @@ const ESCAPES: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r
 export function createCustomInput(): CustomInput {
   /** The arguments so far; once the text has begun, what is not read yet of them. */
   let told = '';
-  let has_begun = false;
-  let is_over = false;
+  let hasBegun = false;
+  let isOver = false;
 
   /** Up to an escape that is not whole yet. */
   function read(from: number): string {
@@ -25,7 +25,7 @@ export function createCustomInput(): CustomInput {
     for (; next < told.length; next += 1) {
       const char = told[next]!;
       if (char === '"') {
-        is_over = true;
+        isOver = true;
         break;
       }
       if (char !== '\\') {
@@ -47,17 +47,17 @@ export function createCustomInput(): CustomInput {
 
   return {
     add(fragment) {
-      if (is_over) return '';
+      if (isOver) return '';
       told += fragment;
-      if (has_begun) return read(0);
+      if (hasBegun) return read(0);
       if (told.length - fragment.length > BEGINNING_CHARS_MAX) return '';
       const beginning = BEGINNING.exec(told)?.[0];
       if (beginning === undefined) return '';
-      has_begun = true;
+      hasBegun = true;
       return read(beginning.length);
     },
     end() {
-      if (has_begun) return '';
+      if (hasBegun) return '';
       try {
         const input = (JSON.parse(told) as { input?: unknown } | null)?.input;
         return typeof input === 'string' ? input : told;

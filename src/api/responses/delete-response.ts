@@ -27,8 +27,8 @@ export function deleteResponse(server: Server, { stored }: { stored: StoredRespo
     },
     handler: async (request) => {
       const { id } = request.params;
-      const was_there = await stored?.delete(id, request.principal as Principal);
-      if (was_there !== true) throw notStored();
+      const wasThere = await stored?.delete(id, request.principal as Principal);
+      if (wasThere !== true) throw notStored();
       return { id, object: 'response.deleted' as const, deleted: true as const };
     },
   });

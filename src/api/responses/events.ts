@@ -10,13 +10,13 @@ export interface Events {
 
 /** Makes the events of a stream. Only `data:` lines: the type stands in each event. */
 export function createEvents(): Events {
-  let sequence_number = 0;
+  let sequenceNumber = 0;
   let text = '';
   return {
     are_read: true,
     send(type, fields) {
-      text += `data: {"type":"${type}","sequence_number":${sequence_number}${fields}}\n\n`;
-      sequence_number += 1;
+      text += `data: {"type":"${type}","sequence_number":${sequenceNumber}${fields}}\n\n`;
+      sequenceNumber += 1;
     },
     take() {
       const taken = text;

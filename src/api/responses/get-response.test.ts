@@ -7,10 +7,10 @@ import { openDatabase } from '../../storage/database.ts';
 
 describe('getting a stored response', () => {
   let gateway: TestGateway;
-  let now_ms = Date.parse('2026-01-01T00:00:00Z');
+  let nowMs = Date.parse('2026-01-01T00:00:00Z');
   const ask = askOf(() => gateway);
 
-  const start = (data_dir?: string) => startStoring({ now_ms: () => now_ms }, { data_dir });
+  const start = (dataDir?: string) => startStoring({ now_ms: () => nowMs }, { data_dir: dataDir });
   const open = () => openDatabase({ data_dir: gateway.data_dir });
   beforeAll(async () => {
     gateway = await start();
@@ -32,8 +32,8 @@ describe('getting a stored response', () => {
       { name: 'Other', slug: `o${randomBytes(4).toString('hex')}` },
       management,
     );
-    const workspace_id = object(made.answer['data'])['id'];
-    const { key } = (await ask('POST', '/keys', { name: 'k', workspace_id }, management)).answer;
+    const workspaceId = object(made.answer['data'])['id'];
+    const { key } = (await ask('POST', '/keys', { name: 'k', workspace_id: workspaceId }, management)).answer;
     for (const method of ['GET', 'DELETE']) {
       const refused = await ask(method, path, undefined, String(key));
       expect([refused.status, object(refused.answer['error'])['code']]).toEqual([404, 404]);
@@ -113,7 +113,7 @@ describe('getting a stored response', () => {
     } finally {
       await again.stop();
     }
-    now_ms += 2 * 86_400_000;
+    nowMs += 2 * 86_400_000;
     expect((await ask('GET', path)).status).toBe(404);
     const next = await ask('POST', '/responses', { ...echo, input: 'x', previous_response_id: answer['id'] });
     expect(next.status).toBe(400);

@@ -50,9 +50,9 @@ export interface Place {
 
 /** Tells that an item begins: as it is, in the next place of the output. */
 export function announce({ events, nextIndex }: ItemContext, id: string, item: JsonObject): Place {
-  const output_index = nextIndex();
+  const outputIndex = nextIndex();
   if (events.are_read) {
-    events.send('response.output_item.added', `,"output_index":${output_index},"item":${JSON.stringify(item)}`);
+    events.send('response.output_item.added', `,"output_index":${outputIndex},"item":${JSON.stringify(item)}`);
   }
-  return { id, json: `,"output_index":${output_index},"item_id":${JSON.stringify(id)}` };
+  return { id, json: `,"output_index":${outputIndex},"item_id":${JSON.stringify(id)}` };
 }

@@ -88,7 +88,7 @@ export function createItems(options: ItemsOptions): Items {
     nextIndex() {
       if (former !== undefined) finish(former, 'completed');
       former = undefined;
-      is_announced = true;
+      isAnnounced = true;
       return output.length;
     },
     idOf(prefix, told) {
@@ -103,10 +103,10 @@ export function createItems(options: ItemsOptions): Items {
   let kind: Slot['kind'] | undefined;
   let item: Item | undefined;
   /** Whether the item has said anything. Until then the one before it is not over: blocks that say nothing are none (translation E5). */
-  let is_announced = false;
+  let isAnnounced = false;
   let former: Item | undefined;
-  let has_picture = false;
-  let is_resumed = false;
+  let hasPicture = false;
+  let isResumed = false;
 
   function finishedItem(made: JsonObject, message: MessageWriter | undefined): OutputItem {
     return new OutputItem(made, events.are_read ? message?.jsonOf(made) : undefined);
@@ -126,10 +126,10 @@ export function createItems(options: ItemsOptions): Items {
 
   /** Goes back to the item before one that said nothing. */
   function leaveUnannounced(): void {
-    if (item === undefined || is_announced) return;
+    if (item === undefined || isAnnounced) return;
     item = former;
     former = undefined;
-    is_announced = item !== undefined;
+    isAnnounced = item !== undefined;
   }
 
   function makeItem(opening: Opening): Item {
@@ -139,7 +139,7 @@ export function createItems(options: ItemsOptions): Items {
       case 'call':
         return { writer: createCall(context), message: undefined };
       case 'image':
-        has_picture = false;
+        hasPicture = false;
         return { writer: createImage(context), message: undefined };
       case 'native':
         return { writer: createNative(context), message: undefined };
@@ -153,13 +153,13 @@ export function createItems(options: ItemsOptions): Items {
   function open(opening: Opening): void {
     kind = opening.kind;
     leaveUnannounced();
-    if (is_resumed && item?.message !== undefined) item.message.resume();
+    if (isResumed && item?.message !== undefined) item.message.resume();
     else if (item?.writer.takes(opening) !== true) {
       former = item;
       item = makeItem(opening);
-      is_announced = false;
+      isAnnounced = false;
     }
-    is_resumed = false;
+    isResumed = false;
     item?.writer.open(opening);
   }
 
@@ -168,9 +168,9 @@ export function createItems(options: ItemsOptions): Items {
     const { images = [] } = chunk.delta;
     if (images.length === 0) item?.writer.say(chunk);
     for (const image of images) {
-      if (has_picture) open({ kind: 'image' });
+      if (hasPicture) open({ kind: 'image' });
       item?.writer.say({ ...chunk, delta: { images: [image] } });
-      has_picture = true;
+      hasPicture = true;
     }
   }
 
@@ -197,8 +197,8 @@ export function createItems(options: ItemsOptions): Items {
       citations.take(chunk.delta.annotations ?? []);
       if (chunk.logprobs != null) (item?.message ?? former?.message)?.say({ delta: {}, logprobs: chunk.logprobs });
     } else if (told !== 'reasoning' || !hide_reasoning) {
-      const opens_call = chunk.delta.tool_calls?.[0]?.id !== undefined;
-      if (item === undefined || kind !== told || n !== undefined || opens_call) open({ kind: told });
+      const opensCall = chunk.delta.tool_calls?.[0]?.id !== undefined;
+      if (item === undefined || kind !== told || n !== undefined || opensCall) open({ kind: told });
       n = undefined;
       say(chunk);
     }
@@ -226,7 +226,7 @@ export function createItems(options: ItemsOptions): Items {
     resume() {
       order.flush();
       n = undefined;
-      is_resumed = true;
+      isResumed = true;
     },
     end(status) {
       order.flush();

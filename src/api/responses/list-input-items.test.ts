@@ -8,7 +8,7 @@ describe('listing the input of a stored response', () => {
   let gateway: TestGateway;
   const ask = askOf(() => gateway);
 
-  const start = (data_dir?: string) => startStoring({ now_ms: Date.now }, { data_dir });
+  const start = (dataDir?: string) => startStoring({ now_ms: Date.now }, { data_dir: dataDir });
   beforeAll(async () => {
     gateway = await start();
   });

@@ -26,8 +26,8 @@ const InputItems = Type.Object(
 );
 
 /** The items with a type and an id each; those that came without, or under the id of another, have one of their place, the same whenever they are listed. */
-function listed(response_id: string, input: readonly JsonObject[]): (JsonObject & { id: string; type: string })[] {
-  const stem = response_id.replace(/^gen-/, '').replaceAll('-', '');
+function listed(responseId: string, input: readonly JsonObject[]): (JsonObject & { id: string; type: string })[] {
+  const stem = responseId.replace(/^gen-/, '').replaceAll('-', '');
   const ids = new Set<string>();
   return input.map((item, at) => {
     const { id: given, type = 'message', role, content } = item;

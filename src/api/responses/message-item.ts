@@ -39,8 +39,8 @@ export function createMessage(context: ItemContext): MessageWriter {
   let opening: Opening | undefined;
   /** The part of the open block; one that is closed is still the last until another begins, as citations may follow. */
   let part: Part | undefined;
-  let is_resumed = false;
-  let is_closed = false;
+  let isResumed = false;
+  let isClosed = false;
   /** What is remembered of the open block: told at its opening, or at its end. */
   let block: JsonObject = {};
   const partTold = (ext: Ext | undefined): JsonObject | undefined => asObject(restOf(ext)['part'] ?? block['part']);
@@ -73,7 +73,7 @@ export function createMessage(context: ItemContext): MessageWriter {
     if (kind === 'text') {
       citations.begin({
         text: () => made.text,
-        isClosed: () => is_closed,
+        isClosed: () => isClosed,
         cite: (annotation) => addAnnotation(made, annotation),
       });
     }
@@ -133,11 +133,11 @@ export function createMessage(context: ItemContext): MessageWriter {
     open(told) {
       const kind = told.kind === 'refusal' ? 'refusal' : 'text';
       block = restOf(told.ext);
-      if (is_resumed && part?.kind === kind) {
-        is_resumed = false;
+      if (isResumed && part?.kind === kind) {
+        isResumed = false;
         return;
       }
-      is_resumed = false;
+      isResumed = false;
       if (place === undefined) {
         const { part: _, ...known } = restOf(told.ext);
         rest = known;
@@ -171,18 +171,18 @@ export function createMessage(context: ItemContext): MessageWriter {
         for (const [name, value] of Object.entries(known)) if (name !== 'part') rest[name] = value;
       }
       if (id !== undefined) rest['id'] = id;
-      const of_part = partTold(told.ext);
-      const { annotations: _, ...further } = of_part ?? {};
+      const ofPart = partTold(told.ext);
+      const { annotations: _, ...further } = ofPart ?? {};
       part.rest = further;
-      for (const annotation of annotationsOf(of_part).slice(part.annotations.length)) addAnnotation(part, annotation);
+      for (const annotation of annotationsOf(ofPart).slice(part.annotations.length)) addAnnotation(part, annotation);
     },
     resume() {
-      is_resumed = true;
+      isResumed = true;
     },
     finish(status) {
       if (place === undefined) return undefined;
       if (part !== undefined) endPart(part);
-      is_closed = true;
+      isClosed = true;
       return {
         ...rest,
         id: place.id,
@@ -248,6 +248,6 @@ const BROKEN = /^bytes:|\ufffd/;
 /** A token of a finished part has its bytes: those of its text, where the provider does not tell them and they are known. */
 function withBytes(told: JsonObject): JsonObject {
   const { token } = told;
-  const is_known = told['bytes'] !== undefined || typeof token !== 'string' || BROKEN.test(token);
-  return is_known ? told : { ...told, bytes: [...utf8.encode(token)] };
+  const isKnown = told['bytes'] !== undefined || typeof token !== 'string' || BROKEN.test(token);
+  return isKnown ? told : { ...told, bytes: [...utf8.encode(token)] };
 }

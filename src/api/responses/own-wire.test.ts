@@ -12,7 +12,7 @@ function decode(events: readonly JsonObject[]): ChatChunk[] {
   return [...chunks, ...decoder.end()];
 }
 
-const at = (item_id: string, more: JsonObject = {}): JsonObject => ({ output_index: 0, item_id, ...more });
+const at = (itemId: string, more: JsonObject = {}): JsonObject => ({ output_index: 0, item_id: itemId, ...more });
 const logprobs = [{ token: 'A', logprob: -0.1, top_logprobs: [] }];
 const picture = { id: 'ig_1', type: 'image_generation_call', output_format: 'png' };
 const custom = { id: 'ctc_1', type: 'custom_tool_call', call_id: 'call_1', name: 'shell' };

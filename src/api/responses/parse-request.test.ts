@@ -184,8 +184,8 @@ describe('what breaks a rule is refused in words that name the field', () => {
       'x_search_filter.to_date must be an ISO 8601 date such as 2026-01-31',
     ],
     ...['2026-00-01', '2026-13-01', '2026-01-00', '2026-01-32', '2026-01-01T25:00:00Z'].map(
-      (to_date): [JsonObject, string] => [
-        { input: 'Hi', x_search_filter: { to_date } },
+      (toDate): [JsonObject, string] => [
+        { input: 'Hi', x_search_filter: { to_date: toDate } },
         'x_search_filter.to_date must be an ISO 8601 date such as 2026-01-31',
       ],
     ),
@@ -523,16 +523,16 @@ describe('reasoning of other wires comes back', () => {
   };
 
   test('from an envelope, with its own signature, whatever the item shows', () => {
-    const encrypted_content = envelope.wrap([thought])!;
+    const encryptedContent = envelope.wrap([thought])!;
     const content = [{ type: 'reasoning_text', text: 'Changed' }];
-    expect(carried({ encrypted_content, content })).toEqual([{ ...thought, index: 0 }]);
+    expect(carried({ encrypted_content: encryptedContent, content })).toEqual([{ ...thought, index: 0 }]);
   });
 
   test('from an envelope that leaves out what the item shows', () => {
     const summarized: ReasoningDetail = { type: 'reasoning.summary', summary: '', format: 'x' };
-    const encrypted_content = envelope.wrap([{ ...thought, text: null }, summarized])!;
+    const encryptedContent = envelope.wrap([{ ...thought, text: null }, summarized])!;
     const shown = { content: [{ type: 'reasoning_text', text: 'Hm' }], summary: [{ type: 'summary_text', text: 'S' }] };
-    expect(carried({ encrypted_content, ...shown })).toEqual([
+    expect(carried({ encrypted_content: encryptedContent, ...shown })).toEqual([
       { ...thought, index: 0 },
       { ...summarized, summary: 'S', index: 1 },
     ]);
@@ -549,8 +549,8 @@ describe('reasoning of other wires comes back', () => {
   test('not from an envelope of another organization, or one that was changed', () => {
     const content = [{ type: 'reasoning_text', text: 'Hm' }];
     const foreign = envelopes('another').wrap([thought])!;
-    for (const encrypted_content of [foreign, `${foreign}x`, 'gw1.', 'gw1.a.b']) {
-      for (const told of [{ encrypted_content }, { signature: encrypted_content }]) {
+    for (const encryptedContent of [foreign, `${foreign}x`, 'gw1.', 'gw1.a.b']) {
+      for (const told of [{ encrypted_content: encryptedContent }, { signature: encryptedContent }]) {
         const details = carried({ ...told, content });
         expect(JSON.stringify(details)).not.toContain('gw1.');
         expect(details).toMatchObject([{ type: 'reasoning.text', text: 'Hm' }]);
@@ -701,9 +701,9 @@ describe('tools', () => {
       },
     ],
   ];
-  test.each(choices)('chosen by %j', (tool_choice, told) => {
+  test.each(choices)('chosen by %j', (toolChoice, told) => {
     const tools = [FUNCTION, { type: 'custom', name: 'c' }];
-    expect(requestOf({ input: 'Hi', tools, tool_choice }).tool_choice).toEqual(told);
+    expect(requestOf({ input: 'Hi', tools, tool_choice: toolChoice }).tool_choice).toEqual(told);
   });
 });
 

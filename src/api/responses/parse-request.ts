@@ -119,13 +119,13 @@ function withoutOwnItems(input: JsonValue | undefined): JsonValue | undefined {
 }
 
 /** What this API has and a gateway that keeps nothing cannot do. */
-function refuse(body: ResponsesRequestBody, is_stored: boolean): void {
+function refuse(body: ResponsesRequestBody, isStored: boolean): void {
   const { store, previous_response_id, background, conversation, prompt } = body;
-  const unless_stored =
+  const unlessStored =
     'this gateway does not store responses (the operator can enable it with responses.store in gateway.yaml)';
-  if (store === true && !is_stored) throw invalidField('store', `must be false: ${unless_stored}`);
-  if (previous_response_id != null && !is_stored) {
-    throw invalidField('previous_response_id', `must be null: ${unless_stored}; send the conversation in input`);
+  if (store === true && !isStored) throw invalidField('store', `must be false: ${unlessStored}`);
+  if (previous_response_id != null && !isStored) {
+    throw invalidField('previous_response_id', `must be null: ${unlessStored}; send the conversation in input`);
   }
   if (background === true) throw invalidField('background', 'must be false: background responses are not supported');
   if (conversation != null) {

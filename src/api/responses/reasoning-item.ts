@@ -97,12 +97,12 @@ export function createReasoning(context: ItemContext): ItemWriter {
     const encrypted = details.filter((detail) => detail.type === 'reasoning.encrypted');
     const [only] = encrypted;
     const format = details[0]?.format ?? 'unknown';
-    const is_own = details.every((detail) => isOfThisApi(detail.format));
-    const told: JsonObject = is_own && format === OPENAI_FORMAT ? {} : { format };
+    const isOwn = details.every((detail) => isOfThisApi(detail.format));
+    const told: JsonObject = isOwn && format === OPENAI_FORMAT ? {} : { format };
     if (details.length === 0) return {};
-    if (is_own && only === undefined) return told;
+    if (isOwn && only === undefined) return told;
     // Of several the item has no place but for one; what another gateway marked as its own would be taken for ours when it comes back.
-    if (is_own && encrypted.length === 1 && !isMarked(only!.data)) return { ...told, encrypted_content: only!.data };
+    if (isOwn && encrypted.length === 1 && !isMarked(only!.data)) return { ...told, encrypted_content: only!.data };
     const [signed, ...others] = details.filter((one) => one.type === 'reasoning.text' && one.signature);
     if (signed?.type === 'reasoning.text' && others.length === 0) told['signature'] = asText(signed.signature);
     const wrapped = envelope.wrap(details);
@@ -128,7 +128,7 @@ export function createReasoning(context: ItemContext): ItemWriter {
     finish(status) {
       if (place === undefined) return undefined;
       endPart();
-      const is_own = rest?.['id'] !== undefined;
+      const isOwn = rest?.['id'] !== undefined;
       return {
         ...rest,
         id: place.id,
@@ -136,7 +136,7 @@ export function createReasoning(context: ItemContext): ItemWriter {
         summary: summary.map(({ text }) => ({ type: 'summary_text', text })),
         ...(content.length === 0 ? {} : { content: content.map(({ text }) => ({ type: 'reasoning_text', text })) }),
         ...state(),
-        ...(is_own ? {} : { status }),
+        ...(isOwn ? {} : { status }),
       };
     },
   };
@@ -150,8 +150,8 @@ function withoutStatus(rest: JsonObject | undefined): JsonObject {
 /** Joins the deltas of one detail. */
 function remember(details: ReasoningDetail[], told: ReasoningDetail): void {
   const former = details.at(-1);
-  const goes_on = former !== undefined && former.type === told.type && former.index === told.index;
-  if (!goes_on || told.type === 'reasoning.encrypted') {
+  const goesOn = former !== undefined && former.type === told.type && former.index === told.index;
+  if (!goesOn || told.type === 'reasoning.encrypted') {
     details.push({ ...told });
     return;
   }

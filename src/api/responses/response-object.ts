@@ -55,7 +55,7 @@ export interface ResponseObject {
 
 /** How the model's finish reads here. An error of the gateway's own is `failure`. */
 export function endingOf(
-  finish_reason: FinishReason | null,
+  finishReason: FinishReason | null,
   error: ChoiceError | undefined,
   failure: GatewayError | undefined,
 ): Ending {
@@ -69,7 +69,7 @@ export function endingOf(
       error_type: errorTypeOf(status, metadata),
     };
   }
-  switch (finish_reason) {
+  switch (finishReason) {
     case 'length':
       return { ...none, status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } };
     case 'content_filter':
@@ -200,8 +200,8 @@ export function createResponseObject(
   const tier = JSON.stringify(body['service_tier'] ?? 'auto');
   return {
     repeatedBytes() {
-      const is_wide = /[^\0-\xff]/.test(echoed());
-      return echoed().length * (is_wide ? 2 : 1);
+      const isWide = /[^\0-\xff]/.test(echoed());
+      return echoed().length * (isWide ? 2 : 1);
     },
     begun(served) {
       const shown = JSON.stringify(served?.model ?? model);

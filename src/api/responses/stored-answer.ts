@@ -89,8 +89,8 @@ function createStoredStream(context: ResponseContext, keeping: Keeping): ClientS
       const { told: finished } = unhidden?.response ?? response;
       return settled(text, response, finished?.output ?? [], keeping);
     },
-    failed(error, user_id) {
-      const text = encoder.failed(error, user_id);
+    failed(error, userId) {
+      const text = encoder.failed(error, userId);
       const { told, json = '' } = response;
       return told === undefined ? text : text.replace(json, () => keeping.unstored.finished(told));
     },

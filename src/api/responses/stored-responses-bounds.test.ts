@@ -13,10 +13,7 @@ import { createStoredResponses } from './stored-responses.ts';
 const AT = '2026-01-01T00:00:00.000Z';
 
 describeStores('stored responses', ({ open }) => {
-  async function setUp(
-    store: (real: StoredResponseStore) => StoredResponseStore = (real) => real,
-    write_ms_max = 5_000,
-  ) {
+  async function setUp(store: (real: StoredResponseStore) => StoredResponseStore = (real) => real, writeMsMax = 5_000) {
     const { queries } = await open();
     const { default_workspace_id } = await organizationStore(queries).insertFirst({ at: AT });
     const warnings: string[] = [];
@@ -25,7 +22,7 @@ describeStores('stored responses', ({ open }) => {
       vault: createVault('a secret of the test'),
       retention_days: 1,
       now_ms: () => Date.parse(AT),
-      write_ms_max,
+      write_ms_max: writeMsMax,
       log: { warn: (_, message) => void warnings.push(message) },
     });
     const principal = { workspace_id: default_workspace_id } as Principal;

@@ -31,7 +31,7 @@ describe('stored responses', () => {
   let gateway: TestGateway;
   const ask = askOf(() => gateway);
 
-  const start = (data_dir?: string) => startStoring({ now_ms: Date.now }, { data_dir });
+  const start = (dataDir?: string) => startStoring({ now_ms: Date.now }, { data_dir: dataDir });
   beforeAll(async () => {
     gateway = await start();
   });
@@ -85,7 +85,7 @@ describe('stored responses', () => {
   ];
   test.each(wires.flatMap((wire) => [['shown', ...wire] as const, ['hidden', ...wire] as const]))(
     'reasoning that is %s goes back upstream as it came: %s',
-    async (shown, _wire, routed, as_it_came) => {
+    async (shown, _wire, routed, asItCame) => {
       const reasoning = { effort: 'high', exclude: shown === 'hidden' };
       const body = { ...routed, input: 'Hello', store: true, reasoning };
       for (const { answer } of [
@@ -96,7 +96,7 @@ describe('stored responses', () => {
         expect(kinds, JSON.stringify(answer)).toEqual(shown === 'shown' ? ['reasoning', 'message'] : ['message']);
         expect((await ask('GET', `/responses/${answer['id']}`)).answer).toEqual(answer);
         const next = { ...body, store: false, input: 'Go on', previous_response_id: answer['id'] };
-        expect(await upstreamInput(next)).toMatch(as_it_came);
+        expect(await upstreamInput(next)).toMatch(asItCame);
       }
     },
   );
@@ -170,8 +170,8 @@ describe('stored responses', () => {
   });
 
   test('what is too long to store is answered, and says that it is not stored', async () => {
-    const image_url = `data:image/png;base64,${'A'.repeat(limits.stored_response_chars_max)}`;
-    const content = [{ type: 'input_image', image_url }];
+    const imageUrl = `data:image/png;base64,${'A'.repeat(limits.stored_response_chars_max)}`;
+    const content = [{ type: 'input_image', image_url: imageUrl }];
     const body = { ...echo, model: 'sandbox/story', input: [{ role: 'user', content }] };
     const whole = await ask('POST', '/responses', body);
     expect(whole.status, messageOf(whole.answer)).toBe(200);

@@ -51,11 +51,11 @@ export interface StoredResponses {
     body: ResponsesRequestBody,
     principal: Principal,
     room: Room | undefined,
-    store_wait?: StoreWait,
+    storeWait?: StoreWait,
   ): Promise<JsonObject[] | undefined>;
   /** Whether it is kept. An answer never fails for it. */
   keep(call: KeptCall, input: readonly JsonObject[], finished: FinishedResponse): Promise<boolean>;
-  find(id: string, principal: Principal, room?: Room, store_wait?: StoreWait): Promise<StoredResponse | undefined>;
+  find(id: string, principal: Principal, room?: Room, storeWait?: StoreWait): Promise<StoredResponse | undefined>;
   /** Whether there was one. */
   delete(id: string, principal: Principal): Promise<boolean>;
   /** From now on what has expired is deleted, whether or not anything is stored any more. */
@@ -144,11 +144,11 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     id: string,
     principal: Principal,
     room?: Room,
-    store_wait?: StoreWait,
+    storeWait?: StoreWait,
   ): Promise<StoredResponse | undefined> {
     if (!isStorable(id)) return undefined;
     const reading = store.find(id, principal.workspace_id, at(now_ms()));
-    const sealed = await (store_wait === undefined ? reading : store_wait.within(reading));
+    const sealed = await (storeWait === undefined ? reading : storeWait.within(reading));
     if (sealed === undefined) return undefined;
     await room?.take(sealed.length * limits.body_copies);
     const unreadable = (err: unknown) => {
@@ -180,12 +180,12 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
   }
 
   return {
-    async inputOf(body, principal, room, store_wait) {
+    async inputOf(body, principal, room, storeWait) {
       const { previous_response_id, input } = body;
       if (body.store === true) admit(body, principal);
       const items = inputItems(input);
       if (previous_response_id == null) return body.store === true ? items : undefined;
-      const former = await find(previous_response_id, principal, room, store_wait);
+      const former = await find(previous_response_id, principal, room, storeWait);
       if (former === undefined) {
         throw invalidField('previous_response_id', 'must be the id of a response that is stored in this workspace');
       }
@@ -210,8 +210,8 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
         await room?.take(json.length * limits.body_copies);
         const { workspace_id } = principal;
         const sealed = vault.seal(await pack(json), placeOf(id, principal));
-        const expires_at = at(now_ms() + retention_days * DAY_MS);
-        await insert({ id, workspace_id, sealed, expires_at });
+        const expiresAt = at(now_ms() + retention_days * DAY_MS);
+        await insert({ id, workspace_id, sealed, expires_at: expiresAt });
         return true;
       } catch (err) {
         log.warn({ err, generation_id: id }, 'a response could not be stored; its answer has store: false');

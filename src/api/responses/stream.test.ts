@@ -162,10 +162,10 @@ describe('items', () => {
     ['a filter', 'content_filter', 'incomplete', { reason: 'content_filter' }],
     ['an error', 'error', 'failed', null],
     ['the model itself', 'stop', 'completed', null],
-  ])('the last one of an answer that ended by %s says so', (_what, finish_reason, status, incomplete_details) => {
-    const chunks = [...text(0, 'A'), ...calling(1, 0, 'a', '{"x'), { ...STOP, finish_reason }];
+  ])('the last one of an answer that ended by %s says so', (_what, finishReason, status, incompleteDetails) => {
+    const chunks = [...text(0, 'A'), ...calling(1, 0, 'a', '{"x'), { ...STOP, finish_reason: finishReason }];
     const { output, response } = told(chunks as ChatChunk[]);
-    expect(response).toMatchObject({ status, incomplete_details });
+    expect(response).toMatchObject({ status, incomplete_details: incompleteDetails });
     expect(output.map((item) => item['status'])).toEqual(['completed', status === 'completed' ? status : 'incomplete']);
     expect(whole(chunks as ChatChunk[])).toEqual(response);
   });
@@ -173,20 +173,20 @@ describe('items', () => {
   test('have the probabilities of their tokens only where those were asked for', () => {
     const likely = { content: [{ token: 'A', logprob: -0.1, bytes: null, top_logprobs: [] }] };
     const chunks = text(0, 'A').map((one) => (one.delta.content ? { ...one, logprobs: likely } : one));
-    for (const shows_logprobs of [true, false]) {
-      const { output } = told([...chunks, STOP], contextOf({}, { shows_logprobs }));
-      const logprobs = shows_logprobs ? [{ token: 'A', logprob: -0.1, bytes: [65], top_logprobs: [] }] : [];
+    for (const showsLogprobs of [true, false]) {
+      const { output } = told([...chunks, STOP], contextOf({}, { shows_logprobs: showsLogprobs }));
+      const logprobs = showsLogprobs ? [{ token: 'A', logprob: -0.1, bytes: [65], top_logprobs: [] }] : [];
       expect(output).toMatchObject([{ content: [{ text: 'A', logprobs }] }]);
     }
   });
 
   test('have the bytes of their tokens as the provider tells them, else as the token says', () => {
-    const top_logprobs = [
+    const topLogprobs = [
       { token: '\ufffd', logprob: -1 },
       { token: 'é', logprob: -2 },
     ];
     const content = [
-      { token: 'bytes:\\xc3', logprob: 0, bytes: [195], top_logprobs },
+      { token: 'bytes:\\xc3', logprob: 0, bytes: [195], top_logprobs: topLogprobs },
       { token: 'bytes:\\xa9', logprob: 0, bytes: null, top_logprobs: [] },
     ];
     const chunks = text(0, 'é').map((one) => (one.delta.content ? { ...one, logprobs: { content } } : one));
@@ -212,8 +212,8 @@ describe('items', () => {
     const behind: ChatChunk = { delta: {}, logprobs: likely('é') };
     const chunks = [...saying(0, 'Łó'), ...calling(1, 0, 'a', '{}'), ...saying(2, 'x'), ...text(3, 'é'), behind, STOP];
     const { output, response } = told(chunks);
-    const told_of = array(output[2]!['content']).map((part) => array(object(part)['logprobs']));
-    expect(told_of).toMatchObject([[{ token: 'x' }], [{ token: 'é' }]]);
+    const toldOf = array(output[2]!['content']).map((part) => array(object(part)['logprobs']));
+    expect(toldOf).toMatchObject([[{ token: 'x' }], [{ token: 'é' }]]);
     expect(whole(chunks)).toEqual(response);
   });
 
@@ -256,8 +256,14 @@ describe('items', () => {
       function: { name: 'f', arguments: '{}' },
     });
     const images = [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AA==' } }];
-    const reasoning_details: ReasoningDetail[] = [{ type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 }];
-    const delta: Delta = { tool_calls: [call(0), call(1)], images, content: 'A', reasoning: 'Hm', reasoning_details };
+    const reasoningDetails: ReasoningDetail[] = [{ type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 }];
+    const delta: Delta = {
+      tool_calls: [call(0), call(1)],
+      images,
+      content: 'A',
+      reasoning: 'Hm',
+      reasoning_details: reasoningDetails,
+    };
     const { output, response } = told([{ delta, finish_reason: 'tool_calls' }]);
     expect(output.map(({ type }) => type)).toEqual([
       'reasoning',
@@ -283,9 +289,9 @@ describe('items', () => {
 });
 
 describe('citations', () => {
-  const cite = (start_index: number, end_index: number) => ({
+  const cite = (startIndex: number, endIndex: number) => ({
     type: 'url_citation' as const,
-    url_citation: { url: 'https://a.example', title: 'A', start_index, end_index },
+    url_citation: { url: 'https://a.example', title: 'A', start_index: startIndex, end_index: endIndex },
   });
 
   test('count in their part, in code points', () => {
@@ -468,9 +474,9 @@ describe('calls of custom tools', () => {
     ['empty', ''],
   ])('tell their input as text: %s', (_what, input) => {
     for (const size of [1, 2, 3, 7, 100]) {
-      for (const told_as of [JSON.stringify({ input }), `{ "input" :  ${JSON.stringify(input)} }`]) {
-        const escaped = told_as.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
-        for (const all of [told_as, escaped]) {
+      for (const toldAs of [JSON.stringify({ input }), `{ "input" :  ${JSON.stringify(input)} }`]) {
+        const escaped = toldAs.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+        for (const all of [toldAs, escaped]) {
           const chunks = [
             ...calling(0, 0, 'shell', ...pieces(all, size)),
             { ...STOP, finish_reason: 'tool_calls' as const },

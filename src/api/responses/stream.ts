@@ -15,9 +15,9 @@ export function createResponseStream(context: ResponseContext): StreamEncoder {
   const events = createEvents();
   const items = itemsOf(context, events);
   let served: Served | undefined;
-  let finish_reason: FinishReason | null = null;
+  let finishReason: FinishReason | null = null;
   let error: ChoiceError | undefined;
-  let service_tier: string | null = null;
+  let serviceTier: string | null = null;
   let remainder: Ext | undefined;
 
   function begin(): void {
@@ -30,39 +30,48 @@ export function createResponseStream(context: ResponseContext): StreamEncoder {
     { usage, metadata }: Pick<StreamEnd, 'usage' | 'metadata'>,
     failure: GatewayError | undefined,
   ): string {
-    const ending = endingOf(finish_reason, error, failure);
+    const ending = endingOf(finishReason, error, failure);
     if (failure === undefined) items.end(itemStatusOf(ending));
     else items.breakOff();
     const { output } = items;
-    const completed_at = context.now();
-    const told = { served, output, ending, usage, service_tier, remainder, metadata, completed_at };
+    const completedAt = context.now();
+    const told = {
+      served,
+      output,
+      ending,
+      usage,
+      service_tier: serviceTier,
+      remainder,
+      metadata,
+      completed_at: completedAt,
+    };
     events.send(`response.${ending.status}`, `,"response":${response.finished(told)}`);
     return events.take() + DONE;
   }
 
   return {
     open(answering) {
-      const is_first = served === undefined;
+      const isFirst = served === undefined;
       served = answering;
-      if (is_first) begin();
+      if (isFirst) begin();
       else items.resume();
       return events.take();
     },
-    debug({ body: echo_upstream_body }) {
-      events.send('response.debug', `,"debug":${JSON.stringify({ echo_upstream_body })}`);
+    debug({ body: echoUpstreamBody }) {
+      events.send('response.debug', `,"debug":${JSON.stringify({ echo_upstream_body: echoUpstreamBody })}`);
       return events.take();
     },
     chunks(chunks) {
       for (const chunk of chunks) {
         const told = chunk.ext?.response;
         if (told?.rest !== undefined && told.wire !== undefined) remainder = { wire: told.wire, rest: told.rest };
-        service_tier = chunk.service_tier ?? service_tier;
+        serviceTier = chunk.service_tier ?? serviceTier;
         error = chunk.error ?? error;
         items.take(chunk);
         if (chunk.finish_reason == null) continue;
-        finish_reason = chunk.finish_reason;
+        finishReason = chunk.finish_reason;
         // Nothing of the output is still to come, though its bill may be.
-        items.end(itemStatusOf(endingOf(finish_reason, error, undefined)));
+        items.end(itemStatusOf(endingOf(finishReason, error, undefined)));
       }
       return events.take();
     },

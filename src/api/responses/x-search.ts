@@ -10,9 +10,9 @@ export function checkXSearch(filter: ResponsesRequestBody['x_search_filter']): v
   if (allowed_x_handles?.length && excluded_x_handles?.length) {
     throw invalidField('x_search_filter', 'may have allowed_x_handles or excluded_x_handles, not both');
   }
-  const from_ms = timeOf(from_date, 'x_search_filter.from_date');
-  const to_ms = timeOf(to_date, 'x_search_filter.to_date');
-  if (from_ms !== undefined && to_ms !== undefined && from_ms > to_ms) {
+  const fromMs = timeOf(from_date, 'x_search_filter.from_date');
+  const toMs = timeOf(to_date, 'x_search_filter.to_date');
+  if (fromMs !== undefined && toMs !== undefined && fromMs > toMs) {
     throw invalidField('x_search_filter.from_date', 'must not be after to_date');
   }
 }
@@ -21,11 +21,11 @@ export function checkXSearch(filter: ResponsesRequestBody['x_search_filter']): v
 function timeOf(date: string | null | undefined, field: string): number | undefined {
   if (date == null) return undefined;
   const [, year, month, day] = ISO_DATE.exec(date) ?? [];
-  const of_day = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
+  const ofDay = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
   // A day too many is one of another month.
-  const is_day = of_day.getUTCMonth() === Number(month) - 1;
+  const isDay = ofDay.getUTCMonth() === Number(month) - 1;
   const time = Date.parse(date);
-  if (year === undefined || !is_day || Number.isNaN(time)) {
+  if (year === undefined || !isDay || Number.isNaN(time)) {
     throw invalidField(field, 'must be an ISO 8601 date such as 2026-01-31');
   }
   return time;

@@ -20,7 +20,7 @@ export interface StreamEncoder {
   /** The end of a stream that was opened; with an `error`, of one that failed late. */
   end(end: StreamEnd): string;
   /** All of a stream that failed after its 200 and before it was opened. */
-  failed(error: GatewayError, user_id: string | null): string;
+  failed(error: GatewayError, userId: string | null): string;
 }
 
 /** The same, whose end may wait for something. */

@@ -15,7 +15,7 @@ export async function answerWhole<A>(
   { cancellation }: { cancellation: Pick<Cancellation, 'cancel' | 'stop' | 'stopped'> },
   ask: () => Promise<A>,
   write: (answer: A) => string | Promise<string | Buffer>,
-  content_type = 'application/json; charset=utf-8',
+  contentType = 'application/json; charset=utf-8',
 ): Promise<void> {
   const { request } = reply;
   request.on_leave = () => cancellation.cancel();
@@ -26,9 +26,9 @@ export async function answerWhole<A>(
   try {
     const written = write(await ask());
     const made = typeof written === 'string' ? written : await written;
-    const is_long = typeof made === 'string' && made.length > limits.answer_turn_bytes_min;
-    const body = is_long ? await encodeInTurns(made) : made;
-    void reply.header('content-type', content_type).send(body);
+    const isLong = typeof made === 'string' && made.length > limits.answer_turn_bytes_min;
+    const body = isLong ? await encodeInTurns(made) : made;
+    void reply.header('content-type', contentType).send(body);
   } catch (thrown) {
     const error = clientError(thrown, cancellation);
     if (!(error instanceof CallCancelled)) throw error;

@@ -30,10 +30,10 @@ function isOfBlock(delta: Delta): boolean {
 /** A chunk that says several things without saying of which block, as one chunk for each, in the order in which blocks stand. */
 function piecesOf(chunk: ChatChunk): ChatChunk[] {
   const { delta, logprobs } = chunk;
-  const { told: deltas, rest } = deltasOf(delta);
+  const { blocks: deltas, rest } = deltasOf(delta);
   if (deltas.length < 2) return [chunk];
   const likely = logprobs === undefined ? {} : { logprobs };
-  const pieces = deltas.map((told): ChatChunk => ({ delta: told, ...(told.content ? likely : {}) }));
+  const pieces = deltas.map((block): ChatChunk => ({ delta: block, ...(block.content ? likely : {}) }));
   const last = { ...chunk, delta: rest };
   if (delta.content) delete last.logprobs;
   return [...pieces, last];
@@ -52,7 +52,7 @@ export function createBlockOrder(
   let queue: Block[] = [];
   /** Those before it in the queue are handed out. */
   let head = 0;
-  let held_chars = 0;
+  let heldChars = 0;
   /** Null: it is over, or not shown. */
   let blocks = new Map<number, Block | null>();
 
@@ -84,7 +84,7 @@ export function createBlockOrder(
       }
       head += 1;
       for (const chunk of next.waiting) handOut(next, chunk);
-      held_chars -= next.waiting_chars;
+      heldChars -= next.waiting_chars;
       next.waiting = [];
       if (next.is_closed) end(next);
       else open = next;
@@ -95,14 +95,14 @@ export function createBlockOrder(
     const chars = JSON.stringify(chunk).length;
     block.waiting.push(chunk);
     block.waiting_chars += chars;
-    held_chars += chars;
-    if (held_chars > limits.waiting_blocks_chars_max) {
+    heldChars += chars;
+    if (heldChars > limits.waiting_blocks_chars_max) {
       throw new GatewayError(502, 'The provider sent too many parts of its answer at once to put them in order');
     }
   }
 
-  function blockOf(n: number | undefined, is_call: boolean): Block {
-    const args = is_call ? new JsonProgress() : undefined;
+  function blockOf(n: number | undefined, isCall: boolean): Block {
+    const args = isCall ? new JsonProgress() : undefined;
     return { n, is_closed: n === undefined, args, waiting: [], waiting_chars: 0 };
   }
 
@@ -126,7 +126,7 @@ export function createBlockOrder(
     }
     queue = [];
     head = 0;
-    held_chars = 0;
+    heldChars = 0;
   }
 
   return {

@@ -24,14 +24,14 @@ const stock = Buffer.alloc(ID_CHARS * 256);
 let drawn = stock.length;
 
 /** `gen-<unix seconds>-<20 alphanumerics>`, the form that clients of the public service know. */
-export function generationId(now_ms: number): string {
+export function generationId(nowMs: number): string {
   if (drawn + ID_CHARS > stock.length) {
     randomFillSync(stock);
     for (let at = 0; at < stock.length; at += 1) stock[at] = ALPHABET[stock[at]! % ALPHABET.length]!;
     drawn = 0;
   }
   drawn += ID_CHARS;
-  return `gen-${Math.floor(now_ms / 1000)}-${stock.toString('latin1', drawn - ID_CHARS, drawn)}`;
+  return `gen-${Math.floor(nowMs / 1000)}-${stock.toString('latin1', drawn - ID_CHARS, drawn)}`;
 }
 
 function cut(value: string | undefined): string | null {
@@ -101,27 +101,27 @@ export function callOf(
     body.session_id = session.slice(0, limits.session_id_chars_max);
   }
   if (request.long_body_bytes > limits.long_request_bytes_min) {
-    const tools_chars = checkDefinitions(body);
-    if (body.ext !== undefined) Object.assign(body.ext, { is_long: true, tools_chars });
+    const toolsChars = checkDefinitions(body);
+    if (body.ext !== undefined) Object.assign(body.ext, { is_long: true, tools_chars: toolsChars });
   }
   noteContents(body);
   if (contentsOf(body).has_calls) checkArguments(body.messages, kind.fieldName);
-  const accepted_ms = clock.now_ms();
-  const wants_metadata = headerOf(headers, 'x-gateway-experimental-metadata')?.trim().toLowerCase() === 'enabled';
+  const acceptedMs = clock.now_ms();
+  const wantsMetadata = headerOf(headers, 'x-gateway-experimental-metadata')?.trim().toLowerCase() === 'enabled';
   return {
     ...kind,
     request: body,
-    generation_id: generationId(accepted_ms),
+    generation_id: generationId(acceptedMs),
     request_id: request.id,
     principal,
     attribution: attributionOf(headers),
-    accepted_ms,
+    accepted_ms: acceptedMs,
     accepted_monotonic_ms: clock.monotonic_ms(),
     cancellation: createCancellation(),
     store_wait: request.store_wait,
     room: claimOf(request),
-    wants_metadata,
-    ...(wants_metadata && usesPublicMetadataHeader(headers) ? { wants_public_metadata: true } : {}),
+    wants_metadata: wantsMetadata,
+    ...(wantsMetadata && usesPublicMetadataHeader(headers) ? { wants_public_metadata: true } : {}),
     stages: [],
     settled: (record) => noteRecord(request, record),
     changes: request.body_changes,

@@ -112,10 +112,10 @@ export function writeParts(parts: readonly JsonPart[]): string | Promise<Buffer>
 
 /** Whether writing them in one go would take long: by all of them together. */
 function isLong(parts: readonly JsonPart[]): boolean {
-  let chars_left = limits.answer_turn_bytes_min;
+  let charsLeft = limits.answer_turn_bytes_min;
   for (const part of parts) {
-    chars_left -= charsOf(part, chars_left);
-    if (chars_left <= 0) return true;
+    charsLeft -= charsOf(part, charsLeft);
+    if (charsLeft <= 0) return true;
   }
   return false;
 }

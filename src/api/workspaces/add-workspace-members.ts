@@ -12,12 +12,12 @@ import { foundWorkspace } from './found-workspace.ts';
 /** The roles of users in the organization, as `ask` finds them; 404 names the first who is not in it. */
 export async function rolesOf(
   ask: MemberStore['findRoles'],
-  organization_id: string,
-  user_ids: readonly string[],
+  organizationId: string,
+  userIds: readonly string[],
 ): Promise<Map<string, WorkspaceMember['role']>> {
-  const storable = user_ids.filter(isStorable);
-  const roles = storable.length === 0 ? new Map() : await ask(organization_id, storable);
-  const index = user_ids.findIndex((user_id) => !roles.has(user_id));
+  const storable = userIds.filter(isStorable);
+  const roles = storable.length === 0 ? new Map() : await ask(organizationId, storable);
+  const index = userIds.findIndex((userId) => !roles.has(userId));
   if (index >= 0) throw new GatewayError(404, `user_ids[${index}] is not a member of this organization`);
   return roles;
 }
@@ -55,16 +55,16 @@ export function addWorkspaceMembers(server: Server, { change }: { change: Change
           workspaceStore(tx).lock,
         );
         const members = memberStore(tx);
-        const user_ids = [...new Set(request.body.user_ids)];
+        const userIds = [...new Set(request.body.user_ids)];
         // A role that is changed meanwhile would stay the old one here.
         const roles = await rolesOf(members.lockRoles, organization_id, request.body.user_ids);
         const which = { organization_id, workspace_id: workspace.id, is_default: workspace.is_default };
-        const known = await members.findBy(which, user_ids);
+        const known = await members.findBy(which, userIds);
         const data: WorkspaceMember[] = [];
-        let added_count = 0;
-        for (const user_id of user_ids) {
-          const role = roles.get(user_id) ?? 'member';
-          const before = known.get(user_id) ?? null;
+        let addedCount = 0;
+        for (const userId of userIds) {
+          const role = roles.get(userId) ?? 'member';
+          const before = known.get(userId) ?? null;
           if (before?.role === role) {
             data.push(before);
             continue;
@@ -72,14 +72,14 @@ export function addWorkspaceMembers(server: Server, { change }: { change: Change
           if (before) await members.updateRole(before.id, role);
           const after = before
             ? { ...before, role }
-            : await members.insert({ workspace_id: workspace.id, user_id, role, created_at: at });
+            : await members.insert({ workspace_id: workspace.id, user_id: userId, role, created_at: at });
           data.push(after);
-          added_count += 1;
+          addedCount += 1;
           const action = before ? ('update' as const) : ('create' as const);
           await audit({ action, resource_type: 'workspace_member', resource_id: after.id, before, after });
         }
-        if (added_count > 0) announce({ topic: 'policy', id: workspace.id });
-        return { added_count, data };
+        if (addedCount > 0) announce({ topic: 'policy', id: workspace.id });
+        return { added_count: addedCount, data };
       }),
   });
 }

@@ -30,17 +30,17 @@ function countActive(keys: readonly StoredKey[], now: number): number {
   // A key's number is above its parent's.
   for (const key of [...keys].sort((a, b) => a.id - b.id)) {
     const { hash, parent_hash } = key;
-    const is_orphan = parent_hash === null || !known.has(parent_hash);
-    if (isUsable(key, now) && (is_orphan || active.has(parent_hash))) active.add(hash);
+    const isOrphan = parent_hash === null || !known.has(parent_hash);
+    if (isUsable(key, now) && (isOrphan || active.has(parent_hash))) active.add(hash);
   }
   return active.size;
 }
 
 /** Deletes the keys of a workspace, none of which may be accepted any more. */
-async function deleteKeysOf(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
+async function deleteKeysOf(work: Work, { id: workspaceId, organization_id }: StoredWorkspace): Promise<void> {
   await assignmentStore(work.tx).takeTurn();
   // Held, and read after that: somebody may just be enabling one, or deleting it.
-  const found = await keyStore(work.tx).lockAll({ organization_id, workspace_id });
+  const found = await keyStore(work.tx).lockAll({ organization_id, workspace_id: workspaceId });
   const active = countActive(found, Date.parse(work.at));
   if (active > 0) {
     const [noun, pronoun] = active === 1 ? ['key', 'it'] : ['keys', 'them'];
@@ -63,34 +63,34 @@ async function held<T extends { id: string }>(
 }
 
 /** The guardrails of a workspace, to which nobody can assign anything any more. */
-async function heldGuardrails({ tx }: Work, { id: workspace_id, organization_id }: StoredWorkspace) {
+async function heldGuardrails({ tx }: Work, { id: workspaceId, organization_id }: StoredWorkspace) {
   const store = guardrailStore(tx);
-  const { data } = await store.listBy({ organization_id, workspace_id }, ALL);
+  const { data } = await store.listBy({ organization_id, workspace_id: workspaceId }, ALL);
   return held(data, (id) => store.lock({ organization_id, id }));
 }
 
 /** Leaves what else goes with a workspace, each thing with what it was. */
-async function auditContents(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
+async function auditContents(work: Work, { id: workspaceId, organization_id }: StoredWorkspace): Promise<void> {
   const { tx } = work;
   const byok = byokStore(tx);
-  const { data: credentials } = await byok.listBy({ organization_id, workspace_id }, ALL);
+  const { data: credentials } = await byok.listBy({ organization_id, workspace_id: workspaceId }, ALL);
   for (const one of await held(credentials, (id) => byok.lock({ organization_id, id }))) {
     await auditGone(work, 'byok_credential', one.id, describeByok(one));
   }
-  for (const budget of await workspaceStore(tx).listBudgets(workspace_id)) {
+  for (const budget of await workspaceStore(tx).listBudgets(workspaceId)) {
     await auditGone(work, 'workspace_budget', budget.id, describeBudget(budget));
   }
-  const members = await memberStore(tx).listBy({ organization_id, workspace_id, is_default: false }, ALL);
+  const members = await memberStore(tx).listBy({ organization_id, workspace_id: workspaceId, is_default: false }, ALL);
   for (const member of members.data) await auditGone(work, 'workspace_member', member.id, member);
 }
 
 function auditGone(
   work: Work,
-  resource_type: AuditEntry['resource_type'],
-  resource_id: string,
+  resourceType: AuditEntry['resource_type'],
+  resourceId: string,
   before: object,
 ): Promise<void> {
-  return work.audit({ action: 'delete', resource_type, resource_id, before, after: null });
+  return work.audit({ action: 'delete', resource_type: resourceType, resource_id: resourceId, before, after: null });
 }
 
 /**

@@ -22,11 +22,11 @@ export async function foundWorkspace(
  * The workspace that something new belongs to, which nobody deletes meanwhile; the default one where the body names none. A
  * wrong id in a body is a wrong body: a 400, since the specification lists no 404 there.
  */
-export async function workspaceOfNew(tx: Queries, organization_id: string, id: string | undefined): Promise<string> {
+export async function workspaceOfNew(tx: Queries, organizationId: string, id: string | undefined): Promise<string> {
   const organizations = organizationStore(tx);
   const found = await (id === undefined
-    ? organizations.findDefaultWorkspace(organization_id)
-    : isStorable(id) && organizations.lockWorkspace({ organization_id, id }));
+    ? organizations.findDefaultWorkspace(organizationId)
+    : isStorable(id) && organizations.lockWorkspace({ organization_id: organizationId, id }));
   if (!found) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
   return found.id;
 }
@@ -34,12 +34,12 @@ export async function workspaceOfNew(tx: Queries, organization_id: string, id: s
 /** The workspace that a query asks about, or 404; the default one where it names none. */
 export async function workspaceAsked(
   organizations: OrganizationStore,
-  organization_id: string,
+  organizationId: string,
   id: string | undefined,
 ): Promise<string> {
   const found = await (id === undefined
-    ? organizations.findDefaultWorkspace(organization_id)
-    : isStorable(id) && organizations.findWorkspace({ organization_id, id }));
+    ? organizations.findDefaultWorkspace(organizationId)
+    : isStorable(id) && organizations.findWorkspace({ organization_id: organizationId, id }));
   if (!found) throw new GatewayError(404, 'workspace_id: workspace not found');
   return found.id;
 }
@@ -57,16 +57,16 @@ export async function withFreeSlug<T>(slug: string | undefined, write: () => Pro
 /** Refuses integer ids of `io_logging_api_key_ids` that are no keys of the organization. Those that are kept already may stay: a key may be gone. */
 export async function checkLoggedKeys(
   tx: Queries,
-  organization_id: string,
+  organizationId: string,
   ids: readonly number[] | null | undefined,
-  kept: readonly number[] | null = null,
+  stored: readonly number[] | null = null,
 ): Promise<void> {
   if (!ids || ids.length === 0) return;
-  const known = new Set(await workspaceStore(tx).findKeyIds(organization_id, ids));
+  const known = new Set(await workspaceStore(tx).findKeyIds(organizationId, ids));
   resolveEntries({
     field: 'io_logging_api_key_ids',
-    given: ids,
-    kept,
+    entries: ids,
+    stored,
     resolve: (id) => (known.has(id) ? id : undefined),
     what: 'the id of an API key of this organization',
   });
@@ -75,14 +75,14 @@ export async function checkLoggedKeys(
 /** Refuses a `default_guardrail_id` that is no guardrail of the organization; holds the one that is, and the one that was. */
 export async function checkDefaultGuardrail(
   tx: Queries,
-  organization_id: string,
+  organizationId: string,
   id: string | null | undefined,
   before: string | null = null,
 ): Promise<void> {
   if (id === undefined || id === before) return;
   const { lock } = guardrailStore(tx);
-  if (before !== null) await lock({ organization_id, id: before });
-  if (id !== null && (await lock({ organization_id, id })) === undefined) {
+  if (before !== null) await lock({ organization_id: organizationId, id: before });
+  if (id !== null && (await lock({ organization_id: organizationId, id })) === undefined) {
     throw invalidField('default_guardrail_id', 'must be the id of a guardrail of this organization');
   }
 }

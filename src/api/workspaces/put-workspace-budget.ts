@@ -28,9 +28,9 @@ export function putWorkspaceBudget(server: Server, { change }: { change: Change 
         // Budgets are judged together, so whoever changes one holds the workspace.
         const workspace = await foundWorkspace({ organization_id: actor.organization_id, id_or_slug: id }, store.lock);
         const budgets = await store.listBudgets(workspace.id);
-        const limit_nano = checkBudget(budgets, { interval, limit_usd: request.body.limit_usd });
+        const limitNano = checkBudget(budgets, { interval, limit_usd: request.body.limit_usd });
         const old = budgets.find(({ reset_interval }) => reset_interval === interval);
-        const made = await store.putBudget({ workspace_id: workspace.id, interval, limit_nano, at });
+        const made = await store.putBudget({ workspace_id: workspace.id, interval, limit_nano: limitNano, at });
         const wanted = request.body.include_byok_in_budgets ?? workspace.include_byok_in_budgets;
         if (wanted !== workspace.include_byok_in_budgets) {
           await store.update(workspace.id, { include_byok_in_budgets: wanted, updated_at: at });

@@ -61,7 +61,7 @@ export function removeWorkspaceMembers(server: Server, { change }: { change: Cha
           throw new GatewayError(400, 'Every member of the organization belongs to the default workspace');
         }
         const owners = await ownersOf(tx, { organization_id, workspace_id: workspace.id, user_ids, at });
-        const index = user_ids.findIndex((user_id) => owners.has(user_id));
+        const index = user_ids.findIndex((userId) => owners.has(userId));
         if (index >= 0) throw new GatewayError(400, `user_ids[${index}] owns active API keys in this workspace`);
         const which = { organization_id, workspace_id: workspace.id, is_default: false };
         const leaving = [...(await members.findBy(which, [...new Set(user_ids)])).values()];

@@ -154,8 +154,8 @@ describeStores('workspaces', ({ open }) => {
     const { create, ask, database } = await setUp();
     const id = String((await create()).data['id']);
     const states = reasoningStateStore(database.queries);
-    const row = (name: string, workspace_id: string) => {
-      return { id: name, owner: turnOwner('secret', workspace_id), sealed: name, expires_at: '9999' };
+    const row = (name: string, workspaceId: string) => {
+      return { id: name, owner: turnOwner('secret', workspaceId), sealed: name, expires_at: '9999' };
     };
     await states.insert([row('gone', id), row('stays', 'another')]);
     expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
@@ -167,19 +167,19 @@ describeStores('workspaces', ({ open }) => {
     const heard: string[] = [];
     changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
     const id = String((await create()).data['id']);
-    const user_ids = [await addUser('member')];
+    const userIds = [await addUser('member')];
     heard.length = 0;
     for (const [method, path, body] of [
       ['PATCH', '', { name: 'n' }],
-      ['POST', '/members/add', { user_ids }],
-      ['POST', '/members/remove', { user_ids }],
+      ['POST', '/members/add', { user_ids: userIds }],
+      ['POST', '/members/remove', { user_ids: userIds }],
       ['PUT', '/budgets/daily', { limit_usd: 1 }],
       ['DELETE', '/budgets/daily', undefined],
     ] as const) {
       expect([path, (await ask(method, `/workspaces/research${path}`, body)).status]).toEqual([path, 200]);
       expect([path, heard.splice(0)]).toEqual([path, [`policy ${id}`]]);
     }
-    await ask('POST', '/workspaces/research/members/remove', { user_ids });
+    await ask('POST', '/workspaces/research/members/remove', { user_ids: userIds });
     await ask('DELETE', '/workspaces/research/budgets/daily');
     await ask('PATCH', '/workspaces/research', { slug: 'default' });
     expect(heard).toEqual([]);

@@ -27,8 +27,8 @@ ${issuer}
   };
 }
 
-function issuerLink(host: string, return_to: string | undefined) {
-  const query = return_to === undefined ? '' : `?${new URLSearchParams({ return_to })}`;
+function issuerLink(host: string, returnTo: string | undefined) {
+  const query = returnTo === undefined ? '' : `?${new URLSearchParams({ return_to: returnTo })}`;
   return html`<div class="actions"><a class="button primary" href="/sign-in/issuer${query}">Sign in with ${host}</a></div>
 <p class="note">Or with a key:</p>`;
 }
