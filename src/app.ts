@@ -447,7 +447,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     public_origin: config.auth.public_origin,
     proxies,
     issuer: config.auth.issuer,
-    askIssuer: services.ask,
+    sendToIssuer: services.ask,
     organization_id: home.organization_id,
     translate: storeRefusal,
     clock,

@@ -21,7 +21,7 @@ export interface ProbesOptions extends Omit<ProberOptions, 'principal' | 'claim'
   home: Home;
 }
 
-/** Probes of endpoints, paid by a key of their own: what it may spend in a day is their budget, on all nodes together. */
+/** Makes the probes of endpoints. They are paid by a key of their own, whose daily limit bounds them on all nodes together. */
 export function createProbes({ usd_per_day, database, change, home, ...options }: ProbesOptions) {
   const { clock, log } = options;
   const keys = keyStore(database.queries);
@@ -32,10 +32,10 @@ export function createProbes({ usd_per_day, database, change, home, ...options }
 
   async function principal(): Promise<Principal | null> {
     const key = await keys.findByHash(hash);
-    // Without its budget nothing would bound them.
+    // Without a budget nothing would bound the probes.
     if (key === undefined || key.limit_nano === null || !isUsable(key, clock.now_ms())) return null;
     const caller = callerOf(key);
-    // Nothing of anybody's is sent: guardrails have nothing to look at.
+    // Probes contain no data of clients, so no guardrails apply.
     return { ...caller, budgets: await budgets.findBySubjects(subjectsOf(caller)), guardrails: [] };
   }
 
@@ -50,7 +50,7 @@ export function createProbes({ usd_per_day, database, change, home, ...options }
 
   const prober = createProber({ ...options, principal, claim, generationId });
   return {
-    /** Gives the key its budget, then begins. A store that fails now leaves them off until the next start. */
+    /** Sets the budget of the key, then begins. If the store fails now, probes stay off until the next start. */
     async start(): Promise<void> {
       try {
         await keepProbeKey({ change, home, limit_nano: toNano(usd_per_day) });

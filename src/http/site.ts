@@ -20,9 +20,7 @@ export function checkSameSite(request: FastifyRequest, site: Site): void {
   const own = site.public_origin ?? `http://${request.headers.host ?? ''}`;
   // An `Origin` must be this site's, also if the browser sends both headers.
   const isSameSite =
-    origin === undefined
-      ? fetched === 'isSameSite-origin'
-      : origin === own && (fetched ?? 'isSameSite-origin') === 'isSameSite-origin';
+    origin === undefined ? fetched === 'same-origin' : origin === own && (fetched ?? 'same-origin') === 'same-origin';
   if (isSameSite) return;
   throw new GatewayError(
     403,

@@ -26,9 +26,9 @@ import { checkRoom, holdLineage } from './delegate.ts';
 export interface ExchangeAuthorizationCodeDependencies {
   queries: Queries;
   change: Change;
-  /** Counts an exchange of a client; refuses when it is one too many. */
+  /** Counts an exchange of a client; throws if it exceeds the limit. */
   limitExchanges: onRequestHookHandler;
-  /** Whether API keys may make codes; asked each time, since a reload may change it. */
+  /** Whether API keys may make codes. Called for each request, since a reload may change it. */
   mayKeysMakeCodes: () => boolean;
 }
 
@@ -49,8 +49,8 @@ function methodOf({ code_challenge_method }: ExchangeAuthCodeBody): ChallengeMet
 }
 
 /**
- * Uses a code up and makes its key, or says why not. What the key may have is decided here, by what the keys that it descends
- * from have now. A wrong verifier is counted also though the answer is an error.
+ * Exchanges a code for a key, or returns why not. The rights of the key are derived here, from the current rights of its ancestors. A wrong
+ * verifier is counted although the answer is an error.
  */
 async function exchange(
   { tx, at, audit }: Work,
@@ -95,20 +95,20 @@ async function exchange(
   return { secret };
 }
 
-/** Who left the organization while the code waited gets no key. Held, so that who leaves now is removed with the key or before it. */
+/** Whether the user is still a member. Locks the membership, so that a removal either includes the new key or precedes it. */
 async function isStillMember(tx: Queries, { organization_id, user_id }: StoredCode): Promise<boolean> {
   if (user_id === null) return true;
   return (await organizationStore(tx).lockMember({ organization_id, user_id })) !== undefined;
 }
 
-/** Serves `POST /auth/keys`. However many ask at once, one code gives one key, whose secret is in this answer and nowhere else. */
+/** Serves `POST /auth/keys`. Concurrent exchanges of one code make one key, whose secret is only in this answer. */
 export function exchangeAuthorizationCode(server: Server, dependencies: ExchangeAuthorizationCodeDependencies): void {
   const { queries, change, limitExchanges, mayKeysMakeCodes } = dependencies;
   server.route({
     method: 'POST',
     url: '/auth/keys',
     config: { access: 'open' },
-    // Anybody may send one.
+    // The operation needs no authentication.
     bodyLimit: limits.form_bytes_max,
     onRequest: limitExchanges,
     schema: {
@@ -130,9 +130,9 @@ export function exchangeAuthorizationCode(server: Server, dependencies: Exchange
       const { body } = request;
       const codeChallengeMethod = methodOf(body);
       const codeHash = hashCode(body.code);
-      const found = await authorizationCodeStore(queries).find(codeHash);
-      if (!found || (found.made_by === 'key' && !mayKeysMakeCodes())) throw invalidCode();
-      const { organization_id, user_id } = found;
+      const code = await authorizationCodeStore(queries).find(codeHash);
+      if (!code || (code.made_by === 'key' && !mayKeysMakeCodes())) throw invalidCode();
+      const { organization_id, user_id } = code;
       const made = await change(
         { organization_id, actor: 'callback', key_hash: null, user_id, request_id: request.id },
         (work) =>

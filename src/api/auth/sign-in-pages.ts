@@ -12,18 +12,18 @@ export interface SignInPagesDependencies {
   sessions: PageSessions;
   authenticate: Authenticate;
   issuer_host: string | undefined;
-  /** Counts an attempt of a client; refuses when it is one too many. */
+  /** Counts an attempt of a client; throws if it exceeds the limit. */
   limitSignIns: onRequestHookHandler;
 }
 
 const SIGN_IN = '/sign-in';
 
-/** Sends a browser somewhere, to be asked for with GET. */
+/** Redirects a browser, which then uses GET. */
 export function goTo(reply: FastifyReply, address: string): FastifyReply {
   return reply.code(303).header('location', address).send();
 }
 
-/** Where somebody signs in who is needed at `path`. */
+/** The address of the sign-in page that returns to `path`. */
 export function signInAddress(path: string): string {
   return `${SIGN_IN}?${new URLSearchParams({ return_to: path })}`;
 }
@@ -35,7 +35,7 @@ async function userOfKey(authenticate: Authenticate, secret: string): Promise<Si
   return { organization_id, user_id, by: key_hash === null ? 'environment' : { key_hash } };
 }
 
-/** Serves `GET|POST /sign-in`, with a management key, and `POST /sign-out`. */
+/** Serves `GET|POST /sign-in` for management keys, and `POST /sign-out`. */
 export function signInPages(server: Server, dependencies: SignInPagesDependencies): void {
   const { sessions, authenticate, issuer_host, limitSignIns } = dependencies;
 

@@ -11,19 +11,19 @@ import { ByokCredential, CreateByokBody } from '../../schemas/byok.ts';
 import { errors } from '../../schemas/error.ts';
 import { byokStore } from '../../storage/byok.ts';
 import { actorOf, type Change } from '../change.ts';
-import { workspaceOfNew } from '../workspaces/found-workspace.ts';
+import { workspaceOfNew } from '../workspaces/require-workspace.ts';
 import { checkSettings } from './scope.ts';
 
 export interface CreateByokDependencies {
   change: Change;
-  /** With the models of providers that are on for those alone who bring a credential. */
+  /** Includes models of providers that are enabled only for callers with their own credential. */
   wholeCatalog: () => Catalog;
-  /** The slug of a provider that this gateway knows, by slug or display name; also one that is off. */
+  /** The slug of a known provider, enabled or not, by slug or display name. */
   providerSlug: (slugOrName: string) => string | undefined;
   vault: Vault;
 }
 
-/** Serves `POST /byok`. The credential is sealed before it is stored; no answer and no log ever has it. */
+/** Serves `POST /byok`. The credential is encrypted before it is stored, and never in an answer or log. */
 export function createByok(
   server: Server,
   { change, wholeCatalog, providerSlug, vault }: CreateByokDependencies,

@@ -7,7 +7,7 @@ import { healthId } from '../../routing/candidate.ts';
 import type { PublicEndpoint } from '../../schemas/endpoint.ts';
 import { catalogCacheControl } from './listings.ts';
 
-/** The records of a model's endpoints, and of their service tiers. Who brings no credential is not shown how fast they are (specification, Public endpoint record). */
+/** The records of a model's endpoints and of their service tiers. Callers without a credential do not see performance (specification, Public endpoint record). */
 export function endpointRecords(
   model: Model,
   endpoints: readonly Endpoint[],
@@ -25,7 +25,7 @@ export function endpointRecords(
   });
 }
 
-/** Lets caches keep an answer that anybody may see; what depends on the caller is the caller's own. */
+/** Lets shared caches store a public answer; an answer that depends on the caller is private. */
 export function setEndpointCaching({ principal }: FastifyRequest, reply: FastifyReply): void {
   reply.header('vary', 'authorization, x-api-key, api-key');
   if (principal === undefined) letCachesKeep(reply, catalogCacheControl);

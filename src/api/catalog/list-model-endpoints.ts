@@ -12,7 +12,7 @@ import { endpointRecords, setEndpointCaching } from './endpoint-records.ts';
 import { jsonContentType, type Listings } from './listings.ts';
 import { EscapedModelParams, ModelParams, namedModel } from './named-model.ts';
 
-/** `GET /models/{author}/{slug}/endpoints`: a model, named as in a request, with the endpoints that may serve it. */
+/** `GET /models/{author}/{slug}/endpoints`: a model by any name that requests can use, with the endpoints that may serve it. */
 export function listModelEndpoints(
   server: Server,
   {
@@ -55,7 +55,7 @@ export function listModelEndpoints(
     },
     handler: (request, reply) => answer(`${request.params.author}/${request.params.slug}`, request, reply),
   });
-  // The slash of the id as clients write it that escape it.
+  // Some clients escape the slash of the id.
   server.route({
     method: 'GET',
     url: '/models/:model/endpoints',

@@ -9,7 +9,7 @@ import { errors } from '../../schemas/error.ts';
 import { endpointRecords, setEndpointCaching } from './endpoint-records.ts';
 import { jsonContentType, type Listings } from './listings.ts';
 
-/** `GET /endpoints/zdr`: the endpoints that are left where zero data retention is asked for. */
+/** `GET /endpoints/zdr`: the endpoints that are allowed under zero data retention. */
 export function listZdrEndpoints(
   server: Server,
   { catalog, listings, statistics }: { catalog: () => Catalog; listings: () => Listings; statistics: StatisticsOf },

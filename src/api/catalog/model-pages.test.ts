@@ -98,10 +98,10 @@ describe('pages of GET /models', () => {
     ['model_authors=openai,anthropic', (id: string) => /^~?(openai|anthropic)\//.test(id)],
     ['arch=Claude', (id: string) => /claude/.test(id)],
     ['providers=Anthropic', (id: string) => /claude/.test(id)],
-  ])('the filter %s leaves what it names', async (query, isWanted) => {
+  ])('the filter %s leaves what it names', async (query, matchesQuery) => {
     const found = ids(await list(`?${query}`));
     expect(found.length).toBeGreaterThan(2);
-    expect(found.filter((id) => !isWanted(id))).toEqual([]);
+    expect(found.filter((id) => !matchesQuery(id))).toEqual([]);
     expect((await get(`/models/count?${query}`)).body.data.count).toBe(found.length);
   });
 

@@ -19,24 +19,24 @@ import { choiceError } from '../shared/error-type.ts';
 import { textFinish } from '../shared/text-finish.ts';
 import { failedProvider } from '../shared/unanswered.ts';
 
-/** What every object of one answer carries. */
+/** Fields of every object of one answer, and how it is encoded. */
 export interface Envelope {
   id: string;
   /** Unix seconds. */
   created: number;
-  /** The model that was asked for: answers name the one that gave them. */
+  /** The requested model; answers name the model that answered. */
   model: string;
-  /** How many choices the request asks for. Absent: one. */
+  /** The number of choices that the request wants. Default: one. */
   choices?: number;
-  /** The request had `functions`: a call is told as `function_call`. */
+  /** The request had `functions`: a call is encoded as `function_call`. */
   function_form?: boolean;
   /** The request had `prompt`: choices carry `text`. */
   text_form: boolean;
-  /** The client wants no reasoning shown. */
+  /** The client wants no reasoning in the answer. */
   hide_reasoning: boolean;
 }
 
-/** Our own fields of a detail, and no other: extensions stay inside. */
+/** The public fields of a detail. Extensions are not sent. */
 function publicDetail(detail: ReasoningDetail): Record<string, unknown> {
   const { type, format, id, index } = detail;
   const shared = {
@@ -73,7 +73,7 @@ function publicMessage(message: Message, hideReasoning: boolean): Record<string,
   const text = textOf(message.content);
   const made: Record<string, unknown> = {
     role: 'assistant',
-    // Text is always text, as in streams: of an answer that says nothing (its bound went into thoughts) clients take the length.
+    // Content is text, as in streams, also if it is empty (the output bound was used up by reasoning): clients read its length.
     content: text === '' && message.refusal ? null : text,
     refusal: message.refusal ?? null,
     reasoning: hideReasoning ? null : (message.reasoning ?? null),
@@ -88,7 +88,7 @@ function publicMessage(message: Message, hideReasoning: boolean): Record<string,
   return made;
 }
 
-/** Clients take a citation without a title for none at all, and some providers tell none. */
+/** Adds an empty title to a citation without one, which clients would otherwise ignore. */
 function publicAnnotation(annotation: Annotation): Annotation {
   if (annotation.type !== 'url_citation') return annotation;
   const { url_citation } = annotation as UrlCitation;
@@ -109,12 +109,12 @@ function textChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string
   return made;
 }
 
-/** How an answer ended, as clients of the older form read it. */
+/** The finish reason for clients of `functions`. */
 function functionFinish<T extends string | null | undefined>(finishReason: T): T | 'function_call' {
   return finishReason === 'tool_calls' ? 'function_call' : finishReason;
 }
 
-/** The older form has one call to a message. */
+/** A message with `function_call`, of which there is at most one. */
 function functionMessage({ tool_calls, ...message }: Record<string, unknown>): Record<string, unknown> {
   const [call] = (tool_calls ?? []) as { function: { name: string; arguments: string } }[];
   return call === undefined ? message : { ...message, function_call: call.function };
@@ -133,7 +133,7 @@ function messageChoice(choice: Choice, { hide_reasoning, function_form }: Envelo
   return made;
 }
 
-/** The whole answer as the contract has it, field by field. */
+/** The whole answer as the contract states it, field by field. */
 export function completionOf(answer: WholeAnswer, envelope: Envelope): Record<string, unknown> {
   const { completion, served, usage, metadata } = answer;
   const written = envelope.text_form ? textChoice : messageChoice;
@@ -151,7 +151,7 @@ export function completionOf(answer: WholeAnswer, envelope: Envelope): Record<st
   return Object.assign(made, metadataMembers(metadata));
 }
 
-/** The same as JSON. */
+/** The whole answer as JSON text. */
 export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): string {
   return JSON.stringify(completionOf(answer, envelope));
 }
@@ -167,17 +167,17 @@ export function createStreamEncoder(envelope: Envelope): StreamEncoder {
 
 const ROLE = '"role":"assistant",';
 
-/** A chunk's choice costs a few microseconds at most: the fixed parts are made once. A class and not closures: there is one for every stream. */
+/** Encodes a stream of chunks, each in a few microseconds: fixed parts are made once. A class rather than closures, since every stream has one. */
 class ChatStreamEncoder implements StreamEncoder {
   readonly #envelope: Envelope;
   readonly #textForm: boolean;
   readonly #functionForm: boolean;
   readonly #hideReasoning: boolean;
   #head: string;
-  /** Stands in the first delta alone: OpenAI's SDK for Python strings together what it is told in each. */
+  /** Only in the first delta: OpenAI's SDK for Python concatenates it over all deltas. */
   #role = ROLE;
-  #begun = false;
-  /** Of several choices, those that have begun. */
+  #hasBegun = false;
+  /** The choices that have begun, if there are several. */
   readonly #begunChoices: Set<number> | undefined;
   #serviceTier: string | null = null;
 
@@ -205,9 +205,9 @@ class ChatStreamEncoder implements StreamEncoder {
     let text = '';
     for (const chunk of chunks) {
       this.#serviceTier = chunk.service_tier ?? this.#serviceTier;
-      if (this.#begunChoices !== undefined) this.#turnTo(this.#begunChoices, chunk.choice ?? 0);
+      if (this.#begunChoices !== undefined) this.#switchTo(this.#begunChoices, chunk.choice ?? 0);
       if (this.#isSilent(chunk)) continue;
-      this.#begun = true;
+      this.#hasBegun = true;
       const fingerprint = chunk.system_fingerprint
         ? `,"system_fingerprint":${JSON.stringify(chunk.system_fingerprint)}`
         : '';
@@ -231,19 +231,19 @@ class ChatStreamEncoder implements StreamEncoder {
     return `${frame(failureJson(failed, error, this.#textForm))}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
   }
 
-  /** What is of a choice that has begun is no news; its first delta tells the role. */
-  #turnTo(begun: Set<number>, choice: number): void {
-    this.#begun = begun.has(choice);
-    this.#role = this.#begun ? '' : ROLE;
+  /** Switches to a choice: whether it has begun, and whether its next delta has the role. */
+  #switchTo(begun: Set<number>, choice: number): void {
+    this.#hasBegun = begun.has(choice);
+    this.#role = this.#hasBegun ? '' : ROLE;
     begun.add(choice);
   }
 
-  /** `content` stands in every delta. */
+  /** A delta as JSON. `content` is in every delta. */
   #deltaJson(delta: Delta): string {
     let json = `{${this.#role}"content":${JSON.stringify(delta.content ?? '')}`;
     this.#role = '';
     const details = this.#hideReasoning ? undefined : delta.reasoning_details;
-    // Beside details there is always the string, null where they say nothing readable.
+    // With details there is always `reasoning`, null if they contain nothing readable.
     if (details?.length || (delta.reasoning != null && !this.#hideReasoning)) {
       json += `,"reasoning":${JSON.stringify(delta.reasoning ?? null)}`;
     }
@@ -273,8 +273,8 @@ class ChatStreamEncoder implements StreamEncoder {
   }
 
   #choiceJson(chunk: ChatChunk): string {
-    const told = this.#finish(chunk.finish_reason);
-    const finish = told ? JSON.stringify(told) : 'null';
+    const reason = this.#finish(chunk.finish_reason);
+    const finish = reason ? JSON.stringify(reason) : 'null';
     const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
     const body = this.#textForm ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;
     const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);
@@ -282,10 +282,10 @@ class ChatStreamEncoder implements StreamEncoder {
     return `{"index":${chunk.choice ?? 0},${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
   }
 
-  /** Opening and closing of blocks is no news to a chat client, but for the very first chunk. */
+  /** Whether a chunk contains nothing for a chat client, such as the opening and closing of blocks. The first chunk is always sent. */
   #isSilent(chunk: ChatChunk): boolean {
     return (
-      this.#begun &&
+      this.#hasBegun &&
       chunk.finish_reason == null &&
       chunk.logprobs === undefined &&
       (!isMeaningful(chunk.delta) || (this.#hideReasoning && !isMeaningful(withoutReasoning(chunk.delta))))
@@ -293,7 +293,7 @@ class ChatStreamEncoder implements StreamEncoder {
   }
 }
 
-/** The fields with which every object of a stream begins, open at its end. */
+/** The first fields of every object of a stream, without the closing brace. */
 function headOf({ id, created }: Envelope, by: { model: string; provider?: string | undefined }): string {
   const provider = by.provider === undefined ? '' : `,"provider":${JSON.stringify(by.provider)}`;
   return `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(by.model)}${provider}`;
@@ -305,8 +305,8 @@ function withoutReasoning(delta: Delta): Delta {
 }
 
 /**
- * A failure inside a stream: beside the choice that ends, the error as the envelope has it. It is the first field: some clients
- * know an error by how its event begins (github.com/sashabaranov/go-openai, stream_reader.go), and take any other for a good end.
+ * A failure inside a stream: the error as in the envelope, beside a choice that ends. It is the first field, since some clients
+ * recognize an error by the beginning of its event (github.com/sashabaranov/go-openai, stream_reader.go), and otherwise see a normal end.
  */
 function failureJson(head: string, error: GatewayError, textForm: boolean): string {
   const native = error.metadata?.['provider_code'] ?? null;

@@ -12,27 +12,27 @@ import { sessionStore } from '../../storage/sessions.ts';
 import type { Work } from '../change.ts';
 import { probeKeyHash } from '../keys/keep-probe-key.ts';
 
-/** Who leaves, and who takes over the ordinary keys; undefined: nobody, so that they are disabled. */
+/** The member to remove, and the member who gets the ordinary keys; undefined: they are disabled. */
 export interface Removal {
   user_id: string;
   hand_keys_to: string | undefined;
 }
 
-/** What became of what the member had. */
+/** What happened to the member's keys and sessions. */
 export interface Removed {
   keys_disabled: number;
   keys_handed_over: number;
   sessions_ended: number;
 }
 
-/** Who belongs to the organization now, held against every other change of members until the transaction ends. */
+/** Locks the members of the organization until the transaction ends, and checks the removal. */
 async function holdMember({ tx, actor }: Work, { user_id, hand_keys_to }: Removal) {
   const { organization_id } = actor;
   const members = memberStore(tx);
   const held = isStorable(user_id) ? await members.lockForRoles(organization_id, user_id) : [];
-  const role = held.find((one) => one.user_id === user_id)?.role;
+  const role = held.find((member) => member.user_id === user_id)?.role;
   if (role === undefined) throw new GatewayError(404, 'Member not found');
-  if (role === 'admin' && held.filter((one) => one.role === 'admin').length === 1) {
+  if (role === 'admin' && held.filter((member) => member.role === 'admin').length === 1) {
     throw new GatewayError(400, 'The last administrator cannot be removed; make another member one first');
   }
   if (hand_keys_to === undefined) return { role };
@@ -42,13 +42,13 @@ async function holdMember({ tx, actor }: Work, { user_id, hand_keys_to }: Remova
   return { role };
 }
 
-/** Whoever leaves may know the secrets of management keys: these are never handed over. */
+/** Disables or hands over keys. Management keys are never handed over, since the removed member may know their secrets. */
 async function takeKeys(work: Work, { user_id, hand_keys_to }: Removal): Promise<Omit<Removed, 'sessions_ended'>> {
   const { tx, at, actor, audit, announce } = work;
   const { organization_id } = actor;
   const store = keyStore(tx);
   await assignmentStore(tx).takeTurn();
-  // Nobody can call with the key of probes: it has no secret.
+  // Nobody can call with the key of probes, which has no secret.
   const keys = (await store.lockOf({ organization_id, user_id })).filter(
     ({ hash }) => hash !== probeKeyHash(organization_id),
   );
@@ -78,7 +78,7 @@ async function takeKeys(work: Work, { user_id, hand_keys_to }: Removal): Promise
   return { keys_disabled: disabled.length, keys_handed_over: handed.length };
 }
 
-/** Ends sessions, and codes that wait for their exchange. */
+/** Ends sessions and pending authorization codes. */
 async function endSignIns({ tx, actor, audit }: Work, userId: string): Promise<number> {
   const { organization_id } = actor;
   const sessions = await sessionStore(tx).deleteOf({ organization_id, user_id: userId });
@@ -103,7 +103,7 @@ async function endSignIns({ tx, actor, audit }: Work, userId: string): Promise<n
   return sessions.length;
 }
 
-/** Takes what was meant for the member by name: guardrails, and credentials of the organization's own provider accounts. */
+/** Removes the member from the guardrails and the credentials that name them. */
 async function dropNames(work: Work, userId: string): Promise<void> {
   const { tx, at, actor, audit, announce } = work;
   const { organization_id } = actor;
@@ -125,8 +125,8 @@ async function dropNames(work: Work, userId: string): Promise<void> {
   for (const { id } of await byok.listNaming({ organization_id, user_id: userId })) {
     const before = await byok.lock({ organization_id, id });
     if (!before?.allowed_user_ids?.includes(userId)) continue;
-    // An empty list is nobody, not everybody.
-    const allowedUserIds = before.allowed_user_ids.filter((one) => one !== userId);
+    // An empty list allows nobody, not everybody.
+    const allowedUserIds = before.allowed_user_ids.filter((id) => id !== userId);
     const after = await byok.update({ organization_id, id }, { allowed_user_ids: allowedUserIds, updated_at: at });
     await audit({
       action: 'update',
@@ -140,9 +140,9 @@ async function dropNames(work: Work, userId: string): Promise<void> {
 }
 
 /**
- * Removes a member from the organization with all that the membership gave: sessions, waiting codes, memberships of workspaces,
- * guardrails and credentials by name, and the keys, which are disabled or handed over. The user stays known, so that nobody
- * comes back by signing in. Throws 404 where there is no such member, 400 for the last administrator.
+ * Removes a member with everything that the membership gave: sessions, pending codes, memberships of workspaces, named guardrails and
+ * credentials, and keys, which are disabled or handed over. The user record stays, so that signing in does not restore the membership. Throws a
+ * 404 if there is no such member, a 400 for the last administrator.
  */
 export async function removeMember(work: Work, removal: Removal): Promise<Removed> {
   const { tx, actor, audit, announce } = work;

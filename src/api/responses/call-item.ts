@@ -3,13 +3,13 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { type CustomInput, createCustomInput } from './custom-input.ts';
 import { announce, type ItemContext, type ItemWriter, type Place } from './item.ts';
 
-/** A call of one of the client's tools: of a function, or of a tool whose input is a text. */
+/** Writes a call of one of the client's tools: a function, or a tool whose input is a text. */
 export function createCall(context: ItemContext): ItemWriter {
   const { events, tools } = context;
   let rest: JsonObject = {};
   let place: Place | undefined;
   let known: JsonObject = {};
-  let told = '';
+  let received = '';
   let input: CustomInput | undefined;
 
   function begin(callId: string, name: string): Place {
@@ -29,9 +29,9 @@ export function createCall(context: ItemContext): ItemWriter {
     return announce(context, id, { ...known, status: 'in_progress', [isCustom ? 'input' : 'arguments']: '' });
   }
 
-  function say(text: string): void {
+  function addText(text: string): void {
     if (text === '' || place === undefined) return;
-    told += text;
+    received += text;
     if (!events.are_read) return;
     const type =
       input === undefined ? 'response.function_call_arguments.delta' : 'response.custom_tool_call_input.delta';
@@ -43,11 +43,11 @@ export function createCall(context: ItemContext): ItemWriter {
     open: ({ ext }) => {
       rest = restOf(ext);
     },
-    say({ delta }) {
+    write({ delta }) {
       for (const { id, function: called } of delta.tool_calls ?? []) {
         if (place === undefined && called.name !== undefined) place = begin(id ?? '', called.name);
         const fragment = called.arguments ?? '';
-        say(input === undefined ? fragment : input.add(fragment));
+        addText(input === undefined ? fragment : input.add(fragment));
       }
     },
     close: ({ ext }) => {
@@ -57,20 +57,20 @@ export function createCall(context: ItemContext): ItemWriter {
       if (place === undefined) return undefined;
       const { type: _type, id: _id, call_id: _renamed, status: wireStatus, ...further } = rest;
       if (input !== undefined) {
-        say(input.end());
+        addText(input.end());
         if (events.are_read) {
-          events.send('response.custom_tool_call_input.done', `${place.json},"input":${JSON.stringify(told)}`);
+          events.send('response.custom_tool_call_input.done', `${place.json},"input":${JSON.stringify(received)}`);
         }
-        return { ...further, ...known, status: wireStatus ?? status, input: told };
+        return { ...further, ...known, status: wireStatus ?? status, input: received };
       }
       if (events.are_read) {
         const name = JSON.stringify(known['name']);
         events.send(
           'response.function_call_arguments.done',
-          `${place.json},"name":${name},"arguments":${JSON.stringify(told)}`,
+          `${place.json},"name":${name},"arguments":${JSON.stringify(received)}`,
         );
       }
-      return { ...further, ...known, status: wireStatus ?? status, arguments: told };
+      return { ...further, ...known, status: wireStatus ?? status, arguments: received };
     },
   };
 }

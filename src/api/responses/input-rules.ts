@@ -2,10 +2,10 @@ import { invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
-/** Parts that the assistant's messages hold: what else it made are items of their own. */
+/** Parts of assistant messages. Other output of the assistant is in items of its own. */
 const OF_ASSISTANT: ReadonlySet<unknown> = new Set(['output_text', 'input_text', 'text', 'refusal']);
 
-/** Rules of `input` that go beyond the shape of its items. Throws `GatewayError` 400 that names the field. */
+/** Checks rules of `input` beyond the schema. Throws a `GatewayError` 400 that names the field. */
 export function checkInput(input: readonly JsonObject[]): void {
   let parts = 0;
   for (const [i, item] of input.entries()) {

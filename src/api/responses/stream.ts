@@ -9,7 +9,7 @@ import { endingOf, itemStatusOf } from './response-object.ts';
 
 const DONE = 'data: [DONE]\n\n';
 
-/** Makes the stream of one answer (https://platform.openai.com/docs/api-reference/responses-streaming). */
+/** Makes the encoder of one stream (https://platform.openai.com/docs/api-reference/responses-streaming). */
 export function createResponseStream(context: ResponseContext): StreamEncoder {
   const { response } = context;
   const events = createEvents();
@@ -21,9 +21,9 @@ export function createResponseStream(context: ResponseContext): StreamEncoder {
   let remainder: Ext | undefined;
 
   function begin(): void {
-    const begun = `,"response":${response.begun(served)}`;
-    events.send('response.created', begun);
-    events.send('response.in_progress', begun);
+    const started = `,"response":${response.started(served)}`;
+    events.send('response.created', started);
+    events.send('response.in_progress', started);
   }
 
   function finish(
@@ -35,7 +35,7 @@ export function createResponseStream(context: ResponseContext): StreamEncoder {
     else items.breakOff();
     const { output } = items;
     const completedAt = context.now();
-    const told = {
+    const facts = {
       served,
       output,
       ending,
@@ -45,7 +45,7 @@ export function createResponseStream(context: ResponseContext): StreamEncoder {
       metadata,
       completed_at: completedAt,
     };
-    events.send(`response.${ending.status}`, `,"response":${response.finished(told)}`);
+    events.send(`response.${ending.status}`, `,"response":${response.finished(facts)}`);
     return events.take() + DONE;
   }
 
@@ -63,19 +63,19 @@ export function createResponseStream(context: ResponseContext): StreamEncoder {
     },
     chunks(chunks) {
       for (const chunk of chunks) {
-        const told = chunk.ext?.response;
-        if (told?.rest !== undefined && told.wire !== undefined) remainder = { wire: told.wire, rest: told.rest };
+        const facts = chunk.ext?.response;
+        if (facts?.rest !== undefined && facts.wire !== undefined) remainder = { wire: facts.wire, rest: facts.rest };
         serviceTier = chunk.service_tier ?? serviceTier;
         error = chunk.error ?? error;
         items.take(chunk);
         if (chunk.finish_reason == null) continue;
         finishReason = chunk.finish_reason;
-        // Nothing of the output is still to come, though its bill may be.
+        // All output has arrived, though usage may follow.
         items.end(itemStatusOf(endingOf(finishReason, error, undefined)));
       }
       return events.take();
     },
-    end: (told) => finish(told, told.error),
+    end: (end) => finish(end, end.error),
     failed(failure) {
       begin();
       return finish({ usage: NO_USAGE, metadata: failure.gateway_metadata }, failure);

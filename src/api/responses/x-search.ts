@@ -3,7 +3,7 @@ import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
 const ISO_DATE = /^(\d{4})-(\d{2})-(\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
 
-/** The rules of `x_search_filter` that are between its fields. Throws `GatewayError` 400 that names them. */
+/** Checks the rules between the fields of `x_search_filter`. Throws a `GatewayError` 400 that names them. */
 export function checkXSearch(filter: ResponsesRequestBody['x_search_filter']): void {
   if (filter == null) return;
   const { allowed_x_handles, excluded_x_handles, from_date, to_date } = filter;
@@ -17,12 +17,12 @@ export function checkXSearch(filter: ResponsesRequestBody['x_search_filter']): v
   }
 }
 
-/** A day of the calendar, which February 30 is not. */
+/** The time of a calendar day. Throws for a day that does not exist, such as February 30. */
 function timeOf(date: string | null | undefined, field: string): number | undefined {
   if (date == null) return undefined;
   const [, year, month, day] = ISO_DATE.exec(date) ?? [];
   const ofDay = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
-  // A day too many is one of another month.
+  // `Date` moves a day that does not exist into the next month.
   const isDay = ofDay.getUTCMonth() === Number(month) - 1;
   const time = Date.parse(date);
   if (year === undefined || !isDay || Number.isNaN(time)) {

@@ -44,7 +44,7 @@ function describeHold(hold: ExplainedHold | undefined): RouteExplanation['hold']
   };
 }
 
-/** What many share is told to those who manage it alone, as `GET /credits` and the budgets of a workspace are. */
+/** Hides the amounts of shared budgets from callers who do not manage them, as `GET /credits` and workspace budgets do. */
 function describeBudget({ budget, spent_nano, available_nano, resets_at }: ExplainedHold['lines'][number]) {
   const { scope, label, limit_nano } = budget;
   const isOwn = scope === 'key' || scope === 'guardrail';

@@ -15,15 +15,15 @@ import './sampler-off-values.ts';
 import { checkArguments, checkDefinitions } from './tool-arguments.ts';
 
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789');
-/** W3C Trace Context, 3.2: ids of zeros and the version ff make all of it invalid. */
+/** W3C Trace Context, 3.2. All-zero ids and version ff are invalid. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 const ID_CHARS = 20;
-/** Random characters are drawn in stock: one call to the system for many ids. */
+/** Random characters are generated in blocks, to save system calls. */
 const stock = Buffer.alloc(ID_CHARS * 256);
 let drawn = stock.length;
 
-/** `gen-<unix seconds>-<20 alphanumerics>`, the form that clients of the public service know. */
+/** `gen-<unix seconds>-<20 alphanumerics>`, the form that clients of the public service expect. */
 export function generationId(nowMs: number): string {
   if (drawn + ID_CHARS > stock.length) {
     randomFillSync(stock);
@@ -38,9 +38,9 @@ function cut(value: string | undefined): string | null {
   return value === undefined ? null : value.slice(0, limits.attribution_chars_max);
 }
 
-function categoriesOf(told: string | undefined): string[] {
-  if (told === undefined) return [];
-  return told
+function categoriesOf(header: string | undefined): string[] {
+  if (header === undefined) return [];
+  return header
     .split(',')
     .map((category) => category.trim())
     .filter((category) => category !== '' && category.length <= limits.app_category_chars_max)
@@ -60,7 +60,7 @@ function attributionOf(headers: IncomingHttpHeaders): Attribution {
   };
 }
 
-/** Adds who answered a call, what it used and what it cost to its request's log line; several calls of one request are summed up. */
+/** Adds the endpoint, usage and cost of a call to the log line of its request; several calls of one request are summed. */
 function noteRecord({ log_facts }: FastifyRequest, record: GenerationRecord | undefined): void {
   if (record === undefined || log_facts === undefined) return;
   const { model, provider_name, usage, cost_nano } = record;
@@ -74,9 +74,9 @@ function noteRecord({ log_facts }: FastifyRequest, record: GenerationRecord | un
   log_facts['cost'] = toUsd(cost_nano + (typeof cost === 'number' ? toNano(cost) : 0));
 }
 
-const sumOf = (before: unknown, more: number): number => (typeof before === 'number' ? before + more : more);
+const sumOf = (previous: unknown, more: number): number => (typeof previous === 'number' ? previous + more : more);
 
-/** A preset stands for fields that nobody here knows: without them the answer would be another one. */
+/** Throws a 400 for a preset, which stands for settings that this gateway does not have. */
 function refusePreset(body: unknown): void {
   if (typeof body !== 'object' || body === null || !('preset' in body) || body.preset == null) return;
   throw invalidField(
@@ -85,7 +85,7 @@ function refusePreset(body: unknown): void {
   );
 }
 
-/** What every inference operation makes of its HTTP request once the body is in the inner language. */
+/** Makes the `Call` of an inference request whose body is in the inner language. */
 export function callOf(
   request: FastifyRequest,
   body: ChatRequest,

@@ -8,43 +8,43 @@ import { guardrailStore } from '../../storage/guardrails.ts';
 import { type OrganizationStore, organizationStore } from '../../storage/organizations.ts';
 import { type WorkspaceName, workspaceStore } from '../../storage/workspaces.ts';
 
-/** What `ask` finds under an id or a slug of the caller's organization, or 404. */
-export async function foundWorkspace(
+/** The workspace that `find` returns for an id or slug of the caller's organization. Throws a 404 if there is none. */
+export async function requireWorkspace(
   which: WorkspaceName,
-  ask: (which: WorkspaceName) => Promise<StoredWorkspace | undefined>,
+  find: (which: WorkspaceName) => Promise<StoredWorkspace | undefined>,
 ): Promise<StoredWorkspace> {
-  const stored = await ask(which);
+  const stored = await find(which);
   if (stored === undefined) throw new GatewayError(404, 'Workspace not found');
   return stored;
 }
 
 /**
- * The workspace that something new belongs to, which nobody deletes meanwhile; the default one where the body names none. A
- * wrong id in a body is a wrong body: a 400, since the specification lists no 404 there.
+ * The workspace of a new resource, locked against deletion; the default one if the body names none. Throws a 400 for an invalid id, since
+ * the specification has no 404 there.
  */
 export async function workspaceOfNew(tx: Queries, organizationId: string, id: string | undefined): Promise<string> {
   const organizations = organizationStore(tx);
-  const found = await (id === undefined
+  const workspace = await (id === undefined
     ? organizations.findDefaultWorkspace(organizationId)
     : isStorable(id) && organizations.lockWorkspace({ organization_id: organizationId, id }));
-  if (!found) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
-  return found.id;
+  if (!workspace) throw new GatewayError(400, `workspace_id ${id ?? ''} is not a workspace of this organization`);
+  return workspace.id;
 }
 
-/** The workspace that a query asks about, or 404; the default one where it names none. */
-export async function workspaceAsked(
+/** The workspace that a query names, the default one if it names none. Throws a 404 if there is none. */
+export async function queriedWorkspace(
   organizations: OrganizationStore,
   organizationId: string,
   id: string | undefined,
 ): Promise<string> {
-  const found = await (id === undefined
+  const workspace = await (id === undefined
     ? organizations.findDefaultWorkspace(organizationId)
     : isStorable(id) && organizations.findWorkspace({ organization_id: organizationId, id }));
-  if (!found) throw new GatewayError(404, 'workspace_id: workspace not found');
-  return found.id;
+  if (!workspace) throw new GatewayError(404, 'workspace_id: workspace not found');
+  return workspace.id;
 }
 
-/** Runs a write that may take a slug which somebody else took a moment ago. A taken slug is a 400: the specification declares no 409 for it. */
+/** Runs a write that sets a slug. A taken slug is a 400, since the specification has no 409 for it. */
 export async function withFreeSlug<T>(slug: string | undefined, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
@@ -54,7 +54,7 @@ export async function withFreeSlug<T>(slug: string | undefined, write: () => Pro
   }
 }
 
-/** Refuses integer ids of `io_logging_api_key_ids` that are no keys of the organization. Those that are kept already may stay: a key may be gone. */
+/** Throws a 400 for ids in `io_logging_api_key_ids` that are no keys of the organization. Stored ids are accepted, since a key may have been deleted. */
 export async function checkLoggedKeys(
   tx: Queries,
   organizationId: string,
@@ -72,7 +72,7 @@ export async function checkLoggedKeys(
   });
 }
 
-/** Refuses a `default_guardrail_id` that is no guardrail of the organization; holds the one that is, and the one that was. */
+/** Throws a 400 for a `default_guardrail_id` that is no guardrail of the organization. Locks the new and the former default. */
 export async function checkDefaultGuardrail(
   tx: Queries,
   organizationId: string,
