@@ -64,7 +64,7 @@ function memory(rows: (workspaceId: string) => StoredByok[]) {
   return { of, asked, logged, state, changes, wait };
 }
 
-test('a workspace is asked for once, also one without credentials, until the time is over', async () => {
+test('a workspace is read once until its time is over, also one without credentials', async () => {
   const { of, asked, state } = memory((id) => (id === 'w' ? [stored('1', 'sk-one')] : []));
   expect((await of('w'))[0]?.secret()).toBe('sk-one');
   expect(await of('none')).toEqual([]);
@@ -76,7 +76,7 @@ test('a workspace is asked for once, also one without credentials, until the tim
   expect(asked).toEqual(['w', 'none', 'w']);
 });
 
-test('a change makes its workspace forgotten, and nothing is remembered that was asked for before', async () => {
+test('a change makes the node forget its workspace, and results of earlier reads are not remembered', async () => {
   const { of, asked, changes, wait } = memory(() => [stored('1', 'sk-one')]);
   await of('w');
   await of('v');
@@ -97,7 +97,7 @@ test('a change makes its workspace forgotten, and nothing is remembered that was
   expect(asked).toEqual(['w', 'v', 'w', 'w']);
 });
 
-test('nothing remembered is used while changes may not be heard', async () => {
+test('nothing remembered is used while changes may be missed', async () => {
   const { of, asked, state } = memory(() => []);
   await of('w');
   state.is_current = false;
@@ -126,7 +126,7 @@ test('one that cannot be opened or is JSON says why it cannot be used, without a
   expect(logged).toHaveLength(2);
 });
 
-test('a credential shows itself to nothing that prints it', async () => {
+test('printing a credential does not reveal it', async () => {
   const { of } = memory(() => [stored('1', 'sk-secret-one')]);
   const [credential] = await of('w');
   expect(JSON.stringify(credential)).not.toContain('sk-secret-one');

@@ -4,7 +4,7 @@ import { coalesced } from './coalesced.ts';
 
 const { answers_made_burst: burst, answer_made_ms_max: mostMs } = limits;
 
-test('all who ask while an answer is made get that one', async () => {
+test('concurrent callers share the answer that is being made', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   let made = 0;
   const ask = coalesced(async () => {
@@ -46,7 +46,7 @@ test.each([
   expect(made - first).toBeLessThanOrEqual(10);
 });
 
-test('those who ask later do not get a failure', async () => {
+test('later callers do not get a failure', async () => {
   let fails = true;
   const ask = coalesced(() => {
     if (fails) throw new Error('no');

@@ -46,7 +46,7 @@ function refuse(word: string) {
   };
 }
 
-test('what cannot be written is told to the source, which ends the stream', async () => {
+test('an event that cannot be encoded is reported to the source, which ends the stream', async () => {
   const told: unknown[] = [];
   const { url } = await serve(async function* () {
     try {
@@ -64,7 +64,7 @@ test('what cannot be written is told to the source, which ends the stream', asyn
   expect(told).toEqual([expect.objectContaining({ message: 'no text for it' }), 'closed']);
 });
 
-test('what cannot be written first of all is an error of its own, and the source is closed', async () => {
+test('a first event that cannot be encoded is an error, and the source is closed', async () => {
   let closed = false;
   const { url } = await serve(async function* () {
     try {
@@ -85,7 +85,7 @@ test('a source that fails late is followed by its failure', async () => {
   expect(await (await fetch(url)).text()).toBe('one\n\nfailed: late\n\n');
 });
 
-test('heartbeats come again when a client that did not read goes on reading, though nothing else is sent', async () => {
+test('heartbeats resume when a client that did not read continues reading, even if nothing else is sent', async () => {
   let finish = () => {};
   const finished = new Promise<void>((resolve) => {
     finish = resolve;

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { oneAtATime } from './one-at-a-time.ts';
 
-test('one is under way at a time, and those who wait under one name share the result of the last of them', async () => {
+test('one function runs at a time, and callers that wait under one name share the result of the last function', async () => {
   const inTurn = oneAtATime<string>();
   let underWay = 0;
   const begun: string[] = [];
@@ -22,7 +22,7 @@ test('one is under way at a time, and those who wait under one name share the re
   expect(begun).toEqual(['a1', 'a3', 'b1']);
 });
 
-test('one that fails fails for those who waited for it, and no others', async () => {
+test('a failure concerns only the callers that waited for it', async () => {
   const inTurn = oneAtATime<number>();
   const failing = inTurn('a', () => Promise.reject(new Error('broken')));
   const next = inTurn('b', () => Promise.resolve(1));

@@ -5,7 +5,7 @@ import type { Server } from './server.ts';
 let server: Server | undefined;
 afterEach(() => server?.close());
 
-test('a stop is told to those at work who want to know, and what begins after it is refused with 503', async () => {
+test('a stop notifies running handlers, and later requests are refused with 503', async () => {
   server = createServer({ authenticate: () => Promise.reject(new Error()), logger: false, body_bytes_max: 1000 });
   const told: string[] = [];
   let ended = () => {};

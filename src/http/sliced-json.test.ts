@@ -75,7 +75,7 @@ test('any JSON is read as JSON.parse does', () => {
   }
 });
 
-test('what is no JSON is refused wherever it is broken, as by JSON.parse', () => {
+test('invalid JSON is refused wherever the fault is, as by JSON.parse', () => {
   const text = JSON.stringify({
     a: ['b', LONG, { c: LONG, d: [1, 2, 3] }, 'e'.repeat(SLICE_BYTES), 4, 5],
     f: [LONG],

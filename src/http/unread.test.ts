@@ -91,7 +91,7 @@ test('an answer that is read slowly is read to its end', { timeout: 30_000 }, as
   expect(ended()).not.toHaveProperty('client_left');
 });
 
-test('an answer behind another on its connection that nobody reads ends it after a while', {
+test('an unread answer behind another one on its connection is ended after a while', {
   timeout: 30_000,
 }, async () => {
   const authenticate = () => Promise.reject(new Error());

@@ -48,7 +48,7 @@ describeStores('credits and activity', ({ open }) => {
     };
   }
 
-  test('credits: nothing was granted, and usage is all that was ever spent here, the last second included', async () => {
+  test('credits: without grants, usage is all spending so far, including the last second', async () => {
     const { call, settle, onFlush } = await setUp();
     expect((await call('GET', '/credits')).body).toEqual({ data: { total_credits: 0, total_usage: 0 } });
     await settle({ id: 'a' }, { id: 'b', created_at: '2020-01-01T00:00:00.000Z' });
@@ -60,7 +60,7 @@ describeStores('credits and activity', ({ open }) => {
     });
   });
 
-  test('credits: what was granted in all, less what was taken back; of this organization alone', async () => {
+  test('credits: grants minus revocations, of this organization only', async () => {
     const { call, credits, home, foreign } = await setUp();
     const grant = (organizationId: string, amountNano: number) =>
       credits.grant({ organization_id: organizationId, amount_nano: amountNano, reason: 'r', at: NOW });
@@ -145,13 +145,13 @@ describeStores('credits and activity', ({ open }) => {
     },
   );
 
-  test('400: a day that its month does not have, where the day that would follow is in reach', async () => {
+  test('400: a day that does not exist in its month, even if the following day is allowed', async () => {
     const { call } = await setUp('2026-12-05T10:00:00.000Z');
     expect((await call('GET', '/activity?date=2026-11-31')).status).toBe(400);
     expect((await call('GET', '/activity?date=2026-12-01')).status).toBe(200);
   });
 
-  test('200: an ordinary key is told of itself alone: its limit, and what is taken of it', async () => {
+  test('200: an ordinary key sees only its own limit and usage', async () => {
     const { call, credits, addKey, principals, home, settle } = await setUp();
     await credits.grant({ organization_id: home.organization_id, amount_nano: 90e9, reason: 'r', at: NOW });
     const limited = await addKey({ limit_nano: 5e9 });

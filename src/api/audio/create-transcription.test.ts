@@ -119,7 +119,7 @@ describe('200', () => {
     expect(await generationOf(headers)).toMatchObject({ estimated: false });
   });
 
-  test('times come where they are asked for and known', async () => {
+  test('timestamps are included if requested and known', async () => {
     const { answer } = await post({
       model: 'sandbox/transcribe',
       input_audio: inputAudio,
@@ -144,7 +144,7 @@ describe('200', () => {
     expect(answer.usage.cost).toBe(0.0002344);
   });
 
-  test("options of a provider go into its request, but for what is the gateway's", async () => {
+  test('provider options are added to its request, except for fields of the gateway', async () => {
     const options = { sandbox: { prompt: 'tokens_usage', file: 'x', response_format: 'srt', stream: true } };
     const { status, answer } = await post(
       { model: 'sandbox/transcribe-tokens', input_audio: inputAudio, provider: { options } },
@@ -323,7 +323,7 @@ describe('filters on answers', () => {
     timestamp_granularities: ['word', 'segment'],
   };
 
-  test('hold for what was heard, over its words and segments too', async () => {
+  test('apply to the transcript, including its words and segments', async () => {
     const filtered = await held({ content_filters: [{ pattern: 'heard \\d+ ms', action: 'redact', label: 'TIME' }] });
     try {
       const response = await filtered.call('POST', '/audio/transcriptions', timed);
@@ -341,7 +341,7 @@ describe('filters on answers', () => {
     }
   });
 
-  test('refuse what is to be blocked, and bill it', async () => {
+  test('refuse a transcript that must be blocked, and bill it', async () => {
     const filtered = await held({ content_filters: [{ pattern: 'sandbox heard', action: 'block' }] });
     try {
       const response = await filtered.call('POST', '/audio/transcriptions', timed);

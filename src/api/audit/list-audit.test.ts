@@ -42,7 +42,7 @@ describeStores('GET /audit', ({ open }) => {
     return { ...made, database, add, ids };
   }
 
-  test('an event tells who, what, before and after', async () => {
+  test('an event states who changed what, with the values before and after', async () => {
     const { call, add, home } = await setUp();
     await add('k');
     expect((await call('GET', '/audit')).body).toEqual({
@@ -65,7 +65,7 @@ describeStores('GET /audit', ({ open }) => {
     });
   });
 
-  test('the newest come first; pages by `before` do not move when events are added', async () => {
+  test('newest first; pages by `before` do not move when events are added', async () => {
     const { call, add, ids } = await setUp();
     for (const id of ['1', '2', '3', '4']) await add(id);
     expect(await ids('')).toBe('4321');

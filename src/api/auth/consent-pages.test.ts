@@ -37,7 +37,7 @@ describeStores('the consent page', ({ open }) => {
     return { ...made, visitor: browser, signIn, codes };
   }
 
-  test('leads who is not signed in to the sign-in, and from there back', async () => {
+  test('leads a person who is not signed in to the sign-in page, and back from there', async () => {
     const { visitor } = await setUp();
     const sent = await visitor.get(consentUrl());
     expect(sent.status).toBe(303);
@@ -177,7 +177,7 @@ describeStores('the consent page', ({ open }) => {
     expect(await codes()).toEqual([]);
   });
 
-  test('a parameter that is given twice is refused', async () => {
+  test('a repeated parameter is refused', async () => {
     const { visitor, signIn } = await setUp();
     await signIn();
     const twice = `${consentUrl()}&callback_url=https://evil.example/`;
@@ -244,13 +244,13 @@ describeStores('the consent page', ({ open }) => {
     expect(shown.body).not.toContain('authorization_codes');
   });
 
-  test('no other origin may read a page, also where it asks as a browser does', async () => {
+  test('no other origin may read a page, even with the headers of a browser', async () => {
     const { visitor } = await setUp();
     const { headers } = await visitor.get('/sign-in', { origin: 'https://evil.example' });
     expect(headers).not.toHaveProperty('access-control-allow-origin');
   });
 
-  test('403: an approval that comes while its session ends, or its member is removed, gives no code', async () => {
+  test('403: an approval during the end of its session or the removal of its member makes no code', async () => {
     const { visitor, signIn, codes, change, home, database } = await setUp();
     const { organization_id, owner_user_id: userId } = home;
     const { queries } = database;

@@ -97,7 +97,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     ]);
   });
 
-  test('200: an ordinary key asks for its own user and workspace, a management key for the default one', async () => {
+  test('200: an ordinary key makes codes for its own user and workspace, a management key for the default one', async () => {
     const { call, codes, home, database, principals, addKey } = await setUp();
     const { queries } = database;
     const { hash: askerKeyHash } = await addKey();
@@ -142,7 +142,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await database.queries.selectFrom('apps').selectAll().execute()).toHaveLength(1);
   });
 
-  test('applications make room for another when no code of theirs waits, those whose codes wait stay', async () => {
+  test('applications without pending codes make room for others, those with pending codes stay', async () => {
     const { call, database, home, codes } = await setUp();
     const { organization_id } = home;
     expect((await call('POST', PATH, { callback_url: callbackUrl })).status).toBe(200);
@@ -180,7 +180,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await codes()).toMatchObject([{ app_id: null }, { app_id: null }]);
   });
 
-  test('200: the audit tells who made it for which application, and not the code', async () => {
+  test('200: the audit names the creator and the application, but not the code', async () => {
     const { call, database, home } = await setUp();
     const { body } = await call('POST', PATH, { callback_url: `${callbackUrl}?secret=1`, limit: 2 });
     const [event, ...rest] = await database.queries.selectFrom('audit_events').selectAll().execute();
@@ -299,7 +299,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await codes()).toHaveLength(1);
   });
 
-  test('a challenge may come again when its code is over: expired, used or voided', async () => {
+  test('a challenge may be reused when its code is expired, used or revoked', async () => {
     const { call, database, pass } = await setUp();
     const body = { callback_url: callbackUrl, code_challenge: PLAIN };
     const again = async () => (await call('POST', PATH, body)).status;
@@ -331,7 +331,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect((await call('POST', PATH, { callback_url: callbackUrl })).status).toBe(200);
   });
 
-  test('codes that are long over are cleared away, a bounded number at a time; those just over are kept', async () => {
+  test('old codes are deleted, a bounded number at a time; recently expired ones are kept', async () => {
     const { call, codes, pass } = await setUp();
     await call('POST', PATH, { callback_url: callbackUrl });
     pass(limits.authorization_code_ms_max + limits.authorization_code_keep_ms - 1);
@@ -342,7 +342,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await codes()).toHaveLength(2);
   });
 
-  test('500: a store that fails; nothing of the reason is told', async () => {
+  test('500: a store that fails; the reason is not shown', async () => {
     const { call, database } = await setUp();
     await database.queries.schema.dropTable('authorization_codes').execute();
     expect(await call('POST', PATH, { callback_url: callbackUrl })).toMatchObject({

@@ -84,7 +84,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     };
   }
 
-  test('200: a code becomes a key of the user who asked for it, with what was asked for', async () => {
+  test('200: a code becomes a key of its user, with the requested settings', async () => {
     const { issue, exchange, keys, home } = await setUp();
     const code = await issue({
       ...S256,
@@ -117,7 +117,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     ]);
   });
 
-  test('200: a plain verifier, a code without a challenge, and no method told', async () => {
+  test('200: a plain verifier, a code without a challenge, and no stated method', async () => {
     const { issue, exchange } = await setUp();
     const plain = await issue({ code_challenge: codeVerifier });
     expect((await exchange({ code: plain, code_verifier: codeVerifier, code_challenge_method: 'plain' })).status).toBe(
@@ -132,7 +132,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect((await exchange({ code: await issue(), ...nulls })).status).toBe(200);
   });
 
-  test('of a hundred exchanges of one code at once, one gives a key and ninety-nine are refused', async () => {
+  test('of a hundred concurrent exchanges of one code, one makes a key and ninety-nine are refused', async () => {
     const { issue, exchange, keys } = await setUp();
     const code = await issue(S256);
     const answers = await Promise.all(
@@ -167,7 +167,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect(await keys()).toHaveLength(1);
   });
 
-  test('wrong verifiers that come at once are counted one by one', async () => {
+  test('concurrent wrong verifiers are counted one by one', async () => {
     const { issue, exchange, database } = await setUp();
     const code = await issue(S256);
     await Promise.all(Array.from({ length: 4 }, () => exchange({ code, code_verifier: 'wrong' })));
@@ -214,7 +214,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect((await exchange({ code })).status).toBe(200);
   });
 
-  test('403: who has left the organization gets no key', async () => {
+  test('403: a user who left the organization gets no key', async () => {
     const { issue, exchange, database, home } = await setUp();
     const code = await issue();
     await database.queries.deleteFrom('organization_members').where('user_id', '=', home.owner_user_id).execute();
@@ -289,7 +289,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     });
   });
 
-  test('413: who has shown nothing yet sends no more than an exchange needs', async () => {
+  test('413: an unauthenticated body is no longer than an exchange needs', async () => {
     const { issue, exchange } = await setUp();
     const code = await issue();
     const padded = (bytes: number) => `${JSON.stringify({ code })}${' '.repeat(bytes)}`;
@@ -297,7 +297,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect((await exchange(padded(1_000))).status).toBe(200);
   });
 
-  test('429: an address that asks too often; the code is not used up', async () => {
+  test('429: an address that sends too many requests; the code stays valid', async () => {
     const { issue, exchange, allow } = await setUp();
     const code = await issue();
     allow(1);
@@ -319,7 +319,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     });
   });
 
-  test('the audit tells of the exchange and of the key, under the user whose key it is', async () => {
+  test('the audit contains the exchange and the key, under the owner of the key', async () => {
     const { issue, exchange, database, home } = await setUp();
     const { body } = await exchange({ code: await issue(S256), code_verifier: codeVerifier });
     const hash = hashSecret(String(body['key']));
@@ -353,7 +353,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect((await exchange({ code })).status).toBe(200);
   });
 
-  test('403: a code that an API key made gives nothing once the operator forbids such codes', async () => {
+  test('403: a code made by an API key is refused once the operator forbids such codes', async () => {
     const { issue, exchange, switchOff } = await setUp();
     const code = await issue();
     switchOff();

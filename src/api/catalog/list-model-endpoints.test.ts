@@ -30,7 +30,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     }
   });
 
-  test('200: an endpoint is shown with its provider, price and limits, and to nobody in particular not how fast it is', async () => {
+  test('200: an endpoint is shown with its provider, price and limits; without a credential not with its performance', async () => {
     const { body } = await get('/models/meta-llama/llama-3.3-70b-instruct/endpoints');
     expect(body.data.endpoints.map(({ tag }: { tag: string }) => tag)).toEqual(['groq', 'deepinfra/turbo']);
     expect(body.data.endpoints[0]).toMatchObject({
@@ -51,7 +51,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     });
   });
 
-  test('200: who brings a credential is shown how fast an endpoint is, and no cache keeps that for others', async () => {
+  test('200: with a credential the performance is shown, and no cache keeps that for others', async () => {
     const url = '/models/openai/gpt-4o/endpoints';
     const plain = await server.inject({ method: 'GET', url });
     expect(plain.headers).toMatchObject({

@@ -53,7 +53,7 @@ test('the tag of the same answer is the same in another process', () => {
   expect(listAt(noon).etag).toBe(listAt(noon).etag);
 });
 
-test('answers are bounded in number and in bytes; the one that was asked for longest ago goes first', () => {
+test('answers are bounded in number and in bytes; the least recently used one is dropped first', () => {
   const listings = createListings()(catalog, routers);
   let made = 0;
   const ask = (key: string, text: string = key) =>

@@ -63,7 +63,7 @@ describe('pages of GET /models', () => {
     expect(await list(`?after_id=${encodeURIComponent(all.at(-1)!)}`)).toMatchObject({ data: [], has_more: false });
   });
 
-  test('an order by price or context puts what is known first', async () => {
+  test('an order by price or context puts known values first', async () => {
     const figures = async (sort: string, of: (model: ModelList['data'][number]) => number | null) =>
       (await list(`?sort=${sort}`)).data.map(of);
     const price = ({ pricing }: ModelList['data'][number]) =>
@@ -105,7 +105,7 @@ describe('pages of GET /models', () => {
     expect((await get(`/models/count?${query}`)).body.data.count).toBe(found.length);
   });
 
-  test('filters of numbers and of what models take leave those of which it is known', async () => {
+  test('filters of numbers and of parameters exclude models with unknown values', async () => {
     const now = Date.now() / 1000;
     const all = (await list()).data;
     const holds = async (query: string, rule: (model: ModelList['data'][number]) => boolean) => {
@@ -135,7 +135,7 @@ describe('pages of GET /models', () => {
     expect(keepingNothing.length).toBeLessThan(all.length);
   });
 
-  test('one answer serves all who ask the same, however they put it', async () => {
+  test('equivalent queries share one answer', async () => {
     const one = await get('/models?providers=groq,%20OpenAI&q=GPT%20oss');
     const other = await get('/models?q=gpt%20%20oss&providers=openai,groq');
     expect(one.headers['etag']).toBe(other.headers['etag']);

@@ -20,14 +20,14 @@ const shown = (costNano: number, attempts: AttemptRecord[], byokCostNano = 0) =>
   );
 const line: ChargeLine = { class: 'in_uncached', units: 3, unit_price_pico: 250_000 };
 
-describe('what a generation cost, line by line', () => {
-  test('a line is units, list price and what they come to', () => {
+describe('the cost of a generation, line by line', () => {
+  test('a line has units, list price and amount', () => {
     expect(shown(750, [attempt(750, [line])])).toEqual([
       [1, 'acme|a/one', 'in_uncached', 3, '0.00000025', 0, '0.00000075', false],
     ]);
   });
 
-  test('a discount is taken off exactly, and the one rounding is a line of its own', () => {
+  test('a discount is deducted exactly, and the single rounding is a line of its own', () => {
     const charges = [{ ...line, unit_price_pico: 1, discount_ppm: 1 }];
     expect(shown(1, [attempt(1, charges)])).toEqual([
       [1, 'acme|a/one', 'in_uncached', 3, '0.000000000001', 0.000001, '0.000000000002999997', false],
@@ -35,7 +35,7 @@ describe('what a generation cost, line by line', () => {
     ]);
   });
 
-  test('an attempt whose end is not known has one line, of what it may have cost', () => {
+  test('an attempt with unknown outcome has one line, of its possible cost', () => {
     expect(shown(5_000, [attempt(5_000, [], { estimated: true })])).toEqual([
       [1, 'acme|a/one', 'unknown_outcome', 1, '0.000005', 0, '0.000005', false],
     ]);
@@ -62,7 +62,7 @@ describe('what a generation cost, line by line', () => {
     ]);
   });
 
-  test('what lies above the bound of a charge is taken off again', () => {
+  test('an amount above the bound of a charge is deducted again', () => {
     const charges = [{ class: 'in_uncached', units: 1_000_000_000, unit_price_pico: 2_000_000_000_000_000 }];
     expect(shown(1e15, [attempt(1e15, charges)])[1]).toEqual([
       1,
@@ -76,7 +76,7 @@ describe('what a generation cost, line by line', () => {
     ]);
   });
 
-  test('an attempt that cost nothing has no lines, and neither has a record of before', () => {
+  test('an attempt without cost has no lines, and neither has an old record', () => {
     const { charges: _charges, ...before } = attempt(0, []);
     expect(shown(0, [attempt(0, []), before])).toEqual([]);
   });

@@ -150,13 +150,13 @@ describe('one prompt', () => {
     expect((await ask({ prompt: ['Hello'] })).answer).toMatchObject({ choices: [{ text: 'answer to Hello' }] });
   });
 
-  test('stands before the text where that is wanted', async () => {
+  test('is before the text if requested', async () => {
     const { answer } = await ask({ prompt: 'Hello', echo: true });
     expect(answer).toMatchObject({ choices: [{ text: 'Helloanswer to Hello' }] });
     expect((await stream({ prompt: 'Hello', echo: true })).texts).toEqual(['Helloanswer to Hello']);
   });
 
-  test('reasoning is left out where it is not wanted', async () => {
+  test('reasoning is omitted if it is not wanted', async () => {
     const hidden = { prompt: 'Hello', reasoning: { exclude: true } };
     expect(JSON.stringify((await ask(hidden)).answer)).not.toContain('hm');
     expect(JSON.stringify((await stream(hidden)).chunks)).not.toContain('hm');
@@ -184,7 +184,7 @@ describe('one prompt', () => {
     expect(offsets).toEqual([0, 2, 4, 5, 7, 9]);
   });
 
-  test('a failure in the stream is told as in chat', async () => {
+  test('a failure in the stream has the same form as in chat', async () => {
     const { chunks } = await stream({ prompt: 'broken' });
     expect(chunks.at(-2)).toMatchObject({
       error: { code: 503, metadata: { error_type: 'provider_overloaded' } },
@@ -193,7 +193,7 @@ describe('one prompt', () => {
     expect(Object.keys(chunks.at(-2)!)[0]).toBe('error');
   });
 
-  test('routing is shown where it is asked for', async () => {
+  test('routing is shown if requested', async () => {
     const headers = { 'x-gateway-experimental-metadata': 'enabled' };
     const body = { model: 'wire/model', prompt: 'Hello' };
     const response = await gateway.call('POST', '/completions', body, headers);
@@ -253,7 +253,7 @@ describe('several prompts', () => {
     });
   });
 
-  test('count what they share as often as it is sent at once, in the memory that requests share', async () => {
+  test('reserve shared memory for the parts that they have in common once per concurrent prompt', async () => {
     const small = await startGateway({ yaml: 'limits: { memory_bytes: 16777216 }' });
     try {
       const ask = async (prompt: string[]) => {

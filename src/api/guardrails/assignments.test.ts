@@ -12,7 +12,7 @@ type Data = Record<string, unknown>;
 describeStores('assignments of guardrails', ({ open }) => {
   const setUp = async () => guardrailsServer(await open(), NOW);
 
-  test('a key holds one guardrail at most: assigning again moves it, counts what changed, and leaves an audit', async () => {
+  test('a key has one guardrail at most: assigning again moves it, counts changes, and adds audit entries', async () => {
     const { create, call, addKey, home, database } = await setUp();
     const [one, two] = [(await create()).data['id'], (await create()).data['id']];
     const keys = [await addKey(), await addKey()];
@@ -71,7 +71,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     expect((await assign(two, '/remove')).body).toEqual({ unassigned_count: 1 });
   });
 
-  test("all are assigned or none: 404 names who is not there, another organization's and management keys included", async () => {
+  test('all are assigned or none: 404 names the missing one, including keys of other organizations and management keys', async () => {
     const { create, call, addKey, foreign } = await setUp();
     const { data } = await create();
     const key = await addKey();
@@ -125,7 +125,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(5);
   }, 60_000);
 
-  test('DELETE takes the assignments with it, each told to the audit; the key can be given another', async () => {
+  test('DELETE removes the assignments, each with an audit entry; the key can get another', async () => {
     const { create, call, addKey, home, database } = await setUp();
     const [one, two] = [(await create()).data['id'], (await create()).data['id']];
     const { hash } = await addKey();
@@ -151,7 +151,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     expect((await call('POST', `/guardrails/${two}/assignments/keys`, body)).body).toEqual({ assigned_count: 1 });
   });
 
-  test('what a key leaves while that guardrail is being deleted is told to the audit once', async () => {
+  test('an assignment that is removed during the deletion of its guardrail has one audit entry', async () => {
     const { create, call, addKey, database, home } = await setUp();
     const [one, two] = [String((await create()).data['id']), (await create()).data['id']];
     const body = { key_hashes: [(await addKey()).hash] };

@@ -26,7 +26,7 @@ describeStores('GET /keys/{hash}', ({ open }) => {
     expect(await call('GET', `/keys/${key.hash}`)).toMatchObject({ status: 200, body: { data: key } });
   });
 
-  test('200: usage is what the store adds up after the last outcomes are in it', async () => {
+  test('200: usage includes the last outcomes', async () => {
     let raise = async () => {};
     const { call, key, database, home } = await setUp(() => raise());
     const settle = await spendingNode(database);

@@ -126,7 +126,7 @@ describeStores('API keys', ({ open }) => {
     expect((await call('PATCH', `/keys/${hash}`, { name: 'x' }, 'management', { 'if-match': '"5"' })).status).toBe(200);
   });
 
-  test('DELETE takes the key and its guardrail assignment away, and says what it was to the audit alone', async () => {
+  test('DELETE removes the key and its guardrail assignment; only the audit keeps its values', async () => {
     const { call, addKey, events, announced, database, home } = await setUp();
     const { hash } = await addKey();
     const owned = { organization_id: home.organization_id, created_at: NOW, seq: 1 };
@@ -218,7 +218,7 @@ describeStores('API keys', ({ open }) => {
     expect((await call(method, url, body)).status).toBe(500);
   });
 
-  test('429: one management request too many, and when to come back', async () => {
+  test('429: one management request too many, with the time to wait', async () => {
     let nowMs = 0;
     const { call } = await setUp(createRateLimit(2, { now_ms: () => nowMs, monotonic_ms: () => nowMs }));
     expect((await call('GET', '/keys')).status).toBe(200);

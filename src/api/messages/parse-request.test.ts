@@ -19,7 +19,7 @@ function ask(body: object, betas: string[] = []): ChatRequest {
 const turn = (content: unknown, role = 'user') => ask({ messages: [{ role, content }] }).messages;
 const rest = (fields: object) => ({ wire: 'anthropic-messages', rest: fields });
 
-describe('every field goes where it is meant to', () => {
+describe('every field is translated to its place', () => {
   test.each<[string, object, Partial<ChatRequest>]>([
     ['max_tokens', { max_tokens: 5 }, { max_tokens: 5 }],
     ['temperature', { temperature: 0.5 }, { temperature: 0.5 }],
@@ -54,7 +54,7 @@ describe('every field goes where it is meant to', () => {
     expect(ext).toEqual({ client: messagesClient, wire: 'anthropic-messages', rest: {} });
   });
 
-  test("what has no place is the wire's own", () => {
+  test('fields without a place belong to the wire', () => {
     const fields = {
       container: 'c',
       context_management: { edits: [] },
@@ -81,7 +81,7 @@ describe('every field goes where it is meant to', () => {
   });
 });
 
-describe('how to think, how hard, and in what form', () => {
+describe('thinking, effort and format', () => {
   test.each<[string, object, Partial<ChatRequest>]>([
     ['with a budget', { thinking: { type: 'enabled', budget_tokens: 2000 } }, { reasoning: { max_tokens: 2000 } }],
     ['as the model sees fit', { thinking: { type: 'adaptive' } }, { reasoning: { enabled: true } }],
@@ -138,7 +138,7 @@ describe('how to think, how hard, and in what form', () => {
 
 describe('tools', () => {
   const inputSchema = { type: 'object', properties: {} };
-  test("the client's own, with what only this wire knows of them", () => {
+  test("the client's own, including fields that only this wire knows", () => {
     const more = {
       defer_loading: true,
       input_examples: [{ a: 1 }],
@@ -183,7 +183,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('strictly where every wire can, else for this one alone', () => {
+  test('strictly if every wire can, else for this one only', () => {
     const closed = { ...inputSchema, additionalProperties: false };
     const [one, other] = ask({
       tools: [
@@ -228,7 +228,7 @@ describe('tools', () => {
   });
 });
 
-describe('what is said', () => {
+describe('messages', () => {
   const cacheControl = { type: 'ephemeral' };
 
   test('the system prompt is the first message; one in the midst stays there', () => {
@@ -365,7 +365,7 @@ describe('what is said', () => {
     expect(turn([block])).toEqual([{ role: 'user', content: [part] }]);
   });
 
-  test('results of tools are messages of their own, before what else the user says', () => {
+  test("results of tools are messages of their own, before the rest of the user's message", () => {
     expect(
       turn([
         { type: 'text', text: 'so' },
@@ -460,7 +460,7 @@ describe('what is said', () => {
   });
 });
 
-describe('reasoning of other wires comes out of its envelope', () => {
+describe('reasoning of other wires is restored from its envelope', () => {
   const ofGoogle: ReasoningDetail = { type: 'reasoning.text', text: 'hm', signature: 'G', format: 'google-gemini-v1' };
   const summary: ReasoningDetail = { type: 'reasoning.summary', summary: '', format: 'openai-responses-v1' };
   const item: ReasoningDetail = { type: 'reasoning.encrypted', data: 'E', id: 'rs_1', format: 'openai-responses-v1' };
@@ -501,7 +501,7 @@ describe('reasoning of other wires comes out of its envelope', () => {
     expect(message?.reasoning_details?.map((detail) => 'summary' in detail && detail.summary)).toEqual(['one', 'two']);
   });
 
-  test('a text that only the block shows is put back where it can only be one detail’s', () => {
+  test('a text that only the block shows is restored if it can only belong to one detail', () => {
     const opened = (thinking: string, ...details: ReasoningDetail[]) =>
       turn([{ type: 'thinking', thinking, signature: wrap(...details) }], 'assistant')[0]?.reasoning_details;
     expect(opened('shown', { ...ofGoogle, text: '' })).toEqual([{ ...ofGoogle, text: 'shown', index: 0 }]);
@@ -589,7 +589,7 @@ describe('400 names the field', () => {
   });
 });
 
-test('what the gateway told of its own tools stays out of a conversation, what a provider did stays in it', () => {
+test("blocks of the gateway's own tools are removed from a conversation, those of the provider stay", () => {
   const search = (id: string) => [
     { type: 'server_tool_use', id, name: 'web_search', input: { query: 'q' } },
     { type: 'web_search_tool_result', tool_use_id: id, content: [] },
@@ -601,7 +601,7 @@ test('what the gateway told of its own tools stays out of a conversation, what a
   expect(told).toContain('Yes');
 });
 
-test('a turn that is nothing but what the gateway told of its tools is left out whole', () => {
+test("a turn that contains only blocks of the gateway's tools is removed", () => {
   const blocks = [{ type: 'server_tool_use', id: 'srvtoolu_gateway_1', name: 'web_search', input: {} }];
   const { messages } = ask({ messages: [...hello, { role: 'assistant', content: blocks }, ...hello] });
   expect(messages.map(({ role }) => role)).toEqual(['user', 'user']);

@@ -162,7 +162,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     ]);
   });
 
-  test('400: the last administrator; keys for the one who leaves, or for no member; nothing is changed', async () => {
+  test('400: the last administrator; keys for the removed member, or for no member; nothing changes', async () => {
     const { add, remove, home, isMember, addKey, keys } = await setUp();
     const [owner, ada] = [home.owner_user_id, await add('ada')];
     await addKey({ name: 'one', creator_user_id: ada });
@@ -175,7 +175,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     expect((await remove(second)).status).toBe(400);
   });
 
-  test('404: nobody, somebody who was removed, a member of another organization; 403: an ordinary key; 401: none', async () => {
+  test('404: an unknown user, a removed one, a member of another organization; 403: an ordinary key; 401: none', async () => {
     const { add, remove, foreign, isMember } = await setUp();
     const ada = await add('ada');
     expect((await remove('nobody')).status).toBe(404);

@@ -126,7 +126,7 @@ function mixed(blocks: readonly ChatChunk[][], turns: readonly number[]): ChatCh
   return out;
 }
 
-test('any blocks, told in any mixture and cut anywhere, make a stream of the grammar that says what the whole answer says', () => {
+test('any blocks, in any mixture and cut anywhere, make a valid stream with the same content as the whole answer', () => {
   fc.assert(
     fc.property(
       fc.array(block, { maxLength: 6 }),

@@ -19,7 +19,7 @@ describe('deleting stored responses', () => {
 
   const echo = { model: 'sandbox/echo', store: true };
 
-  test('it goes with its workspace', async () => {
+  test('it is deleted with its workspace', async () => {
     const management = gateway.management_key;
     const made = await ask(
       'POST',
@@ -43,7 +43,7 @@ describe('deleting stored responses', () => {
 });
 
 describeStores('a stored conversation', ({ freshUrl }) => {
-  test('is found, goes on and is deleted', async () => {
+  test('can be read, continued and deleted', async () => {
     const databaseUrl = await freshUrl();
     const gateway = await startStoring({ now_ms: Date.now }, { database_url: databaseUrl });
     try {

@@ -19,7 +19,7 @@ describe('getting a stored response', () => {
 
   const echo = { model: 'sandbox/echo', store: true };
 
-  test('a whole answer is found as it was told, by its workspace alone, until it is deleted', async () => {
+  test('a whole answer is stored as it was sent, for its workspace only, until it is deleted', async () => {
     const { status, answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
     expect(status).toBe(200);
     expect(answer).toMatchObject({ status: 'completed', store: true });
@@ -46,7 +46,7 @@ describe('getting a stored response', () => {
     expect((await ask('DELETE', path)).status).toBe(404);
   });
 
-  test('it is told whole: whoever wants its events hears that there are none', async () => {
+  test('it is sent whole: a request for its events is refused', async () => {
     const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
     const path = `/responses/${answer['id']}`;
     expect(await ask('GET', `${path}?stream=true`)).toMatchObject({
@@ -59,13 +59,13 @@ describe('getting a stored response', () => {
     });
   });
 
-  test('a streamed answer is stored when its last event is told', async () => {
+  test('a streamed answer is stored before its last event is sent', async () => {
     const { response } = await streamed(gateway, { ...echo, input: 'Hello' });
     expect(response).toMatchObject({ status: 'completed', store: true });
     expect((await ask('GET', `/responses/${response['id']}`)).answer).toEqual(response);
   });
 
-  test('it is told whole: a stream of it is refused, not left out without a word', async () => {
+  test('it is sent whole: a stream is refused, not ignored silently', async () => {
     const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
     const refused = await ask('GET', `/responses/${answer['id']}?stream=true`);
     expect(refused.status).toBe(400);
@@ -73,13 +73,13 @@ describe('getting a stored response', () => {
     expect((await ask('GET', `/responses/${answer['id']}?stream=false`)).answer).toEqual(answer);
   });
 
-  test('what is not asked for is not stored', async () => {
+  test('a response is stored only if requested', async () => {
     const { answer } = await ask('POST', '/responses', { model: 'sandbox/echo', input: 'Hello' });
     expect(answer['store']).toBe(false);
     expect((await ask('GET', `/responses/${answer['id']}`)).status).toBe(404);
   });
 
-  test('nothing of it can be read in the store, and a row opens in its own place alone', async () => {
+  test('the store does not reveal it, and a row can be decrypted only in its own place', async () => {
     const word = `Secret${randomBytes(6).toString('hex')}`;
     const [one, two] = [
       (await ask('POST', '/responses', { ...echo, input: word })).answer,
@@ -103,7 +103,7 @@ describe('getting a stored response', () => {
     expect((await ask('GET', `/responses/${one['id']}`)).status).toBe(200);
   });
 
-  test('a restart finds it; after the retention nothing does', async () => {
+  test('it survives a restart, but not its retention', async () => {
     const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
     const path = `/responses/${answer['id']}`;
     const again = await start(gateway.data_dir);

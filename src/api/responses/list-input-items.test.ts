@@ -40,7 +40,7 @@ describe('listing the input of a stored response', () => {
     expect((await ask('GET', '/responses/gen-0/input_items')).status).toBe(404);
   });
 
-  test('pages come to an end where items came under one id', async () => {
+  test('paging ends even if items have the same id', async () => {
     const item = (content: string) => ({ role: 'user', content, id: 'msg_same' });
     const { answer } = await ask('POST', '/responses', { ...echo, input: [item('One'), item('Two'), item('Three')] });
     const texts: unknown[] = [];

@@ -7,7 +7,7 @@ import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { openDatabase } from '../../storage/database.ts';
 
-describe('where responses are not stored', () => {
+describe('without storage of responses', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startGateway();
@@ -43,7 +43,7 @@ describe('stored responses', () => {
     return JSON.stringify(events.find(({ type }) => type === 'response.debug')?.['debug']);
   };
 
-  test('a conversation goes on, without its instructions, and each part of it stands alone', async () => {
+  test('a conversation continues without its instructions, and each part of it is stored independently', async () => {
     const first = await ask('POST', '/responses', { ...echo, input: 'One', instructions: 'Be brief' });
     const { response: second } = await streamed(gateway, {
       ...echo,
@@ -114,7 +114,7 @@ describe('stored responses', () => {
     expect(JSON.stringify(done['output'])).toContain('a cat');
   });
 
-  test('where the store refuses, an answer is given all the same, and says that it is not stored', async () => {
+  test('if the store refuses, the answer is sent nevertheless, and states that it is not stored', async () => {
     const other = await start();
     const database = await openDatabase({ data_dir: other.data_dir });
     try {
@@ -169,7 +169,7 @@ describe('stored responses', () => {
     expect((await ask('GET', `/responses/${response['id']}`)).status).toBe(404);
   });
 
-  test('what is too long to store is answered, and says that it is not stored', async () => {
+  test('an answer that is too long to store is sent, and states that it is not stored', async () => {
     const imageUrl = `data:image/png;base64,${'A'.repeat(limits.stored_response_chars_max)}`;
     const content = [{ type: 'input_image', image_url: imageUrl }];
     const body = { ...echo, model: 'sandbox/story', input: [{ role: 'user', content }] };

@@ -52,7 +52,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect((await create()).status).toBe(201);
   });
 
-  test('a workspace goes with all that is filed under it, each thing told to the audit', async () => {
+  test('a workspace is deleted with everything in it, each with an audit entry', async () => {
     const { create, ask, addUser, addKey, database, home } = await setUp();
     const { data } = await create();
     const workspaceId = String(data['id']);
@@ -125,7 +125,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect(JSON.stringify(events)).not.toContain('sealed');
   });
 
-  test('a workspace of many inactive keys goes in as few statements as one of few, its audit in the order of the hashes', async () => {
+  test('a workspace of many inactive keys is deleted in as few statements as one of few, with audit entries in the order of the hashes', async () => {
     const database = await open();
     let statements = 0;
     const queries = database.queries.withPlugin({
@@ -190,7 +190,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect(orphans).toEqual([]);
   }, 60_000);
 
-  test('10 deletions at once: one deletes, the others find nothing, and the audit is told once', async () => {
+  test('10 concurrent deletions: one deletes, the others get 404, and there is one audit entry', async () => {
     const { create, ask, database, home } = await setUp();
     await create();
     const answers = await Promise.all(Array.from({ length: 10 }, () => ask('DELETE', '/workspaces/research')));
@@ -229,7 +229,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect(await keyStore(database.queries).findByHash(hash)).toMatchObject({ disabled: false });
   });
 
-  test('what leaves a workspace while that is being deleted is told to the audit by one of the two alone', async () => {
+  test('a resource that is removed during the deletion of its workspace has one audit entry', async () => {
     const { create, ask, addKey, database, home } = await setUp();
     const { organization_id, default_workspace_id } = home;
     const workspaceId = String((await create()).data['id']);

@@ -58,7 +58,7 @@ describeStores('budgets of workspaces', ({ open }) => {
     }
   });
 
-  test('whether own accounts count is told with every budget; deleting is idempotent', async () => {
+  test('every budget shows whether own accounts count; deleting is idempotent', async () => {
     const { create, ask } = await setUp();
     await create();
     expect(await ask('GET', '/workspaces/research/budgets')).toMatchObject({

@@ -55,7 +55,7 @@ describeStores('members of workspaces', ({ open }) => {
     expect((await ask('POST', '/workspaces/default/members/remove', userIds)).status).toBe(400);
   });
 
-  test('members are taken all or none: 404 names the one who is not in the organization', async () => {
+  test('members are added all or none: 404 names the user who is not in the organization', async () => {
     const { create, ask, addUser, foreign } = await setUp();
     await create();
     const member = await addUser('member');
@@ -75,7 +75,7 @@ describeStores('members of workspaces', ({ open }) => {
     }
   });
 
-  test('who owns active keys in a workspace cannot be removed from it; others can', async () => {
+  test('an owner of active keys in a workspace cannot be removed from it; others can', async () => {
     const { create, ask, addUser, addKey, database } = await setUp();
     const { data } = await create();
     const [owner, other] = [await addUser('member'), await addUser('member')];
@@ -92,7 +92,7 @@ describeStores('members of workspaces', ({ open }) => {
     expect(await remove(owner)).toMatchObject({ removed_count: 1 });
   });
 
-  test('who gets a key enabled while being removed from its workspace stays', async () => {
+  test('a member whose key is enabled during the removal stays', async () => {
     const { create, ask, addUser, addKey, database } = await setUp();
     const { data } = await create();
     const owner = await addUser('member');
@@ -107,7 +107,7 @@ describeStores('members of workspaces', ({ open }) => {
     expect((await removing).status).toBe(400);
   });
 
-  test('who gets another role while being added has that one in the workspace', async () => {
+  test('a user whose role changes during the addition has the new role in the workspace', async () => {
     const { create, ask, addUser, database, home } = await setUp();
     await create();
     const userId = await addUser('member');
@@ -130,7 +130,7 @@ describeStores('members of workspaces', ({ open }) => {
     expect(removed).toMatchObject({ status: 200, removed_count: 1 });
   });
 
-  test('100 additions at once of overlapping users: nobody is in twice, and the counts add up', async () => {
+  test('100 concurrent additions of overlapping users: no duplicates, and the counts add up', async () => {
     const { create, ask, addUser } = await setUp();
     await create();
     const users = await Promise.all(Array.from({ length: 10 }, () => addUser('member')));

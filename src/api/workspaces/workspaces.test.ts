@@ -150,7 +150,7 @@ describeStores('workspaces', ({ open }) => {
     }
   });
 
-  test('what is remembered of its conversations goes with a workspace, and of no other', async () => {
+  test('session affinity is deleted with its workspace, and only with that', async () => {
     const { create, ask, database } = await setUp();
     const id = String((await create()).data['id']);
     const states = reasoningStateStore(database.queries);
@@ -162,7 +162,7 @@ describeStores('workspaces', ({ open }) => {
     expect(await states.findMany(['gone', 'stays'], NOW)).toEqual([{ id: 'stays', sealed: 'stays' }]);
   });
 
-  test('every change is announced to all nodes; what changes nothing is not', async () => {
+  test('every change is announced to all nodes; a request without a change is not', async () => {
     const { create, ask, addUser, addKey, changes, database, home } = await setUp();
     const heard: string[] = [];
     changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
@@ -223,7 +223,7 @@ describeStores('workspaces', ({ open }) => {
     expect((await call(method, path.replace('ID', 'research'), body)).status).toBe(500);
   });
 
-  test('429: whoever asks too much, in every operation', async () => {
+  test('429: too many requests, in every operation', async () => {
     const { call } = await setUp(createRateLimit(1, { now_ms: () => 0, monotonic_ms: () => 0 }));
     expect((await call('GET', '/workspaces')).status).toBe(200);
     for (const [method, path, body] of all) {
