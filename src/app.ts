@@ -41,11 +41,12 @@ import type { Catalog } from './catalog/catalog.ts';
 import { type Config, gatewayVersion } from './config.ts';
 import { GatewayError, shuttingDown } from './errors.ts';
 import { accessLog, connectionLog } from './http/access-log.ts';
+import { createServer } from './http/create-server.ts';
 import { createMemory } from './http/memory.ts';
 import { collectRoutes, serveDocumentation } from './http/openapi.ts';
 import type { Principal } from './http/principal.ts';
 import { createRateLimit } from './http/rate-limit.ts';
-import { createServer, type Server } from './http/server.ts';
+import type { Server } from './http/server.ts';
 import { StoreWait } from './http/store-wait.ts';
 import { trustedProxies } from './http/trusted-proxies.ts';
 import { createInference } from './inference/answer.ts';
@@ -446,7 +447,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     public_origin: config.auth.public_origin,
     proxies,
     issuer: config.auth.issuer,
-    askIssuer: services.ask,
+    sendToIssuer: services.ask,
     organization_id: home.organization_id,
     translate: storeRefusal,
     clock,

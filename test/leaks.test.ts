@@ -128,7 +128,7 @@ function outputs(groups: readonly ChatChunk[][]): Record<string, string> {
   const answer = { completion, served, usage: NO_USAGE, classes: null, metadata: undefined };
   const chat = createStreamEncoder(chatShown);
   const messages = createMessagesStream(messagesShown);
-  const legacy = createCompletionStream({ ...chatShown, tells_logprobs: true, prompts });
+  const legacy = createCompletionStream({ ...chatShown, has_logprobs: true, prompts });
   const shown = {
     chat: chat.open(served) + groups.map((group) => chat.chunks(group)).join('') + chat.end(END),
     'chat, whole': encodeCompletion(answer, chatShown),

@@ -198,7 +198,7 @@ test('getters stand in classes, not in objects that a function makes', () => {
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
 
-// Fastify sets decorations by names that it looks up one by one, for every request; the first hook of `http/server.ts` sets ours.
+// Fastify sets decorations by names that it looks up one by one, for every request; the first hook of `http/create-server.ts` sets ours.
 test('requests and answers are not decorated', () => {
   const wrong = production.filter(({ text }) => /\.decorate(Request|Reply)\(/.test(text));
   expect(wrong.map(({ file }) => file)).toEqual([]);

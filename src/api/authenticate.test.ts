@@ -39,7 +39,7 @@ function setUp(
   find: (hash: string) => Promise<StoredKey | undefined>,
   findBudgets: (subjects: readonly string[]) => Promise<Budget[]> = async () => [],
   findWorkspace: AuthenticateOptions['findWorkspace'] = async () => undefined,
-  serve_without_store_ms = 0,
+  serveWithoutStoreMs = 0,
   findAncestors: AuthenticateOptions['findAncestors'] = async () => [],
 ) {
   let listener: (change: Announcement | 'everything') => void = () => {};
@@ -72,7 +72,7 @@ function setUp(
         current: () => state.current,
         heardUntil_ms: () => state.heard_ms,
       },
-      serve_without_store_ms,
+      serve_without_store_ms: serveWithoutStoreMs,
     },
   });
   const take = async (secret: string) => (await authenticate(secret)).key_id;
@@ -118,7 +118,7 @@ test.each<[Announcement | 'everything']>([[aboutKey('a')], ['everything']])(
   },
 );
 
-test('what is remembered serves nobody while changes may go unheard', async () => {
+test('nothing remembered is used while changes may be missed', async () => {
   const { take, state } = setUp(async () => keyOf('a'));
   await take('a');
   state.current = false;
@@ -135,7 +135,7 @@ test('a remembered key opens nothing once it has expired', async () => {
   expect(state.asked).toBe(1);
 });
 
-test('a key that is gone is not remembered, nor is one that never was', async () => {
+test('a deleted key is not remembered, nor an unknown one', async () => {
   let key: StoredKey | undefined = keyOf('a');
   const { take, state } = setUp(async () => key);
   await take('a');
@@ -147,7 +147,7 @@ test('a key that is gone is not remembered, nor is one that never was', async ()
   expect(state.asked).toBe(3);
 });
 
-test('so many keys are remembered and no more; those that were read longest ago go', async () => {
+test('the number of remembered keys is bounded; those read longest ago are dropped', async () => {
   const { take, state } = setUp(async (hash) => ({ ...keyOf('any'), hash }));
   for (let n = 0; n <= limits.key_cache_entries_max; n += 1) await take(`key ${n}`);
   const asked = state.asked;
@@ -184,7 +184,7 @@ test('a key brings the budgets of all whom it counts against, and how strictly t
   ]);
 });
 
-test("the environment's management key counts against what it acts for; that is remembered and forgotten like a key's", async () => {
+test("the environment's management key counts against its organization; that is remembered and forgotten like a key's", async () => {
   const asked: (readonly string[])[] = [];
   let budgets = [BUDGET];
   const { authenticate, tell, state } = setUp(
@@ -285,15 +285,18 @@ test('a key counts against the limits of all keys that it was made with, but man
     ['b', 'the limit of this API key'],
   ]);
   // A name that an application chose gives no rates.
-  const rate_name = undefined;
-  expect(principal).toMatchObject({ rate_name, parents: [{ key_hash: hashSecret('parent'), key_id: 6, rate_name }] });
+  const rateName = undefined;
+  expect(principal).toMatchObject({
+    rate_name: rateName,
+    parents: [{ key_hash: hashSecret('parent'), key_id: 6, rate_name: rateName }],
+  });
 });
 
 /** A store that holds one key and then goes away; what it was served with is remembered for a minute. */
-async function withoutStore(serve_without_store_ms = 60_000, key = keyOf('a')) {
+async function withoutStore(serveWithoutStoreMs = 60_000, key = keyOf('a')) {
   const away = new StoreUnavailable('away');
   let answer: () => Promise<StoredKey> = async () => key;
-  const made = setUp(() => answer(), undefined, undefined, serve_without_store_ms);
+  const made = setUp(() => answer(), undefined, undefined, serveWithoutStoreMs);
   await made.take('a');
   answer = () => Promise.reject(away);
   made.state.current = false;
@@ -337,7 +340,7 @@ test('a key that expires meanwhile is refused, and one that is revoked on this n
   await expect(revoked.take('a')).rejects.toMatchObject({ status: 401 });
 });
 
-test('nothing is served without the store on a machine that slept since it was heard: how long ago that is, is not known', async () => {
+test('nothing is served without the store after the machine slept: the time since the last change report is unknown', async () => {
   const { take, state, away } = await withoutStore();
   state.is_sure = false;
   await expect(take('a')).rejects.toBe(away);

@@ -13,27 +13,27 @@ import { type Answer, StoreMemory, type StoreMemoryOptions } from './store-memor
 
 export interface AuthenticateOptions {
   findByHash(hash: string): Promise<StoredKey | undefined>;
-  /** The keys by which a key was made, one with another, the nearest first. */
+  /** The keys by which a key was made, each with the next one, the nearest first. */
   findAncestors(hash: string): Promise<StoredKey[]>;
-  /** The limits in force of these subjects (`subjectsOf`). */
+  /** The budgets in force for these subjects (`subjectsOf`). */
   findBudgets(subjects: readonly string[]): Promise<readonly Budget[]>;
-  /** What holds for a caller's requests. */
+  /** The guardrails that apply to a caller's requests. */
   findGuardrails(caller: Caller): Promise<readonly BoundGuardrail[]>;
-  /** What a workspace says of its callers' requests; undefined where it is gone. */
+  /** The settings of a workspace that concern its callers' requests; undefined if the workspace was deleted. */
   findWorkspace(name: { organization_id: string; id_or_slug: string }): Promise<WorkspaceFacts | undefined>;
-  /** A management key of the environment, valid beside stored ones. */
+  /** A management key from the environment, valid in addition to stored ones. */
   management_key: string | undefined;
-  /** Where the environment's management key acts, and for whom: the owner, who may be another one later. */
+  /** The organization of the environment's management key. It acts for the current owner, who may change. */
   home: { organization_id: string; default_workspace_id: string };
-  findOwner(organization_id: string): Promise<string | undefined>;
-  /** By which keys expire: the store's. */
+  findOwner(organizationId: string): Promise<string | undefined>;
+  /** The clock by which keys expire: that of the store. */
   clock: Pick<Clock, 'now_ms'>;
   memory: StoreMemoryOptions;
-  /** Whether an operator has revoked a key on this node, whatever the store says of it. */
+  /** Whether an operator revoked a key on this node, whatever the store contains. */
   isRevokedHere(key: Pick<StoredKey, 'hash' | 'label'>): boolean;
 }
 
-/** What of a workspace a call needs. */
+/** The part of a workspace that calls need. */
 type WorkspaceFacts = NonNullable<Principal['defaults']> &
   Pick<
     StoredWorkspace,
@@ -45,24 +45,24 @@ type WorkspaceFacts = NonNullable<Principal['defaults']> &
   >;
 
 interface Remembered {
-  /** The key, its parent, and so on; none for the management key of the environment, which is valid as long as it is set. */
+  /** The key, its parent, and so on. Empty for the management key of the environment, which is valid as long as it is configured. */
   lineage: readonly StoredKey[];
   principal: Principal;
 }
 
 type Caller = Omit<Principal, 'budgets' | 'guardrails' | 'defaults' | 'logging' | 'is_served_without_store'>;
 
-/** The name by which `rate_limits.keys` finds a key: an application could choose that of another key. */
+/** The name by which `rate_limits.keys` finds a key. An application could choose the name of another key, so its names do not count. */
 function rateName({ made_by, name }: StoredKey): string | undefined {
   return made_by === null ? name : undefined;
 }
 
-/** Who calls with a key that was made with the keys of `ancestors`, the nearest first. */
+/** The caller of a key that was made with the keys of `ancestors`, the nearest first. */
 export function callerOf(key: StoredKey, ancestors: readonly StoredKey[] = []): Caller {
-  // Management keys call no model: nothing limits them.
+  // Management keys call no model, so limits do not apply.
   const parents = ancestors
     .filter(({ is_management }) => !is_management)
-    .map((one) => ({ key_hash: one.hash, key_id: one.id, rate_name: rateName(one) }));
+    .map((parent) => ({ key_hash: parent.hash, key_id: parent.id, rate_name: rateName(parent) }));
   return {
     kind: key.is_management ? 'management' : 'key',
     key_hash: key.hash,
@@ -77,43 +77,41 @@ export function callerOf(key: StoredKey, ancestors: readonly StoredKey[] = []): 
   };
 }
 
-/** Nothing where its workspace has no defaults, as most have none. */
+/** The defaults of a workspace; nothing if it has none, as most. */
 function defaultsOf(workspace: Principal['defaults']): Pick<Principal, 'defaults'> {
   const { default_text_model = null, default_image_model = null, default_provider_sort = null } = workspace ?? {};
   if ((default_text_model ?? default_image_model ?? default_provider_sort) === null) return {};
   return { defaults: { default_text_model, default_image_model, default_provider_sort } };
 }
 
-/** Nothing where its workspace neither keeps requests nor tells of them. */
+/** The logging of a workspace; nothing if it neither stores nor broadcasts requests. */
 function loggingOf(
   { key_id, parents = [] }: Caller,
   workspace: WorkspaceFacts | undefined,
 ): Pick<Principal, 'logging'> {
   if (workspace === undefined) return {};
-  const { io_logging_api_key_ids: ids, is_observability_broadcast_enabled: is_broadcast, slug } = workspace;
-  const key_ids = [key_id, ...parents.map((parent) => parent.key_id)];
-  const is_kept =
+  const { io_logging_api_key_ids: ids, is_observability_broadcast_enabled: isBroadcast, slug } = workspace;
+  const keyIds = [key_id, ...parents.map((parent) => parent.key_id)];
+  const isKept =
     workspace.is_observability_io_logging_enabled &&
-    (ids === null || key_ids.some((id) => id !== null && ids.includes(id)));
-  if (!is_kept && !is_broadcast) return {};
-  const kept_bp = is_kept ? workspace.io_logging_sampling_rate_bp : undefined;
-  return { logging: { kept_bp, is_broadcast, workspace_slug: slug } };
+    (ids === null || keyIds.some((id) => id !== null && ids.includes(id)));
+  if (!isKept && !isBroadcast) return {};
+  const keptBp = isKept ? workspace.io_logging_sampling_rate_bp : undefined;
+  return { logging: { kept_bp: keptBp, is_broadcast: isBroadcast, workspace_slug: slug } };
 }
 
 /**
- * Makes the check of secrets. A secret is looked up by its SHA-256, so comparing it takes the same time whatever it is.
- * Keys seen in the last seconds are answered from memory, with the budgets that they count against, while the feed is sure
- * to tell of changes; an expiry is checked every time, by the store's clock. A key that was disabled, deleted or changed is
- * never accepted as it was once the feed's `heard` has resolved, nor with a limit that was changed; unless the operator lets
- * keys be served without the store, on a node that does not reach it. The same holds for a change of a key that it was made
- * with.
+ * Makes the check of secrets. A secret is looked up by its SHA-256, so the comparison takes constant time. Keys used in the last seconds,
+ * with their budgets, are answered from memory while the change feed is connected; expiry is checked at every call, by the store's clock.
+ * Once the feed's `heard` has resolved, a changed, disabled or deleted key is never accepted in its old state, nor with an old limit, unless
+ * the operator allows keys to be served without the store and the node cannot reach it. The same holds for the ancestors of a key.
  */
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   const { clock, home, memory } = options;
   const known = new StoreMemory<Remembered>(memory, {
     size_max: limits.key_cache_entries_max,
     sizeOf: () => 1,
-    // A guardrail or a workspace limits many keys.
+    // One guardrail or workspace may limit many keys.
     nameOf: ({ topic, id }) => (topic === 'keys' ? id : 'everything'),
     dependsOn: ({ lineage }, name) => lineage.length > 1 && lineage.some((key) => key.hash === name),
   });
@@ -138,7 +136,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     return principal;
   };
 
-  /** Its own, and those of the keys that its key was made with, in one order. */
+  /** The budgets of the key and of its ancestors, in a fixed order. */
   const budgetsOf = async (caller: Caller): Promise<readonly Budget[]> => {
     const { organization_id, parents } = caller;
     const own = await options.findBudgets(subjectsOf(caller));
@@ -150,20 +148,20 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 
   const isManagement = (hashed: string) => management !== undefined && timingSafeEqual(Buffer.from(hashed), management);
 
-  const ask = async (hashed: string): Promise<Remembered | undefined> => {
+  const load = async (hashed: string): Promise<Remembered | undefined> => {
     const key = isManagement(hashed) ? null : await options.findByHash(hashed);
     if (key === undefined) return undefined;
     const ancestors = key === null || key.parent_hash === null ? [] : await options.findAncestors(hashed);
     const caller = key === null ? await environmentCaller() : callerOf(key, ancestors);
-    const { organization_id, workspace_id: id_or_slug } = caller;
+    const { organization_id, workspace_id: idOrSlug } = caller;
     const [budgets, guardrails, workspace] = await Promise.all([
       budgetsOf(caller),
       options.findGuardrails(caller),
-      options.findWorkspace({ organization_id, id_or_slug }),
+      options.findWorkspace({ organization_id, id_or_slug: idOrSlug }),
     ]);
-    const told = { ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
+    const settings = { ...defaultsOf(workspace), ...loggingOf(caller, workspace) };
     const lineage = key === null ? [] : [key, ...ancestors];
-    return { lineage, principal: { ...caller, budgets, guardrails, ...told } };
+    return { lineage, principal: { ...caller, budgets, guardrails, ...settings } };
   };
 
   const admit = ({ value, is_served_without_store }: Answer<Remembered>): Principal => {
@@ -172,9 +170,9 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     return is_served_without_store ? { ...principal, is_served_without_store } : principal;
   };
 
-  return (secret, store_wait) => {
+  return (secret, storeWait) => {
     const hashed = hash('sha256', secret);
-    const found = known.find(hashed, () => ask(hashed), store_wait);
-    return found instanceof Promise ? found.then(admit) : accept(found);
+    const accepted = known.find(hashed, () => load(hashed), storeWait);
+    return accepted instanceof Promise ? accepted.then(admit) : accept(accepted);
   };
 }

@@ -34,13 +34,13 @@ describeStores('a change', ({ open }) => {
 
   const untouched = { name: 'Default', audited: [], heard: [] };
 
-  test('is there, is audited and is told once it is done', async () => {
+  test('is stored, audited and announced once it is committed', async () => {
     const { change, actor, rename, left } = await setUp();
     expect(await change(actor, (work) => rename(work, 'new').then(() => 'answer'))).toBe('answer');
     expect(await left()).toEqual({ name: 'new', audited: [{ name: 'new' }], heard: ['new'] });
   });
 
-  test('is told when everybody can read it, and not before', async () => {
+  test('is announced when everybody can read it, and not before', async () => {
     const { change, actor, rename, database, changes, id } = await setUp();
     let read: Promise<{ name: string }> | undefined;
     changes.listen(() => {
@@ -50,7 +50,7 @@ describeStores('a change', ({ open }) => {
     expect(await read).toEqual({ name: 'new' });
   });
 
-  test('that fails leaves nothing and tells nobody', async () => {
+  test('that fails leaves nothing and announces nothing', async () => {
     const { change, actor, rename, left } = await setUp();
     const failing = change(actor, async (work) => {
       await rename(work, 'new');
@@ -60,7 +60,7 @@ describeStores('a change', ({ open }) => {
     expect(await left()).toEqual(untouched);
   });
 
-  test('that would be told without a word for the audit does not happen', async () => {
+  test('without an audit entry is not announced, and does not happen', async () => {
     const { change, actor, left } = await setUp();
     const silent = change(actor, async ({ announce }) => announce({ topic: 'policy', id: 'x' }));
     await expect(silent).rejects.toThrow('without a word for the audit');
@@ -98,7 +98,7 @@ describeStores('a change', ({ open }) => {
     },
   );
 
-  test('that fails for a reason of its own is not tried again', async () => {
+  test('that fails for another reason is not tried again', async () => {
     const { change, actor } = await setUp();
     let tries = 0;
     const failing = change(actor, async () => {

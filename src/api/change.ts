@@ -5,23 +5,23 @@ import { type Actor, type AuditEntry, auditStore } from '../storage/audit.ts';
 import type { Announcement, ChangeFeed } from '../storage/change-feed.ts';
 import { type Database, isConflict, isReferenceViolation, type Queries } from '../storage/database.ts';
 
-/** One change under way. Everything in it happens, or nothing does. */
+/** A change in progress: a transaction with its audit entries and announcements. */
 export interface Work {
-  /** What stores are made of here: `keyStore(work.tx)`. */
+  /** The transaction, from which stores are made: `keyStore(work.tx)`. */
   tx: Queries;
   /** The moment of the change, ISO 8601. */
   at: string;
   actor: Actor;
-  /** Leaves who, what, before and after. Every change leaves at least one. */
+  /** Adds an audit entry: who changed what, with the values before and after. Every change adds at least one. */
   audit(entry: AuditEntry): Promise<void>;
-  /** Tells all nodes to forget what they remember of it, once the change is committed. */
+  /** After the commit, makes all nodes forget what they remember of the changed resource. */
   announce(change: Announcement): void;
 }
 
-/** Runs a change in one transaction and answers when every live node knows of it. May run `run` again where the store asks for that. */
+/** Runs a change in one transaction, and resolves when every live node knows of it. May call `run` again after a conflict in the store. */
 export type Change = <T>(actor: Actor, run: (work: Work) => Promise<T>) => Promise<T>;
 
-/** Who is behind a request, for the audit. */
+/** The actor of a request, for the audit log. */
 export function actorOf(request: Pick<FastifyRequest, 'principal' | 'id'>): Actor {
   const principal = principalOf(request);
   return {
@@ -33,18 +33,18 @@ export function actorOf(request: Pick<FastifyRequest, 'principal' | 'id'>): Acto
   };
 }
 
-/** Who calls an operation that nobody may call without a credential. */
+/** The principal of an operation that requires a credential. */
 export function principalOf({ principal }: Pick<FastifyRequest, 'principal'>): Principal {
   if (!principal) throw new Error('an operation for credentials was reached without one');
   return principal;
 }
 
-/** How often a change that the store gave up for another's sake is tried. */
+/** How often a change is tried that the store aborted in favor of another one. */
 const TRIES = 5;
 
 /**
- * Makes the one way in which management changes what is stored. `settled` comes before every change: a limit that comes into
- * force counts what was spent before, so what this node has answered should be in the store by then.
+ * Makes the function through which management operations change the store. `settled` is awaited before every change: a new limit counts
+ * earlier spending, so what this node has answered should be in the store by then.
  */
 export function createChange(options: {
   database: Database;
@@ -69,7 +69,7 @@ export function createChange(options: {
             announce: (change) => void announced.push(change),
           });
           if (entries.length === 0 && announced.length > 0) throw new Error('a change without a word for the audit');
-          // Last, because all writers wait for each other there.
+          // Last, because all writers wait for each other here.
           await auditStore(tx).insert(entries, actor, at);
           await changes.note(tx, announced);
           return made;
@@ -77,7 +77,7 @@ export function createChange(options: {
         await changes.heard(announced);
         return result;
       } catch (error) {
-        // What a reference needs can go, and come, between a look and a write: the next look sees it.
+        // A referenced row may be deleted or inserted between read and write; the next try sees the current state.
         if (!isReferenceViolation(error) && !isConflict(error)) throw error;
         if (tries >= TRIES) {
           throw new GatewayError(409, 'Another request is changing the same resource; try again', { cause: error });

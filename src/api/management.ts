@@ -65,38 +65,38 @@ import { putWorkspaceBudget } from './workspaces/put-workspace-budget.ts';
 import { removeWorkspaceMembers } from './workspaces/remove-workspace-members.ts';
 import { updateWorkspace } from './workspaces/update-workspace.ts';
 
-/** A provider by the names it may be called, whether it is on or off. */
+/** A provider with its names, enabled or not. */
 interface NamedProvider {
   slug: string;
   name: string;
 }
 
-/** What the management plane is made of. */
+/** Dependencies of the management operations. */
 export interface ManagementDependencies {
-  /** Asked for each name, since a reload may change them. */
+  /** Called for each lookup, since a reload may change the providers. */
   providers: () => readonly NamedProvider[];
   database: Database;
   change: Change;
   catalog: () => Catalog;
-  /** With the models of providers that are on for those alone who bring a credential. */
+  /** Includes models of providers that are enabled only for callers with their own credential. */
   wholeCatalog: () => Catalog;
   recorder: Recorder;
   clock: Clock;
   proxies: TrustedProxies;
-  /** What stored credentials are encrypted with. */
+  /** The secret that stored credentials are encrypted with. */
   secret: string;
   /** Whether API keys may make authorization codes. */
   mayKeysMakeCodes: () => boolean;
   /** The organization that runs the gateway. */
   home: Pick<Home, 'organization_id'>;
-  /** What guardrails are tried with. */
+  /** Dependencies of testing guardrails. */
   dryRuns: Pick<
     TestGuardrailOptions,
     'inference' | 'envelopes' | 'analyzer' | 'timeout_ms' | 'phone_regions' | 'contents'
   >;
 }
 
-/** Every operation that is not inference or the catalog of models, in the order of the documentation. */
+/** All operations except inference and the catalog of models, in the order of the documentation. */
 const operations = [
   listProviders,
   getCredits,
@@ -146,7 +146,7 @@ const operations = [
   exchangeAuthorizationCode,
 ] as const;
 
-/** Registers the management plane. Operations take what they need of what they are all given. */
+/** Registers the management operations. Each takes what it needs from the same dependencies. */
 export function serveManagement(server: Server, dependencies: ManagementDependencies): void {
   const {
     providers,
@@ -162,14 +162,14 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     mayKeysMakeCodes,
   } = dependencies;
   const { queries } = database;
-  /** A slug stands over another's display name. */
+  /** The slug of a provider, by slug or else by display name. */
   const providerSlug = (slugOrName: string): string | undefined => {
     const wanted = slugOrName.toLowerCase();
     const known = providers();
-    const found =
+    const match =
       known.find(({ slug }) => slug.toLowerCase() === wanted) ??
       known.find(({ name }) => name.toLowerCase() === wanted);
-    return found?.slug;
+    return match?.slug;
   };
   const shared = {
     database,

@@ -35,16 +35,16 @@ function stored(id: string, secret: string, over: Partial<StoredByok> = {}): Sto
   };
 }
 
-function memory(rows: (workspace_id: string) => StoredByok[]) {
+function memory(rows: (workspaceId: string) => StoredByok[]) {
   const changes = localChangeFeed();
   const asked: string[] = [];
   const logged: string[] = [];
   const state = { now_ms: 0, is_current: true };
   let answer: Promise<unknown> = Promise.resolve();
   const credentials = createOwnCredentials({
-    findEnabled: async (workspace_id) => {
-      asked.push(workspace_id);
-      const found = rows(workspace_id);
+    findEnabled: async (workspaceId) => {
+      asked.push(workspaceId);
+      const found = rows(workspaceId);
       await answer;
       return found;
     },
@@ -57,14 +57,14 @@ function memory(rows: (workspace_id: string) => StoredByok[]) {
     },
     log: { warn: (facts, message) => void logged.push(JSON.stringify(facts), message), error: () => undefined },
   });
-  const of = (workspace_id: string) => credentials({ workspace_id } as Principal);
+  const of = (workspaceId: string) => credentials({ workspace_id: workspaceId } as Principal);
   const wait = (until: Promise<unknown>) => {
     answer = until;
   };
   return { of, asked, logged, state, changes, wait };
 }
 
-test('a workspace is asked for once, also one without credentials, until the time is over', async () => {
+test('a workspace is read once until its time is over, also one without credentials', async () => {
   const { of, asked, state } = memory((id) => (id === 'w' ? [stored('1', 'sk-one')] : []));
   expect((await of('w'))[0]?.secret()).toBe('sk-one');
   expect(await of('none')).toEqual([]);
@@ -76,7 +76,7 @@ test('a workspace is asked for once, also one without credentials, until the tim
   expect(asked).toEqual(['w', 'none', 'w']);
 });
 
-test('a change makes its workspace forgotten, and nothing is remembered that was asked for before', async () => {
+test('a change makes the node forget its workspace, and results of earlier reads are not remembered', async () => {
   const { of, asked, changes, wait } = memory(() => [stored('1', 'sk-one')]);
   await of('w');
   await of('v');
@@ -97,7 +97,7 @@ test('a change makes its workspace forgotten, and nothing is remembered that was
   expect(asked).toEqual(['w', 'v', 'w', 'w']);
 });
 
-test('nothing remembered is used while changes may not be heard', async () => {
+test('nothing remembered is used while changes may be missed', async () => {
   const { of, asked, state } = memory(() => []);
   await of('w');
   state.is_current = false;
@@ -106,9 +106,9 @@ test('nothing remembered is used while changes may not be heard', async () => {
 });
 
 test('no more is remembered than the bound, by credentials and workspaces; the oldest leave', async () => {
-  const per_workspace = 99;
-  const { of, asked } = memory((id) => Array.from({ length: per_workspace }, (_, nth) => stored(`${id}-${nth}`, 'sk')));
-  const fit = limits.byok_remembered_max / (per_workspace + 1);
+  const perWorkspace = 99;
+  const { of, asked } = memory((id) => Array.from({ length: perWorkspace }, (_, nth) => stored(`${id}-${nth}`, 'sk')));
+  const fit = limits.byok_remembered_max / (perWorkspace + 1);
   for (let nth = 0; nth <= fit; nth += 1) await of(`w${nth}`);
   expect(of(`w${fit}`)).not.toBeInstanceOf(Promise);
   expect(of('w1')).not.toBeInstanceOf(Promise);
@@ -126,7 +126,7 @@ test('one that cannot be opened or is JSON says why it cannot be used, without a
   expect(logged).toHaveLength(2);
 });
 
-test('a credential shows itself to nothing that prints it', async () => {
+test('printing a credential does not reveal it', async () => {
   const { of } = memory(() => [stored('1', 'sk-secret-one')]);
   const [credential] = await of('w');
   expect(JSON.stringify(credential)).not.toContain('sk-secret-one');

@@ -5,8 +5,8 @@ import { limits } from '../limits.ts';
 import type { OwnCredential } from '../routing/own-credential.ts';
 import { StoreMemory, type StoreMemoryOptions } from './store-memory.ts';
 
-/** Opens a credential, once. One that cannot be used says why, in words for whoever may see the routing. */
-function opened(
+/** Decrypts a credential. One that cannot be used states the reason, for callers that may see the routing. */
+function decrypted(
   stored: StoredByok,
   { vault, log, takesJson }: Pick<Parameters<typeof createOwnCredentials>[0], 'vault' | 'log' | 'takesJson'>,
 ): OwnCredential {
@@ -34,11 +34,11 @@ function opened(
   return { ...shown, unusable: undefined, secret: () => secret };
 }
 
-/** Makes the memory of workspaces' own credentials. */
+/** Makes the cache of the workspaces' own credentials. */
 export function createOwnCredentials(options: {
-  findEnabled(workspace_id: string): Promise<StoredByok[]>;
+  findEnabled(workspaceId: string): Promise<StoredByok[]>;
   vault: Vault;
-  /** Whether a provider's wire takes a credential of several parts, as JSON text. */
+  /** Whether the wire of a provider accepts a credential of several parts, as JSON text. */
   takesJson(provider: string): boolean;
   memory: StoreMemoryOptions;
   log: InferenceOptions['log'];
@@ -49,13 +49,13 @@ export function createOwnCredentials(options: {
     nameOf: ({ topic, id }) => (topic === 'keys' ? undefined : id),
   });
 
-  const ask = async (workspace_id: string): Promise<readonly OwnCredential[]> => {
-    const stored = await options.findEnabled(workspace_id);
-    return stored.map((one) => opened(one, options));
+  const load = async (workspaceId: string): Promise<readonly OwnCredential[]> => {
+    const stored = await options.findEnabled(workspaceId);
+    return stored.map((credential) => decrypted(credential, options));
   };
 
-  return ({ workspace_id }, store_wait) => {
-    const found = known.find(workspace_id, () => ask(workspace_id), store_wait);
-    return found instanceof Promise ? found.then(({ value = [] }) => value) : found;
+  return ({ workspace_id }, storeWait) => {
+    const credentials = known.find(workspace_id, () => load(workspace_id), storeWait);
+    return credentials instanceof Promise ? credentials.then(({ value = [] }) => value) : credentials;
   };
 }

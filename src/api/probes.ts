@@ -21,36 +21,36 @@ export interface ProbesOptions extends Omit<ProberOptions, 'principal' | 'claim'
   home: Home;
 }
 
-/** Probes of endpoints, paid by a key of their own: what it may spend in a day is their budget, on all nodes together. */
+/** Makes the probes of endpoints. They are paid by a key of their own, whose daily limit bounds them on all nodes together. */
 export function createProbes({ usd_per_day, database, change, home, ...options }: ProbesOptions) {
   const { clock, log } = options;
   const keys = keyStore(database.queries);
   const budgets = budgetStore(database.queries);
   const store = endpointProbeStore(database.queries, database.engine);
   const hash = probeKeyHash(home.organization_id);
-  let swept_ms = 0;
+  let sweptMs = 0;
 
   async function principal(): Promise<Principal | null> {
     const key = await keys.findByHash(hash);
-    // Without its budget nothing would bound them.
+    // Without a budget nothing would bound the probes.
     if (key === undefined || key.limit_nano === null || !isUsable(key, clock.now_ms())) return null;
     const caller = callerOf(key);
-    // Nothing of anybody's is sent: guardrails have nothing to look at.
+    // Probes contain no data of clients, so no guardrails apply.
     return { ...caller, budgets: await budgets.findBySubjects(subjectsOf(caller)), guardrails: [] };
   }
 
-  async function claim(endpoint_id: string, every_ms: number): Promise<boolean> {
-    const now_ms = clock.now_ms();
-    if (now_ms - swept_ms > limits.statistics_quarters_keep_ms) {
-      swept_ms = now_ms;
-      await store.sweep(now_ms - limits.statistics_quarters_keep_ms);
+  async function claim(endpointId: string, everyMs: number): Promise<boolean> {
+    const nowMs = clock.now_ms();
+    if (nowMs - sweptMs > limits.statistics_quarters_keep_ms) {
+      sweptMs = nowMs;
+      await store.sweep(nowMs - limits.statistics_quarters_keep_ms);
     }
-    return store.claim(endpoint_id, every_ms, now_ms);
+    return store.claim(endpointId, everyMs, nowMs);
   }
 
   const prober = createProber({ ...options, principal, claim, generationId });
   return {
-    /** Gives the key its budget, then begins. A store that fails now leaves them off until the next start. */
+    /** Sets the budget of the key, then begins. If the store fails now, probes stay off until the next start. */
     async start(): Promise<void> {
       try {
         await keepProbeKey({ change, home, limit_nano: toNano(usd_per_day) });

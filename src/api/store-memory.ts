@@ -4,57 +4,57 @@ import type { Announcement, ChangeFeed } from '../storage/change-feed.ts';
 import type { Database } from '../storage/database.ts';
 import { isUnavailable } from '../storage/unavailable.ts';
 
-/** What of the process every memory of the store's records is made with. */
+/** Dependencies that all caches of store records share. */
 export interface StoreMemoryOptions {
   clock: Pick<Database['clock'], 'monotonic_ms' | 'is_sure'>;
-  /** Tells of changes, and whether it would have. */
+  /** Reports changes, and whether its reports are complete. */
   changes: Pick<ChangeFeed, 'listen' | 'current' | 'heardUntil_ms'>;
-  /** For how long records are used that cannot be read again, from the moment as of which they were known to be true. */
+  /** How long records are used that cannot be read again, from the time when they were last known to be current. */
   serve_without_store_ms: number;
 }
 
-/** What the store says; rejected where it does not answer, unless what is remembered may be used all the same. */
+/** The result of a read. Rejected if the store does not answer, unless the remembered record may be used. */
 export interface Answer<T> {
-  /** Undefined: there is none. */
+  /** Undefined if there is no such record. */
   value: T | undefined;
   is_served_without_store: boolean;
 }
 
 interface Remembered<T> {
   value: T;
-  /** It was read from the store at this moment of the monotonic clock. */
+  /** When it was read from the store, on the monotonic clock. */
   read_ms: number;
 }
 
 /**
- * Records of the store that requests need, read lately. They are used while the feed is sure to report changes: once its
- * `heard` has resolved, no request begins with what was changed. Where the store does not answer they go on being used for
- * `serve_without_store_ms`, and not a moment longer, counted from when the last change would have been heard.
+ * A cache of store records that requests need. Records are used while the change feed is connected: once its `heard` has resolved, no
+ * request begins with a stale record. If the store does not answer, they are used for another `serve_without_store_ms`, counted from the
+ * last time at which a change would have been reported.
  */
 export class StoreMemory<T> {
   readonly #options: StoreMemoryOptions;
-  readonly #size_max: number;
+  readonly #sizeMax: number;
   readonly #sizeOf: (value: T) => number;
   readonly #known = new Map<string, Remembered<T>>();
-  /** Reads that are under way, and how many changes there were when they began. */
+  /** Reads in progress, with the number of changes at their begin. */
   readonly #reading = new Map<string, { changes: number; answer: Promise<T | undefined> }>();
   #size = 0;
-  /** Rises with every change: an answer to an earlier question may be older. */
+  /** Number of changes so far: a result of a read that began earlier may be stale. */
   #changes = 0;
 
-  /** `nameOf`: the name that a change makes untrue; undefined: it concerns none of them. */
+  /** `nameOf` returns the name that a change makes stale; undefined if the change concerns none of the records. */
   constructor(
     options: StoreMemoryOptions,
     kind: {
       size_max: number;
       sizeOf(value: T): number;
       nameOf(change: Announcement): string | 'everything' | undefined;
-      /** Whether a change of another name makes a value untrue as well; absent: no change does. */
+      /** Whether a change of another name makes a value stale as well. Not set: no change does. */
       dependsOn?(value: T, name: string): boolean;
     },
   ) {
     this.#options = options;
-    this.#size_max = kind.size_max;
+    this.#sizeMax = kind.size_max;
     this.#sizeOf = kind.sizeOf;
     options.changes.listen((change) => {
       const name = change === 'everything' ? change : kind.nameOf(change);
@@ -72,28 +72,28 @@ export class StoreMemory<T> {
     });
   }
 
-  /** What is known to be true now; a promise where the store is read, see `Answer`. Absent `store_wait`: the read has the store's own bounds. */
-  find(name: string, ask: () => Promise<T | undefined>, store_wait?: StoreWait): T | Promise<Answer<T>> {
+  /** The current record, or a promise if it must be read (`Answer`). Without `storeWait`, the store's own timeouts apply. */
+  find(name: string, load: () => Promise<T | undefined>, storeWait?: StoreWait): T | Promise<Answer<T>> {
     const { changes, clock } = this.#options;
     // First: the feed may notice only now that everything must be forgotten.
-    if (!changes.current()) return this.#answer(name, this.#read(name, ask), store_wait);
+    if (!changes.current()) return this.#answer(name, this.#read(name, load), storeWait);
     const known = this.#known.get(name);
     if (known !== undefined && clock.monotonic_ms() - known.read_ms < limits.key_cache_ms_max) return known.value;
-    // Many requests want a record that has just grown old. A read that began before a change may be older than that; and
-    // whoever cannot be sure to have heard of changes asks for himself.
+    // Many requests may need a record that has just expired: they share one read. A read that began before a change may be stale, and
+    // without a connected feed each request reads for itself.
     const reading = this.#reading.get(name);
-    if (reading?.changes === this.#changes) return this.#answer(name, reading.answer, store_wait);
-    const answer = this.#read(name, ask);
+    if (reading?.changes === this.#changes) return this.#answer(name, reading.answer, storeWait);
+    const answer = this.#read(name, load);
     const own = { changes: this.#changes, answer };
     this.#reading.set(name, own);
     const end = () => this.#reading.get(name) === own && this.#reading.delete(name);
     answer.then(end, end);
-    return this.#answer(name, answer, store_wait);
+    return this.#answer(name, answer, storeWait);
   }
 
-  async #answer(name: string, reading: Promise<T | undefined>, store_wait: StoreWait | undefined): Promise<Answer<T>> {
+  async #answer(name: string, reading: Promise<T | undefined>, storeWait: StoreWait | undefined): Promise<Answer<T>> {
     try {
-      const value = await (store_wait === undefined ? reading : store_wait.within(reading));
+      const value = await (storeWait === undefined ? reading : storeWait.within(reading));
       return { value, is_served_without_store: false };
     } catch (error) {
       const known = this.#known.get(name);
@@ -103,12 +103,12 @@ export class StoreMemory<T> {
     }
   }
 
-  async #read(name: string, ask: () => Promise<T | undefined>): Promise<T | undefined> {
-    const changes_before = this.#changes;
-    const read_ms = this.#options.clock.monotonic_ms();
-    const value = await ask();
+  async #read(name: string, load: () => Promise<T | undefined>): Promise<T | undefined> {
+    const changesBefore = this.#changes;
+    const readMs = this.#options.clock.monotonic_ms();
+    const value = await load();
     if (value === undefined) this.forget(name);
-    else if (this.#changes === changes_before) this.#remember(name, { value, read_ms });
+    else if (this.#changes === changesBefore) this.#remember(name, { value, read_ms: readMs });
     return value;
   }
 
@@ -122,16 +122,16 @@ export class StoreMemory<T> {
   #holds({ read_ms }: Remembered<T>): boolean {
     const { clock, changes, serve_without_store_ms } = this.#options;
     if (serve_without_store_ms === 0 || !clock.is_sure) return false;
-    const true_at_ms = Math.max(read_ms, changes.heardUntil_ms());
-    return clock.monotonic_ms() - true_at_ms < serve_without_store_ms;
+    const trueAtMs = Math.max(read_ms, changes.heardUntil_ms());
+    return clock.monotonic_ms() - trueAtMs < serve_without_store_ms;
   }
 
-  /** The oldest entries leave; a Map keeps the order of insertion. */
+  /** Removes the oldest entries; a Map keeps insertion order. */
   #remember(name: string, remembered: Remembered<T>): void {
     this.forget(name);
     const size = this.#sizeOf(remembered.value);
     for (const oldest of this.#known.keys()) {
-      if (this.#size + size <= this.#size_max) break;
+      if (this.#size + size <= this.#sizeMax) break;
       this.forget(oldest);
     }
     this.#known.set(name, remembered);

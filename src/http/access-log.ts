@@ -4,34 +4,34 @@ import type { Logger } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { ConnectionExcess } from './connections.ts';
 
-/** Paths that are asked for every few seconds and say nothing: measured, not logged. */
+/** Paths that monitors request every few seconds: measured, but not logged. */
 const QUIET = /^\/(?:health\/|metrics)/;
 
-/** Words of a path that may be a credential: keys as providers write them, and long runs of letters and digits. */
+/** Matches parts of a path that may be a credential: `sk-` keys, and runs of 32 or more letters and digits. */
 const MAY_BE_SECRET = /sk-[\w-]{8,}|\w{32,}/g;
 
-/** The path of a request that no operation has, for the log: without its query, cut, and without what may be a credential. */
+/** The path of a request without a route, for the log: without query, of bounded length, possible credentials redacted. */
 function unknownPath(url: string): string {
   const path = url.split('?', 1)[0] ?? '/';
   return path.slice(0, limits.logged_path_chars_max).replace(MAY_BE_SECRET, '[redacted]');
 }
 
-/** Nothing was sent to a client that left first: the status that would have been is none. */
+/** The status that the client received; 499 if it left before one was sent. */
 function statusOf({ is_stopped }: FastifyRequest, { raw }: FastifyReply): number {
   return raw.headersSent || is_stopped ? raw.statusCode : CLIENT_LEFT;
 }
 
-/** As proxies log it: no answer has this status. */
+/** The status that proxies log for a client that left. It is never sent. */
 const CLIENT_LEFT = 499;
 
-/** One log line and one measurement a request, at its end, also when the client left. No content, no query, no secret. */
+/** Logs one line and records one measurement at the end of each request, also if the client left. Never logs content, query strings or secrets. */
 export function accessLog(log: Logger, metrics: Metrics) {
   return (request: FastifyRequest, reply: FastifyReply, ms: number): void => {
     const { schema, url } = request.route;
     const status = statusOf(request, reply);
     metrics.request({ operation: schema?.operationId ?? 'none', status, seconds: ms / 1000 });
-    const is_without_store = request.principal?.is_served_without_store === true;
-    if (is_without_store) metrics.servedWithoutStore();
+    const isWithoutStore = request.principal?.is_served_without_store === true;
+    if (isWithoutStore) metrics.servedWithoutStore();
     if (QUIET.test(request.url)) return;
     log.request({
       request_id: request.id,
@@ -41,20 +41,20 @@ export function accessLog(log: Logger, metrics: Metrics) {
       ms: Math.round(ms),
       key_id: request.principal?.key_id ?? null,
       ...(request.is_stopped ? { gateway_stopped: true } : reply.raw.writableFinished ? {} : { client_left: true }),
-      ...(is_without_store ? { served_without_store: true } : {}),
+      ...(isWithoutStore ? { served_without_store: true } : {}),
       ...request.log_facts,
     });
   };
 }
 
-/** Counts the connections that pass a bound, and warns of them now and then: whoever opens them must not fill the log. */
+/** Counts connections that exceed a bound. Warns about each bound at most once in `connections_warn_ms`, so that a flood does not fill the log. */
 export function connectionLog(log: Logger, metrics: Metrics) {
   const warned = new Map<ConnectionExcess, number>();
   return (bound: ConnectionExcess): void => {
     metrics.connectionRefused(bound);
-    const now_ms = performance.now();
-    if (now_ms - (warned.get(bound) ?? Number.NEGATIVE_INFINITY) < limits.connections_warn_ms) return;
-    warned.set(bound, now_ms);
+    const nowMs = performance.now();
+    if (nowMs - (warned.get(bound) ?? Number.NEGATIVE_INFINITY) < limits.connections_warn_ms) return;
+    warned.set(bound, nowMs);
     log.warn({ bound }, EXCESSES[bound]);
   };
 }

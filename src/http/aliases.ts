@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 /**
- * Other names for the contract's own, so that clients of the public service work as they are. This is the only place
- * that knows them. (`/v1` for `/api/v1` is in `server.ts`, where paths are.)
+ * Header names of the public service that mean the same as the contract's own, so that its clients work unchanged. No other file
+ * knows them. (`/v1` as a name for `/api/v1`: `pathOf` in `request-head.ts`.)
  */
 const HEADER_ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
   ['x-gateway-title', ['x-openrouter-title', 'x-title']],
@@ -13,8 +13,8 @@ const HEADER_ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
   ],
 ]);
 
-/** Whether a request asks for routing metadata by the public service's name for it. */
-export function asksByPublicName(headers: IncomingHttpHeaders): boolean {
+/** Whether a request enables routing metadata by a header name of the public service. */
+export function usesPublicMetadataHeader(headers: IncomingHttpHeaders): boolean {
   return ['x-openrouter-metadata', 'x-openrouter-experimental-metadata'].some(
     (name) =>
       String(headers[name] ?? '')
@@ -25,7 +25,7 @@ export function asksByPublicName(headers: IncomingHttpHeaders): boolean {
 
 const NO_ALIASES: readonly string[] = [];
 
-/** The value of a request header under its own name or an alias; undefined when there is none. */
+/** The value of a request header, under its own name or an alias; undefined if it is missing or empty. */
 export function headerOf(headers: IncomingHttpHeaders, name: string): string | undefined {
   const own = headers[name];
   if (typeof own === 'string' && own !== '') return own;

@@ -5,9 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import { claimOf } from './bounded-bodies.ts';
+import { createServer } from './create-server.ts';
 import { createMemory, type Memory, structureBytes } from './memory.ts';
 import type { Principal } from './principal.ts';
-import { createServer, type Server } from './server.ts';
+import type { Server } from './server.ts';
 
 const MIB = 1024 * 1024;
 const { memory_wait_ms_max } = limits;
@@ -135,7 +136,7 @@ test('a small body is counted as well, with what every request takes and what it
   await expect.poll(() => memory.held_bytes).toBe(0);
 });
 
-test('small requests that find no room are refused with 503, however many come', async () => {
+test('small requests without room are refused with 503, however many arrive', async () => {
   const found = Promise.all(Array.from({ length: 300 }, () => post(`[${'{},'.repeat(3_000)}{}]`)));
   await expect.poll(() => handled).toBeGreaterThan(10);
   expect(memory.held_bytes).toBeLessThanOrEqual(12 * MIB);
@@ -198,25 +199,25 @@ test('a body that waits for room is read when there is some', async () => {
   expect((await answer).status).toBe(200);
 });
 
-test('what one request may never have is a 413 before it is read', async () => {
+test('a body beyond what one request may hold is a 413 before it is read', async () => {
   const answer = await post(textOf(4 * MIB));
   expect([answer.status, handled]).toEqual([413, 0]);
 });
 
-test('a body of nothing but small objects counts by them', async () => {
+test('a body of many small objects counts by their number', async () => {
   const answer = await post(`[${'{},'.repeat(100_000)}{}]`);
   expect([answer.status, handled]).toEqual([413, 0]);
   await expect.poll(() => memory.held_bytes).toBe(0);
 });
 
-test('a client that leaves in the middle of its body, or while it waits, holds nothing', async () => {
+test('a client that leaves during its body, or while it waits, holds no memory', async () => {
   const socket = await begin(MIB, 100_000);
   await expect.poll(() => memory.held_bytes).toBe(limits.request_bytes + MIB * limits.body_copies);
   socket.destroy();
   await expect.poll(() => memory.held_bytes).toBe(0);
 });
 
-test('a client that leaves before its key is known holds nothing', async () => {
+test('a client that leaves during authentication holds no memory', async () => {
   known = Promise.withResolvers();
   const sockets = await Promise.all([begin(MIB, 100_000), begin(200, 100)]);
   await sleep(50);
@@ -237,7 +238,7 @@ test('a client that leaves before its answer holds its body until the handler is
   await expect.poll(() => memory.held_bytes).toBe(0);
 });
 
-test('what a request without a body takes for its answer is given back with it', async () => {
+test('memory for the answer of a request without a body is released with it', async () => {
   const told = await (await fetch(`${url}/reads`, { headers })).json();
   expect(told).toEqual({ held: MIB });
   await expect.poll(() => memory.held_bytes).toBe(0);

@@ -9,7 +9,7 @@ import type { Server } from './server.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What it holds of the memory that all share. Made when first asked for: see `claimOf`. */
+    /** The memory that the request holds; undefined until `claimOf` makes it. */
     claim: Claim | undefined;
   }
   interface FastifyInstance {
@@ -17,7 +17,7 @@ declare module 'fastify' {
   }
 }
 
-/** The claim of a request, which ends with it: when it is answered and its handler is done. */
+/** The memory claim of a request, made at the first call. It ends when the answer is sent and the handler is done. */
 export function claimOf(request: FastifyRequest): Claim | undefined {
   request.claim ??= request.server.memory?.claim(request.principal?.key_hash ?? request.principal?.kind ?? 'nobody');
   return request.claim;
@@ -27,17 +27,17 @@ function tooLarge(): GatewayError {
   return new GatewayError(413, 'Request payload too large');
 }
 
-/** Counts a body of unknown length as it comes, but for what was taken for it, and stops reading it while there is no room. */
-function counted(claim: Claim, taken_bytes: number, bytes_max: number): Transform {
+/** Counts a body of unknown length as it arrives, beyond the bytes that are claimed already, and pauses it until there is memory. */
+function countingStream(claim: Claim, claimedBytes: number, bytesMax: number): Transform {
   let received = 0;
-  let taken = taken_bytes;
+  let claimed = claimedBytes;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       received += chunk.length;
-      if (received > bytes_max) return void done(tooLarge());
-      if (received <= taken) return void done(null, chunk);
-      const more = Math.max(limits.counted_bytes_step, received - taken);
-      taken += more;
+      if (received > bytesMax) return void done(tooLarge());
+      if (received <= claimed) return void done(null, chunk);
+      const more = Math.max(limits.counted_bytes_step, received - claimed);
+      claimed += more;
       try {
         const waiting = claim.take(more * limits.body_copies);
         if (waiting === undefined) done(null, chunk);
@@ -49,19 +49,19 @@ function counted(claim: Claim, taken_bytes: number, bytes_max: number): Transfor
   });
 }
 
-/** At the end of its handler; where its answer is not out yet, the close of it gives the claim back. */
+/** Releases the claim when a handler is done, if its answer is out. Otherwise the close of the answer releases it. */
 export function releaseClaim(request: FastifyRequest, { raw }: FastifyReply): void {
   // An injected request has no connection that closes.
   if (raw.writableFinished || raw.destroyed) request.claim?.release();
 }
 
-/** How long a body may be: of those who show no key it is small, so that they cannot have the memory of those who do. */
+/** The longest body that a request may have. Callers without a key have a small bound, so that they cannot take the memory of others. */
 function bytesMax({ principal, route }: FastifyRequest): number {
   return principal === undefined ? limits.form_bytes_max : (route.bodyLimit ?? limits.body_bytes_max);
 }
 
-/** Runs what may throw or wait, then `done` with what went wrong. */
-function whenTaken(take: () => Promise<void> | undefined, done: (error?: Error) => void): void {
+/** Calls `take`, which may throw or wait, then `done` with its error if there is one. */
+function takeThen(take: () => Promise<void> | undefined, done: (error?: Error) => void): void {
   try {
     const waiting = take();
     if (waiting === undefined) done();
@@ -71,8 +71,8 @@ function whenTaken(take: () => Promise<void> | undefined, done: (error?: Error) 
   }
 }
 
-/** Whether a body is packed: as gzip, once, and as JSON of one who has shown a key. Throws a 400 for any other coding. */
-function isPacked({ raw: { headers }, principal }: FastifyRequest): boolean {
+/** Whether the body is compressed: gzip, one time, JSON, of a caller with a key. Throws a 400 for any other coding. */
+function isCompressed({ raw: { headers }, principal }: FastifyRequest): boolean {
   const coding = headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
   if (coding === 'identity') return false;
   if (principal !== undefined && coding === 'gzip' && headers['content-type']?.startsWith('application/json'))
@@ -81,8 +81,8 @@ function isPacked({ raw: { headers }, principal }: FastifyRequest): boolean {
   throw new GatewayError(400, `content-encoding ${coding} ${why}; send the body without encoding`);
 }
 
-/** What a packed body holds, as it comes, through what counts it. Where that is refused the rest is read and dropped: a client that is still sending would not see why. */
-function unpacked(payload: Readable, into: Transform): Transform {
+/** Decompresses a body into a counting stream. After an error the rest of the body is read and dropped, so that a client that still sends sees the answer. */
+function decompressed(payload: Readable, into: Transform): Transform {
   const gunzip = createGunzip({ chunkSize: limits.inflated_chunk_bytes });
   const stop = (error?: Error) => {
     payload.unpipe(gunzip);
@@ -107,15 +107,15 @@ function readJson(server: Server): void {
       bytes_max: request.route.bodyLimit ?? limits.body_bytes_max,
       parse,
       take: (bytes: number) => claimOf(request)?.take(bytes),
-      isLeft: () => request.raw.socket?.destroyed === true,
+      isCancelled: () => request.raw.socket?.destroyed === true,
     };
     readJsonBody(request, payload, reading, done);
   });
 }
 
 /**
- * Counts requests with a body in the memory that all share, before it is read: what finds no room waits a little, then is refused.
- * For all routes that are registered after it.
+ * Counts requests with a body in the shared memory before the body is read: a request that does not fit waits for a short time, then
+ * it is refused. Applies to all routes that are registered afterwards.
  */
 export function boundBodies(server: Server, memory: Memory | undefined): void {
   server.decorate('memory', memory);
@@ -123,43 +123,43 @@ export function boundBodies(server: Server, memory: Memory | undefined): void {
   if (memory === undefined) return;
 
   server.addHook('preParsing', (request, reply, payload, done) => {
-    const { 'content-length': told, 'transfer-encoding': encoding } = request.raw.headers;
-    const length = told === undefined ? undefined : Number(told);
-    const is_empty = length === undefined ? encoding === undefined : length === 0;
-    if (is_empty || request.method === 'GET' || request.method === 'HEAD') {
+    const { 'content-length': announcedLength, 'transfer-encoding': encoding } = request.raw.headers;
+    const length = announcedLength === undefined ? undefined : Number(announcedLength);
+    const isEmpty = length === undefined ? encoding === undefined : length === 0;
+    if (isEmpty || request.method === 'GET' || request.method === 'HEAD') {
       done(null, payload);
       return;
     }
-    let is_packed: boolean;
+    let isGzip: boolean;
     try {
-      is_packed = isPacked(request);
+      isGzip = isCompressed(request);
     } catch (error) {
       done(error as Error);
       return;
     }
-    const bytes_max = bytesMax(request);
-    const claim = length !== undefined && length > bytes_max ? undefined : claimOf(request);
+    const longest = bytesMax(request);
+    const claim = length !== undefined && length > longest ? undefined : claimOf(request);
     if (claim === undefined) {
       done(tooLarge());
       return;
     }
-    // Whoever has left already, while its key was asked for, is not heard of again.
+    // A client that left during authentication causes no further event: release at once.
     if (reply.raw.destroyed) claim.release();
-    const first_bytes = (is_packed ? undefined : length) ?? Math.min(limits.counted_bytes_step, bytes_max);
+    const firstBytes = (isGzip ? undefined : length) ?? Math.min(limits.counted_bytes_step, longest);
     const { headers } = request.raw;
-    if (is_packed) {
-      // Both are of what was sent, and the body is not that any more.
+    if (isGzip) {
+      // Both describe the compressed body.
       delete headers['content-encoding'];
       delete headers['content-length'];
     }
     const read = () => {
-      if (is_packed) return unpacked(payload, counted(claim, first_bytes, bytes_max));
+      if (isGzip) return decompressed(payload, countingStream(claim, firstBytes, longest));
       return length === undefined
-        ? pipeline(payload, counted(claim, first_bytes, bytes_max), () => undefined)
+        ? pipeline(payload, countingStream(claim, firstBytes, longest), () => undefined)
         : payload;
     };
-    whenTaken(
-      () => claim.take(limits.request_bytes + first_bytes * limits.body_copies),
+    takeThen(
+      () => claim.take(limits.request_bytes + firstBytes * limits.body_copies),
       (error) => {
         if (error !== undefined) done(error);
         else done(null, read());

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import { coalesced } from './coalesced.ts';
 
-const { answers_made_burst: burst, answer_made_ms_max: most_ms } = limits;
+const { answers_made_burst: burst, answer_made_ms_max: mostMs } = limits;
 
-test('all who ask while an answer is made get that one', async () => {
+test('concurrent callers share the answer that is being made', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   let made = 0;
   const ask = coalesced(async () => {
@@ -20,18 +20,18 @@ test('all who ask while an answer is made get that one', async () => {
 
 test.each([
   ['a tenth of the time', 20, 200],
-  ['once in a second where that is more often', 500, most_ms],
-])('an answer is made anew for each of a few, then for %s, whatever the name', async (_, takes_ms, every_ms) => {
-  let now_ms = 0;
+  ['once in a second where that is more often', 500, mostMs],
+])('an answer is made anew for each of a few, then for %s, whatever the name', async (_, takesMs, everyMs) => {
+  let nowMs = 0;
   let made = 0;
   const ask = coalesced(
     async () => {
       made += 1;
       await undefined;
-      now_ms += takes_ms;
+      nowMs += takesMs;
       return made;
     },
-    () => now_ms,
+    () => nowMs,
   );
   const askOften = async () => {
     for (let count = 0; count < 1_000; count += 1) await ask();
@@ -39,14 +39,14 @@ test.each([
   await askOften();
   const first = made;
   expect(first).toBeGreaterThanOrEqual(burst);
-  now_ms += 5 * every_ms;
+  nowMs += 5 * everyMs;
   await askOften();
   expect(made - first).toBeGreaterThanOrEqual(5);
   // While these were made, some more were earned: half of the time at most.
   expect(made - first).toBeLessThanOrEqual(10);
 });
 
-test('those who ask later do not get a failure', async () => {
+test('later callers do not get a failure', async () => {
   let fails = true;
   const ask = coalesced(() => {
     if (fails) throw new Error('no');

@@ -16,11 +16,11 @@ const FAULTS: Readonly<Record<string, { status: number; reason: string; message:
 };
 const INVALID = { status: 400, reason: 'Bad Request', message: 'The request is not valid HTTP' };
 
-/** Answers what never became a request, and closes. */
+/** Answers bytes that never became a request with an error, and closes the connection. */
 export function answerClientError(error: Error, socket: Socket): void {
   const { _httpMessage: answer } = socket as Socket & { _httpMessage?: ServerResponse | null };
-  // An answer is under way, or is owed to a request that was received whole. The fault is of a later request: its error would stand inside
-  // that answer, or in its place.
+  // An answer is in progress, or is due to a request that was received whole. The fault is in a later request: its error would corrupt
+  // that answer, or replace it.
   if (answer && (answer.headersSent || answer.req.complete)) socket.destroy();
   if (!socket.writable) return;
   const { status, reason, message } = FAULTS[(error as NodeJS.ErrnoException).code ?? ''] ?? INVALID;
@@ -37,11 +37,11 @@ export function answerClientError(error: Error, socket: Socket): void {
 
 /** Whether a client waits for 100 Continue before it sends its body (RFC 9110, section 10.1.1). */
 export function isBodyWithheld({ headers, httpVersion }: IncomingMessage): boolean {
-  // The server ignores it in HTTP/1.0, and any other expectation.
+  // Node ignores the header in HTTP/1.0, and any other expectation.
   return headers.expect !== undefined && httpVersion === '1.1' && /^100-continue$/i.test(headers.expect);
 }
 
-/** Continues at once where no body was announced: nothing is withheld, and Node would end the connection of a refused request. */
+/** Sends 100 Continue at once if the request announces no body: nothing is withheld, and otherwise Node would close the connection after a refusal. */
 export function continueWithoutBody(request: IncomingMessage, response: ServerResponse): void {
   const { headers } = request;
   if (headers.expect === undefined || !isBodyWithheld(request)) return;
@@ -51,9 +51,8 @@ export function continueWithoutBody(request: IncomingMessage, response: ServerRe
 }
 
 /**
- * Tells clients to send a body they announced once all is known that needs no body: the key, the path, the method, the length.
- * Who is refused before does not get it, and the connection ends, since nobody knows whether the body still comes. Must be
- * registered behind what refuses.
+ * Sends 100 Continue only after all checks that need no body: key, path, method, length. A client that is refused earlier does not get it,
+ * and its connection is closed, since it is unknown whether the body follows. Register it after those checks.
  */
 export function continueLate(server: Server): void {
   server.addHook('preParsing', ({ raw }, reply, payload, done) => {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { limits } from '../limits.ts';
 import { networkOf, type TrustedProxies } from './trusted-proxies.ts';
 
-/** Why a connection was closed, or serves nothing but the health of the gateway: metrics and the log name it. */
+/** The bound that a connection exceeds; metrics and the log use these names. */
 export type ConnectionExcess = 'connections_max' | 'connections_per_address_max' | 'pipelined_requests_max';
 
 export interface ConnectionBounds {
@@ -15,15 +15,15 @@ export interface ConnectionBounds {
 /** The connections of clients to one server. */
 export interface Connections {
   count(): number;
-  /** Whether a connection is beyond the bounds: it is served the health of the gateway, once, and nothing else. */
+  /** Whether the connection exceeds the bounds: it serves only requests for the gateway's health, and only one. */
   isReserved(socket: object): boolean;
-  /** Closes connections on which nothing is under way, those included that never brought a byte: Node calls these active. */
+  /** Closes connections without a request in progress, including those that never sent a byte, which Node counts as active. */
   closeIdle(): void;
 }
 
 /**
- * Bounds the connections of clients, in all and of one address. Beyond the bounds a few more are accepted, so that a health
- * probe gets its answer: they are closed after a moment, and the oldest at once when another one comes.
+ * Bounds the client connections of a server, in total and per address. A few connections beyond the bounds are accepted for health
+ * probes: they are closed after a moment, and the oldest one closes when another arrives.
  */
 export function boundConnections(
   server: Server,

@@ -2,20 +2,20 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Site } from './site.ts';
 import { isSecure } from './site.ts';
 
-/** With TLS, browsers hold a name of this prefix to this host and to TLS (RFC 6265bis, section 4.1.3.2). */
+/** The name on the wire. With TLS it has the prefix that makes browsers bind the cookie to this host and to TLS (RFC 6265bis, section 4.1.3.2). */
 const nameOf = (site: Site, name: string) => (isSecure(site) ? `__Host-${name}` : name);
 
-/** The value of a cookie of ours; undefined when there is none, or more than one. */
+/** The value of a cookie of the gateway; undefined if there is none, or more than one. */
 export function readCookie(request: FastifyRequest, site: Site, name: string): string | undefined {
-  const wanted = nameOf(site, name);
+  const wireName = nameOf(site, name);
   const values = (request.headers.cookie ?? '').split(';').flatMap((pair) => {
     const [key = '', ...value] = pair.split('=');
-    return key.trim() === wanted ? [value.join('=').trim()] : [];
+    return key.trim() === wireName ? [value.join('=').trim()] : [];
   });
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Sets a cookie that scripts cannot read and other sites do not send along, except when they lead here. */
+/** Sets a cookie that scripts cannot read and that other sites' requests do not carry, except for top-level navigation. */
 export function setCookie(
   reply: FastifyReply,
   site: Site,
@@ -26,7 +26,7 @@ export function setCookie(
   reply.header('set-cookie', `${nameOf(site, name)}=${value}; Path=/; ${age}; HttpOnly; SameSite=Lax${secure}`);
 }
 
-/** Has the browser forget a cookie. */
+/** Deletes a cookie in the browser. */
 export function clearCookie(reply: FastifyReply, site: Site, name: string): void {
   setCookie(reply, site, { name, value: '', ms: 0 });
 }

@@ -43,7 +43,7 @@ test('an answer, a stream and an error can be read by a page, with our headers',
   }
 });
 
-test("pages read what Anthropic's SDK takes for the id of its request", async () => {
+test("pages can read the header from which Anthropic's SDK reads the id of its request", async () => {
   const response = await gateway.call(
     'POST',
     '/messages',
@@ -63,14 +63,14 @@ test('pages read the version of a record, which If-Match takes', async () => {
   expect(response.headers.get('access-control-expose-headers')?.split(', ')).toContain('etag');
 });
 
-test('who is no browser gets no such header', async () => {
+test('clients other than browsers get no such header', async () => {
   const response = await gateway.call('GET', '/providers');
   await response.text();
   expect(response.status).toBe(200);
   expect(response.headers.get('access-control-allow-origin')).toBeNull();
 });
 
-test('what a cache may keep is for pages too, whoever asked for it first', async () => {
+test('cacheable answers are readable by pages, whoever requested them first', async () => {
   for (const path of ['/models', '/models/count', '/models?use_rss=true', '/endpoints/zdr', '/embeddings/models']) {
     const response = await fetch(`${gateway.base_url}${path}`);
     await response.text();
@@ -84,7 +84,7 @@ test('OPTIONS that is no preflight is an unsupported method', async () => {
   expect(response.status).toBe(405);
 });
 
-test('an answer that depends on a credential is nothing for shared caches, however the credential came', async () => {
+test('shared caches must not keep an answer that depends on a credential, in any header', async () => {
   for (const path of [
     '/credits',
     '/keys',
@@ -107,7 +107,7 @@ test('an answer that depends on a credential is nothing for shared caches, howev
   expect(refused.headers.get('cache-control')).toBe('private, no-store');
 });
 
-test('a 304 to HEAD tells the length of what GET would be given, not none', async () => {
+test('a 304 to HEAD states the length of the answer to GET, not zero', async () => {
   const url = `${gateway.base_url}/models`;
   const whole = await fetch(url);
   const length = Buffer.byteLength(await whole.text());

@@ -6,8 +6,8 @@ const METHODS = 'GET, OPTIONS, PATCH, DELETE, POST, PUT';
 const PREFLIGHT_S = '86400';
 
 /**
- * Lets pages of any origin call the API, and nothing else: what protects it is the key, and no cookie counts here. Only requests of a browser
- * say where they come from; all others pass without a header. Preflights are answered before authentication.
+ * Allows pages of any origin to call the API, which is protected by keys, not by cookies. Only browsers send `Origin`; other requests get
+ * no CORS headers. Answers preflights, so they need no authentication.
  */
 export function answerBrowsers(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
   const { headers } = request.raw;

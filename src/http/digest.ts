@@ -11,8 +11,8 @@ function* digested(bytes: Buffer): Generator<void, string, undefined> {
   return digest.digest('hex');
 }
 
-/** The SHA-256 of many bytes in hexadecimal digits, with others served in between. */
+/** The SHA-256 of a long buffer as hexadecimal digits; yields to other requests in between. */
 export async function digestInTurns(bytes: Buffer): Promise<string> {
-  // It is always wanted.
+  // Never undefined: no `isCancelled` is passed.
   return (await inTurns(digested(bytes)))!;
 }

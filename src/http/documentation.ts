@@ -6,41 +6,41 @@ import swaggerUi from '@fastify/swagger-ui';
 import fastify, { type FastifyInstance, type RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
 import { limits } from '../limits.ts';
-import { documentAnswers, documented_headers, type Json, type Operation } from './documented-answers.ts';
-import { schema_compilers } from './schema-compilers.ts';
+import { documentAnswers, documentedHeaders, type Json, type Operation } from './documented-answers.ts';
+import { schemaCompilers } from './schema-compilers.ts';
 import { type Access, accessOf } from './server.ts';
 
-/** Where the version of the interface stands; the specification names it. */
+/** The version of the interface, which the document states. */
 const VERSION = '1.0.0';
 
-/** Schemas with a `title` become components; everywhere else a reference stands. */
+/** Moves schemas with a `title` to `components`, and leaves references in their place. */
 function hoist(value: Json, components: Record<string, Json>): Json {
   if (Array.isArray(value)) return value.map((item) => hoist(item, components));
   if (value === null || typeof value !== 'object') return value;
-  const made = Object.fromEntries(Object.entries(value).map(([name, child]) => [name, hoist(child, components)]));
+  const hoisted = Object.fromEntries(Object.entries(value).map(([name, child]) => [name, hoist(child, components)]));
   const { title } = value;
   const isSchema = typeof title === 'string' && ('type' in value || 'anyOf' in value);
-  if (!isSchema) return made;
+  if (!isSchema) return hoisted;
   const known = components[title];
-  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(made)) {
+  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(hoisted)) {
     throw new Error(`two different schemas are called ${title}`);
   }
-  components[title] = made;
+  components[title] = hoisted;
   return { $ref: `#/components/schemas/${title}` };
 }
 
-/** What the package's page lacks for narrow screens: a viewport, tables that scroll, and room: the column of links is always empty. */
+/** Adds to the package's page what narrow screens need: a viewport, and tables that scroll. Hides the column of links, which is always empty. */
 const NARROW_SCREENS = `<meta name="viewport" content="width=device-width, initial-scale=1">
 <style>.swagger-ui .table-container, .swagger-ui .responses-inner { overflow-x: auto } .swagger-ui .response-col_links { display: none }</style>`;
 
-/** Where it is not the document's own. Public operations show more to those who bring a credential. */
+/** Security requirements that differ from the document's default. Public operations show more to callers with a credential. */
 const SECURITY: Partial<Record<Access | 'key', Record<string, string[]>[]>> = {
   open: [],
   public: [{ bearer: [] }, {}],
 };
 
-/** Headers of a connection, which is not the documentation's. */
-const OF_CONNECTIONS = new Set(['connection', 'date', 'keep-alive', 'transfer-encoding', 'accept-ranges']);
+/** Headers that belong to a connection, not to a page. */
+const CONNECTION_HEADERS = new Set(['connection', 'date', 'keep-alive', 'transfer-encoding', 'accept-ranges']);
 
 export interface Page {
   headers: Record<string, string>;
@@ -48,22 +48,22 @@ export interface Page {
 }
 
 export interface Documentation {
-  /** The document as it is served. */
+  /** The OpenAPI document, as it is served. */
   document(): Buffer;
-  /** What stands at a path below `/docs`; undefined: nothing. Each page is rendered once. */
+  /** The page at a path below `/docs`; undefined if there is none. Each page is rendered once. */
   page(path: string): Promise<Page | undefined>;
 }
 
-/** The pages are these and no others: no text of a client's is asked for inside. */
+/** The paths of all pages. Only these are requested from the inner server, never a path that a client made up. */
 function pagePaths(): Set<string> {
   const files = join(dirname(createRequire(import.meta.url).resolve('@fastify/swagger-ui/package.json')), 'static');
   const names = [...readdirSync(files), 'swagger-initializer.js'];
-  // The template that `/docs` is made from is no page: asked for by its name, it leads to one.
+  // `index.html` is the template of `/docs`, not a page.
   const pages = names.filter((name) => name !== 'index.html');
   return new Set(['/docs', '/docs/json', '/docs/yaml', ...pages.map((name) => `/docs/static/${name}`)]);
 }
 
-/** The document of these routes, and the pages that render it. */
+/** Makes the OpenAPI document of these routes, and the pages that render it. */
 export async function makeDocumentation(routes: readonly RouteOptions[]): Promise<Documentation> {
   const server = await describe(routes);
   const paths = pagePaths();
@@ -76,7 +76,7 @@ export async function makeDocumentation(routes: readonly RouteOptions[]): Promis
     if (answer.statusCode !== 200) throw new Error(`${path} was answered with ${answer.statusCode}: ${answer.body}`);
     const headers: Record<string, string> = {};
     for (const [name, value] of Object.entries(answer.headers)) {
-      if (!OF_CONNECTIONS.has(name) && value !== undefined) headers[name] = String(value);
+      if (!CONNECTION_HEADERS.has(name) && value !== undefined) headers[name] = String(value);
     }
     if (path !== '/docs') return { headers, body: answer.rawPayload };
     const body = Buffer.from(answer.body.replace('<head>', `<head>\n${NARROW_SCREENS}`));
@@ -90,7 +90,7 @@ export async function makeDocumentation(routes: readonly RouteOptions[]): Promis
     },
     async page(path) {
       if (!paths.has(path)) return undefined;
-      // Kept before it is rendered: many who ask first, at the same time, share one rendering and its bytes.
+      // Stored before it is rendered, so that concurrent first requests share one rendering.
       const page = pages.get(path) ?? render(path);
       pages.set(path, page);
       try {
@@ -103,12 +103,12 @@ export async function makeDocumentation(routes: readonly RouteOptions[]): Promis
   };
 }
 
-/** A server of its own, which is only asked from inside: it documents these routes, and renders that below `/docs`. */
+/** An inner server without a listener, which describes the routes and renders their description below `/docs`. */
 async function describe(routes: readonly RouteOptions[]): Promise<FastifyInstance> {
-  // The routes are here to be described: of all paths, only those of pages are asked for.
+  // Only the paths of pages are requested from it; the routes are there to be described.
   const server: FastifyInstance = fastify({
     routerOptions: { ignoreTrailingSlash: true },
-    schemaController: schema_compilers,
+    schemaController: schemaCompilers,
   });
   await server.register(swagger, {
     openapi: {
@@ -156,7 +156,7 @@ async function describe(routes: readonly RouteOptions[]): Promise<FastifyInstanc
   }
   await server.register(swaggerUi, {
     routePrefix: '/docs',
-    // Not the package's own policy: it has browsers ask for everything by TLS, which a gateway in a private network lacks.
+    // The package's own policy makes browsers use TLS for everything, which a gateway in a private network may not have.
     staticCSP:
       "default-src 'self'; base-uri 'self'; object-src 'none'; frame-ancestors 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'",
     uiConfig: {
@@ -174,7 +174,7 @@ async function describe(routes: readonly RouteOptions[]): Promise<FastifyInstanc
   return server;
 }
 
-/** A success that is an object, or a stream of such events where the request asks for one. */
+/** Adds the stream of events to the 200 of an operation that streams if the request asks for it. */
 function withEvents(response: unknown, events: TSchema): Record<string, unknown> {
   const declared = response as Record<string, unknown>;
   const content = { 'application/json': { schema: declared['200'] }, 'text/event-stream': { schema: events } };
@@ -193,6 +193,6 @@ function openApiDocument(server: FastifyInstance): Record<string, Json> {
   return {
     ...(plain as unknown as Record<string, Json>),
     paths: paths as unknown as Json,
-    components: { ...plain.components, headers: documented_headers, schemas: sorted },
+    components: { ...plain.components, headers: documentedHeaders, schemas: sorted },
   };
 }

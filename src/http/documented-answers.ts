@@ -2,14 +2,14 @@ import { runsModels } from './metered.ts';
 
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
-/** What the document says of an operation, as far as this file reads and completes it. */
+/** The part of an operation in the OpenAPI document that this file reads and completes. */
 export interface Operation {
   tags?: string[];
   parameters?: Json[];
   responses: Record<string, { description: string; content?: Json; headers?: Json }>;
 }
 
-/** What a status says where its operation says nothing of its own. */
+/** Default descriptions of statuses. */
 const MEANINGS: Readonly<Record<string, string>> = {
   200: 'The answer.',
   201: 'The new record.',
@@ -32,7 +32,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
 const header = (description: string, type = 'string'): Json => ({ description, schema: { type } });
 
 /** Headers of answers, by the name under which the document refers to them. */
-export const documented_headers: Readonly<Record<string, Json>> = {
+export const documentedHeaders: Readonly<Record<string, Json>> = {
   'X-Generation-Id': header(
     'The id of the call for `GET /generation`, also for calls that fail after they were accepted.',
   ),
@@ -56,26 +56,26 @@ const requestHeader = (name: string, description: string, schema: Json): Json =>
   schema,
 });
 
-const error_body: Json = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
+const errorBody: Json = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
 
-/** What is answered in place of any operation: to what is no HTTP, or no path (400), did not come whole in time (408) or is too large. */
-function edgeStatuses(method: string): string[] {
+/** Statuses that any operation may answer with before it runs: invalid HTTP or path (400), incomplete in time (408), too large (413, 431). */
+function statusesOfEdge(method: string): string[] {
   return ['400', '408', ...(method === 'GET' ? [] : ['413']), '431'];
 }
 
-/** Completes what the document says of an operation: what else may be answered, what its statuses mean, and the headers that go with them. */
+/** Completes an operation of the document in place: the statuses of the edge, descriptions, and headers of requests and answers. */
 export function documentAnswers(method: string, operation: Operation): void {
   const { responses } = operation;
-  for (const status of edgeStatuses(method)) {
-    responses[status] ??= { description: MEANINGS[status] ?? '', content: error_body };
+  for (const status of statusesOfEdge(method)) {
+    responses[status] ??= { description: MEANINGS[status] ?? '', content: errorBody };
   }
-  const runs_models = runsModels(method, operation.tags);
-  const is_cached = '304' in responses;
+  const isInference = runsModels(method, operation.tags);
+  const isCached = '304' in responses;
   for (const [status, response] of Object.entries(responses)) {
     if (response.description === 'Default Response') response.description = MEANINGS[status] ?? response.description;
     const names = [
-      ...(runs_models && status === '200' ? ['X-Generation-Id'] : []),
-      ...(is_cached && (status === '200' || status === '304') ? ['ETag', 'Cache-Control'] : []),
+      ...(isInference && status === '200' ? ['X-Generation-Id'] : []),
+      ...(isCached && (status === '200' || status === '304') ? ['ETag', 'Cache-Control'] : []),
       ...(status === '402' || status === '429' || status === '503' ? ['Retry-After'] : []),
       ...(status === '402' ? ['X-Should-Retry'] : []),
       ...(status === '429' ? ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] : []),
@@ -83,7 +83,7 @@ export function documentAnswers(method: string, operation: Operation): void {
     if (names.length > 0) response.headers = refs(...names);
   }
   const parameters = [
-    ...(runs_models
+    ...(isInference
       ? [
           requestHeader(
             'X-Gateway-Experimental-Metadata',
@@ -96,7 +96,7 @@ export function documentAnswers(method: string, operation: Operation): void {
           ),
         ]
       : []),
-    ...(is_cached
+    ...(isCached
       ? [requestHeader('If-None-Match', 'The `ETag` of an answer that the client has.', { type: 'string' })]
       : []),
   ];

@@ -14,7 +14,7 @@ const TRANSLATED: Record<string, () => GatewayError> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () => new GatewayError(413, 'Request payload too large'),
 };
 
-/** Turns anything thrown into the one error a client may see. Unknown throws become 500 with one fixed sentence. */
+/** Turns anything that was thrown into the error that the client sees. Unknown errors become a 500 with one fixed sentence. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   if (thrown instanceof ValidationError) {
@@ -27,31 +27,31 @@ export function toGatewayError(thrown: unknown): GatewayError {
   return internalError(thrown);
 }
 
-/** What a request is answered with whose client broke it off: nobody reads that, and nothing of ours failed. */
+/** The error of a request whose connection its client broke off; undefined for any other error. The client does not read it, and it is no fault of the gateway. */
 export function brokenOff(thrown: unknown, { raw }: FastifyRequest): GatewayError | undefined {
-  // A body that we refuse ends with our own error.
+  // A body that the gateway refuses is ended with a `GatewayError`.
   const isBroken = raw.errored != null && thrown === raw.errored && !(thrown instanceof GatewayError);
   return isBroken ? new GatewayError(400, 'The request broke off before its end', { cause: thrown }) : undefined;
 }
 
-/** The error body of the contract. */
-export function errorBody(error: GatewayError, user_id: string | null): Record<string, unknown> {
+/** The error body of the contract's envelope. */
+export function errorBody(error: GatewayError, userId: string | null): Record<string, unknown> {
   return {
     error: { code: error.status, message: error.message, metadata: error.metadata ?? null },
     gateway_metadata: null,
     ...metadataMembers(error.gateway_metadata),
-    user_id,
+    user_id: userId,
   };
 }
 
-/** What an error's body is told of its request. */
+/** Facts about the request that an error body may contain. */
 export interface ErrorFacts {
   user_id: string | null;
-  /** Undefined where the request failed before it had one. */
+  /** Undefined if the request failed before it had an id. */
   generation_id: string | undefined;
 }
 
-/** How an API that has a form of its own tells errors. */
+/** Makes the error body of a client API with a form of its own. */
 export type ErrorFormat = (error: GatewayError, facts: ErrorFacts) => Record<string, unknown>;
 
 function bodyFor(
@@ -62,13 +62,16 @@ function bodyFor(
     errorFormat,
   }: { request: FastifyRequest; reply: FastifyReply; errorFormat: ErrorFormat | undefined },
 ): Record<string, unknown> {
-  const user_id = request.principal?.user_id ?? null;
-  if (errorFormat === undefined) return errorBody(error, user_id);
-  const generation_id = reply.getHeader('x-generation-id');
-  return errorFormat(error, { user_id, generation_id: typeof generation_id === 'string' ? generation_id : undefined });
+  const userId = request.principal?.user_id ?? null;
+  if (errorFormat === undefined) return errorBody(error, userId);
+  const generationId = reply.getHeader('x-generation-id');
+  return errorFormat(error, {
+    user_id: userId,
+    generation_id: typeof generationId === 'string' ? generationId : undefined,
+  });
 }
 
-/** Answers a failed request, once, in the form of its API; what is not the client's fault is logged with its cause. */
+/** Answers a failed request, once, in the error format of its API. Logs errors of status 500 and above with their cause. */
 export function sendError(
   thrown: unknown,
   request: FastifyRequest,

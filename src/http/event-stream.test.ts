@@ -18,7 +18,7 @@ interface Said {
 async function serve(
   events: () => AsyncGenerator<Said, void, undefined>,
   encode = (text: string) => text,
-  heartbeat_ms = 60_000,
+  heartbeatMs = 60_000,
 ) {
   const gone: true[] = [];
   server = fastify();
@@ -28,10 +28,10 @@ async function serve(
       encode: ({ text }) => encode(text),
       encodeFailure: (error) => `failed: ${(error as Error).message}\n\n`,
       heartbeat: ': beat\n\n',
-      onClientGone: () => gone.push(true),
+      onClientLeft: () => gone.push(true),
       onStop: () => {},
-      heartbeat_first_ms: heartbeat_ms,
-      heartbeat_ms,
+      heartbeat_first_ms: heartbeatMs,
+      heartbeat_ms: heartbeatMs,
     });
     return reply;
   });
@@ -47,7 +47,7 @@ function refuse(word: string) {
   };
 }
 
-test('what cannot be written is told to the source, which ends the stream', async () => {
+test('an event that cannot be encoded is reported to the source, which ends the stream', async () => {
   const told: unknown[] = [];
   const { url } = await serve(async function* () {
     try {
@@ -65,7 +65,7 @@ test('what cannot be written is told to the source, which ends the stream', asyn
   expect(told).toEqual([expect.objectContaining({ message: 'no text for it' }), 'closed']);
 });
 
-test('what cannot be written first of all is an error of its own, and the source is closed', async () => {
+test('a first event that cannot be encoded is an error, and the source is closed', async () => {
   let closed = false;
   const { url } = await serve(async function* () {
     try {
@@ -86,7 +86,7 @@ test('a source that fails late is followed by its failure', async () => {
   expect(await (await fetch(url)).text()).toBe('one\n\nfailed: late\n\n');
 });
 
-test('heartbeats come again when a client that did not read goes on reading, though nothing else is sent', async () => {
+test('heartbeats resume when a client that did not read continues reading, even if nothing else is sent', async () => {
   let finish = () => {};
   const finished = new Promise<void>((resolve) => {
     finish = resolve;

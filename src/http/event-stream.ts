@@ -8,24 +8,24 @@ import { boundUnread } from './unread.ts';
 
 export interface EventStream<T extends object> {
   events: Events<T>;
-  /** One event as the text of the wire, at once but where it must wait for something; an empty text is not written. */
+  /** The text of an event on the wire; a promise only if it must wait. An empty text is not written. */
   encode(event: T): string | Promise<string>;
-  /** The end of a stream whose source threw after the 200 was sent; `throw` tells it of an event that has no text. */
+  /** The last text of a stream whose source failed after the 200 was sent. Events that cannot be encoded are reported to the source by `throw`. */
   encodeFailure(error: unknown): string;
-  /** Sent in silence, at event boundaries: a comment or a ping of the wire. */
+  /** Sent during silence, between events: a comment or a ping of the wire. */
   heartbeat: string;
-  /** The client has left: nobody reads any more, but `events` is still read to its end. */
-  onClientGone(): void;
-  /** The gateway stops: `events` must end soon, and the client is there to hear why. */
+  /** The client left. Nothing is written any more, but `events` is still read to its end. */
+  onClientLeft(): void;
+  /** The gateway stops: `events` must end soon. The client is still connected and receives the reason. */
   onStop(): void;
   heartbeat_first_ms: number;
   heartbeat_ms: number;
 }
 
 /**
- * Sends events as they come. The 200 is committed with the first event or the first heartbeat; until then what `events`
- * throws is thrown on, so that the client gets a proper status. Back-pressure: the next event is asked for when the
- * client has taken the last. Resolves when the source has ended, also when the client left before.
+ * Sends events as they arrive. The 200 is sent with the first event or the first heartbeat; before that, errors of `events` are
+ * thrown, so that the client gets a status. Back-pressure: the next event is read when the client has taken the last. Resolves when the
+ * source has ended, also if the client left before.
  */
 export async function sendEventStream<T extends object>(
   request: FastifyRequest,
@@ -36,7 +36,7 @@ export async function sendEventStream<T extends object>(
   const socket = reply.raw;
   const { events } = stream;
   let committed = false;
-  let gone = false;
+  let hasLeft = false;
   /** A part of an event is written, and the rest of it is not. */
   let isInEvent = false;
 
@@ -48,55 +48,55 @@ export async function sendEventStream<T extends object>(
     headers['cache-control'] = 'no-cache';
     headers['x-accel-buffering'] = 'no';
     socket.writeHead(200, headers);
-    // From now on silence is counted from the last write.
+    // From here on, silence is measured from the last write.
     clearTimeout(beat);
     beat = setTimeout(tick, stream.heartbeat_ms);
   };
   const write = (text: string) => {
-    if (gone) return true;
+    if (hasLeft) return true;
     if (committed) beat.refresh();
     else commit();
     return socket.write(text);
   };
-  // A client that does not read gets no heartbeats until it does.
+  // No heartbeats while the client does not read.
   const tick = () => {
-    if (gone) return;
+    if (hasLeft) return;
     if (isInEvent || socket.writableNeedDrain) beat.refresh();
     else write(stream.heartbeat);
   };
   let beat = setTimeout(tick, stream.heartbeat_first_ms);
 
   const leave = () => {
-    if (gone || socket.writableFinished) return;
-    gone = true;
+    if (hasLeft || socket.writableFinished) return;
+    hasLeft = true;
     clearTimeout(beat);
-    stream.onClientGone();
+    stream.onClientLeft();
   };
   socket.on('close', leave);
   socket.on('error', leave);
   request.on_stop = () => stream.onStop();
   if (socket.destroyed || request.raw.socket.destroyed) leave();
 
-  /** The source hears of what cannot be written, so that it can end as it should. */
-  const refused = async (error: unknown): Promise<string> => {
+  /** Reports an event that cannot be encoded to the source, which ends and may have a last event. */
+  const encodeRefusal = async (error: unknown): Promise<string> => {
     const last = await events.throw(error);
     if (!committed || last.done === true) throw error;
     return stream.encode(last.value);
   };
-  const encoded = (event: T): string | Promise<string> => {
+  const encodeOrRefuse = (event: T): string | Promise<string> => {
     try {
       const text = stream.encode(event);
-      return typeof text === 'string' ? text : text.catch(refused);
+      return typeof text === 'string' ? text : text.catch(encodeRefusal);
     } catch (error) {
-      return refused(error);
+      return encodeRefusal(error);
     }
   };
 
-  /** Encoding all of a long text takes long: others are served in between. */
+  /** Writes a long text in pieces, and yields to other requests in between. */
   const writeLong = async (text: string) => {
     await nextTurn();
     isInEvent = true;
-    for (let at = 0; at < text.length && !gone; ) {
+    for (let at = 0; at < text.length && !hasLeft; ) {
       const end = pieceEnd(text, at + limits.json_long_chars_min);
       if (!write(text.slice(at, end)) && !(await drained(socket))) leave();
       at = end;
@@ -109,17 +109,17 @@ export async function sendEventStream<T extends object>(
     for (;;) {
       let text: string;
       try {
-        const coming = events.coming();
-        if (coming !== undefined) await coming;
+        const ready = events.coming();
+        if (ready !== undefined) await ready;
         const event = events.take();
         if (event === undefined) {
           if (events.ended) break;
           continue;
         }
-        const encoding = encoded(event);
+        const encoding = encodeOrRefuse(event);
         text = typeof encoding === 'string' ? encoding : await encoding;
       } catch (error) {
-        if (!committed && !gone) throw error;
+        if (!committed && !hasLeft) throw error;
         write(stream.encodeFailure(error));
         break;
       }
@@ -127,20 +127,20 @@ export async function sendEventStream<T extends object>(
       else if (text !== '' && !write(text) && !(await drained(socket))) leave();
     }
   } finally {
-    // At its end already, but for a fault of ours.
+    // Ends the source if an error of the gateway left it open.
     await events.return();
     clearTimeout(beat);
     request.on_stop = undefined;
     socket.off('close', leave);
-    if (committed && !gone) {
-      // The last of it must be taken as well.
+    if (committed && !hasLeft) {
+      // The client must take the rest as well.
       boundUnread(socket);
       socket.end();
-    } else if (gone && !reply.sent) reply.hijack();
+    } else if (hasLeft && !reply.sent) reply.hijack();
   }
 }
 
-/** Waits until the client has taken what was written; false when it left, or did not read for too long. */
+/** Waits until the client has taken what was written. Resolves to false if it left, or did not read for `client_stall_ms_max`. */
 function drained(socket: ServerResponse): Promise<boolean> {
   if (socket.destroyed) return Promise.resolve(false);
   return new Promise((resolve) => {

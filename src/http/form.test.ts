@@ -12,7 +12,7 @@ async function formOf(entries: [string, string | File][]): Promise<{ body: Buffe
   return { body: Buffer.from(await made.arrayBuffer()), type: made.headers.get('content-type') ?? '' };
 }
 
-test('texts and files come out as they went in; a name that stands several times is a list', async () => {
+test('texts and files are parsed unchanged; a repeated name is a list', async () => {
   const file = new File([new Uint8Array([0, 13, 10, 45, 45, 255])], 'a "quoted" näme.wav', { type: 'audio/wav' });
   const { body, type } = await formOf([
     ['model', 'a/b'],

@@ -1,24 +1,23 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type ListenOptions, type Server as TcpServer } from 'node:net';
 
-// An import would load Node's fetch and web sockets as well: some 10 MB.
+// An import would also load Node's fetch and web sockets, some 10 MB.
 const { Server: NodeServer } = process.getBuiltinModule('node:http');
 
-/** What a machine without an address says when somebody is to listen on it. */
+/** Error codes of listening on an address that the machine does not have. */
 const NO_SUCH_ADDRESS: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
 
 /**
- * An HTTP server that can listen on a second address. All connections are its own, so that its timeouts, the bounds of its
- * connections and its close cover both.
+ * An HTTP server that can listen on a second address. Timeouts, bounds of connections and close apply to the connections of both.
  */
 export class HttpServer extends NodeServer {
   #second: TcpServer | undefined;
 
-  /** Listens on the other address of `localhost` as well; undefined: this machine has only one of them. */
+  /** Listens on the other loopback address as well. Undefined if this machine has only one. */
   async listenOnOtherLoopback(options: ListenOptions): Promise<AddressInfo | undefined> {
     const { family, port } = this.address() as AddressInfo;
     const host = family === 'IPv6' ? '127.0.0.1' : '::1';
-    // As Node's HTTP server listens for itself.
+    // The options with which Node's HTTP server creates its own listener.
     const second = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.emit('connection', socket));
     try {
       second.listen({ ...options, host, port });
@@ -31,7 +30,7 @@ export class HttpServer extends NodeServer {
     return second.address() as AddressInfo;
   }
 
-  /** `onClosed` is called when all connections of both addresses have ended. */
+  /** Calls `onClosed` when all connections of both addresses have ended. */
   override close(onClosed?: (error?: Error) => void): this {
     const second = this.#second;
     this.#second = undefined;

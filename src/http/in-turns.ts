@@ -1,23 +1,23 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /**
- * Runs work that yields where others may be served, one step a turn of the loop; ends early, with undefined, where nobody wants it any more.
- * What follows work of several steps begins with a turn of its own.
+ * Runs a generator one step per turn of the event loop, so that other requests are served between its yields. If `isCancelled` becomes
+ * true, it stops and resolves to undefined. After work of several steps, the caller continues in a turn of its own.
  */
 export async function inTurns<T>(
   work: Generator<void, T, undefined>,
-  isUnwanted?: () => boolean,
+  isCancelled?: () => boolean,
 ): Promise<T | undefined> {
   for (let steps = 1; ; steps += 1) {
     const { done, value } = work.next();
     if (done === true && steps === 1) return value;
     await nextTurn();
-    if (isUnwanted?.() === true) return undefined;
+    if (isCancelled?.() === true) return undefined;
     if (done === true) return value;
   }
 }
 
-/** Works on each of a list, in order and one a turn of the loop. */
+/** Applies `work` to each element of a list, in order, one per turn of the event loop. */
 export async function oneATurn<T, R>(
   list: readonly T[],
   work: (one: T, index: number) => R | Promise<R>,

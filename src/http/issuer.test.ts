@@ -50,7 +50,7 @@ test('an issuer whose answer is too large is given up, though it never ends', as
   });
 });
 
-test('an issuer that says nothing, or never comes to the end, is given up', { timeout: 10_000 }, async () => {
+test('an issuer that sends nothing, or never ends, is given up', { timeout: 10_000 }, async () => {
   const silent = issuerThat(() => {});
   const slow = issuerThat((_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' }).write('{');

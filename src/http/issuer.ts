@@ -3,24 +3,24 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { structureBreach } from '../schemas/json-structure.ts';
 
-/** An OpenID Connect issuer, and who this gateway is to it. */
+/** An OpenID Connect issuer, and this gateway's registration as its client. */
 export interface IssuerSettings {
   issuer: string;
   client_id: string;
-  /** undefined: a public client. */
+  /** Undefined for a public client. */
   client_secret: string | undefined;
   scopes: readonly string[];
   redirect_uri: string;
 }
 
-/** What a sign-in that is under way must be able to show at its end. */
+/** Values of a started sign-in that its completion checks. */
 export interface PendingSignIn {
   state: string;
   nonce: string;
   code_verifier: string;
 }
 
-/** Who somebody is, in the words of the issuer, whose signature was checked. */
+/** A person's identity as the issuer states it, with checked signature. */
 export interface Identity {
   issuer: string;
   subject: string;
@@ -31,29 +31,29 @@ export interface Identity {
   family_name: string | undefined;
 }
 
-/** Signs people in at an issuer: authorization code flow with PKCE, state and nonce. Failures are `GatewayError`s for a page. */
+/** Signs people in at an issuer: authorization code flow with PKCE, state and nonce. Throws a `GatewayError` that is shown on a page. */
 export interface Issuer {
-  /** For people: the host that they will be sent to. */
+  /** The host that people are sent to, for display. */
   readonly host: string;
   begin(): Promise<{ url: string; pending: PendingSignIn }>;
-  /** `query` is what the issuer has sent the browser back with. */
+  /** `query` is the query string with which the issuer sent the browser back. */
   complete(query: string, pending: PendingSignIn): Promise<Identity>;
 }
 
 type OpenId = typeof import('openid-client');
 
-/** What the log may have of a failure: the library's errors carry answers and claims. */
+/** The messages of an error and its causes, for the log. The library's errors themselves carry answers and claims, which are not logged. */
 function reasonOf(error: unknown): Error {
-  const told: string[] = [];
-  for (let here: unknown = error; here instanceof Error && told.length < 4; here = here.cause) {
-    const { code } = here as { code?: unknown };
-    told.push(typeof code === 'string' ? `${here.message} (${code})` : here.message);
+  const messages: string[] = [];
+  for (let current: unknown = error; current instanceof Error && messages.length < 4; current = current.cause) {
+    const { code } = current as { code?: unknown };
+    messages.push(typeof code === 'string' ? `${current.message} (${code})` : current.message);
   }
-  return new Error(told.join(': ') || 'unknown');
+  return new Error(messages.join(': ') || 'unknown');
 }
 
 /** Sends one request to the issuer, by the operator's proxy if there is one; redirects are not followed. */
-export type AskIssuer = (request: {
+export type SendToIssuer = (request: {
   url: string;
   method: 'GET' | 'POST';
   headers: Record<string, string>;
@@ -62,10 +62,10 @@ export type AskIssuer = (request: {
   timeout_ms: number;
 }) => Promise<{ status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }>;
 
-/** The library's `fetch`, with bounds on the answer. */
-function fetchThrough(ask: AskIssuer): CustomFetch {
+/** The library's `fetch`, with a bounded answer. */
+function fetchThrough(send: SendToIssuer): CustomFetch {
   return async (url, { method, headers, body }) => {
-    const answer = await ask({
+    const answer = await send({
       url,
       method: method === 'POST' ? 'POST' : 'GET',
       headers,
@@ -73,7 +73,7 @@ function fetchThrough(ask: AskIssuer): CustomFetch {
       bytes_max: limits.issuer_body_bytes_max,
       timeout_ms: limits.issuer_ms_max,
     });
-    // What an issuer says has a few levels and values.
+    // Answers of issuers have few levels and values.
     const breach = structureBreach(answer.body.toString());
     if (breach !== undefined) throw new Error(`the answer of the issuer ${breach}`);
     const fields = Object.entries(answer.headers).flatMap(([name, value]) =>
@@ -87,8 +87,8 @@ function fetchThrough(ask: AskIssuer): CustomFetch {
 }
 
 /**
- * As the issuer says that it takes the secret: in the form where it does, because issuers disagree on how a header
- * encodes it; in the header where it says nothing (OpenID Connect Discovery 1.0, section 3).
+ * Sends the secret in the form if the issuer accepts that, because issuers disagree on how the header encodes it; in the
+ * header if its metadata say nothing (OpenID Connect Discovery 1.0, section 3).
  */
 function authentication(openid: OpenId, secret: string | undefined): ClientAuth {
   if (secret === undefined) return openid.None();
@@ -98,14 +98,14 @@ function authentication(openid: OpenId, secret: string | undefined): ClientAuth 
   };
 }
 
-async function discover(openid: OpenId, settings: IssuerSettings, ask: AskIssuer): Promise<Configuration> {
+async function discover(openid: OpenId, settings: IssuerSettings, send: SendToIssuer): Promise<Configuration> {
   const { issuer, client_id, client_secret } = settings;
   const server = new URL(issuer);
   const configuration = await openid.discovery(server, client_id, {}, authentication(openid, client_secret), {
     timeout: limits.issuer_ms_max / 1000,
-    [openid.customFetch]: fetchThrough(ask),
+    [openid.customFetch]: fetchThrough(send),
     execute: [
-      // The signature of an identity is checked also where it comes from the issuer by TLS.
+      // Checks the signature of identity tokens also if they are received over TLS.
       openid.enableNonRepudiationChecks,
       // The configuration allows http only for issuers on this machine.
       ...(server.protocol === 'http:' ? [openid.allowInsecureRequests] : []),
@@ -115,7 +115,7 @@ async function discover(openid: OpenId, settings: IssuerSettings, ask: AskIssuer
   return configuration;
 }
 
-/** Metadata are kept for a while: those that nobody could sign in with are a failure, and not kept. */
+/** Throws if no one could sign in with these metadata, so that they are not cached. */
 function checkEndpoints(configuration: Configuration, protocol: string): void {
   const { authorization_endpoint, token_endpoint, jwks_uri } = configuration.serverMetadata();
   for (const [name, address] of Object.entries({ authorization_endpoint, token_endpoint, jwks_uri })) {
@@ -138,20 +138,20 @@ function identityOf(issuer: string, subject: string, claims: Readonly<Record<str
   };
 }
 
-/** Makes the way to an issuer. It is asked about itself when somebody first wants to sign in, and again after a while. */
-export function createIssuer(settings: IssuerSettings, monotonic_ms: () => number, ask: AskIssuer): Issuer {
+/** Makes a client of an issuer. Its metadata are fetched at the first sign-in, and again after `issuer_metadata_ms_max`. */
+export function createIssuer(settings: IssuerSettings, monotonicMs: () => number, send: SendToIssuer): Issuer {
   const { redirect_uri, scopes } = settings;
   const { host } = new URL(settings.issuer);
   let known: { configuration: Promise<Configuration>; until_ms: number } | undefined;
 
   const configurationOf = (openid: OpenId): Promise<Configuration> => {
-    if (known !== undefined && known.until_ms > monotonic_ms()) return known.configuration;
-    const configuration = discover(openid, settings, ask);
-    const asked = { configuration, until_ms: monotonic_ms() + limits.issuer_metadata_ms_max };
-    known = asked;
-    // What failed is asked again by the next.
+    if (known !== undefined && known.until_ms > monotonicMs()) return known.configuration;
+    const configuration = discover(openid, settings, send);
+    const entry = { configuration, until_ms: monotonicMs() + limits.issuer_metadata_ms_max };
+    known = entry;
+    // A failure is not cached.
     configuration.catch(() => {
-      if (known === asked) known = undefined;
+      if (known === entry) known = undefined;
     });
     return configuration;
   };
@@ -167,15 +167,15 @@ export function createIssuer(settings: IssuerSettings, monotonic_ms: () => numbe
   return {
     host,
     async begin() {
-      // Hardly any gateway needs it, and none at its start.
+      // Loaded at the first use: most gateways do not need it.
       const openid = await import('openid-client');
       const configuration = await configurationOf(openid).catch(fail);
-      const code_verifier = openid.randomPKCECodeVerifier();
-      const pending = { state: openid.randomState(), nonce: openid.randomNonce(), code_verifier };
+      const codeVerifier = openid.randomPKCECodeVerifier();
+      const pending = { state: openid.randomState(), nonce: openid.randomNonce(), code_verifier: codeVerifier };
       const url = openid.buildAuthorizationUrl(configuration, {
         redirect_uri,
         scope: scopes.join(' '),
-        code_challenge: await openid.calculatePKCECodeChallenge(code_verifier),
+        code_challenge: await openid.calculatePKCECodeChallenge(codeVerifier),
         code_challenge_method: 'S256',
         state: pending.state,
         nonce: pending.nonce,
@@ -197,10 +197,11 @@ export function createIssuer(settings: IssuerSettings, monotonic_ms: () => numbe
         });
         const claims = tokens.claims();
         if (claims === undefined) throw new Error('the issuer sent no identity');
-        const told = identityOf(claims.iss, claims.sub, claims);
-        if (told.email !== undefined || configuration.serverMetadata().userinfo_endpoint === undefined) return told;
+        const identity = identityOf(claims.iss, claims.sub, claims);
+        if (identity.email !== undefined || configuration.serverMetadata().userinfo_endpoint === undefined)
+          return identity;
         const more = await openid.fetchUserInfo(configuration, tokens.access_token, claims.sub);
-        // What the token says of an address that it does not have is about no address.
+        // `email_verified` of a token without an address means nothing.
         return identityOf(claims.iss, claims.sub, { ...claims, email_verified: undefined, ...more });
       } catch (error) {
         if (error instanceof openid.AuthorizationResponseError) {

@@ -17,7 +17,7 @@ test('pieces are joined a bounded part a step, and forgotten', () => {
   expect(pieces.every(({ length }) => length === 0)).toBe(true);
 });
 
-test('a single piece is taken as it is, and none is nothing', () => {
+test('a single piece is not copied, and no pieces make an empty buffer', () => {
   const one = Buffer.from('a');
   expect(joined([one]).next().value).toBe(one);
   expect(joined([]).next().value).toHaveLength(0);

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 
-/** Copies pieces into one buffer, a bounded part of them a step: `Buffer.concat` of a large body takes long. Forgets each piece once it is copied. */
+/** Concatenates buffers in steps of bounded size: `Buffer.concat` of a large body blocks for long. Releases each piece after it is copied. */
 export function* joined(pieces: Buffer[]): Generator<void, Buffer, undefined> {
   if (pieces.length === 1) return pieces[0]!;
   let length = 0;
@@ -22,5 +22,5 @@ export function* joined(pieces: Buffer[]): Generator<void, Buffer, undefined> {
 }
 
 const NONE = Buffer.alloc(0);
-/** What a piece costs beside its bytes, in bytes that are copied meanwhile. */
+/** Overhead of a piece, as a number of copied bytes. */
 const PIECE_BYTES = 1024;

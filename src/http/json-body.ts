@@ -10,21 +10,21 @@ import { joined } from './joined.ts';
 import { hasWideCharacter, isWide } from './memory.ts';
 import { type ParseText, readSlices, SLICE_BYTES, UnreadableJson } from './sliced-json.ts';
 
-/** Fastify's own parser of JSON: calls back before it returns. */
+/** Fastify's own JSON parser, which calls back synchronously. */
 export type FastifyParse = (
   request: FastifyRequest,
   text: string,
   done: (error: Error | null, value?: unknown) => void,
 ) => void;
 
-/** How a body is read. */
+/** How a body is read: its bound, its parser and its memory. */
 export interface BodyReading {
   bytes_max: number;
   parse: FastifyParse;
-  /** Counts what reading it takes, beside copies of its length; throws or rejects where there is no room. */
+  /** Claims memory for reading, beyond the copies of the body. Throws or rejects if there is none. */
   take(bytes: number): Promise<void> | undefined;
-  /** Whether its client left. */
-  isLeft(): boolean;
+  /** Whether the client left. */
+  isCancelled(): boolean;
 }
 
 type Done = (error: Error | null, body?: unknown) => void;
@@ -35,25 +35,25 @@ function refused(rule: string): GatewayError {
   return new GatewayError(400, `The request body ${rule}`);
 }
 
-/** Chunks that are gathered, and what they are gathered in. */
+/** Chunks shorter than this are gathered in blocks. */
 const SHORT_CHUNK_BYTES = 1024;
 const BLOCK_BYTES = 16 * 1024;
 
 const PROTOTYPE_RULE = 'must not have the key "__proto__", nor "constructor" with a "prototype"';
 
-function checkCharset(content_type: string | undefined): void {
-  const charset = content_type === 'application/json' ? undefined : CHARSET.exec(content_type ?? '')?.[1];
+function checkCharset(contentType: string | undefined): void {
+  const charset = contentType === 'application/json' ? undefined : CHARSET.exec(contentType ?? '')?.[1];
   if (charset !== undefined && !/^(?:utf-?8|us-ascii)$/i.test(charset)) {
     throw new GatewayError(400, `content-type: charset ${charset} is not supported; JSON is sent as UTF-8`);
   }
 }
 
-/** The first reading passes a byte order mark over. */
+/** Removes a byte order mark, as the first parse does. */
 function withoutMark(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** Why a body was not taken; the text that the parser quotes is not echoed. */
+/** The error of a body that the parser refuses. It does not echo the text that the parser quotes. */
 function refusedJson(text: string): GatewayError {
   try {
     JSON.parse(withoutMark(text));
@@ -64,16 +64,16 @@ function refusedJson(text: string): GatewayError {
   return refused(PROTOTYPE_RULE);
 }
 
-/** A body as it comes: a short one is kept, the structure of a long one is counted piece by piece. */
+/** A body as it arrives: a short one is collected; the structure of a long one is also counted piece by piece. */
 class JsonBody {
   readonly #request: FastifyRequest;
   readonly #reading: BodyReading;
   readonly #structure = new JsonStructure();
   #chunks: Buffer[] = [];
-  /** Where short chunks are gathered, the last of `#chunks`: one of them by itself takes far more memory than it holds. */
+  /** The block that short chunks are gathered in, the last of `#chunks`: a short chunk by itself takes far more memory than its length. */
   #block: Buffer | undefined;
   #length = 0;
-  #is_wide = false;
+  #isWide = false;
   #refusal: GatewayError | undefined;
 
   constructor(request: FastifyRequest, reading: BodyReading) {
@@ -81,19 +81,19 @@ class JsonBody {
     this.#reading = reading;
   }
 
-  /** Takes the next piece. Throws where the body is not read any further. */
+  /** Adds a chunk. Throws if the rest of the body must not be read. */
   write(chunk: Buffer): void {
-    const was_long = this.#length > SLICE_BYTES;
+    const wasLong = this.#length > SLICE_BYTES;
     this.#length += chunk.length;
     if (this.#length > this.#reading.bytes_max) throw new GatewayError(413, 'Request payload too large');
-    // What is refused is read to its end and dropped: a client that is still sending would not see why.
+    // A refused body is read to its end and dropped, so that a client that still sends sees the answer.
     if (this.#refusal !== undefined) return;
     if (this.#chunks.length > 0 && chunk.length < SHORT_CHUNK_BYTES) this.#gather(chunk);
     else this.#chunks.push(chunk);
     if (this.#length <= SLICE_BYTES) return;
-    for (const piece of was_long ? [chunk] : this.#chunks) {
+    for (const piece of wasLong ? [chunk] : this.#chunks) {
       this.#structure.write(piece.toString('latin1'));
-      this.#is_wide ||= hasWideCharacter(piece);
+      this.#isWide ||= hasWideCharacter(piece);
     }
     const { breach } = this.#structure;
     if (breach === undefined) return;
@@ -116,60 +116,60 @@ class JsonBody {
     this.#chunks[this.#chunks.length - 1] = block.subarray(0, taken + chunk.length);
   }
 
-  /** The body is complete. */
+  /** Parses the complete body, and calls `done` with the result. */
   end(done: Done): void {
     if (this.#refusal !== undefined) throw this.#refusal;
-    const { 'content-length': announced_length, 'content-type': content_type } = this.#request.headers;
-    if (announced_length !== undefined && Number(announced_length) !== this.#length) {
+    const { 'content-length': announcedLength, 'content-type': contentType } = this.#request.headers;
+    if (announcedLength !== undefined && Number(announcedLength) !== this.#length) {
       throw new GatewayError(400, 'The length of the request body differs from its content-length header');
     }
     if (this.#length === 0) throw new GatewayError(400, 'The request body is empty; a JSON object is expected');
-    checkCharset(content_type);
+    checkCharset(contentType);
     const chunks = this.#chunks;
     this.#chunks = [];
     if (this.#length > SLICE_BYTES) this.#readLong(chunks).then((body) => done(null, body), done);
     else this.#readShort(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), done);
   }
 
-  #memoryBytes(is_wide: boolean): number {
-    return this.#structure.memory_bytes + (is_wide ? this.#length * limits.body_copies : 0);
+  #memoryBytes(isWide: boolean): number {
+    return this.#structure.memory_bytes + (isWide ? this.#length * limits.body_copies : 0);
   }
 
   #readShort(bytes: Buffer, done: Done): void {
     const request = this.#request;
     const text = bytes.toString('utf8');
-    // What cannot be decoded reads as this character, which may also have been sent.
+    // Invalid bytes decode to this character, which may also have been sent.
     if (text.includes('\uFFFD') && !isUtf8(bytes)) throw refused('is not valid UTF-8');
     this.#structure.write(text);
     if (this.#structure.breach !== undefined) throw refused(this.#structure.breach);
     const { regain } = request.route.config;
-    const is_regained = regain !== undefined && hasLongIntegers(text);
+    const keepsLongIntegers = regain !== undefined && hasLongIntegers(text);
     const parse = () => {
       this.#reading.parse(request, text, (failure, body) => {
         if (failure !== null) return void done(refusedJson(text));
-        if (is_regained) regain(body, parseJson(withoutMark(text)));
+        if (keepsLongIntegers) regain(body, parseJson(withoutMark(text)));
         done(null, body);
       });
     };
-    const waiting = this.#reading.take(this.#memoryBytes(isWide(text)) * (is_regained ? 2 : 1));
+    const waiting = this.#reading.take(this.#memoryBytes(isWide(text)) * (keepsLongIntegers ? 2 : 1));
     if (waiting === undefined) parse();
     else waiting.then(parse).catch(done);
   }
 
   async #readLong(chunks: Buffer[]): Promise<unknown> {
     this.#request.long_body_bytes = this.#length;
-    const memory_bytes = this.#memoryBytes(this.#is_wide);
-    await this.#reading.take(memory_bytes);
-    const bytes = await inTurns(joined(chunks), () => this.#reading.isLeft());
+    const memoryBytes = this.#memoryBytes(this.#isWide);
+    await this.#reading.take(memoryBytes);
+    const bytes = await inTurns(joined(chunks), () => this.#reading.isCancelled());
     if (bytes === undefined) return undefined;
     const { regain } = this.#request.route.config;
-    let has_long_integers = false;
+    let hasLong = false;
     const body = await this.#slices(bytes, (text) => {
-      has_long_integers ||= regain !== undefined && hasLongIntegers(text);
+      hasLong ||= regain !== undefined && hasLongIntegers(text);
       return this.#parseSlice(text);
     });
-    if (has_long_integers && body !== undefined) {
-      await this.#reading.take(memory_bytes);
+    if (hasLong && body !== undefined) {
+      await this.#reading.take(memoryBytes);
       regain?.(body, (await this.#slices(bytes, parseJson)) ?? null);
     }
     return body;
@@ -177,7 +177,7 @@ class JsonBody {
 
   async #slices(bytes: Buffer, parse: ParseText): Promise<JsonValue | undefined> {
     try {
-      return await inTurns(readSlices(bytes, parse), () => this.#reading.isLeft());
+      return await inTurns(readSlices(bytes, parse), () => this.#reading.isCancelled());
     } catch (error) {
       throw error instanceof UnreadableJson ? refused(error.message) : error;
     }
@@ -197,8 +197,8 @@ class JsonBody {
 }
 
 /**
- * Reads a body of JSON. What breaks a bound of `JsonStructure` is refused before it is parsed, and not kept once it does; a long body
- * is parsed slice by slice, with others served in between.
+ * Reads a JSON body. A body that breaks a bound of `JsonStructure` is refused before it is parsed, and its chunks are dropped. A long
+ * body is parsed slice by slice, and yields to other requests in between.
  */
 export function readJsonBody(request: FastifyRequest, payload: Readable, reading: BodyReading, done: Done): void {
   const body = new JsonBody(request, reading);

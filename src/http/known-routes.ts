@@ -6,31 +6,31 @@ interface KnownRoute {
   errorFormat: ErrorFormat | undefined;
 }
 
-/** What stands at a path, or above it. */
+/** The operations at a path. */
 export interface PathAnswer {
-  /** Empty: the path has no operation. */
+  /** Empty if the path has no operation. */
   methods: readonly string[];
-  /** The form of errors of the operation that the path is, or stands under. */
+  /** The error format of the operation at the path, or of the nearest one above it. */
   errorFormat: ErrorFormat | undefined;
 }
 
-/** How a route pattern (`/keys/:hash`) fits a path: how many of its steps are one, and how many are the path's own words; undefined: it is of another path. */
-function fitOf(pattern: string, path: string): { steps: number; literal: number } | undefined {
+/** How a route pattern (`/keys/:hash`) fits a path: its number of segments, and how many of them are literal. Undefined if it does not fit. */
+function fitOf(pattern: string, path: string): { segments: number; literal: number } | undefined {
   const expected = pattern.split('/');
-  const steps = path.split('/');
+  const segments = path.split('/');
   const fits = expected.every(
-    (step, index) => steps[index] !== undefined && (step.startsWith(':') || step === steps[index]),
+    (segment, index) => segments[index] !== undefined && (segment.startsWith(':') || segment === segments[index]),
   );
-  const literal = expected.filter((step) => !step.startsWith(':')).length;
-  return fits ? { steps: expected.length, literal } : undefined;
+  const literal = expected.filter((segment) => !segment.startsWith(':')).length;
+  return fits ? { segments: expected.length, literal } : undefined;
 }
 
 const pathIn = (url: string): string => (url.split('?')[0] ?? '').replace(/(?<=.)\/$/, '');
 
-/** The routes of a server, for what none of them answers. */
+/** Records the routes of a server, to answer requests for unknown paths and methods. */
 export function createKnownRoutes() {
   const routes = new Map<string, KnownRoute>();
-  /** By a pattern with parameters: the paths that it fits and that are operations of their own. Made with the first request. */
+  /** By a pattern with parameters: the operations with a literal path that it fits. Made at the first request. */
   let shadowed: Map<string, Map<string, KnownRoute>> | undefined;
 
   const findShadowed = () => {
@@ -54,7 +54,7 @@ export function createKnownRoutes() {
       routes.set(url, { methods, errorFormat: errorFormat ?? config?.errorFormat });
     },
 
-    /** Every method that some path has. */
+    /** The methods of all paths. */
     methods: (): string[] => [...new Set([...routes.values()].flatMap(({ methods }) => [...methods]))],
 
     at(url: string): PathAnswer {
@@ -65,15 +65,15 @@ export function createKnownRoutes() {
           const fit = fitOf(pattern, path);
           return fit === undefined ? [] : [{ ...route, ...fit }];
         })
-        .sort((one, other) => other.steps - one.steps || other.literal - one.literal);
-      const own = fitting.find(({ steps }) => steps === whole);
+        .sort((one, other) => other.segments - one.segments || other.literal - one.literal);
+      const own = fitting.find(({ segments }) => segments === whole);
       return {
         methods: [...(own?.methods ?? [])],
         errorFormat: fitting.find(({ errorFormat }) => errorFormat !== undefined)?.errorFormat,
       };
     },
 
-    /** Whether a route took a request only because the operation of that very path has other methods: `GET /guardrails/test` is no guardrail. */
+    /** Whether a parametric route matched only because the operation of that literal path has other methods: `GET /guardrails/test` names no guardrail. */
     isShadowed({ route, url, method }: FastifyRequest): boolean {
       shadowed ??= findShadowed();
       const paths = route.url === undefined ? undefined : shadowed.get(route.url);

@@ -30,7 +30,7 @@ function wish(claim: Claim, bytes: number) {
 }
 
 describe('memory', () => {
-  test('what fits is given at once, what does not waits for who holds it', async () => {
+  test('a claim that fits is granted at once, others wait until memory is released', async () => {
     const memory = createMemory(1000);
     const [one, other] = [memory.claim('one'), memory.claim('other')];
     expect(wish(one, 600).outcome).toBe('now');
@@ -42,7 +42,7 @@ describe('memory', () => {
     expect([memory.held_bytes, one.held_bytes, other.held_bytes]).toEqual([500, 0, 500]);
   });
 
-  test('who waits in vain is refused with 503, and holds nothing', async () => {
+  test('a claim that waits too long is refused with 503, and holds nothing', async () => {
     const memory = createMemory(1000);
     wish(memory.claim('one'), 700);
     const other = memory.claim('other');
@@ -52,7 +52,7 @@ describe('memory', () => {
     expect([memory.held_bytes, other.held_bytes]).toEqual([700, 0]);
   });
 
-  test('what one request may never have is refused with 413, also in parts', () => {
+  test('more than one request may hold is refused with 413, also in parts', () => {
     const memory = createMemory(1000);
     expect(wish(memory.claim('one'), 751).outcome).toBe(413);
     const claim = memory.claim('one');
@@ -60,7 +60,7 @@ describe('memory', () => {
     expect(wish(claim, 100).outcome).toBe(413);
   });
 
-  test('requests of one key leave room for others, who are not kept waiting by them', async () => {
+  test('requests of one key leave room for others, which do not wait behind them', async () => {
     const memory = createMemory(1000);
     wish(memory.claim('greedy'), 400);
     const second = memory.claim('greedy');
@@ -71,7 +71,7 @@ describe('memory', () => {
     expect([more.outcome, modest.outcome]).toEqual(['waits', 'came']);
   });
 
-  test('who has too much already holds nobody up, also where there is no room for it at all', async () => {
+  test('an owner at its bound delays no others, even if there is no room for it at all', async () => {
     const memory = createMemory(1000);
     wish(memory.claim('greedy'), 700);
     const more = wish(memory.claim('greedy'), 400);
@@ -80,7 +80,7 @@ describe('memory', () => {
     expect([more.outcome, modest.outcome]).toEqual(['waits', 'came']);
   });
 
-  test('who leaves while it waits holds nobody up', async () => {
+  test('a client that leaves while it waits delays no others', async () => {
     const memory = createMemory(1000);
     wish(memory.claim('a'), 600);
     const large = memory.claim('b');
@@ -129,7 +129,7 @@ describe('memory', () => {
     expect([large.outcome, small.outcome]).toEqual(['came', 'came']);
   });
 
-  test('where those who wait hold most of it themselves, who holds least is refused at once', async () => {
+  test('if the waiting claims themselves hold most of the memory, the one that holds least is refused at once', async () => {
     const memory = createMemory(1000);
     const [large, small] = [memory.claim('a'), memory.claim('b')];
     wish(large, 600);
@@ -143,7 +143,7 @@ describe('memory', () => {
     expect(growing.outcome).toBe('came');
   });
 
-  test('a claim that was released takes nothing, also where it waited', async () => {
+  test('a released claim takes nothing, even if it was waiting', async () => {
     const memory = createMemory(1000);
     const holder = memory.claim('a');
     wish(holder, 600);
@@ -165,7 +165,7 @@ describe('memory', () => {
     expect(wish(memory.claim('c'), 700).outcome).toBe(503);
   });
 
-  test('whatever comes and goes, never more is held than there is, and nothing is left at the end', async () => {
+  test('in any sequence, never more is held than there is, and nothing is left at the end', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.nat(3), fc.oneof(fc.nat(900), fc.nat(5)), fc.boolean(), fc.nat(3000)), { maxLength: 60 }),
@@ -192,7 +192,7 @@ describe('memory', () => {
 });
 
 describe('the structure of a body', () => {
-  test('objects and lists count, and what stands in texts does not', () => {
+  test('objects and lists count, and brackets in texts do not', () => {
     const base = structureBytes('[]');
     expect(structureBytes(`[${Array(1000).fill('{}').join()}]`)).toBeGreaterThan(1000 * 100 + base);
     expect(structureBytes(JSON.stringify('{}[],:'.repeat(1000)))).toBe(structureBytes('""'));

@@ -3,24 +3,24 @@ import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { JsonStructure } from '../schemas/json-structure.ts';
 
-/** What one request holds of the memory that all share. */
+/** The memory that one request holds. */
 export interface Claim {
   /**
-   * Counts so many bytes more, at once where there is room; else waits for it, `limits.memory_wait_ms_max` where nothing else is
-   * said. Throws or rejects with 413 where one request may not have as much, 503 where no room came.
+   * Reserves more bytes: returns undefined if there is room, else a promise that waits for it, `limits.memory_wait_ms_max` by default.
+   * Throws or rejects with 413 if one request may not hold that much, with 503 if no memory became free in time.
    */
-  take(bytes: number, wait_ms_max?: number): Promise<void> | undefined;
-  /** Gives everything back; from now on nothing is counted. */
+  take(bytes: number, waitMsMax?: number): Promise<void> | undefined;
+  /** Returns all memory. Later calls of `take` reserve nothing. */
   release(): void;
   readonly held_bytes: number;
 }
 
 /**
- * The memory that requests may hold of a process, so that they cannot end it together. A part of it is kept for small ones, which
- * do not wait behind large ones.
+ * The memory that the requests of a process share, so that they cannot exhaust it together. A part is reserved for small requests,
+ * which do not wait behind large ones.
  */
 export interface Memory {
-  /** Of a request of `owner`, who can have most of it, but never all. */
+  /** A claim of a request of `owner`. One owner can hold most of the memory, but never all. */
   claim(owner: string): Claim;
   readonly held_bytes: number;
 }
@@ -39,41 +39,41 @@ function noRoom(): GatewayError {
 }
 
 class SharedMemory implements Memory {
-  readonly #bytes_max: number;
-  readonly #owner_bytes_max: number;
-  readonly #small_bytes_max: number;
-  /** What large ones leave to small ones. */
-  readonly #kept_bytes: number;
-  /** By owner; who holds nothing is not in it. */
+  readonly #bytesMax: number;
+  readonly #ownerBytesMax: number;
+  readonly #smallBytesMax: number;
+  /** Reserved for small requests. */
+  readonly #reservedBytes: number;
+  /** Bytes by owner, without zeros. */
   readonly #held = new Map<string, number>();
   readonly #waiting = new Set<Waiter>();
-  #held_bytes = 0;
-  /** Of that, by small claims. */
-  #small_bytes = 0;
+  #heldBytes = 0;
+  /** The part of `#heldBytes` in small claims. */
+  #smallBytes = 0;
 
-  constructor(bytes_max: number) {
-    this.#bytes_max = bytes_max;
-    this.#owner_bytes_max = Math.floor(bytes_max * limits.memory_owner_share_max);
-    this.#small_bytes_max = Math.floor(bytes_max / limits.memory_small_divisor);
-    this.#kept_bytes = Math.floor(bytes_max / limits.memory_kept_divisor);
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+    this.#ownerBytesMax = Math.floor(bytesMax * limits.memory_owner_share_max);
+    this.#smallBytesMax = Math.floor(bytesMax / limits.memory_small_divisor);
+    this.#reservedBytes = Math.floor(bytesMax / limits.memory_kept_divisor);
   }
 
   get held_bytes(): number {
-    return this.#held_bytes;
+    return this.#heldBytes;
   }
 
   claim(owner: string): Claim {
     return new SharedClaim(this, owner);
   }
 
-  take(claim: SharedClaim, bytes: number, wait_ms_max: number): Promise<void> | undefined {
-    if (claim.held_bytes + bytes > this.#owner_bytes_max) {
-      const most = `${this.#owner_bytes_max} bytes of memory, the most that one request may use`;
+  take(claim: SharedClaim, bytes: number, waitMsMax: number): Promise<void> | undefined {
+    if (claim.held_bytes + bytes > this.#ownerBytesMax) {
+      const most = `${this.#ownerBytesMax} bytes of memory, the most that one request may use`;
       throw new GatewayError(413, `The request, or its answer, would take more than ${most}`);
     }
-    // Who waits comes first.
-    const is_next = this.#waiting.size === 0 || this.#overtakes(claim, bytes);
-    if (is_next && this.#isFree(claim, bytes) && this.#isOwnersTurn(claim, bytes)) {
+    // Waiting claims go first.
+    const isNext = this.#waiting.size === 0 || this.#overtakes(claim, bytes);
+    if (isNext && this.#isFree(claim, bytes) && this.#fitsOwner(claim, bytes)) {
       this.#hold(claim, bytes);
       return undefined;
     }
@@ -83,10 +83,10 @@ class SharedMemory implements Memory {
         clearTimeout(late);
         this.#waiting.delete(waiter);
         reject(noRoom());
-        // What stood behind it may fit.
+        // A later waiter may fit.
         this.#serve();
       };
-      const late = setTimeout(refuse, wait_ms_max);
+      const late = setTimeout(refuse, waitMsMax);
       const waiter: Waiter = {
         claim,
         bytes,
@@ -99,9 +99,9 @@ class SharedMemory implements Memory {
       this.#waiting.add(waiter);
       this.#serve();
       if (!this.#waiting.has(waiter)) return;
-      this.#refuseLeast([...this.#waiting], this.#bytes_max - this.#kept_bytes);
-      const theirs = [...this.#waiting].filter((one) => one.claim.owner === claim.owner);
-      this.#refuseLeast(theirs, this.#owner_bytes_max);
+      this.#refuseLeast([...this.#waiting], this.#bytesMax - this.#reservedBytes);
+      const ofOwner = [...this.#waiting].filter((one) => one.claim.owner === claim.owner);
+      this.#refuseLeast(ofOwner, this.#ownerBytesMax);
     });
   }
 
@@ -109,60 +109,60 @@ class SharedMemory implements Memory {
     const left = (this.#held.get(claim.owner) ?? 0) - claim.held_bytes;
     if (left > 0) this.#held.set(claim.owner, left);
     else this.#held.delete(claim.owner);
-    this.#held_bytes -= claim.held_bytes;
-    if (claim.held_bytes <= this.#small_bytes_max) this.#small_bytes -= claim.held_bytes;
+    this.#heldBytes -= claim.held_bytes;
+    if (claim.held_bytes <= this.#smallBytesMax) this.#smallBytes -= claim.held_bytes;
     claim.held_bytes = 0;
     this.#serve();
   }
 
   #isSmall({ held_bytes }: SharedClaim, bytes: number): boolean {
-    return held_bytes + bytes <= this.#small_bytes_max;
+    return held_bytes + bytes <= this.#smallBytesMax;
   }
 
-  /** Small ones go before those who wait, as long as they have no more together than is kept for them. */
+  /** Small claims pass waiting ones as long as all small claims together fit into the reserved part. */
   #overtakes(claim: SharedClaim, bytes: number): boolean {
-    return this.#isSmall(claim, bytes) && this.#small_bytes + bytes <= this.#kept_bytes;
+    return this.#isSmall(claim, bytes) && this.#smallBytes + bytes <= this.#reservedBytes;
   }
 
   #isFree(claim: SharedClaim, bytes: number): boolean {
-    const free_bytes = this.#bytes_max - this.#held_bytes - bytes;
-    if (this.#isSmall(claim, bytes)) return free_bytes >= 0;
-    const others_bytes = this.#small_bytes - (this.#isSmall(claim, 0) ? claim.held_bytes : 0);
-    return free_bytes >= Math.max(0, this.#kept_bytes - others_bytes);
+    const freeBytes = this.#bytesMax - this.#heldBytes - bytes;
+    if (this.#isSmall(claim, bytes)) return freeBytes >= 0;
+    const othersBytes = this.#smallBytes - (this.#isSmall(claim, 0) ? claim.held_bytes : 0);
+    return freeBytes >= Math.max(0, this.#reservedBytes - othersBytes);
   }
 
-  #isOwnersTurn({ owner }: SharedClaim, bytes: number): boolean {
-    return (this.#held.get(owner) ?? 0) + bytes <= this.#owner_bytes_max;
+  #fitsOwner({ owner }: SharedClaim, bytes: number): boolean {
+    return (this.#held.get(owner) ?? 0) + bytes <= this.#ownerBytesMax;
   }
 
   #hold(claim: SharedClaim, bytes: number): void {
     if (claim.is_released) return;
-    if (this.#isSmall(claim, bytes)) this.#small_bytes += bytes;
-    else if (this.#isSmall(claim, 0)) this.#small_bytes -= claim.held_bytes;
+    if (this.#isSmall(claim, bytes)) this.#smallBytes += bytes;
+    else if (this.#isSmall(claim, 0)) this.#smallBytes -= claim.held_bytes;
     claim.held_bytes += bytes;
-    this.#held_bytes += bytes;
+    this.#heldBytes += bytes;
     this.#held.set(claim.owner, (this.#held.get(claim.owner) ?? 0) + bytes);
   }
 
-  /** Where those who wait hold so much themselves that none of them fits even when all others are done, who holds least goes. */
-  #refuseLeast(waiting: readonly Waiter[], bytes_max: number): void {
-    let held_bytes = 0;
-    for (const claim of new Set(waiting.map(({ claim }) => claim))) held_bytes += claim.held_bytes;
+  /** If the waiting claims hold so much that none fits even when all others are released, the one that holds the least is refused. */
+  #refuseLeast(waiting: readonly Waiter[], bytesMax: number): void {
+    let heldBytes = 0;
+    for (const claim of new Set(waiting.map(({ claim }) => claim))) heldBytes += claim.held_bytes;
     const holders = waiting.filter(({ claim }) => claim.held_bytes > 0);
-    if (holders.length === 0 || waiting.some(({ bytes }) => held_bytes + bytes <= bytes_max)) return;
+    if (holders.length === 0 || waiting.some(({ bytes }) => heldBytes + bytes <= bytesMax)) return;
     holders.reduce((least, one) => (one.claim.held_bytes <= least.claim.held_bytes ? one : least)).refuse();
   }
 
-  /** In the order in which they came, so that large ones get their turn; who has too much already is passed over. */
+  /** Serves waiting claims in order of arrival, so that large ones are not starved. Skips claims of owners at their bound. */
   #serve(): void {
     if (this.#waiting.size === 0) return;
-    let is_blocked = false;
+    let isBlocked = false;
     for (const waiter of this.#waiting) {
       const { claim, bytes } = waiter;
       if (!claim.is_released) {
-        if (!this.#isOwnersTurn(claim, bytes) || (is_blocked && !this.#overtakes(claim, bytes))) continue;
+        if (!this.#fitsOwner(claim, bytes) || (isBlocked && !this.#overtakes(claim, bytes))) continue;
         if (!this.#isFree(claim, bytes)) {
-          is_blocked = true;
+          isBlocked = true;
           continue;
         }
       }
@@ -184,27 +184,27 @@ class SharedClaim implements Claim {
     this.owner = owner;
   }
 
-  take(bytes: number, wait_ms_max: number = limits.memory_wait_ms_max): Promise<void> | undefined {
-    return this.is_released ? undefined : this.#memory.take(this, bytes, wait_ms_max);
+  take(bytes: number, waitMsMax: number = limits.memory_wait_ms_max): Promise<void> | undefined {
+    return this.is_released ? undefined : this.#memory.take(this, bytes, waitMsMax);
   }
 
   release(): void {
     if (this.is_released) return;
     this.is_released = true;
-    // Also where it only waits, so that nobody waits behind it.
+    // Also if it is only waiting, so that nothing waits behind it.
     this.#memory.give(this);
   }
 }
 
-/** Makes the memory of one process: so many bytes, by our own count. */
-export function createMemory(bytes_max: number): Memory {
-  return new SharedMemory(bytes_max);
+/** Makes the shared memory of a process, `bytesMax` bytes by the gateway's own count. */
+export function createMemory(bytesMax: number): Memory {
+  return new SharedMemory(bytesMax);
 }
 
 const unbounded = { values_max: Infinity, levels_max: Infinity, keys_max: Infinity };
 
 /**
- * An upper bound of what a JSON text takes when it is read and written again, beyond `limits.body_copies` of its length: a few
+ * An upper bound, in bytes, of what reading and writing a JSON text takes, beyond `limits.body_copies` of its length: a few
  * characters can make an object, and one character above U+00FF doubles a text.
  */
 export function structureBytes(json: string): number {
@@ -213,22 +213,22 @@ export function structureBytes(json: string): number {
   return structure.memory_bytes + wideBytes(json);
 }
 
-/** What a text takes beyond `limits.body_copies` of its length where it has wide characters. */
+/** What a text with wide characters takes, in bytes, beyond `limits.body_copies` of its length; 0 for others. */
 export function wideBytes(text: string): number {
   return isWide(text) ? text.length * limits.body_copies : 0;
 }
 
-/** A lead byte of UTF-8 from which on characters are above U+00FF. */
+/** The first lead byte of UTF-8 for characters above U+00FF. */
 const WIDE_LEAD = 0xc4;
 
-/** Whether a text in UTF-8, or a piece of it, has characters above U+00FF. */
+/** Whether a UTF-8 text, or a piece of one, has characters above U+00FF. */
 export function hasWideCharacter(bytes: Buffer): boolean {
   if (isAscii(bytes)) return false;
   for (let at = 0; at < bytes.length; at += 1) if (bytes[at]! >= WIDE_LEAD) return true;
   return false;
 }
 
-/** Whether a text has characters above U+00FF, which take two bytes each, and make all of it do so. */
+/** Whether a text has characters above U+00FF. V8 stores such a text with two bytes per character. */
 export function isWide(text: string): boolean {
   return /[^\0-\xff]/.test(text);
 }

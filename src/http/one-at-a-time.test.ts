@@ -2,16 +2,16 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { oneAtATime } from './one-at-a-time.ts';
 
-test('one is under way at a time, and those who wait under one name share the result of the last of them', async () => {
+test('one function runs at a time, and callers that wait under one name share the result of the last function', async () => {
   const inTurn = oneAtATime<string>();
-  let under_way = 0;
+  let underWay = 0;
   const begun: string[] = [];
   const make = (text: string) => async () => {
-    under_way += 1;
-    expect(under_way).toBe(1);
+    underWay += 1;
+    expect(underWay).toBe(1);
     begun.push(text);
     await turn();
-    under_way -= 1;
+    underWay -= 1;
     return text;
   };
   const first = inTurn('a', make('a1'));
@@ -22,7 +22,7 @@ test('one is under way at a time, and those who wait under one name share the re
   expect(begun).toEqual(['a1', 'a3', 'b1']);
 });
 
-test('one that fails fails for those who waited for it, and no others', async () => {
+test('a failure concerns only the callers that waited for it', async () => {
   const inTurn = oneAtATime<number>();
   const failing = inTurn('a', () => Promise.reject(new Error('broken')));
   const next = inTurn('b', () => Promise.resolve(1));

@@ -4,17 +4,17 @@ interface Waiting<T> {
 }
 
 /**
- * Runs functions one after another, so that what takes long is under way once, however many ask. Those who ask for the
- * same name while it waits get one result together, made by the function of the last of them.
+ * Runs functions one after another, so that at most one is running. Callers with the same name that wait share one result, made by the
+ * last of their functions.
  */
 export function oneAtATime<T>(): (name: string, make: () => Promise<T>) => Promise<T> {
   const waiting = new Map<string, Waiting<T>>();
   let last: Promise<unknown> = Promise.resolve();
   return (name, make) => {
-    const same = waiting.get(name);
-    if (same !== undefined) {
-      same.make = make;
-      return same.result;
+    const entry = waiting.get(name);
+    if (entry !== undefined) {
+      entry.make = make;
+      return entry.result;
     }
     const begin = () => {
       const { make: makeLatest } = waiting.get(name)!;

@@ -7,28 +7,28 @@ import { noticePage } from './pages/notice.ts';
 import type { Server } from './server.ts';
 import { checkSameSite, type Site } from './site.ts';
 
-/** What an error of another room means; undefined for one that it does not know. */
+/** Translates an error of another room; undefined if it is unknown. */
 export type TranslateError = (error: unknown) => GatewayError | undefined;
 
-/** The fields of a query string or a form; each at most once. */
+/** The fields of a query string or a form, each at most once. */
 export type Fields = ReadonlyMap<string, string>;
 
-/** Reads what stands after the question mark of a page's address. */
+/** The query string of a page's address. Throws a 400 for a repeated field. */
 export function queryOf(request: FastifyRequest): Fields {
   const { url } = request.raw;
   const start = url?.indexOf('?') ?? -1;
   return fieldsOf(new URLSearchParams(start < 0 ? '' : url?.slice(start + 1)));
 }
 
-/** The form that a page has sent. */
+/** The form that a page sent; empty if there is none. Throws a 400 for a repeated field. */
 export function formOf(request: FastifyRequest): Fields {
   return request.body instanceof URLSearchParams ? fieldsOf(request.body) : new Map();
 }
 
-/** An empty field is one that was not filled in. */
-function fieldsOf(given: URLSearchParams): Fields {
+/** The fields without empty ones, which were not filled in. */
+function fieldsOf(params: URLSearchParams): Fields {
   const fields = new Map<string, string>();
-  for (const [name, value] of given) {
+  for (const [name, value] of params) {
     if (fields.has(name)) throw new GatewayError(400, `${name.slice(0, 50)} occurs more than once`);
     if (value !== '') fields.set(name, value);
   }
@@ -59,8 +59,8 @@ function sendErrorPage(thrown: unknown, request: FastifyRequest, reply: FastifyR
 }
 
 /**
- * Gives pages a room of their own: forms in place of JSON, errors as pages, nothing cached, nothing for other origins. A
- * form that another site sent meets no handler.
+ * Registers routes for pages in a scope of their own: forms instead of JSON, errors as pages, no caching, no access for other origins. A
+ * form that another site sent is refused before its handler.
  */
 export async function servePages(
   server: Server,
@@ -82,7 +82,7 @@ export async function servePages(
     scope.addHook('onRequest', (request, reply, next) => {
       reply
         .header('cache-control', 'no-store')
-        // `no-referrer` would have browsers hide the origin of our own forms too.
+        // `no-referrer` would make browsers hide the origin of the gateway's own forms as well.
         .header('referrer-policy', 'same-origin')
         .header('x-content-type-options', 'nosniff')
         .header('x-frame-options', 'DENY');

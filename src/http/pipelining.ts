@@ -5,9 +5,9 @@ import { limits } from '../limits.ts';
 const QUEUE = Symbol('queue');
 type QueuedSocket = Socket & { [QUEUE]?: RequestQueue };
 
-/** The requests of one connection: one is under way, the others wait unprocessed for the end of its answer. */
+/** The requests of one connection: one in progress, the others unprocessed until its answer ends. */
 class RequestQueue {
-  underWay: ServerResponse | undefined;
+  current: ServerResponse | undefined;
   readonly waiting: ServerResponse[] = [];
   readonly #socket: Socket;
 
@@ -15,7 +15,7 @@ class RequestQueue {
     this.#socket = socket;
   }
 
-  /** Node resumes reading on its own, at the end of each request that it has parsed and when an answer has been read. */
+  /** Node resumes reading by itself, at the end of each parsed request and when an answer has been read. */
   readonly hold = (): void => void this.#socket.pause();
 
   add(response: ServerResponse): void {
@@ -25,7 +25,7 @@ class RequestQueue {
   }
 
   next(): ServerResponse | undefined {
-    this.underWay = undefined;
+    this.current = undefined;
     const response = this.waiting.shift();
     if (response === undefined) return undefined;
     if (this.#socket.destroyed || this.#socket.writableEnded) {
@@ -36,22 +36,22 @@ class RequestQueue {
       this.#socket.off('resume', this.hold);
       this.#socket.resume();
     }
-    // The bound on the unread bytes of the last answer is not one of this answer.
+    // The timeout on unread bytes belonged to the last answer.
     this.#socket.setTimeout(0);
     return response;
   }
 }
 
 /**
- * Lets one request of a connection be under way at a time, in the order in which they were sent. While others wait, nothing is
- * read from the connection. One read may bring more than `pipelined_requests_max` requests: then the connection is closed.
+ * Processes the requests of a connection one at a time, in order. While others wait, nothing is read from the connection. If one read
+ * brings more than `pipelined_requests_max` requests, the connection is closed.
  */
 export function inTurn(server: Server, handle: RequestListener, onExcess: (socket: Socket) => void): void {
   const begin = (queue: RequestQueue, response: ServerResponse) => {
-    queue.underWay = response;
-    // Not by the request's socket: a request that is done may have none.
+    queue.current = response;
+    // The request's own socket may already be detached.
     response.on('close', () => {
-      if (queue.underWay !== response) return;
+      if (queue.current !== response) return;
       const next = queue.next();
       if (next !== undefined) begin(queue, next);
     });
@@ -62,7 +62,7 @@ export function inTurn(server: Server, handle: RequestListener, onExcess: (socke
     if (socket.destroyed) return;
     socket[QUEUE] ??= new RequestQueue(socket);
     const queue = socket[QUEUE];
-    if (queue.underWay === undefined) begin(queue, response);
+    if (queue.current === undefined) begin(queue, response);
     else if (queue.waiting.length < limits.pipelined_requests_max) queue.add(response);
     else {
       queue.waiting.length = 0;
@@ -71,7 +71,7 @@ export function inTurn(server: Server, handle: RequestListener, onExcess: (socke
     }
   };
   server.on('request', admit);
-  // Without listeners Node answers these itself, before anything of them is looked at (`continueLate` does it in time).
+  // Without listeners Node answers these events itself, before any check (`continueLate` answers them in time).
   server.on('checkContinue', admit);
   server.on('checkExpectation', admit);
 }

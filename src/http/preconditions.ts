@@ -1,19 +1,19 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
 
-/** Tells a client which version of a record it was shown (RFC 9110, section 8.8.3). */
+/** Sends the version of a record as the entity tag (RFC 9110, section 8.8.3). */
 export function setVersion(reply: FastifyReply, version: number): void {
   reply.header('etag', `"${version}"`);
 }
 
 /**
- * Refuses a change that was decided on an older version of the record: a request with `If-Match` (RFC 9110, section
- * 13.1.1) names the version it has seen. Without the header, fields that the request does not name stay as they are.
+ * Throws a 409 if `If-Match` (RFC 9110, section 13.1.1) names another version of the record than the current one. Without the header,
+ * fields that the request does not name stay unchanged.
  */
 export function checkVersion(request: FastifyRequest, version: number): void {
-  const wanted = request.headers['if-match'];
-  if (wanted === undefined || wanted.trim() === '*') return;
-  const tags = wanted.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
+  const ifMatch = request.headers['if-match'];
+  if (ifMatch === undefined || ifMatch.trim() === '*') return;
+  const tags = ifMatch.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   if (tags.includes(`"${version}"`)) return;
   throw new GatewayError(
     409,

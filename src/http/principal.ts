@@ -2,56 +2,56 @@ import type { Budget, BudgetMode } from '../schemas/budget.ts';
 import type { BoundGuardrail } from '../schemas/guardrail.ts';
 import type { StoreWait } from './store-wait.ts';
 
-/** Who is calling: what the credential of a request stands for. */
+/** The authenticated caller of a request. */
 export interface Principal {
   kind: 'key' | 'management';
-  /** Identity of the key; null for the management key of the environment. */
+  /** Identifies the key; null for the management key of the environment. */
   key_hash: string | null;
   key_id: number | null;
-  /** What its owner calls the key; absent where it has no record. */
+  /** The name of the key; not set if it has no record. */
   key_name?: string;
-  /** The name by which rates are configured for it; undefined: an application chose its name, which means nothing here. */
+  /** The key's name in the settings of rate limits; undefined if an application chose the name, so that the settings do not apply. */
   rate_name?: string | undefined;
   organization_id: string;
   workspace_id: string;
   /** The user that owns the key, or the organization's owner for a management key without one. */
   user_id: string | null;
-  /** What its requests are counted against. */
+  /** The budgets that its requests are counted against. */
   budgets: readonly Budget[];
-  /** What holds for its requests, all at once; most often nothing. The same list as long as nothing of it changes. */
+  /** The guardrails of its requests, all in force; mostly none. The same array as long as they do not change. */
   guardrails: readonly BoundGuardrail[];
-  /** What its workspace has for requests that say nothing themselves; absent: nothing. */
+  /** The workspace's defaults for requests that do not say otherwise; not set if there are none. */
   defaults?: {
     default_text_model: string | null;
     default_image_model: string | null;
     default_provider_sort: string | null;
   };
-  /** What its workspace wants kept of its requests, or told of them; absent: nothing. */
+  /** What the workspace wants stored or broadcast of its requests; not set if nothing. */
   logging?: Logging;
-  /** Null: as the gateway's settings say. */
+  /** Null: the setting of the gateway applies. */
   budget_mode: BudgetMode | null;
-  /** The ordinary keys that its key was made with, the nearest first; absent: none, as for most. What limits them limits its requests. */
+  /** The keys that this key was made with, the nearest first; not set if none. Their limits apply to its requests as well. */
   parents?: readonly ParentKey[];
-  /** The store did not answer: the key is accepted as it was known to this node. Absent: it was known to be true. */
+  /** Set if the store did not answer and the key was accepted as this node last knew it. */
   is_served_without_store?: boolean;
 }
 
-/** A key that another one was made with. */
+/** A key with which another key was made. */
 export interface ParentKey {
   key_hash: string;
   key_id: number;
   rate_name: string | undefined;
 }
 
-/** What becomes of a caller's requests beside their answers. */
+/** What is stored and broadcast of a caller's requests. */
 export interface Logging {
-  /** Which share of its requests is kept with their answers, in ten-thousandths; undefined: none. */
+  /** The share of requests that is stored with their answers, in ten-thousandths; undefined if none. */
   kept_bp: number | undefined;
-  /** Whether the operator's destinations are told of its requests. */
+  /** Whether requests are sent to the operator's destinations. */
   is_broadcast: boolean;
-  /** By which a destination may tell workspaces apart. */
+  /** Identifies the workspace to destinations. */
   workspace_slug: string;
 }
 
-/** Finds who a secret belongs to. Answers without a store round trip for keys seen lately. Throws `GatewayError` 401 when there is nobody. */
-export type Authenticate = (secret: string, store_wait?: StoreWait) => Principal | Promise<Principal>;
+/** Finds the caller that a secret belongs to. Synchronous for keys in memory. Throws a `GatewayError` 401 for an unknown secret. */
+export type Authenticate = (secret: string, storeWait?: StoreWait) => Principal | Promise<Principal>;

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { limits } from '../limits.ts';
 import { createRateLimit, rateLimited } from './rate-limit.ts';
 
-function setUp(per_minute: number) {
-  let at_ms = 0;
-  const count = createRateLimit(per_minute, { now_ms: () => 1_000_000 + at_ms, monotonic_ms: () => at_ms }, 'calls');
+function setUp(perMinute: number) {
+  let atMs = 0;
+  const count = createRateLimit(perMinute, { now_ms: () => 1_000_000 + atMs, monotonic_ms: () => atMs }, 'calls');
   const isCounted = (caller: string) => {
     try {
       count(caller);
@@ -14,7 +14,7 @@ function setUp(per_minute: number) {
     }
   };
   const pass = (ms: number) => {
-    at_ms += ms;
+    atMs += ms;
   };
   return { count, isCounted, pass };
 }
@@ -31,7 +31,7 @@ test('a caller has so many at once, then one whenever its share of the minute is
   expect(isCounted('a')).toBe(false);
 });
 
-test('one too many is 429 and told when to come back, and may then', () => {
+test('one call too many is a 429 with the time to wait, after which it succeeds', () => {
   const { count, isCounted, pass } = setUp(2);
   count('a');
   count('a');
@@ -57,14 +57,14 @@ test('one too many is 429 and told when to come back, and may then', () => {
   expect(isCounted('a')).toBe(true);
 });
 
-test('who goes on asking is not kept out longer', () => {
+test('further calls do not extend the time to wait', () => {
   const { isCounted, pass } = setUp(60);
   for (let n = 0; n < 1_000; n += 1) isCounted('a');
   pass(1_000);
   expect(isCounted('a')).toBe(true);
 });
 
-test('who asks again too soon, again and again, is served as often as who waits', () => {
+test('a caller that retries too soon is served as often as one that waits', () => {
   const { isCounted, pass } = setUp(60);
   for (let n = 0; n < 60; n += 1) isCounted('a');
   let served = 0;
@@ -75,7 +75,7 @@ test('who asks again too soon, again and again, is served as often as who waits'
   expect(served).toBe(10);
 });
 
-test('so many callers are kept and no more; those seen longest ago are forgotten', () => {
+test('the number of callers is bounded; those seen longest ago are forgotten', () => {
   const { isCounted } = setUp(1);
   for (let n = 0; n <= limits.rate_limit_callers_max; n += 1) expect(isCounted(`caller ${n}`)).toBe(true);
   expect(isCounted(`caller ${limits.rate_limit_callers_max}`)).toBe(false);
@@ -83,7 +83,7 @@ test('so many callers are kept and no more; those seen longest ago are forgotten
   expect(isCounted('caller 0')).toBe(true);
 });
 
-test('who would have to wait for longer than the official SDKs do is told not to try again', () => {
+test('a wait that is longer than official SDKs accept tells them not to retry', () => {
   const told = { limit: 50, remaining: 0, ends_at_ms: 90_000 };
   expect(rateLimited('', { ...told, wait_ms: 60_000 }).headers).not.toHaveProperty('x-should-retry');
   expect(rateLimited('', { ...told, wait_ms: 60_001 }).headers).toMatchObject({

@@ -9,31 +9,36 @@ interface Bucket {
 }
 
 /**
- * Bounds how often each caller does something: `per_minute` at once and on average. Gives a function that counts a call
- * and throws 429 with `retry-after` when it is one too many. Callers seen longest ago are forgotten first.
+ * Bounds how often each caller does something: at most `perMinute` at once, and on average. Returns a function that counts a call, and
+ * throws a 429 with `retry-after` if the caller exceeds the bound. The callers that were quiet longest are forgotten first.
  */
 export function createRateLimit(
-  per_minute: number,
+  perMinute: number,
   clock: { now_ms(): number; monotonic_ms(): number },
   what = 'management requests',
 ): (caller: string) => void {
   const buckets = new Map<string, Bucket>();
   return (caller) => {
-    const at_ms = clock.monotonic_ms();
-    const known = buckets.get(caller) ?? { tokens: per_minute, at_ms };
-    const tokens = Math.min(per_minute, known.tokens + ((at_ms - known.at_ms) * per_minute) / 60_000);
+    const atMs = clock.monotonic_ms();
+    const previous = buckets.get(caller) ?? { tokens: perMinute, at_ms: atMs };
+    const tokens = Math.min(perMinute, previous.tokens + ((atMs - previous.at_ms) * perMinute) / 60_000);
     buckets.delete(caller);
     if (buckets.size >= limits.rate_limit_callers_max) buckets.delete(buckets.keys().next().value ?? '');
-    // A refused call costs nothing: else who asks again too soon would never be let through.
-    buckets.set(caller, tokens >= 1 ? { tokens: tokens - 1, at_ms } : known);
+    // A refused call is not counted, otherwise a caller that retries too soon would never get through.
+    buckets.set(caller, tokens >= 1 ? { tokens: tokens - 1, at_ms: atMs } : previous);
     if (tokens >= 1) return;
-    const wait_ms = Math.ceil(((1 - tokens) * 60_000) / per_minute);
-    const message = `More than ${per_minute} ${what} a minute; try again in ${Math.ceil(wait_ms / 1_000)} s`;
-    throw rateLimited(message, { limit: per_minute, remaining: 0, ends_at_ms: clock.now_ms() + wait_ms, wait_ms });
+    const waitMs = Math.ceil(((1 - tokens) * 60_000) / perMinute);
+    const message = `More than ${perMinute} ${what} a minute; try again in ${Math.ceil(waitMs / 1_000)} s`;
+    throw rateLimited(message, {
+      limit: perMinute,
+      remaining: 0,
+      ends_at_ms: clock.now_ms() + waitMs,
+      wait_ms: waitMs,
+    });
   };
 }
 
-/** Counts the requests of each client by its address, before their bodies are sent: for routes that ask for no key. */
+/** Limits the requests of each client address before their bodies are sent: for routes without authentication. */
 export function limitClients(count: (client: string) => void, proxies: TrustedProxies): onRequestHookHandler {
   return ({ ip, headers }, _reply, done) => {
     count(networkOf(proxies.clientAddress(ip, headers['x-forwarded-for'])));
@@ -41,26 +46,26 @@ export function limitClients(count: (client: string) => void, proxies: TrustedPr
   };
 }
 
-/** The 429 of a limit of the gateway's own: when to come back, if that helps, and the limit, as headers and in the body. */
+/** The 429 of one of the gateway's own limits, with the limit and the time to wait as headers and in the body. `is_final`: retrying does not help. */
 export function rateLimited(
   message: string,
-  told: { limit: number; remaining: number; ends_at_ms: number; wait_ms: number; is_final?: boolean },
+  state: { limit: number; remaining: number; ends_at_ms: number; wait_ms: number; is_final?: boolean },
 ): GatewayError {
   const shown = {
-    'X-RateLimit-Limit': String(told.limit),
-    'X-RateLimit-Remaining': String(told.remaining),
-    'X-RateLimit-Reset': String(told.ends_at_ms),
+    'X-RateLimit-Limit': String(state.limit),
+    'X-RateLimit-Remaining': String(state.remaining),
+    'X-RateLimit-Reset': String(state.ends_at_ms),
   };
-  const wait_s = Math.ceil(told.wait_ms / 1_000);
+  const waitS = Math.ceil(state.wait_ms / 1_000);
   return new GatewayError(429, message, {
-    metadata: { headers: shown, provider_name: null, retry_after_seconds: wait_s },
+    metadata: { headers: shown, provider_name: null, retry_after_seconds: waitS },
     headers: {
       ...Object.fromEntries(Object.entries(shown).map(([name, value]) => [name.toLowerCase(), value])),
-      'retry-after': String(wait_s),
-      // The official SDKs wait as long as this says, and take no whole minute of `retry-after`.
-      'retry-after-ms': String(told.wait_ms),
-      // A longer wait they do not wait for: they would try again at once, in vain.
-      ...(told.wait_ms > 60_000 || told.is_final ? { 'x-should-retry': 'false' } : {}),
+      'retry-after': String(waitS),
+      // The official SDKs prefer this header, and ignore a `retry-after` of a minute or more.
+      'retry-after-ms': String(state.wait_ms),
+      // The SDKs do not wait longer than a minute: they would retry at once, in vain.
+      ...(state.wait_ms > 60_000 || state.is_final ? { 'x-should-retry': 'false' } : {}),
     },
   });
 }

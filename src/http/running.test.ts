@@ -1,10 +1,11 @@
 import { afterEach, expect, test } from 'vitest';
-import { createServer, type Server } from './server.ts';
+import { createServer } from './create-server.ts';
+import type { Server } from './server.ts';
 
 let server: Server | undefined;
 afterEach(() => server?.close());
 
-test('a stop is told to those at work who want to know, and what begins after it is refused with 503', async () => {
+test('a stop notifies running handlers, and later requests are refused with 503', async () => {
   server = createServer({ authenticate: () => Promise.reject(new Error()), logger: false, body_bytes_max: 1000 });
   const told: string[] = [];
   let ended = () => {};
@@ -35,12 +36,12 @@ test('a stop is told to those at work who want to know, and what begins after it
   const late = await ask('/asks', 'three');
   expect(late.statusCode).toBe(503);
   expect(late.json()).toMatchObject({ error: { code: 503, message: 'The gateway is shutting down' } });
-  let is_idle = false;
+  let isIdle = false;
   const idle = server.running.idle().then(() => {
-    is_idle = true;
+    isIdle = true;
   });
   await new Promise(setImmediate);
-  expect(is_idle).toBe(false);
+  expect(isIdle).toBe(false);
   ended();
   await idle;
   expect((await waiting).body).toBe('true');

@@ -3,42 +3,45 @@ import { shuttingDown } from '../errors.ts';
 import type { Server } from './server.ts';
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    running: Running;
+  }
   interface FastifyRequest {
-    /** Its handler is at work. */
+    /** Whether its handler is running. */
     is_handled: boolean;
-    /** The gateway stopped before it was at its end. */
+    /** Whether the gateway stopped before the request ended. */
     is_stopped: boolean;
   }
 }
 
-/** What a server has under way: handlers that have not come to their end yet, also without their client. */
+/** The handlers that are running, also those whose clients have left. */
 export interface Running {
-  /** Resolves when none is running. */
+  /** Resolves when no handler is running. */
   idle(): Promise<void>;
-  /** From now on each answer closes its connection, so that clients look for another gateway. */
+  /** From now on each answer closes its connection, so that clients connect to another gateway. */
   leave(): void;
   isLeaving(): boolean;
-  /** Tells handlers that are at work that they are not waited for any longer (`on_stop`). What begins after it is refused. */
+  /** Stops waiting for handlers: notifies those that are running (`on_stop`), and refuses requests that arrive later. */
   stop(): void;
-  /** It was told to stop. */
+  /** Whether `stop` was called. */
   hasStopped(): boolean;
 }
 
-/** Follows the handlers of all routes that are registered after it, and tells of the end of each, also without its client. */
-export function trackRunning(server: Server, told: (request: FastifyRequest, reply: FastifyReply) => void): Running {
+/** Tracks the handlers of all routes that are registered afterwards, and calls `onEnd` at the end of each, also if its client left. */
+export function trackRunning(server: Server, onEnd: (request: FastifyRequest, reply: FastifyReply) => void): Running {
   const running = new Set<FastifyRequest>();
-  let is_stopped = false;
-  let is_leaving = false;
+  let isStopped = false;
+  let isLeaving = false;
   let waiting: (() => void)[] = [];
   server.addHook('onRoute', (route) => {
     const { handler } = route;
     route.handler = function (request, reply) {
-      if (is_stopped) throw shuttingDown();
+      if (isStopped) throw shuttingDown();
       running.add(request);
       request.is_handled = true;
       const ended = () => {
         request.is_handled = false;
-        told(request, reply);
+        onEnd(request, reply);
         running.delete(request);
         if (running.size > 0) return;
         for (const resolve of waiting) resolve();
@@ -58,16 +61,16 @@ export function trackRunning(server: Server, told: (request: FastifyRequest, rep
   return {
     idle: () => (running.size === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve))),
     stop() {
-      is_stopped = true;
+      isStopped = true;
       for (const request of running) {
         request.is_stopped = true;
         request.on_stop?.();
       }
     },
-    hasStopped: () => is_stopped,
+    hasStopped: () => isStopped,
     leave() {
-      is_leaving = true;
+      isLeaving = true;
     },
-    isLeaving: () => is_leaving,
+    isLeaving: () => isLeaving,
   };
 }

@@ -4,17 +4,17 @@ import type { Schema } from 'fast-json-stringify';
 import type { FastifySerializerCompiler } from 'fastify';
 
 const load = createRequire(import.meta.url);
-/** Loaded with the first answer: it brings Ajv, and an idle gateway writes none. */
+/** Loaded at the first answer, since it loads Ajv, which an idle gateway does not need. */
 const fastJson = () => load('fast-json-stringify') as typeof import('fast-json-stringify').default;
 
 type Write = (answer: unknown) => string;
 
-/** By the digest of the schema: routes share those of errors and of records, and the servers of a process all of them. */
+/** By the digest of the schema: routes and servers of a process share the writers of errors and of records. */
 const writers = new Map<string, Write>();
 
 /**
- * Fastify's serializer: what the schema does not name is left out. Compiled when the first answer is written: a hundred
- * routes with all their statuses took 17 MB and a tenth of a second at every start, for answers that most never give.
+ * Fastify's serializer compiler. Writes only the fields that the schema names. Compiles at the first answer: compiling all statuses of a
+ * hundred routes at the start took 17 MB and 0.1 s.
  */
 export const serializerCompiler: FastifySerializerCompiler<Schema> = ({ schema }) => {
   let write: Write | undefined;

@@ -1,46 +1,27 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isIPv6, type ListenOptions } from 'node:net';
-import fastify, {
-  type FastifyBaseLogger,
-  type FastifyContextConfig,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type FastifyTypeProvider,
-  LogController,
-  type RawServerDefault,
-  type RouteOptions,
+import type { ListenOptions } from 'node:net';
+import type {
+  FastifyBaseLogger,
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifyTypeProvider,
+  RawServerDefault,
 } from 'fastify';
 import type { Static, TSchema } from 'typebox';
-import { GatewayError } from '../errors.ts';
-import { limits } from '../limits.ts';
 import type { JsonValue } from '../schemas/json.ts';
-import { boundBodies, releaseClaim } from './bounded-bodies.ts';
-import { answerClientError, continueLate, continueWithoutBody, isBodyWithheld } from './connection.ts';
-import { boundConnections, type ConnectionBounds, type ConnectionExcess, type Connections } from './connections.ts';
-import { answerBrowsers } from './cors.ts';
-import { assumeJson, credentialOf } from './credential.ts';
-import { brokenOff, type ErrorFormat, sendError } from './error-envelope.ts';
-import { HttpServer } from './http-server.ts';
-import { createKnownRoutes } from './known-routes.ts';
-import type { Memory } from './memory.ts';
-import { type Metered, unmeteredReason } from './metered.ts';
-import { inTurn } from './pipelining.ts';
-import type { Authenticate, Principal } from './principal.ts';
-import { ambiguityOf, pathOf } from './request-head.ts';
-import { type Running, trackRunning } from './running.ts';
-import { schema_compilers } from './schema-compilers.ts';
+import type { Connections } from './connections.ts';
+import type { ErrorFormat } from './error-envelope.ts';
+import type { Metered } from './metered.ts';
+import type { Principal } from './principal.ts';
 import type { StoreWait } from './store-wait.ts';
-import { trustedProxies } from './trusted-proxies.ts';
-import { boundUnreadSoon } from './unread.ts';
 
-interface TypeBoxProvider extends FastifyTypeProvider {
+/** Types request parts and answers of a route by its TypeBox schemas. */
+export interface TypeBoxProvider extends FastifyTypeProvider {
   validator: this['schema'] extends TSchema ? Static<this['schema']> : unknown;
   serializer: this['schema'] extends TSchema ? Static<this['schema']> : unknown;
 }
 
-/** The Fastify instance that operations are registered on. */
+/** The Fastify instance on which operations are registered. */
 export type Server = FastifyInstance<
   RawServerDefault,
   IncomingMessage,
@@ -50,9 +31,8 @@ export type Server = FastifyInstance<
 >;
 
 /**
- * Who may call a route. `public`: anybody, a valid credential is noted and a wrong one ignored. `open`: anybody, no
- * credential is looked at. `management`: a management key. `any`: either kind. Operations for ordinary keys alone are those that run
- * models: they name what meters them in place of it.
+ * Who may call a route. `public`: anybody; a valid credential is noted, an invalid one ignored. `open`: anybody; credentials are not
+ * read. `management`: management keys. `any`: keys of both kinds. Operations for ordinary keys run models: they declare `metered` instead.
  */
 export type Access = 'public' | 'open' | 'management' | 'any';
 
@@ -60,278 +40,36 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     metered?: Metered;
-    /** For the document: what each event holds where the answer is a stream of server-sent events. */
+    /** The schema of each event if the answer is a stream of server-sent events, for the OpenAPI document. */
     events?: TSchema;
-    /** How errors are told. Absent: by the contract's envelope. */
+    /** The form of errors. Not set: the contract's envelope. */
     errorFormat?: ErrorFormat;
-    /** Takes into a body, before it is validated, what `exact` has of it: the same with integers beyond 2^53 as they were written. */
+    /** Restores integers beyond 2^53 in a parsed body as they were written, from `exact`, before validation. */
     regain?: (body: unknown, exact: JsonValue) => void;
   }
   interface FastifyInstance {
-    running: Running;
     connections: Connections;
-    /** Like `listen`; on both addresses of `localhost`. */
+    /** Like `listen`, but on both loopback addresses for `localhost`. */
     listenOn(options: Pick<ListenOptions, 'host' | 'port' | 'reusePort'>): Promise<void>;
   }
   interface FastifyRequest {
-    /** What its route says. Fastify makes `routeOptions` anew each time it is asked for them. */
+    /** The options of the route, stored because Fastify makes `routeOptions` anew at each access. */
     route: FastifyRequest['routeOptions'];
-    /** Called when its client leaves before the answer is out. One who puts something here takes it away again. */
+    /** Called if the client leaves before the answer is sent. Whoever sets it must unset it. */
     on_leave: (() => void) | undefined;
-    /** Called when the gateway does not wait for its answer any longer. The same holds for it. */
+    /** Called if the gateway stops waiting for the answer. Whoever sets it must unset it. */
     on_stop: (() => void) | undefined;
-    /** The length of a body that was read in slices: what walks over all of it has turns of its own. 0: of no such body. */
+    /** The length of a body that was read in slices, so that walks over it take turns of their own; 0 for a short body. */
     long_body_bytes: number;
     principal: Principal | undefined;
-    /** Undefined: its waits for the store have no common bound. */
+    /** Undefined: the waits for the store have no common bound. */
     store_wait: StoreWait | undefined;
-    /** Facts that an operation adds to the request's one log line. */
+    /** Fields that an operation adds to the log line of the request. */
     log_facts: Record<string, unknown> | undefined;
   }
 }
 
-export interface ServerOptions {
-  authenticate: Authenticate;
-  /** The time that a request may wait for the store. Absent: each read has its own bound. */
-  storeWait?: (() => StoreWait) | undefined;
-  logger: FastifyBaseLogger | false;
-  body_bytes_max: number;
-  /** Absent: connections are not counted. */
-  connections?: ConnectionBounds | undefined;
-  /** Called for each connection that passes a bound. */
-  onExcess?: ((reason: ConnectionExcess) => void) | undefined;
-  /** What requests with a body share. Absent: they are not counted. */
-  memory?: Memory | undefined;
-  /** What an error of another room means to a client; undefined for one that it does not know. */
-  translate?: ((error: unknown) => GatewayError | undefined) | undefined;
-  /** Counts a management request of a caller; throws when it is one too many. */
-  limitManagement?: ((caller: string) => void) | undefined;
-  /** Told of every request at its end, also when its client left, those included that authentication refuses. */
-  observe?: ((request: FastifyRequest, reply: FastifyReply, ms: number) => void) | undefined;
-}
-
-const REQUEST_ID = /^[\w.:-]{1,128}$/;
-
-function allow(access: 'key' | 'management', principal: Principal): void {
-  if (access === 'management' && principal.kind !== 'management') {
-    throw new GatewayError(403, 'Only management keys can perform this operation');
-  }
-  if (access === 'key' && principal.kind !== 'key') {
-    throw new GatewayError(403, 'Management keys cannot perform this operation; use an API key');
-  }
-}
-
-const UNBOUNDED: ConnectionBounds = {
-  connections_max: Number.POSITIVE_INFINITY,
-  connections_per_address_max: Number.POSITIVE_INFINITY,
-  trustedProxies: trustedProxies([]),
-};
-
-/** The refusal of a request on a connection beyond the bounds, which serves the health of the gateway alone. */
-function beyondConnections({ raw }: FastifyRequest): GatewayError | undefined {
-  if (raw.url?.startsWith('/health/') === true) return undefined;
-  return new GatewayError(503, 'The gateway has reached its limit of connections; try again soon', {
-    headers: { ...CLOSE, 'retry-after': '1' },
-  });
-}
-const CLOSE = { connection: 'close' };
-
-/** Who may call a route; undefined where it does not say. */
+/** Who may call a route: its declared access, or `key` if it runs models. Undefined if the route declares neither. */
 export function accessOf(config: FastifyContextConfig | undefined): Access | 'key' | undefined {
   return config?.metered === undefined ? config?.access : 'key';
-}
-
-/** Every route says who may call it, or the service does not start. Routes that plugins add (preflights, the documentation's files) are open. */
-function requireAccess(route: RouteOptions): void {
-  const of_plugin = route.method === 'OPTIONS' || route.url.startsWith('/docs');
-  if (accessOf(route.config) === undefined && !of_plugin) {
-    throw new Error(`${route.method} ${route.url} declares no access`);
-  }
-  const reason = unmeteredReason(route);
-  if (reason !== undefined) throw new Error(reason);
-}
-
-/** Sets the principal, or ends the request with 401 or 403. Synchronous when the key is known, which is the common case. */
-function identify(
-  { authenticate, storeWait, limitManagement }: ServerOptions,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  done: (error?: Error) => void,
-): void {
-  const access = accessOf(request.route.config) ?? 'open';
-  if (access === 'open') {
-    done();
-    return;
-  }
-  const refuse = (error: unknown) => {
-    const ignored = access === 'public' && error instanceof GatewayError && error.status === 401;
-    done(ignored ? undefined : (error as Error));
-  };
-  const accept = (principal: Principal) => {
-    request.principal = principal;
-    if (principal.is_served_without_store === true) reply.header('x-gateway-served-without-store', 'true');
-    if (access === 'key' || access === 'management') allow(access, principal);
-    if (access === 'management') limitManagement?.(principal.key_hash ?? 'environment');
-    assumeJson(request.raw);
-    done();
-  };
-  try {
-    const secret = credentialOf(request.raw);
-    if (secret === undefined) throw new GatewayError(401, 'Missing Authentication header');
-    request.store_wait = storeWait?.();
-    const found = authenticate(secret, request.store_wait);
-    if (found instanceof Promise) found.then(accept).catch(refuse);
-    else accept(found);
-  } catch (error) {
-    refuse(error);
-  }
-}
-
-/** The refusal of a request that another reader could take for another one, or end elsewhere; its connection ends with it. */
-function ambiguous(request: IncomingMessage): GatewayError | undefined {
-  const fault = ambiguityOf(request);
-  return fault === undefined ? undefined : new GatewayError(400, fault, { headers: CLOSE });
-}
-
-/** Clients that name a content type with every request name it for an empty body too, which is no JSON. */
-function forgetEmptyBody(headers: IncomingMessage['headers']): void {
-  const length = headers['content-length'];
-  if (headers['transfer-encoding'] === undefined && (length === undefined || length === '0')) {
-    delete headers['content-type'];
-  }
-}
-
-/**
- * Makes the shell that all operations stand in. Order of what happens to a request: CORS (preflights are answered
- * there), authentication by the route's `access`, body, validation, handler; anything thrown meets `sendError`.
- */
-export function createServer(options: ServerOptions): Server {
-  const { logger } = options;
-  const known = createKnownRoutes();
-  const http = new HttpServer({
-    maxHeaderSize: limits.header_bytes_max,
-    requestTimeout: limits.client_request_ms_max,
-    keepAliveTimeout: limits.client_idle_ms_max,
-    // Node's own answer would not wait for its turn; `ambiguityOf` refuses a request without a host.
-    requireHostHeader: false,
-  });
-  const server = fastify({
-    // With a logger of its own Fastify would listen to the end of each answer, though it is to log none, and with a factory of
-    // loggers it would look over what that makes for each request. Lines name their request themselves.
-    logger: false,
-    logController: new LogController({ disableRequestLogging: true }),
-    schemaController: schema_compilers,
-    bodyLimit: options.body_bytes_max,
-    // While it closes, requests on open connections get our envelope, from the hook that refuses them.
-    return503OnClosing: false,
-    routerOptions: { maxParamLength: 300, ignoreTrailingSlash: true },
-    serverFactory(handle) {
-      const begin: typeof handle = (request, response) => {
-        continueWithoutBody(request, response);
-        handle(request, response);
-      };
-      inTurn(http, begin, () => options.onExcess?.('pipelined_requests_max'));
-      return http;
-    },
-    rewriteUrl: pathOf,
-    genReqId: (request) => {
-      const given = request.headers['x-request-id'];
-      return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
-    },
-    // What fails before a route is found meets no hook.
-    frameworkErrors: (error, request, reply) => {
-      reply.header('x-request-id', request.id);
-      if (isBodyWithheld(request.raw)) reply.header('connection', 'close');
-      const thrown = ambiguous(request.raw) ?? error;
-      sendError(thrown, request as FastifyRequest, reply as unknown as FastifyReply, known.at(request.url).errorFormat);
-    },
-    clientErrorHandler: answerClientError,
-  }).withTypeProvider<TypeBoxProvider>() as unknown as Server;
-  if (logger !== false) server.log = logger;
-
-  // Only JSON: a text body would reach validation as a string.
-  server.removeContentTypeParser('text/plain');
-  const { translate, observe } = options;
-  server.setErrorHandler((error, request, reply) =>
-    sendError(brokenOff(error, request) ?? translate?.(error) ?? error, request, reply),
-  );
-  server.addHook('onRoute', requireAccess);
-  server.decorate('running', trackRunning(server, releaseClaim));
-  const bounds = options.connections ?? UNBOUNDED;
-  server.decorate(
-    'connections',
-    boundConnections(http, bounds, (reason) => options.onExcess?.(reason)),
-  );
-  server.decorate('listenOn', async (address: ListenOptions) => {
-    await server.listen(address);
-    // Fastify has a second server for that, but not where it is handed the first.
-    const other = address.host === 'localhost' && (await http.listenOnOtherLoopback(address));
-    if (other)
-      server.log.info(
-        `Server listening at http://${isIPv6(other.address) ? `[${other.address}]` : other.address}:${other.port}`,
-      );
-  });
-
-  server.addHook('onRequest', (request, reply, done) => {
-    const begun_ms = performance.now();
-    if (logger !== false) {
-      request.log = logger;
-      reply.log = logger;
-    }
-    // Set here: what Fastify is told to decorate it sets by names that it looks up one by one.
-    request.route = request.routeOptions;
-    request.on_leave = undefined;
-    request.on_stop = undefined;
-    request.long_body_bytes = 0;
-    request.principal = undefined;
-    request.store_wait = undefined;
-    request.log_facts = undefined;
-    request.is_handled = false;
-    request.is_stopped = false;
-    request.claim = undefined;
-    // The one listener for all who want to know: Node copies its list of them at every change.
-    reply.raw.on('close', () => {
-      // Also one whose body was still on its way, which no handler has.
-      if (server.running.hasStopped() && !reply.raw.writableFinished) request.is_stopped = true;
-      observe?.(request, reply, performance.now() - begun_ms);
-      if (!request.is_handled) request.claim?.release();
-      if (!reply.raw.writableFinished) request.on_leave?.();
-    });
-    reply.header('x-request-id', request.id);
-    // What depends on a credential is no shared cache's to keep: to those `x-api-key` says nothing. Operations may say otherwise.
-    if (accessOf(request.route.config) !== 'open') reply.header('cache-control', 'private, no-store');
-    if (request.method === 'DELETE') forgetEmptyBody(request.raw.headers);
-    // Clients that read this open their next connection elsewhere.
-    const isReserved = server.connections.isReserved(request.raw.socket);
-    if (isReserved || server.running.isLeaving()) reply.headers(CLOSE);
-    const refused = ambiguous(request.raw) ?? (isReserved ? beyondConnections(request) : undefined);
-    if (refused === undefined) answerBrowsers(request, reply, done);
-    else if (request.is404) sendError(refused, request, reply, known.at(request.url).errorFormat);
-    else done(refused);
-  });
-  server.addHook('onSend', ({ raw }, reply, _payload, done) => {
-    if (isBodyWithheld(raw)) reply.header('connection', 'close');
-    boundUnreadSoon(reply.raw);
-    done();
-  });
-  server.addHook('onRoute', known.add);
-  const sendNotFound = (request: FastifyRequest, reply: FastifyReply) => {
-    if (request.url === '*') return reply.code(204).header('allow', known.methods().join(', ')).send();
-    const path = request.url.split('?')[0] ?? '/';
-    const { methods, errorFormat } = known.at(path);
-    if (methods.length === 0)
-      return sendError(new GatewayError(404, `No such path: ${path.slice(0, 200)}`), request, reply, errorFormat);
-    const headers = { allow: methods.join(', ') };
-    const message = `${request.method} is not supported on ${path}; use ${methods.join(' or ')}`;
-    return sendError(new GatewayError(405, message, { headers }), request, reply, errorFormat);
-  };
-  server.setNotFoundHandler(sendNotFound);
-  server.addHook('onRequest', (request, reply, done) => {
-    // A body that nobody wants is not read.
-    if (request.is404 || known.isShadowed(request)) sendNotFound(request, reply);
-    else identify(options, request, reply, done);
-  });
-  boundBodies(server, options.memory);
-  continueLate(server);
-  return server;
 }

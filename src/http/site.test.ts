@@ -43,8 +43,10 @@ describe('a path to go back to', () => {
 });
 
 describe('a form', () => {
-  const check = (headers: Record<string, string>, public_origin?: string) => () =>
-    checkSameSite({ headers: { host: 'gateway.example', ...headers } } as unknown as FastifyRequest, { public_origin });
+  const check = (headers: Record<string, string>, publicOrigin?: string) => () =>
+    checkSameSite({ headers: { host: 'gateway.example', ...headers } } as unknown as FastifyRequest, {
+      public_origin: publicOrigin,
+    });
   const PUBLIC = 'https://public.example';
 
   test.each<[Record<string, string>, string | undefined]>([

@@ -11,14 +11,14 @@ interface Reading {
 }
 
 function read(text: string | Buffer): Reading {
-  let longest_chars = 0;
+  let longestChars = 0;
   const slices = readSlices(Buffer.from(text as string), (slice) => {
-    longest_chars = Math.max(longest_chars, slice.length);
+    longestChars = Math.max(longestChars, slice.length);
     return JSON.parse(slice);
   });
   for (let turns = 1; ; turns += 1) {
     const { done, value } = slices.next();
-    if (done === true) return { value, longest_chars, turns };
+    if (done === true) return { value, longest_chars: longestChars, turns };
   }
 }
 
@@ -75,7 +75,7 @@ test('any JSON is read as JSON.parse does', () => {
   }
 });
 
-test('what is no JSON is refused wherever it is broken, as by JSON.parse', () => {
+test('invalid JSON is refused wherever the fault is, as by JSON.parse', () => {
   const text = JSON.stringify({
     a: ['b', LONG, { c: LONG, d: [1, 2, 3] }, 'e'.repeat(SLICE_BYTES), 4, 5],
     f: [LONG],

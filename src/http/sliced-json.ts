@@ -13,9 +13,9 @@ import {
   STRING,
 } from '../schemas/json-structure.ts';
 
-/** What is parsed, and what is looked through, before others are served. */
+/** How much is parsed, or scanned, before other requests are served. */
 export const SLICE_BYTES = 128 * 1024;
-/** The most that one parse reads: a slice, and the number, key or space that it ends with. */
+/** The most that one parse reads: a slice, and the number, key or space at its end. */
 const PARSED_BYTES_MAX = 4 * SLICE_BYTES;
 const BACKSLASH = 0x5c;
 const LETTER_U = 0x75;
@@ -23,13 +23,13 @@ const LIST_END = 0x5d;
 const OBJECT_END = 0x7d;
 
 const BLANK = /^[ \t\n\r]*$/;
-/** Characters that stand for themselves in a string of JSON, each in one byte. */
+/** Characters that need no escape in a JSON string, each one byte long. */
 const PLAIN = /^[ !#-[\]-~]*$/;
 
-/** Parses a whole text of JSON. Throws for what is none. */
+/** Parses a complete JSON text. Throws if it is invalid. */
 export type ParseText = (text: string) => JsonValue;
 
-/** Why a text is not read: no JSON, or nothing that can be read in slices. The message ends a sentence that begins with the text. */
+/** Why a text cannot be read: it is no JSON, or cannot be read in slices. The message completes a sentence that begins with the text. */
 export class UnreadableJson extends Error {
   override readonly name = 'UnreadableJson';
 }
@@ -38,25 +38,25 @@ function invalid(at: number): UnreadableJson {
   return new UnreadableJson(`is not valid JSON (near byte ${at})`);
 }
 
-/** A list or an object that is open. */
+/** An open list or object. */
 interface Frame {
   is_list: boolean;
   opened_at: number;
-  /** Where the element begins that is being looked at: behind the bracket or the last comma. */
+  /** Offset of the current element: behind the bracket or the last comma. */
   element_at: number;
-  /** Its key has been passed. */
+  /** The key of the current element has been passed. */
   has_key: boolean;
-  /** What was read of the list or object; undefined while nothing is. */
+  /** The part of the list or object that was read; undefined if none was. */
   value: JsonValue[] | JsonObject | undefined;
-  /** With a value: where begins what is not in it yet. */
+  /** If there is a value: offset of the first byte that is not in it yet. */
   unread_at: number;
-  /** With a value: the element that is being looked at is in it. */
+  /** If there is a value: the current element is in it. */
   is_taken: boolean;
-  /** With a value: its own key, where it stands in an object. */
+  /** If there is a value: its own key in its parent object. */
   key: string | undefined;
 }
 
-/** Where a piece of a string's bytes may end: before an escape or a character that `to` would divide. */
+/** The end of a piece of a string: before an escape or a character that `to` would divide. */
 function pieceEnd(bytes: Buffer, from: number, to: number): number {
   let end = to;
   while (end > from && (bytes[end]! & 0xc0) === 0x80) end -= 1;
@@ -64,9 +64,9 @@ function pieceEnd(bytes: Buffer, from: number, to: number): number {
     if (bytes[at] !== BACKSLASH) continue;
     let first = at;
     while (first > from && bytes[first - 1] === BACKSLASH) first -= 1;
-    const begins_escape = (at - first) % 2 === 0;
-    const escape_end = at + (bytes[at + 1] === LETTER_U ? 6 : 2);
-    return begins_escape && escape_end > end ? at : end;
+    const beginsEscape = (at - first) % 2 === 0;
+    const escapeEnd = at + (bytes[at + 1] === LETTER_U ? 6 : 2);
+    return beginsEscape && escapeEnd > end ? at : end;
   }
   return end;
 }
@@ -75,32 +75,32 @@ class SlicedReader {
   readonly #bytes: Buffer;
   readonly #parse: ParseText;
   readonly #frames: Frame[] = [];
-  /** Where begins what was not parsed yet. */
-  #unread_at: number;
+  /** Offset of the first byte that was not parsed yet. */
+  #unreadAt: number;
   #root: JsonValue | undefined;
 
   constructor(bytes: Buffer, parse: ParseText) {
     this.#bytes = bytes;
     this.#parse = parse;
-    const has_mark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
-    this.#unread_at = has_mark ? 3 : 0;
+    const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+    this.#unreadAt = hasMark ? 3 : 0;
   }
 
   *read(): Generator<void, JsonValue, undefined> {
     const bytes = this.#bytes;
-    /** Where the string began that reaches into this window. */
-    let string_at: number | undefined;
-    let is_escaped = false;
-    for (let window_at = this.#unread_at; window_at < bytes.length; window_at += SLICE_BYTES) {
-      const window = bytes.toString('latin1', window_at, window_at + SLICE_BYTES);
+    /** Start of the string that continues in this window. */
+    let stringAt: number | undefined;
+    let escaped = false;
+    for (let windowAt = this.#unreadAt; windowAt < bytes.length; windowAt += SLICE_BYTES) {
+      const window = bytes.toString('latin1', windowAt, windowAt + SLICE_BYTES);
       let at = 0;
-      if (string_at !== undefined) {
-        const from = is_escaped ? 1 : 0;
+      if (stringAt !== undefined) {
+        const from = escaped ? 1 : 0;
         const end = endOfString(window, from);
-        if (end === undefined) is_escaped = isEscaped(window, window.length, from);
+        if (end === undefined) escaped = isEscaped(window, window.length, from);
         else {
-          if (window_at + end - string_at > SLICE_BYTES) yield* this.#longString(string_at, window_at + end);
-          string_at = undefined;
+          if (windowAt + end - stringAt > SLICE_BYTES) yield* this.#longString(stringAt, windowAt + end);
+          stringAt = undefined;
         }
         at = end ?? window.length;
       }
@@ -109,13 +109,13 @@ class SlicedReader {
         const kind = code < 128 ? kinds[code]! : NOTHING;
         if (kind === NOTHING) continue;
         if (kind !== STRING) {
-          this.#sign(kind, window_at + at);
+          this.#sign(kind, windowAt + at);
           continue;
         }
         const end = endOfString(window, at + 1);
         if (end === undefined) {
-          string_at = window_at + at;
-          is_escaped = isEscaped(window, window.length, at + 1);
+          stringAt = windowAt + at;
+          escaped = isEscaped(window, window.length, at + 1);
           break;
         }
         at = end - 1;
@@ -123,7 +123,7 @@ class SlicedReader {
       yield;
     }
     if (this.#root === undefined || this.#frames.length > 0) throw invalid(bytes.length);
-    this.#refuseText(this.#unread_at, bytes.length);
+    this.#refuseText(this.#unreadAt, bytes.length);
     return this.#root;
   }
 
@@ -132,7 +132,7 @@ class SlicedReader {
     if (kind === LIST || kind === OBJECT) {
       if (frame === undefined) {
         if (this.#root !== undefined) throw invalid(at);
-        this.#refuseText(this.#unread_at, at);
+        this.#refuseText(this.#unreadAt, at);
       }
       this.#frames.push({
         is_list: kind === LIST,
@@ -154,7 +154,7 @@ class SlicedReader {
 
   #comma(frame: Frame, at: number): void {
     if (frame.is_taken) this.#refuseText(frame.unread_at, at);
-    else if (at - this.#unread_at >= SLICE_BYTES) {
+    else if (at - this.#unreadAt >= SLICE_BYTES) {
       this.#begin();
       this.#takeElements(frame, at);
     } else {
@@ -166,7 +166,7 @@ class SlicedReader {
     frame.has_key = false;
     frame.element_at = at + 1;
     frame.unread_at = at + 1;
-    this.#unread_at = at + 1;
+    this.#unreadAt = at + 1;
   }
 
   #close(frame: Frame, at: number): void {
@@ -174,17 +174,17 @@ class SlicedReader {
     if (frame.value !== undefined) {
       if (this.#bytes[at] !== (frame.is_list ? LIST_END : OBJECT_END)) throw invalid(at);
       if (frame.is_taken) this.#refuseText(frame.unread_at, at);
-      // Nothing but space may stand in an empty one, and nowhere else.
+      // An empty list or object may contain only space; after a comma, space alone is an error.
       else if (frame.unread_at !== frame.opened_at + 1 || !this.#isBlank(frame.unread_at, at))
         this.#takeElements(frame, at);
-      this.#unread_at = at + 1;
+      this.#unreadAt = at + 1;
     }
     this.#frames.pop();
     const parent = this.#frames.at(-1);
     if (parent !== undefined && frame.value !== undefined) parent.unread_at = at + 1;
   }
 
-  /** Makes all that is open, each of it with what was passed. */
+  /** Creates the values of all open frames, with the elements that were passed. */
   #begin(): void {
     let parent: Frame | undefined;
     for (const frame of this.#frames) {
@@ -197,7 +197,7 @@ class SlicedReader {
     }
   }
 
-  /** Takes an element that was made, with the elements before it; its key is what stands before `to`. */
+  /** Adds a value that was already made to its frame, after the elements before it. Returns its key, which is the text before `to`. */
   #takeElement(frame: Frame, to: number, value: JsonValue): string | undefined {
     if (frame.is_taken) throw invalid(to);
     if (frame.element_at > frame.unread_at) this.#takeElements(frame, frame.element_at - 1);
@@ -215,7 +215,7 @@ class SlicedReader {
     return key;
   }
 
-  /** Takes all elements that stand whole between what was taken and an offset. */
+  /** Parses and adds all complete elements between what was read and the offset `to`. */
   #takeElements(frame: Frame, to: number): void {
     const from = frame.unread_at;
     const text = this.#text(from, to);
@@ -229,7 +229,7 @@ class SlicedReader {
     this.#refusePrototype(frame);
   }
 
-  /** The parser refuses what it sees whole. */
+  /** Refuses a prototype that the parser, which sees only slices, could not. */
   #refusePrototype({ key, value, opened_at }: Frame): void {
     if (key === 'constructor' && Object.hasOwn(value!, 'prototype')) throw invalid(opened_at);
   }
@@ -238,13 +238,13 @@ class SlicedReader {
     const frame = this.#frames.at(-1);
     if (frame === undefined) {
       if (this.#root !== undefined) throw invalid(from);
-      this.#refuseText(this.#unread_at, from);
+      this.#refuseText(this.#unreadAt, from);
     } else if (!frame.is_list && !frame.has_key) {
       throw new UnreadableJson(`must not have a key of more than ${SLICE_BYTES} bytes`);
     }
-    const is_plain = yield* this.#isPlain(from + 1, to - 1);
-    const text = is_plain ? this.#bytes.toString('latin1', from + 1, to - 1) : yield* this.#decoded(from + 1, to - 1);
-    this.#unread_at = to;
+    const isPlain = yield* this.#isPlain(from + 1, to - 1);
+    const text = isPlain ? this.#bytes.toString('latin1', from + 1, to - 1) : yield* this.#decoded(from + 1, to - 1);
+    this.#unreadAt = to;
     if (frame === undefined) {
       this.#root = text;
       return;
@@ -254,7 +254,7 @@ class SlicedReader {
     frame.unread_at = to;
   }
 
-  /** Whether bytes of a string are its characters: base64 mostly is. Such a text is made in one piece, which joining pieces takes far longer for. */
+  /** Whether a string's bytes are its characters, as in base64: then it is made at once, which is much faster than joining pieces. */
   *#isPlain(from: number, to: number): Generator<void, boolean, undefined> {
     for (let at = from; at < to; at += SLICE_BYTES) {
       if (!PLAIN.test(this.#bytes.toString('latin1', at, Math.min(to, at + SLICE_BYTES)))) return false;
@@ -303,8 +303,8 @@ class SlicedReader {
 }
 
 /**
- * Reads a long body of JSON slice by slice: each text for `parse` is short, whatever the body holds. Yields between slices;
- * returns what `parse` of the whole would. Throws `UnreadableJson`.
+ * Reads a long JSON body slice by slice: each text that `parse` gets is short. Yields between slices. Returns what `parse` of the
+ * whole text would return. Throws `UnreadableJson`.
  */
 export function readSlices(bytes: Buffer, parse: ParseText): Generator<void, JsonValue, undefined> {
   return new SlicedReader(bytes, parse).read();

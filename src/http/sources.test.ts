@@ -31,7 +31,7 @@ async function wordsOf(course: Course): Promise<string[]> {
   return words;
 }
 
-test('a source stands for its values, in their place', async () => {
+test('a source is replaced by its values', async () => {
   async function* course(): Course {
     yield { word: 'a' };
     yield sourceOf('b', 'wait', 'c');
@@ -42,7 +42,7 @@ test('a source stands for its values, in their place', async () => {
   expect(await wordsOf(course())).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
-test('what a source throws is thrown where the generator named it', async () => {
+test('an error of a source is thrown where the generator yielded it', async () => {
   async function* course(): Course {
     try {
       yield sourceOf('a', 'throw broken', 'never');
@@ -58,7 +58,7 @@ test('what a source throws is thrown where the generator named it', async () => 
   await expect(wordsOf(unaware())).rejects.toThrow('broken');
 });
 
-test('what the reader throws goes to the generator, whose source is read no more', async () => {
+test('an error of the reader goes to the generator, and its source is not read any more', async () => {
   async function* course(): Course {
     try {
       yield sourceOf('a', 'never');
@@ -72,7 +72,7 @@ test('what the reader throws goes to the generator, whose source is read no more
   expect(await events.next()).toEqual({ done: true, value: undefined });
 });
 
-test('who reads no further ends the generator, after the step under way', async () => {
+test('a reader that stops ends the generator, after the current step', async () => {
   const told: string[] = [];
   const slow = Promise.withResolvers<void>();
   async function* course(): Course {
@@ -100,13 +100,13 @@ test('who reads no further ends the generator, after the step under way', async 
   expect(told).toEqual(['read', 'closed']);
 });
 
-test('who reads waits for what a source waits for, and for nothing else', async () => {
+test('a reader waits only when a source waits', async () => {
   const wait = Promise.withResolvers<void>();
-  let is_there = false;
+  let isThere = false;
   async function* course(): Course {
     yield {
       ended: false,
-      coming: () => (is_there ? undefined : wait.promise),
+      coming: () => (isThere ? undefined : wait.promise),
       take: () => ({ word: 'a' }),
     };
   }
@@ -116,7 +116,7 @@ test('who reads waits for what a source waits for, and for nothing else', async 
   await first;
   expect(events.take()).toEqual({ word: 'a' });
   expect(events.coming()).toBe(wait.promise);
-  is_there = true;
+  isThere = true;
   expect(events.coming()).toBe(undefined);
   expect(events.take()).toEqual({ word: 'a' });
 });

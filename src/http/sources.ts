@@ -1,50 +1,49 @@
 /**
- * Values that come with time. It is waited for what comes, and what has come is taken: a value that passes through several
- * sources takes one promise in all, that of its wait.
+ * An asynchronous sequence of values that separates waiting from reading: a value that passes through several sources costs one promise in
+ * all, that of the wait.
  */
 export interface Source<T extends object> {
-  /** Resolves when something can be taken; undefined: it can already. Never rejects. One wait at a time. */
+  /** Resolves when a value can be read; undefined if one can be read already. Never rejects. One wait at a time. */
   coming(): Promise<void> | undefined;
-  /** Asked once after each wait: the next value; undefined: it was not enough for one, or there are no more. Throws what the source failed with. */
+  /** Called once after each wait. Returns the next value, or undefined if the received data was not enough for one or the source has ended. Throws the error of the source. */
   take(): T | undefined;
-  /** No more values come. */
+  /** Whether the source has ended. */
   readonly ended: boolean;
 }
 
-/** A source of events whose reader may end it early, or tell it of one that cannot be used. It can be read as a generator as well. */
+/** A source of events that its reader can end early (`return`), or report an unusable event to (`throw`). It is also a generator. */
 export interface Events<T extends object> extends Source<T>, AsyncGenerator<T, void, undefined> {}
 
 /**
- * The values of a generator, and in their place those of the sources that it yields: what `yield*` is for, without the queues
- * through which that hands on every single value. What a source throws is thrown into the generator, which goes on when the
- * source is at its end.
+ * The values of a generator, in which each source that the generator yields is replaced by its values, like `yield*`, but without a queue
+ * per value. An error of a source is thrown into the generator. The generator continues when the source has ended.
  */
-export function withSources<T extends object>(course: AsyncGenerator<T | Source<T>, void, undefined>): Events<T> {
-  return new Sourced(course);
+export function withSources<T extends object>(generator: AsyncGenerator<T | Source<T>, void, undefined>): Events<T> {
+  return new SourceSequence(generator);
 }
 
 type Step<T> = Promise<IteratorResult<T, void>>;
 
-class Sourced<T extends object> implements Events<T> {
+class SourceSequence<T extends object> implements Events<T> {
   ended = false;
-  readonly #course: AsyncGenerator<T | Source<T>, void, undefined>;
+  readonly #generator: AsyncGenerator<T | Source<T>, void, undefined>;
   #source: Source<T> | undefined = undefined;
   #value: T | undefined = undefined;
   #failure: { error: unknown } | undefined = undefined;
-  /** The generator is at work, because a source of its has failed. */
-  #going: Promise<void> | undefined = undefined;
-  /** As of every generator, one step is taken at a time. */
+  /** Pending while the generator handles the error of a source. */
+  #recovery: Promise<void> | undefined = undefined;
+  /** The last step: as in any generator, steps run one at a time. */
   #last: Step<T> | undefined = undefined;
 
-  constructor(course: AsyncGenerator<T | Source<T>, void, undefined>) {
-    this.#course = course;
+  constructor(generator: AsyncGenerator<T | Source<T>, void, undefined>) {
+    this.#generator = generator;
   }
 
   coming(): Promise<void> | undefined {
     if (this.#source?.ended === false) return this.#source.coming();
-    if (this.#going !== undefined) return this.#going;
+    if (this.#recovery !== undefined) return this.#recovery;
     if (this.#value !== undefined || this.#failure !== undefined || this.ended) return undefined;
-    return this.#follow(this.#course.next());
+    return this.#follow(this.#generator.next());
   }
 
   take(): T | undefined {
@@ -52,7 +51,7 @@ class Sourced<T extends object> implements Events<T> {
       try {
         return this.#source.take();
       } catch (error) {
-        this.#going = this.#follow(this.#course.throw(error));
+        this.#recovery = this.#follow(this.#generator.throw(error));
         return undefined;
       }
     }
@@ -71,13 +70,13 @@ class Sourced<T extends object> implements Events<T> {
 
   async return(): Step<T> {
     await this.#last?.catch(() => undefined);
-    await this.#follow(this.#course.return());
+    await this.#follow(this.#generator.return());
     return this.#next();
   }
 
   async throw(error: unknown): Step<T> {
     await this.#last?.catch(() => undefined);
-    await this.#follow(this.#course.throw(error));
+    await this.#follow(this.#generator.throw(error));
     return this.#next();
   }
 
@@ -91,15 +90,15 @@ class Sourced<T extends object> implements Events<T> {
 
   async #next(): Step<T> {
     for (;;) {
-      const coming = this.coming();
-      if (coming !== undefined) await coming;
+      const ready = this.coming();
+      if (ready !== undefined) await ready;
       const value = this.take();
       if (value !== undefined) return { done: false, value };
       if (this.ended) return { done: true, value: undefined };
     }
   }
 
-  /** The generator goes on: to its next value, or to a source that it names, of which the first value is waited for. */
+  /** Waits for a step of the generator: its next value, or a source and the source's first value. */
   async #follow(step: Promise<IteratorResult<T | Source<T>, void>>): Promise<void> {
     this.#source = undefined;
     this.#value = undefined;
@@ -108,14 +107,14 @@ class Sourced<T extends object> implements Events<T> {
       const { done, value } = await step;
       if (done === true) this.ended = true;
       else if ('coming' in value) {
-        const coming = value.coming();
-        if (coming !== undefined) await coming;
+        const ready = value.coming();
+        if (ready !== undefined) await ready;
         this.#source = value;
       } else this.#value = value;
     } catch (error) {
       this.ended = true;
       this.#failure = { error };
     }
-    this.#going = undefined;
+    this.#recovery = undefined;
   }
 }

@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { StoreWait, StoreWaitExceeded } from './store-wait.ts';
 
 /** A clock that only reads move. */
-function setUp(max_ms: number) {
-  let now_ms = 0;
-  const wait = new StoreWait(max_ms, () => now_ms);
+function setUp(maxMs: number) {
+  let nowMs = 0;
+  const wait = new StoreWait(maxMs, () => nowMs);
   const read = async (ms: number) => {
     await Promise.resolve();
-    now_ms += ms;
+    nowMs += ms;
     return 'read';
   };
   return { wait, read };
@@ -23,7 +23,7 @@ test('all reads of a request have one bound together', async () => {
   await expect(wait.within(read(0))).rejects.toThrow(StoreWaitExceeded);
 });
 
-test('a read that takes longer than what is left is not waited for', async () => {
+test('a read is abandoned when the time left is over', async () => {
   const { wait, read } = setUp(1_000);
   await wait.within(read(990));
   await expect(wait.within(new Promise(() => {}))).rejects.toMatchObject({
@@ -32,7 +32,7 @@ test('a read that takes longer than what is left is not waited for', async () =>
   });
 });
 
-test('what a request does beside waiting for the store does not count', async () => {
+test('time that is not spent waiting for the store does not count', async () => {
   const { wait, read } = setUp(1_000);
   await read(5_000);
   expect(wait.left_ms()).toBe(1_000);
@@ -52,7 +52,7 @@ test('once something was sent for the request it may wait as long again', async 
   expect(wait.left_ms()).toBe(600);
 });
 
-test('a read that fails after nobody waits for it any more harms nobody', async () => {
+test('a failure of an abandoned read is ignored', async () => {
   const { wait, read } = setUp(1_000);
   await wait.within(read(1_000));
   const { promise, reject } = Promise.withResolvers<never>();

@@ -1,6 +1,6 @@
 import { GatewayError } from '../errors.ts';
 
-/** A request has waited for the store as long as it may. */
+/** The request has used up its time for waiting for the store. */
 export class StoreWaitExceeded extends GatewayError {
   constructor() {
     super(503, 'The store does not answer at the moment; try again soon', { headers: { 'retry-after': '1' } });
@@ -8,48 +8,47 @@ export class StoreWaitExceeded extends GatewayError {
 }
 
 /**
- * The time that one request may wait for the store: all its reads together, until something is sent for it. Reads that are under
- * way at once count once.
+ * The time that one request may wait for the store, over all reads before its first attempt. Concurrent reads count once.
  */
 export class StoreWait {
-  readonly #max_ms: number;
-  readonly #monotonic_ms: () => number;
-  #waited_ms = 0;
+  readonly #maxMs: number;
+  readonly #monotonicMs: () => number;
+  #waitedMs = 0;
   #reads = 0;
-  #begun_ms = 0;
+  #begunMs = 0;
 
-  constructor(max_ms: number, monotonic_ms: () => number) {
-    this.#max_ms = max_ms;
-    this.#monotonic_ms = monotonic_ms;
+  constructor(maxMs: number, monotonicMs: () => number) {
+    this.#maxMs = maxMs;
+    this.#monotonicMs = monotonicMs;
   }
 
   left_ms(): number {
-    const current_ms = this.#reads === 0 ? 0 : this.#monotonic_ms() - this.#begun_ms;
-    return Math.max(0, this.#max_ms - this.#waited_ms - current_ms);
+    const currentMs = this.#reads === 0 ? 0 : this.#monotonicMs() - this.#begunMs;
+    return Math.max(0, this.#maxMs - this.#waitedMs - currentMs);
   }
 
   begin(): void {
-    if (this.#reads === 0) this.#begun_ms = this.#monotonic_ms();
+    if (this.#reads === 0) this.#begunMs = this.#monotonicMs();
     this.#reads += 1;
   }
 
   end(): void {
     this.#reads -= 1;
-    if (this.#reads === 0) this.#waited_ms += this.#monotonic_ms() - this.#begun_ms;
+    if (this.#reads === 0) this.#waitedMs += this.#monotonicMs() - this.#begunMs;
   }
 
-  /** Refusing a call for what its first attempts waited would throw away what they cost. */
+  /** Starts anew after attempts: refusing the call for its waits before them would waste what they cost. */
   renew(): void {
-    this.#waited_ms = 0;
-    this.#begun_ms = this.#monotonic_ms();
+    this.#waitedMs = 0;
+    this.#begunMs = this.#monotonicMs();
   }
 
-  /** The result of a read; rejects with `StoreWaitExceeded` if it takes longer than what is left. The read itself goes on. */
+  /** The result of a read. Rejects with `StoreWaitExceeded` if it takes longer than the time left; the read itself continues. */
   async within<T>(read: Promise<T>): Promise<T> {
-    const left_ms = this.left_ms();
+    const leftMs = this.left_ms();
     const { promise: late, reject } = Promise.withResolvers<never>();
-    if (left_ms === 0) reject(new StoreWaitExceeded());
-    const timer = Number.isFinite(left_ms) ? setTimeout(() => reject(new StoreWaitExceeded()), left_ms) : undefined;
+    if (leftMs === 0) reject(new StoreWaitExceeded());
+    const timer = Number.isFinite(leftMs) ? setTimeout(() => reject(new StoreWaitExceeded()), leftMs) : undefined;
     this.begin();
     try {
       return await Promise.race([late, read]);

@@ -13,8 +13,8 @@ export interface TrustedProxies {
   clientAddress(remote: string | undefined, xForwardedFor: string | string[] | undefined): string;
 }
 
-/** An address of a header or a socket without port and brackets; an IPv4 address in IPv6 form is the IPv4 address. */
-function parsed(text: string): Address | undefined {
+/** Parses the address of a header or a socket, without port and brackets; an IPv4 address in IPv6 form becomes IPv4. */
+function parseAddress(text: string): Address | undefined {
   const [, bracketed, withPort] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
   const bare = bracketed ?? withPort ?? text;
   // Other forms of IPv4 (octal, one number) are not addresses here.
@@ -28,7 +28,7 @@ function rangeOf(entry: string): [Address, number] {
   return [address, address.kind() === 'ipv4' ? 32 : 128];
 }
 
-/** Makes the rule from addresses and CIDR ranges, which the configuration has checked. */
+/** Makes the rule from checked addresses and CIDR ranges. */
 export function trustedProxies(entries: readonly string[]): TrustedProxies {
   const ranges = entries.map(rangeOf);
   const isTrusted = (address: Address) =>
@@ -36,17 +36,17 @@ export function trustedProxies(entries: readonly string[]): TrustedProxies {
   return {
     includes(text) {
       if (ranges.length === 0 || text === undefined) return false;
-      const address = parsed(text);
+      const address = parseAddress(text);
       return address !== undefined && isTrusted(address);
     },
     clientAddress(remote, xForwardedFor) {
-      const peer = parsed(remote ?? '');
+      const peer = parseAddress(remote ?? '');
       if (peer === undefined) return remote ?? 'unknown';
       let client = peer;
       const hops = [xForwardedFor ?? []].flat().join(',').split(',');
       while (isTrusted(client) && hops.length > 0) {
-        const next = parsed((hops.pop() ?? '').trim());
-        // What a trusted proxy wrote is an address; anything else is not: the proxy itself is then all that is known.
+        const next = parseAddress((hops.pop() ?? '').trim());
+        // A trusted proxy writes an address. If the entry is none, only the proxy itself is known.
         if (next === undefined) break;
         client = next;
       }
@@ -55,9 +55,9 @@ export function trustedProxies(entries: readonly string[]): TrustedProxies {
   };
 }
 
-/** What is counted as one client: an IPv4 address, or the /64 network of an IPv6 address, which one client has whole. */
+/** The unit that counts as one client: an IPv4 address, or the /64 network of an IPv6 address, which one client usually has. */
 export function networkOf(address: string | undefined): string {
-  const one = parsed(address ?? '');
+  const one = parseAddress(address ?? '');
   if (one === undefined) return address ?? 'unknown';
   return one instanceof ipaddr.IPv6
     ? `${one.parts

@@ -4,9 +4,9 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { startGateway, type TestGateway } from '../../test/harness.ts';
 import { responseHead, startWireServer, type WireServer } from '../../test/wires/wire-server.ts';
 import { limits } from '../limits.ts';
-import { createServer } from './server.ts';
+import { createServer } from './create-server.ts';
 
-const stall_ms_max = limits.client_stall_ms_max;
+const stallMsMax = limits.client_stall_ms_max;
 const PIECE = 'word '.repeat(10_000);
 /** More than the system keeps for a connection whose other end does not read. */
 const PIECES = 500;
@@ -43,7 +43,7 @@ beforeEach(async () => {
   await once(client, 'connect');
 });
 afterEach(async () => {
-  Object.assign(limits, { client_stall_ms_max: stall_ms_max });
+  Object.assign(limits, { client_stall_ms_max: stallMsMax });
   client.destroy();
   await gateway.stop();
   await wire.stop();
@@ -91,7 +91,7 @@ test('an answer that is read slowly is read to its end', { timeout: 30_000 }, as
   expect(ended()).not.toHaveProperty('client_left');
 });
 
-test('an answer behind another on its connection that nobody reads ends it after a while', {
+test('an unread answer behind another one on its connection is ended after a while', {
   timeout: 30_000,
 }, async () => {
   const authenticate = () => Promise.reject(new Error());

@@ -3,15 +3,15 @@ import { Socket } from 'node:net';
 import { limits } from '../limits.ts';
 
 /**
- * From now to its end an answer must be taken, piece by piece: a client that takes nothing for `client_stall_ms_max` is
- * cut off. Node sets the time of an idle connection again when the answer is out.
+ * Closes the connection of an answer if its client reads nothing for `client_stall_ms_max`. Node sets its own timeout again when the
+ * answer is sent.
  */
 export function boundUnread({ socket }: ServerResponse): void {
   // An injected request has no connection.
   if (socket instanceof Socket) socket.setTimeout(limits.client_stall_ms_max);
 }
 
-/** The same of an answer that is about to be sent, unless the system takes all of it at once, as it does with most. */
+/** Does the same for an answer that is about to be sent, unless the operating system takes all of it at once, as it mostly does. */
 export function boundUnreadSoon(answer: ServerResponse): void {
   process.nextTick(() => {
     if (answer.writableEnded && answer.writableLength === 0) return;

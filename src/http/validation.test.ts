@@ -94,7 +94,7 @@ test('a value that breaks one rule breaks it once', () => {
   expect(error.violations).toEqual([{ path: 'language', rule: 'must match pattern "^[a-z]{2}$"' }]);
 });
 
-test('what fits the schema passes as the same object', () => {
+test('a value that fits the schema passes as the same object', () => {
   const validate = validatorCompiler({ schema: Body, httpPart: 'body', method: 'POST', url: '/' });
   const value = { name: 'x', count: null, parts: [{ type: 'picture', url: 'u' }] };
   expect((validate(value) as { value: unknown }).value).toBe(value);
@@ -133,13 +133,13 @@ test('a field that is undefined is not there', () => {
   expect(explain(Body, { name: 'x', kind: undefined, extra: undefined }, '')).toEqual([]);
 });
 
-test('a value that is excluded is told so', () => {
+test('the message names an excluded value', () => {
   expect(explain({ type: 'string', not: { const: 'mine' } }, 'mine', 'type')).toEqual([
     { path: 'type', rule: 'must not be "mine"' },
   ]);
 });
 
-test('twenty violations are told, not thousands', () => {
+test('twenty violations are listed, not thousands', () => {
   const validate = validatorCompiler({ schema: Body, httpPart: 'body', method: 'POST', url: '/' });
   const extras = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`extra${n}`, n]));
   const { error } = validate({ name: 'x', ...extras }) as { error: ValidationError };

@@ -4,7 +4,7 @@ import { Compile } from 'typebox/schema';
 import { limits } from '../limits.ts';
 import { append } from '../schemas/append.ts';
 
-/** What is wrong with a value, and where: `path` is the field as a client would write it, `rule` ends the sentence. */
+/** A violation of a schema: `path` is the field as a client would write it, `rule` completes the sentence. */
 export interface Violation {
   path: string;
   rule: string;
@@ -43,7 +43,7 @@ function kindOf(value: unknown): string {
 
 function matchesType(type: string, value: unknown): boolean {
   if (type === 'integer') return Number.isInteger(value);
-  // JSON has numbers that are too large for one: 1e999.
+  // A number in JSON may be too large for a double: 1e999.
   if (type === 'number') return Number.isFinite(value);
   return kindOf(value) === type;
 }
@@ -56,14 +56,14 @@ function constantsOf(schema: SchemaNode): unknown[] | undefined {
   return each?.every((values) => values !== undefined) ? each.flat() : undefined;
 }
 
-/** Unions inside unions are one union. */
+/** Nested unions as one list of branches. */
 function flatten(branches: SchemaNode[]): SchemaNode[] {
   return branches.flatMap((branch) =>
     branch.anyOf && constantsOf(branch) === undefined ? flatten(branch.anyOf) : [branch],
   );
 }
 
-/** The field that tells an object's kind, and the values it may have: `type`, `role`. A `type` may also be left out. */
+/** The field that discriminates an object schema (`type`, `role`), and its values. A `type` may also be absent. */
 function discriminatorOf(schema: SchemaNode): { name: string; values: unknown[] } | undefined {
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const values = constantsOf(property);
@@ -74,8 +74,8 @@ function discriminatorOf(schema: SchemaNode): { name: string; values: unknown[] 
   return undefined;
 }
 
-/** The branch of a union whose kind an object has. Kinds exclude each other: no other branch can accept it. */
-function toldBranch(branches: SchemaNode[], value: unknown): SchemaNode | undefined {
+/** The branch of a union that the discriminator of an object selects. Discriminators exclude each other, so no other branch can accept it. */
+function discriminatedBranch(branches: SchemaNode[], value: unknown): SchemaNode | undefined {
   if (kindOf(value) !== 'object') return undefined;
   return branches.find((branch) => {
     const kind = discriminatorOf(branch);
@@ -84,24 +84,26 @@ function toldBranch(branches: SchemaNode[], value: unknown): SchemaNode | undefi
 }
 
 /**
- * Which branch of a union the sender meant where no kind tells it: the only one of the same JSON type. Of several lists the
- * one whose items are of the first item's type, or else one of any of those items.
+ * The branch of a union that the sender most likely meant, if no discriminator selects one: the only one of the same JSON type. Among several
+ * lists, the one whose items have the type of the first item, or else one of any of these items.
  */
 function intendedBranch(branches: SchemaNode[], value: unknown): SchemaNode | undefined {
   const sameType = branches.filter((branch) => branch.type !== undefined && matchesType(branch.type, value));
   if (sameType.length < 2 || !Array.isArray(value)) return sameType.length === 1 ? sameType[0] : undefined;
   const kind = kindOf(value[0]);
-  const meant = sameType.filter(({ items }) => (items?.type === 'integer' ? 'number' : items?.type) === kind);
-  if (value.length === 0 || meant.length === 1) return meant[0] ?? sameType[0];
-  return meant.length > 1 ? undefined : { type: 'array', items: { anyOf: sameType.map(({ items }) => items ?? {}) } };
+  const matching = sameType.filter(({ items }) => (items?.type === 'integer' ? 'number' : items?.type) === kind);
+  if (value.length === 0 || matching.length === 1) return matching[0] ?? sameType[0];
+  return matching.length > 1
+    ? undefined
+    : { type: 'array', items: { anyOf: sameType.map(({ items }) => items ?? {}) } };
 }
 
-/** How much explaining did: each look at a value against a schema in words is one. */
+/** The amount of work done: each value that is compared with a schema in words counts as one. */
 export interface ExplainingWork {
   values: number;
 }
 
-/** A list of more items is checked by its compiled schema, and the first item that fails is explained. */
+/** A longer list is checked by its compiled schema, and only the first item that fails is explained. */
 const EXPLAINED_ITEMS_MAX = 16;
 
 const checks = new WeakMap<SchemaNode, ReturnType<typeof Compile>>();
@@ -115,7 +117,7 @@ function compiledOf(schema: SchemaNode): ReturnType<typeof Compile> {
   return compiled;
 }
 
-/** Whether a value fits a schema: compiled, since explaining costs a hundred times as much. */
+/** Whether a value fits a schema. Uses the compiled schema, which is a hundred times faster than explaining. */
 function fits(schema: SchemaNode, value: unknown): boolean {
   return compiledOf(schema).Check(value);
 }
@@ -142,8 +144,8 @@ function quoted(values: unknown[]): string {
 
 function explainUnion(nested: SchemaNode[], value: unknown, path: string, work: ExplainingWork): Violation[] {
   const branches = flatten(nested);
-  const told = toldBranch(branches, value);
-  if (told) return explain(told, value, path, work);
+  const selected = discriminatedBranch(branches, value);
+  if (selected) return explain(selected, value, path, work);
   if (branches.some((branch) => accepts(branch, value, work))) return [];
   const branch = intendedBranch(branches, value);
   if (branch && constantsOf(branch) === undefined) return explain(branch, value, path, work);
@@ -203,33 +205,33 @@ function explainObject(
   work: ExplainingWork,
 ): Violation[] {
   const { maxProperties = Number.POSITIVE_INFINITY, additionalProperties } = schema;
-  const name_chars_max = schema.propertyNames?.maxLength ?? Number.POSITIVE_INFINITY;
+  const nameCharsMax = schema.propertyNames?.maxLength ?? Number.POSITIVE_INFINITY;
   if (maxProperties !== Number.POSITIVE_INFINITY && Object.keys(value).length > maxProperties)
     return [{ path, rule: `must have at most ${maxProperties} entries` }];
-  const found: Violation[] = [];
+  const violations: Violation[] = [];
   for (const name of schema.required ?? []) {
-    if (value[name] === undefined) found.push({ path: join(path, name), rule: 'is required' });
+    if (value[name] === undefined) violations.push({ path: join(path, name), rule: 'is required' });
   }
   const patterns = Object.entries(schema.patternProperties ?? {}).map(
     ([pattern, property]) => [new RegExp(pattern), property] as const,
   );
   for (const name in value) {
-    if (found.length >= limits.violations_max) return found;
+    if (violations.length >= limits.violations_max) return violations;
     const child = value[name];
     if (child === undefined) continue;
-    if (name.length > name_chars_max) {
-      found.push({ path: join(path, name), rule: `must have a name of at most ${name_chars_max} characters` });
+    if (name.length > nameCharsMax) {
+      violations.push({ path: join(path, name), rule: `must have a name of at most ${nameCharsMax} characters` });
     }
     const property = propertyOf(schema, name) ?? patterns.find(([pattern]) => pattern.test(name))?.[1];
-    if (property) append(found, explain(property, child, join(path, name), work));
-    else if (additionalProperties === false) found.push({ path: join(path, name), rule: 'is not a known field' });
+    if (property) append(violations, explain(property, child, join(path, name), work));
+    else if (additionalProperties === false) violations.push({ path: join(path, name), rule: 'is not a known field' });
     else if (typeof additionalProperties === 'object')
-      append(found, explain(additionalProperties, child, join(path, name), work));
+      append(violations, explain(additionalProperties, child, join(path, name), work));
   }
-  return found;
+  return violations;
 }
 
-/** A property that the schema has: `toString` is none. */
+/** An own property of the schema, so not `toString`. */
 function propertyOf({ properties = {} }: SchemaNode, name: string): SchemaNode | undefined {
   return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
@@ -246,15 +248,15 @@ function explainArray(schema: SchemaNode, value: unknown[], path: string, work: 
     return index === -1 ? [] : explain(items, value[index], `${path}[${index}]`, work);
   }
   for (const [index, item] of value.entries()) {
-    const found = explain(items, item, `${path}[${index}]`, work);
-    if (found.length > 0) return found;
+    const violations = explain(items, item, `${path}[${index}]`, work);
+    if (violations.length > 0) return violations;
   }
   return [];
 }
 
 /**
- * Says in words what of `value` breaks `schema`, field by field; empty when nothing does. The slow path: called after a check failed.
- * Of a value with very many wrong parts the first are explained.
+ * The violations of `schema` by `value`, field by field; empty if there are none. This is slow: call it only after a check failed. For a value
+ * with very many violations, only the first are returned.
  */
 export function explain(
   schema: SchemaNode,
@@ -288,7 +290,7 @@ export function explain(
   }
 }
 
-/** A request that broke its schema. The error envelope turns it into a 400 that names the field and the rule. */
+/** A request that violates its schema. The error envelope turns it into a 400 that names the field and the rule. */
 export class ValidationError extends Error {
   override readonly name = 'ValidationError';
   readonly violations: Violation[];
@@ -302,22 +304,22 @@ export class ValidationError extends Error {
   }
 }
 
-/** How numbers are written in a query string or a path, by their type: decimal digits and nothing else. */
-const WRITTEN: Readonly<Record<string, RegExp>> = { integer: /^-?\d+$/, number: /^-?\d+(?:\.\d+)?$/ };
+/** The notation of numbers in a query string or a path, by type: decimal digits only. */
+const NOTATIONS: Readonly<Record<string, RegExp>> = { integer: /^-?\d+$/, number: /^-?\d+(?:\.\d+)?$/ };
 
-/** The numbers of a query string or a path, which are text there. */
+/** Converts the numbers of a query string or a path, which are text there. */
 function readNumbers(schema: SchemaNode, input: unknown): unknown {
   if (kindOf(input) !== 'object') return input;
   const read = Object.entries(input as Record<string, unknown>).map(([name, value]) => {
-    const written = WRITTEN[propertyOf(schema, name)?.type ?? ''];
-    return [name, typeof value === 'string' && written?.test(value) ? Number(value) : value];
+    const notation = NOTATIONS[propertyOf(schema, name)?.type ?? ''];
+    return [name, typeof value === 'string' && notation?.test(value) ? Number(value) : value];
   });
   return Object.fromEntries(read);
 }
 
 /**
- * Fastify's validator: bodies as they are, in query strings and path parameters numbers read from their text. Compiled
- * when the first request comes.
+ * Fastify's validator compiler. Bodies are checked as they are; numbers in query strings and paths are converted from text. Compiles at
+ * the first request.
  */
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   let compiled: ReturnType<typeof Compile> | undefined;
@@ -330,7 +332,7 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
     const work = { values: 0 };
     const violations = explain(schema as SchemaNode, value, '', work).slice(0, limits.violations_max);
     if (violations.length === 0 && work.values <= limits.explained_values_max) {
-      // A keyword that `explain` does not know (format, multipleOf): the compiled validator's own words.
+      // `explain` does not know the keyword (format, multipleOf): use the compiled validator's message.
       for (const error of compiled.Errors(value)[1]) {
         violations.push({ path: error.instancePath.slice(1).replaceAll('/', '.'), rule: error.message });
       }

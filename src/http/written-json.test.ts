@@ -5,14 +5,14 @@ import { encodeInTurns, writeInTurns } from './written-json.ts';
 test('a long text is encoded piece by piece, and no pair of surrogates is cut', async () => {
   const text = `a${'😀'.repeat(limits.json_piece_chars)}é`;
   let turns = 0;
-  let is_encoded = false;
+  let isEncoded = false;
   const count = () => {
     turns += 1;
-    if (!is_encoded) setImmediate(count);
+    if (!isEncoded) setImmediate(count);
   };
   setImmediate(count);
   const bytes = await encodeInTurns(text);
-  is_encoded = true;
+  isEncoded = true;
   expect(bytes.equals(Buffer.from(text))).toBe(true);
   expect(turns).toBeGreaterThanOrEqual(Math.floor(text.length / limits.json_piece_chars));
 });
@@ -20,14 +20,14 @@ test('a long text is encoded piece by piece, and no pair of surrogates is cut', 
 test('a long value is written with others served in between, and as JSON.stringify writes it', async () => {
   const value = { text: 'She said "yes"\n'.repeat(limits.json_piece_chars), more: [1, null, 'é'] };
   let turns = 0;
-  let is_written = false;
+  let isWritten = false;
   const count = () => {
     turns += 1;
-    if (!is_written) setImmediate(count);
+    if (!isWritten) setImmediate(count);
   };
   setImmediate(count);
   const bytes = await writeInTurns(value);
-  is_written = true;
+  isWritten = true;
   expect(bytes.equals(Buffer.from(JSON.stringify(value)))).toBe(true);
   expect(turns).toBeGreaterThanOrEqual(Math.floor(value.text.length / limits.json_piece_chars));
 });

@@ -6,7 +6,7 @@ import { joined } from './joined.ts';
 
 function* written(value: JsonValue): Generator<void, Buffer, undefined> {
   const pieces: Buffer[] = [];
-  // The value was made just now, which took its time as well.
+  // Making the value took a turn already.
   yield;
   for (const piece of jsonPieces(value)) {
     pieces.push(piece);
@@ -15,9 +15,9 @@ function* written(value: JsonValue): Generator<void, Buffer, undefined> {
   return yield* joined(pieces);
 }
 
-/** The bytes of what `JSON.stringify` writes of a long value, with others served in between. */
+/** The bytes that `JSON.stringify` writes for a long value; yields to other requests in between. */
 export async function writeInTurns(value: JsonValue): Promise<Buffer> {
-  // It is always wanted.
+  // Never undefined: no `isCancelled` is passed.
   return (await inTurns(written(value)))!;
 }
 
@@ -32,8 +32,8 @@ function* encoded(text: string): Generator<void, Buffer, undefined> {
   return yield* joined(pieces);
 }
 
-/** The bytes of a long text in UTF-8, with others served in between. */
+/** The bytes of a long text in UTF-8; yields to other requests in between. */
 export async function encodeInTurns(text: string): Promise<Buffer> {
-  // It is always wanted.
+  // Never undefined: no `isCancelled` is passed.
   return (await inTurns(encoded(text)))!;
 }

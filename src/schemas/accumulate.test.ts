@@ -6,7 +6,7 @@ const text = (content: string): ChatChunk => ({ delta: { content } });
 const thought = (detail: ReasoningDetail): ChatChunk => ({ delta: { reasoning_details: [detail] } });
 
 describe('the flat fields', () => {
-  test('text fragments are joined and nothing said is null', () => {
+  test('text fragments are joined, and an empty answer is null', () => {
     expect(accumulate([text('a'), text(''), text('b')], 7).choices[0].message).toEqual({
       role: 'assistant',
       content: 'ab',
@@ -92,7 +92,7 @@ describe('the flat fields', () => {
 });
 
 describe('reasoning', () => {
-  test('deltas of one index are one detail, with the signature that came last', () => {
+  test('deltas of one index are one detail, with the last signature', () => {
     const { reasoning, reasoning_details } = accumulate(
       [
         thought({ type: 'reasoning.text', text: 'a', format: 'anthropic-claude-v1', index: 0 }),
@@ -118,7 +118,7 @@ describe('reasoning', () => {
     expect(message.reasoning_details).toEqual([{ type: 'reasoning.text', text: 'ab', format: 'unknown', index: 0 }]);
   });
 
-  test('a detail without slots is found again by its index', () => {
+  test('a detail without slots is identified by its index', () => {
     const part = (fragment: string) => thought({ type: 'reasoning.text', text: fragment, format: 'unknown', index: 0 });
     const { message } = accumulate([part('a'), text('x'), part('b')], 7).choices[0];
     expect(message.reasoning_details).toHaveLength(1);
@@ -139,7 +139,7 @@ describe('reasoning', () => {
 describe('the order of blocks', () => {
   const slot = (n: number, kind: 'text' | 'reasoning' | 'call') => ({ slot: { n, open: { kind } } });
 
-  test('is not told when it is reasoning, text, calls', () => {
+  test('is omitted for reasoning, text, calls', () => {
     const { message } = accumulate(
       [
         { ...thought({ type: 'reasoning.text', text: 'a', format: 'unknown', index: 0 }), ext: slot(0, 'reasoning') },
@@ -154,7 +154,7 @@ describe('the order of blocks', () => {
     expect(message.ext).toBeUndefined();
   });
 
-  test('is told when text comes before reasoning, and visits every entry once', () => {
+  test('is stated if text precedes reasoning, and visits every entry once', () => {
     const { message } = accumulate(
       [
         { ...text('a'), ext: slot(0, 'text') },
@@ -215,7 +215,7 @@ describe('the order of blocks', () => {
   });
 });
 
-test('the answer so far may be asked at any time without changing what comes', () => {
+test('reading the answer so far does not change the later answer', () => {
   const accumulator = createAccumulator();
   accumulator.add({ ...text('a'), logprobs: { content: [1] } });
   const early = accumulator.result(7);
@@ -227,7 +227,7 @@ test('the answer so far may be asked at any time without changing what comes', (
   expect(later.choices[0].message.tool_calls![0]!.function.arguments).toBe('{');
 });
 
-test('many details of one block are told apart as few are, whatever order their pieces come in', () => {
+test('many details of one block are kept apart like few, in any order of their pieces', () => {
   const open = { delta: {}, ext: { slot: { n: 0, open: { kind: 'reasoning' as const } } } };
   const piece = (index: number, text: string): ChatChunk => ({
     delta: { reasoning_details: [{ type: 'reasoning.text', text, format: 'unknown', index }] },

@@ -23,26 +23,26 @@ import {
 } from './inner.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 
-/** Builds the whole answer out of its chunks. */
+/** Builds a whole answer from its chunks. */
 export interface Accumulator {
   add(chunk: ChatChunk): void;
-  /** The answer so far; may be asked at any time and as often as wanted. `created` is Unix seconds. */
+  /** The answer so far. `created` is in Unix seconds. Can be called at any time, and repeatedly. */
   result(created: number): ChatCompletion;
 }
 
-/** The whole answer that these chunks stream: what decoding the same answer's whole body gives. */
+/** The whole answer that these chunks stream: equal to what decoding the whole body of that answer returns. */
 export function accumulate(chunks: Iterable<ChatChunk>, created: number): ChatCompletion {
   const accumulator = createAccumulator();
   for (const chunk of chunks) accumulator.add(chunk);
   return accumulator.result(created);
 }
 
-/** One block of the turn while it grows. */
+/** One block of the turn, as it grows. */
 interface Block {
   kind: Slot['kind'];
   text: string;
   details: ReasoningDetail[];
-  /** The same by type and index; made once there are many. */
+  /** The details by type and index; made once there are many. */
   detailsByKey: Map<string, ReasoningDetail> | undefined;
   images: OutputImage[];
   call: ToolCall | undefined;
@@ -50,10 +50,10 @@ interface Block {
   native: Native | undefined;
 }
 
-/** The order of blocks that needs no telling. */
+/** The order of blocks if a message states none. */
 const CANONICAL: readonly Slot['kind'][] = ['reasoning', 'text', 'refusal', 'image', 'audio', 'call'];
 
-/** A class and not closures: every answer has one, and most are one text. */
+/** A class rather than closures: every answer has one, and most are one text. */
 class AnswerAccumulator implements Accumulator {
   readonly #blocks: Block[] = [];
   #blocksBySlot: (Block | undefined)[] | undefined = undefined;
@@ -67,11 +67,11 @@ class AnswerAccumulator implements Accumulator {
   #systemFingerprint: string | null | undefined = undefined;
   #serviceTier: string | null | undefined = undefined;
   #response: Partial<ResponseExt> | undefined = undefined;
-  /** Of the choices after the first. */
+  /** The choices after the first. */
   #others: AnswerAccumulator[] | undefined = undefined;
-  /** What was told of it first is not ours to change. */
+  /** False while `#response` is the object of the first chunk, which must not be changed. */
   #ownsResponse = false;
-  /** The last block of each detail; made for the first detail that is found by its index alone. */
+  /** The last block of each detail; made at the first detail that is identified by its index alone. */
   #blocksByDetail: Map<string, Block> | undefined = undefined;
 
   #open(kind: Slot['kind']): Block {
@@ -95,7 +95,7 @@ class AnswerAccumulator implements Accumulator {
     return last?.kind === kind ? last : this.#open(kind);
   }
 
-  /** Without a slot, a detail is found again by its index, also when other blocks came between. */
+  /** Without a slot, a detail is identified by its index, even if other blocks lie between. */
   #reasoningBlock(detail: ReasoningDetail, slotted: Block | undefined): Block {
     if (slotted?.kind !== 'reasoning' && detail.index !== undefined) {
       this.#blocksByDetail ??= new Map(
@@ -115,10 +115,10 @@ class AnswerAccumulator implements Accumulator {
     if (known.get(key) !== block) known.set(key, block);
   }
 
-  /** Later words count, field by field; what is kept of them grows in place. */
-  #addResponse(told: Partial<ResponseExt>): void {
+  /** Merges facts of the response: later values replace earlier ones, field by field. */
+  #addResponse(update: Partial<ResponseExt>): void {
     if (this.#response === undefined) {
-      this.#response = told;
+      this.#response = update;
       return;
     }
     if (!this.#ownsResponse) {
@@ -127,10 +127,10 @@ class AnswerAccumulator implements Accumulator {
       this.#ownsResponse = true;
     }
     const { rest } = this.#response;
-    Object.assign(this.#response, told);
+    Object.assign(this.#response, update);
     if (rest === undefined) {
-      if (told.rest !== undefined) this.#response.rest = { ...told.rest };
-    } else this.#response.rest = Object.assign(rest, told.rest);
+      if (update.rest !== undefined) this.#response.rest = { ...update.rest };
+    } else this.#response.rest = Object.assign(rest, update.rest);
   }
 
   #addSlot(slot: SlotEvent): Block | undefined {
@@ -203,8 +203,8 @@ class AnswerAccumulator implements Accumulator {
   }
 
   #wire(): Wire {
-    const told = this.#response?.wire ?? this.#blocks.find((block) => block.ext !== undefined)?.ext?.wire;
-    return told ?? CHAT_WIRE;
+    const wire = this.#response?.wire ?? this.#blocks.find((block) => block.ext !== undefined)?.ext?.wire;
+    return wire ?? CHAT_WIRE;
   }
 
   #choice(index: number, wire: Wire): Choice {
@@ -237,8 +237,8 @@ class AnswerAccumulator implements Accumulator {
 /**
  * Makes an empty accumulator.
  *
- * A chunk names the block that its delta belongs to by its slot; a delta without a slot continues the last block of its
- * kind. Remainders (`ext`) of a call go to the tool call itself, those of other blocks to the message's `order`.
+ * A chunk names the block of its delta by its slot; a delta without a slot continues the last block of its kind. The `ext` of a call is
+ * stored in the tool call itself, that of other blocks in the `order` of the message.
  */
 export function createAccumulator(): Accumulator {
   return new AnswerAccumulator();
@@ -249,7 +249,7 @@ function keep(block: Block, { ext, native }: { ext?: Ext; native?: Native }): vo
   if (native !== undefined) block.native = native;
 }
 
-/** The reasoning as one string: text and summaries, details apart by a blank line; null when there is none. */
+/** The reasoning as one string: texts and summaries, separated by a blank line; null if there is none. */
 export function joinReasoning(details: readonly ReasoningDetail[]): string | null {
   let joined: string | null = null;
   for (const detail of details) {
@@ -260,12 +260,12 @@ export function joinReasoning(details: readonly ReasoningDetail[]): string | nul
   return joined;
 }
 
-/** Up to so many details are searched; of more, which only histories have, each is found by its key. */
+/** Up to this many details are searched one by one. More occur only in histories, and are looked up by key. */
 const SEARCHED_MAX = 16;
 
 const keyOf = ({ type, index }: ReasoningDetail) => `${type} ${index}`;
 
-/** The last detail that a delta is of. */
+/** The existing detail that a delta continues; undefined for a new one. */
 function findDetail(block: Block, delta: ReasoningDetail): ReasoningDetail | undefined {
   const { details } = block;
   if (details.length <= SEARCHED_MAX) return details.findLast((other) => isSameDetail(other, delta));
@@ -275,7 +275,7 @@ function findDetail(block: Block, delta: ReasoningDetail): ReasoningDetail | und
 
 function addDetail(block: Block, delta: ReasoningDetail): void {
   const detail = findDetail(block, delta);
-  // Without an index two encrypted parts cannot be deltas of one: each comes whole.
+  // Encrypted parts without an index are never deltas of one detail: each is complete.
   if (detail === undefined || (delta.type === 'reasoning.encrypted' && delta.index === undefined)) {
     const added = { ...delta };
     block.details.push(added);
@@ -307,7 +307,7 @@ function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: '
   const order: Slot[] = [];
   let refusal = '';
   let rank = 0;
-  let isTold = false;
+  let isStated = false;
 
   for (const block of blocks) {
     const slot: Slot = { kind: block.kind, at: 0 };
@@ -316,15 +316,15 @@ function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: '
       slot.at = details.length;
       taken = block.details.length;
       for (const detail of block.details) details.push({ ...detail, index: detail.index ?? details.length });
-      // A block that was there and said nothing is kept for its remainder: it takes no detail.
+      // An empty block is kept for its `ext`. It has no detail.
       if (taken === 0 && block.ext !== undefined) {
         order.push({ ...slot, span: 0, ext: block.ext });
-        isTold = true;
+        isStated = true;
         continue;
       }
     } else if (block.kind === 'text') {
       slot.at = texts.length;
-      // A block that said nothing is kept only for what else it carries.
+      // An empty block is kept only for its `ext`.
       taken = block.text === '' && block.ext === undefined ? 0 : 1;
       if (taken > 0) texts.push(block.text);
     } else if (block.kind === 'image') {
@@ -340,7 +340,7 @@ function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: '
       taken = block.native === undefined ? 0 : 1;
       if (block.native !== undefined) natives.push(block.native);
     } else if (block.kind === 'refusal') {
-      // There is one refusal in a message, however it was told.
+      // A message has one refusal: all blocks are joined.
       taken = block.text === '' || refusal !== '' ? 0 : 1;
       refusal += block.text;
     }
@@ -348,7 +348,7 @@ function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: '
     if (taken > 1) slot.span = taken;
     if (block.ext !== undefined && block.kind !== 'call') slot.ext = block.ext;
     const kindRank = CANONICAL.indexOf(block.kind);
-    isTold ||= kindRank < rank || slot.ext !== undefined;
+    isStated ||= kindRank < rank || slot.ext !== undefined;
     rank = kindRank;
     order.push(slot);
   }
@@ -361,7 +361,7 @@ function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: '
   }
   if (images.length > 0) message.images = images;
   if (calls.length > 0) message.tool_calls = calls;
-  if (isTold) {
+  if (isStated) {
     const ext: MessageExt = { wire, rest: {}, order };
     if (natives.length > 0) ext.natives = natives;
     message.ext = ext;
@@ -378,8 +378,8 @@ function finishCall(call: ToolCall, ext: Ext | undefined): ToolCall {
   return { ...call, function: { ...call.function }, ...(ext === undefined ? {} : { ext }) };
 }
 
-function mergeExt(former: Ext | undefined, told: Ext): Ext {
-  return former === undefined ? told : { wire: told.wire, rest: { ...former.rest, ...told.rest } };
+function mergeExt(former: Ext | undefined, update: Ext): Ext {
+  return former === undefined ? update : { wire: update.wire, rest: { ...former.rest, ...update.rest } };
 }
 
 function mergeAudio(former: OutputAudio | undefined, delta: OutputAudio): OutputAudio {
@@ -392,14 +392,14 @@ function mergeAudio(former: OutputAudio | undefined, delta: OutputAudio): Output
   return merged;
 }
 
-/** Lists of token probabilities are told piece by piece; anything else is told whole. `former` is ours and grows. */
+/** Merges log probabilities: lists grow by deltas, other values are replaced. `former` belongs to the accumulator and is changed. */
 function mergeLogprobs(former: JsonValue | undefined, delta: JsonValue): JsonValue {
   if (!isObject(delta)) return delta;
   if (!isObject(former)) return copyLists(delta);
   for (const [key, value] of Object.entries(delta)) {
-    const before = former[key];
-    if (Array.isArray(before) && Array.isArray(value)) append(before, value);
-    else if (value !== null || before === undefined) former[key] = Array.isArray(value) ? [...value] : value;
+    const previous = former[key];
+    if (Array.isArray(previous) && Array.isArray(value)) append(previous, value);
+    else if (value !== null || previous === undefined) former[key] = Array.isArray(value) ? [...value] : value;
   }
   return former;
 }

@@ -1,4 +1,4 @@
-/** Adds each entry: spread into the arguments of `push`, a list as long as clients and upstreams may send overflows the stack. */
+/** Appends all entries. (Spreading a very long list into the arguments of `push` would overflow the stack.) */
 export function append<T>(to: T[], more: Iterable<T>): void {
   for (const one of more) to.push(one);
 }

@@ -3,7 +3,7 @@ import Type, { type Static, type TSchema } from 'typebox';
 const nullable = <T extends TSchema>(schema: T, description: string) =>
   Type.Union([schema, Type.Null()], { description });
 
-/** What kinds of thing management changes. */
+/** The kinds of resources that management operations change. */
 export const resourceTypes = [
   'api_key',
   'authorization_code',
@@ -22,7 +22,7 @@ export const resourceTypes = [
 
 const State = Type.Object({}, { additionalProperties: true });
 
-/** One change: who, what, before and after. Never a secret. */
+/** An audit record: who changed what, with the values before and after. Never contains a secret. */
 export const AuditEvent = Type.Object(
   {
     id: Type.String({ format: 'uuid' }),

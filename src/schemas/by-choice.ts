@@ -1,34 +1,34 @@
 import { append } from './append.ts';
 import type { ChatChunk, ChatRequest } from './inner.ts';
 
-/** How many answers a request asks for. */
+/** The number of answers (choices) that a request wants: `n`, or 1. */
 export function choicesOf({ n }: Pick<ChatRequest, 'n'>): number {
   return n ?? 1;
 }
 
-/** Follows the chunks of one choice, and gives out what becomes of them. */
+/** Transforms the chunks of one choice. */
 type Follow = (chunks: readonly ChatChunk[]) => readonly ChatChunk[];
 
-/** Something for each choice of an answer, made when the choice is first met. */
+/** A value for each choice of an answer, made at its first use. */
 export class ByChoice<T> {
   readonly #make: () => T;
-  readonly #made: T[] = [];
+  readonly #values: T[] = [];
 
   constructor(make: () => T) {
     this.#make = make;
   }
 
   of(choice: number): T {
-    while (this.#made.length <= choice) this.#made.push(this.#make());
-    return this.#made[choice]!;
+    while (this.#values.length <= choice) this.#values.push(this.#make());
+    return this.#values[choice]!;
   }
 
   all(): readonly T[] {
-    return this.#made;
+    return this.#values;
   }
 }
 
-/** What becomes of chunks of several choices where each choice is followed by itself: those of one stay in their order. */
+/** Transforms chunks of several choices, each choice by its own transform. Chunks of one choice stay in order. */
 export function followed(chunks: readonly ChatChunk[], follow: (choice: number) => Follow): ChatChunk[] {
   const out: ChatChunk[] = [];
   let from = 0;
@@ -41,13 +41,13 @@ export function followed(chunks: readonly ChatChunk[], follow: (choice: number) 
   return out;
 }
 
-/** The same chunks as those of a choice. */
+/** The same chunks, with the index of a choice. */
 export function ofChoice(choice: number, chunks: readonly ChatChunk[]): readonly ChatChunk[] {
   if (chunks.every((chunk) => (chunk.choice ?? 0) === choice)) return chunks;
   return chunks.map((chunk) => ({ ...chunk, choice }));
 }
 
-/** Which of an answer's choices have not ended. */
+/** Tracks which choices of an answer have not ended. */
 export class OpenChoices {
   readonly #open: Set<number>;
 
@@ -64,7 +64,7 @@ export class OpenChoices {
   }
 }
 
-/** An end for each of these choices. */
+/** The chunk `end`, once for each of these choices. */
 export function ends(choices: readonly number[], end: ChatChunk): ChatChunk[] {
   return choices.map((choice) => (choice === 0 ? end : { ...end, choice }));
 }

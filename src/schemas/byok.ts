@@ -18,7 +18,7 @@ const byokOnly =
 const zdr =
   'Your declaration whether this account keeps no data (true) or does (false), for calls and guardrails that require zero retention; null: what is known of the provider.';
 
-/** A credential of one's own account at a provider; the credential itself is never shown. */
+/** A credential for an organization's own account at a provider. The secret itself is never shown. */
 export const ByokCredential = Type.Object(
   {
     id: Type.String({ format: 'uuid' }),
@@ -88,7 +88,7 @@ export const CreateByokBody = Type.Object(
 );
 export type CreateByokBody = Static<typeof CreateByokBody>;
 
-/** Body of `PATCH /byok/{id}`; a new `key` takes the place of the old one. */
+/** Body of `PATCH /byok/{id}`. A new `key` replaces the old one. */
 export const UpdateByokBody = Type.Object(
   { key: Type.Optional(credential), ...settings },
   { additionalProperties: false },

@@ -2,8 +2,7 @@
  * The public chat-completion schema: what `POST /chat/completions` accepts and answers (specification, sections
  * "Chat completion message and response" and "Chat completions"; further fields: the public service's documentation).
  *
- * `null` stands for absent wherever clients are known to send it. Unknown fields are kept: they go to upstreams that
- * speak the same schema.
+ * `null` means "not set" wherever clients are known to send it. Unknown fields are kept, for upstreams with the same schema.
  */
 import Type, { type TProperties, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
@@ -13,7 +12,7 @@ import { StopCondition } from './server-tools.ts';
 const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const open = <T extends TProperties>(properties: T, options: object = {}) =>
   Type.Object(properties, { additionalProperties: true, ...options });
-/** What restricts a request: a misspelt field must not become no restriction. */
+/** An object without unknown fields, for restrictions: a misspelt field must not become no restriction. */
 const closed = <T extends TProperties>(properties: T, options: object = {}) =>
   Type.Object(properties, { additionalProperties: false, ...options });
 
@@ -22,7 +21,7 @@ const CacheControl = open({
   ttl: orNull(Type.Union([Type.Literal('5m'), Type.Literal('1h')])),
 });
 
-/** How closely a model is to look at an image. */
+/** The detail with which a model looks at an image. */
 export const ImageDetail = Type.Enum(['auto', 'low', 'high', 'original']);
 
 const TextPart = open({ type: Type.Literal('text'), text: Type.String(), cache_control: orNull(CacheControl) });
@@ -103,7 +102,7 @@ const ReasoningDetail = Type.Union([
   }),
 ]);
 
-/** A detail as clients send it back. */
+/** A reasoning detail as clients send it back. */
 const RequestedDetail = Type.Union([
   ...ReasoningDetail.anyOf,
   open(
@@ -121,7 +120,7 @@ const ToolCall = open({
   }),
 });
 
-/** A call as clients send it back. */
+/** A tool call as clients send it back. */
 export const RequestedCall = Type.Union([
   open({
     id: Type.String(),
@@ -182,10 +181,10 @@ const FunctionDefinition = open({
   parameters: orNull(Type.Object({}, { additionalProperties: true, description: 'A JSON Schema.' })),
   strict: orNull(Type.Boolean()),
 });
-/** What has the first type must have the shape of a function; only decoders make what has the second. */
+/** A tool type other than those with a schema of their own. */
 const otherKind = (description: string) =>
   Type.String({ minLength: 1, not: { enum: ['function', 'native'] }, description });
-/** Mistral's and Hugging Face's own clients leave the type of functions out. */
+/** The type of a function tool; the clients of Mistral and Hugging Face omit it. */
 const functionType = Type.Optional(Type.Literal('function'));
 const Tool = Type.Union([
   open({ type: functionType, function: FunctionDefinition, cache_control: orNull(CacheControl) }),
@@ -230,7 +229,7 @@ const Price = Type.Union([
   }),
 ]);
 
-/** A number is the p50's. */
+/** A performance threshold per percentile; a plain number means the p50. */
 const cutoff = (description: string) => {
   const value = Type.Number({ minimum: 0 });
   const percentile = orNull(value);
@@ -292,7 +291,7 @@ const penalty = Type.Number({ minimum: -2, maximum: 2 });
 const fraction = Type.Number({ minimum: 0, maximum: 1 });
 const bound = Type.Integer({ minimum: 1 });
 
-/** Ids of plugins: those of the specification, and those that clients of the public service send. The last three must be off: nothing here does what they ask for. */
+/** Ids of plugins: those of the specification, and those that clients of the public service send. The last three are accepted only if they are disabled: the gateway does not implement them. */
 const PLUGINS = [
   'web',
   'file-parser',
@@ -412,7 +411,7 @@ export const ChatCompletionBody = open(
 );
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-/** The last: in place of `tool_calls` where the request had `functions`. */
+/** `function_call` replaces `tool_calls` if the request has `functions`. */
 const FinishReason = nullable(Type.Enum(['tool_calls', 'stop', 'length', 'content_filter', 'error', 'function_call']));
 const ChoiceError = open({
   code: Type.Number(),
@@ -478,15 +477,15 @@ const CalledFunction = open(
   { description: 'Instead of `tool_calls` if the request had `functions`.' },
 );
 
-/** What models say beside text, where they say it: in messages as in the pieces of streams. */
-const beside_text = {
+/** Output of models besides text, in messages and in the deltas of streams. */
+const besideText = {
   reasoning_details: Type.Optional(Type.Array(ReasoningDetail)),
   images: Type.Optional(Type.Array(anything)),
   audio: Type.Optional(anything),
   annotations: Type.Optional(Type.Array(anything)),
 };
 
-/** Documentation of the answer; answers are written by the encoder, not by this schema. */
+/** Documents the answer, which the encoder writes without this schema. */
 export const ChatCompletionAnswer = open(
   {
     ...envelope,
@@ -503,7 +502,7 @@ export const ChatCompletionAnswer = open(
             content: nullable(Type.String()),
             refusal: nullable(Type.String()),
             reasoning: nullable(Type.String()),
-            ...beside_text,
+            ...besideText,
             tool_calls: Type.Optional(
               Type.Array(
                 open({
@@ -532,7 +531,7 @@ const ToolCallDelta = open({
   function: open({ name: Type.Optional(Type.String()), arguments: Type.Optional(Type.String()) }),
 });
 
-/** Documentation of what each event of a stream holds; events are written by the encoder, not by this schema. */
+/** Documents each event of a stream, which the encoder writes without this schema. */
 export const ChatCompletionChunk = open(
   {
     ...envelope,
@@ -549,7 +548,7 @@ export const ChatCompletionChunk = open(
             content: Type.String(),
             reasoning: Type.Optional(nullable(Type.String())),
             refusal: Type.Optional(Type.String()),
-            ...beside_text,
+            ...besideText,
             tool_calls: Type.Optional(Type.Array(ToolCallDelta)),
             function_call: Type.Optional(CalledFunction),
           }),

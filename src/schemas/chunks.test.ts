@@ -18,9 +18,9 @@ const answer = (message: Partial<Message>, more: Partial<ChatCompletion['choices
   system_fingerprint: 'fp',
   ext: { wire: 'openai-chat', rest: { a: 1 }, usage: { in_uncached: 1 }, requestId: 'r' },
 });
-const cites = (url: string, end_index: number) => ({
+const cites = (url: string, endIndex: number) => ({
   type: 'url_citation' as const,
-  url_citation: { url, start_index: 0, end_index },
+  url_citation: { url, start_index: 0, end_index: endIndex },
 });
 const native = { type: 'native' as const, wire: 'openai-chat' as const, block: { type: 'x' } };
 const ext = { wire: 'openai-chat' as const, rest: { id: 'm' } };
@@ -77,7 +77,7 @@ test.each(Object.keys(answers))('%s: its chunks add up to it', (name) => {
   expect(accumulate(chunksOf(completion), 7)).toEqual(completion);
 });
 
-test('a citation stands with the text that it ends in', () => {
+test('a citation belongs to the text that it ends in', () => {
   const chunks = chunksOf(answers['an order, remainders and natives']!);
   const cited = chunks.flatMap(({ delta }) => (delta.annotations ? [[delta.content, delta.annotations.length]] : []));
   expect(cited).toEqual([
@@ -93,7 +93,7 @@ test('the readable strings of several details add up to the whole one', () => {
   expect(chunks.map(({ delta }) => delta.reasoning ?? '').join('')).toBe('one\n\ntwo');
 });
 
-test('a refusal that was told in two blocks is told once', () => {
+test('a refusal in two blocks is emitted once', () => {
   const said = (n: number, refusal: string): ChatChunk => ({
     delta: { refusal },
     ext: { slot: { n, open: { kind: 'refusal', ext }, close: {} } },
@@ -102,7 +102,7 @@ test('a refusal that was told in two blocks is told once', () => {
   expect(told.flatMap(({ delta }) => delta.refusal ?? [])).toEqual(['no, never']);
 });
 
-test('a delta that tells of several blocks comes apart in the order of blocks, and nothing is lost', () => {
+test('a delta of several blocks is split in the order of blocks, and nothing is lost', () => {
   const call = (index: number) => ({
     index,
     id: `call_${index}`,
@@ -121,7 +121,7 @@ test('a delta that tells of several blocks comes apart in the order of blocks, a
     tool_calls: [call(0), call(1)],
   };
   expect(deltasOf(delta)).toEqual({
-    told: [
+    blocks: [
       { reasoning: 't' },
       { content: 'c' },
       { refusal: 'r' },

@@ -14,15 +14,15 @@ import type {
 import type { JsonValue } from './json.ts';
 
 /**
- * The chunks that would have streamed a whole answer, block after block: accumulated, they are that answer again. For upstreams
- * that answer in one piece where a stream was asked for, and for encoders that write whole answers as they write streams.
+ * The chunks that a whole answer would have been streamed as, block after block: accumulating them gives the answer again. For upstreams
+ * that send one body although a stream was requested, and for encoders that write whole answers with the code for streams.
  */
 export function chunksOf(completion: ChatCompletion): ChatChunk[] {
   const { choices, ext: response, service_tier, system_fingerprint } = completion;
   const [{ message, finish_reason, native_finish_reason, logprobs, error }, ...others] = choices;
   const { wire, rest } = response;
   const blocks = blocksOf(message);
-  if (logprobs !== undefined) tellLogprobs(blocks, logprobs);
+  if (logprobs !== undefined) assignLogprobs(blocks, logprobs);
   return [
     {
       delta: { role: 'assistant' },
@@ -37,10 +37,10 @@ export function chunksOf(completion: ChatCompletion): ChatChunk[] {
   ];
 }
 
-/** The chunks of a choice after the first, which tell nothing of the answer as a whole. */
+/** The chunks of a choice after the first, without the facts about the whole answer. */
 function chunksOfOther({ index, message, finish_reason, native_finish_reason, logprobs, error }: Choice): ChatChunk[] {
   const blocks = blocksOf(message);
-  if (logprobs !== undefined) tellLogprobs(blocks, logprobs);
+  if (logprobs !== undefined) assignLogprobs(blocks, logprobs);
   return [
     {
       delta: { role: 'assistant' as const },
@@ -51,22 +51,22 @@ function chunksOfOther({ index, message, finish_reason, native_finish_reason, lo
   ].map((chunk) => ({ ...chunk, choice: index }));
 }
 
-/** Gives each text the probabilities of its own tokens, where those are told by token; else all to the first. */
-function tellLogprobs(blocks: readonly ChatChunk[], logprobs: JsonValue): void {
+/** Assigns log probabilities to the texts that their tokens belong to; all to the first text if they are not listed by token. */
+function assignLogprobs(blocks: readonly ChatChunk[], logprobs: JsonValue): void {
   const texts = blocks.filter(({ delta }) => delta.content);
   const [first = blocks[0], ...others] = texts;
   if (first === undefined) return;
   first.logprobs = logprobs;
   if (others.length === 0 || !isObject(logprobs) || !Array.isArray(logprobs['content'])) return;
   const tokens = logprobs['content'];
-  let told = 0;
+  let assigned = 0;
   let at = 0;
   let end = 0;
   for (const block of texts) {
     end += utf8.encode(block.delta.content!).length;
     const from = at;
-    while (at < tokens.length && (told < end || block === texts.at(-1))) {
-      told += lengthOf(tokens[at]!);
+    while (at < tokens.length && (assigned < end || block === texts.at(-1))) {
+      assigned += lengthOf(tokens[at]!);
       at += 1;
     }
     const content = tokens.slice(from, at);
@@ -77,7 +77,7 @@ function tellLogprobs(blocks: readonly ChatChunk[], logprobs: JsonValue): void {
 
 const utf8 = new TextEncoder();
 
-/** How many bytes of the text a token is. */
+/** The number of bytes of text that a token stands for. */
 function lengthOf(token: JsonValue): number {
   const { bytes, token: text } = isObject(token) ? token : {};
   if (Array.isArray(bytes)) return bytes.length;
@@ -88,17 +88,17 @@ function blocksOf(message: Message): ChatChunk[] {
   const details = message.reasoning_details ?? [];
   const parts = typeof message.content === 'string' ? [message.content] : (message.content ?? []).map(textOf);
   const cited = citedTexts(message, parts);
-  let has_reasoned = false;
+  let hasReasoned = false;
 
   const deltaOf = ({ kind, at, span = 1 }: Slot): Delta => {
     switch (kind) {
       case 'reasoning': {
-        const told = details.slice(at, at + span);
-        const reasoning = joinReasoning(told);
-        // As the whole string has it: a blank line between two details.
-        const delta: Delta = { reasoning_details: told };
-        if (reasoning !== null) delta.reasoning = has_reasoned ? `\n\n${reasoning}` : reasoning;
-        has_reasoned ||= reasoning !== null;
+        const slice = details.slice(at, at + span);
+        const reasoning = joinReasoning(slice);
+        // The joined reasoning has a blank line between two details.
+        const delta: Delta = { reasoning_details: slice };
+        if (reasoning !== null) delta.reasoning = hasReasoned ? `\n\n${reasoning}` : reasoning;
+        hasReasoned ||= reasoning !== null;
         return delta;
       }
       case 'text':
@@ -124,7 +124,7 @@ function blocksOf(message: Message): ChatChunk[] {
   });
   const plain = message.reasoning_details === undefined ? message.reasoning : undefined;
   if (plain) chunks.unshift({ delta: { reasoning: plain } });
-  // Of no text that can be cited.
+  // If there is no text, citations are omitted.
   const annotations = (message.annotations ?? []).filter(({ type }) => parts.length === 0 || type !== 'url_citation');
   if (annotations.length > 0) chunks.push({ delta: { annotations } });
   return chunks;
@@ -134,7 +134,7 @@ function opening(kind: Slot['kind'], ext: Ext | undefined, native: Native | unde
   return { kind, ...(ext === undefined ? {} : { ext }), ...(native === undefined ? {} : { native }) };
 }
 
-/** The order in which blocks stand where nothing else is told. */
+/** The order of blocks if the message states none. */
 function canonicalOrder({ reasoning_details, content, refusal, images, audio, tool_calls }: Message): Slot[] {
   const texts = typeof content === 'string' ? 1 : (content?.length ?? 0);
   return [
@@ -151,7 +151,7 @@ function textOf(part: InnerPart): string {
   return part.type === 'text' ? part.text : '';
 }
 
-/** Which citations are of which text: those that end in it; of those without a place, the last text's. */
+/** The citations of each text: those that end in it. Citations without offsets belong to the last text. */
 function citedTexts(
   { annotations }: Message,
   parts: readonly string[],
@@ -175,7 +175,7 @@ function citedTexts(
   };
 }
 
-/** Where the first of numbers that never fall is as large as this; their count where none is. */
+/** The index of the first of ascending numbers that is at least `least`; their count if there is none. */
 function firstAtLeast(numbers: readonly number[], least: number): number {
   let [low, high] = [0, numbers.length];
   while (low < high) {
@@ -186,20 +186,20 @@ function firstAtLeast(numbers: readonly number[], least: number): number {
   return low;
 }
 
-/** What a delta tells of blocks, each for itself, in the order in which blocks stand; `rest` tells of none. */
-export function deltasOf(delta: Delta): { told: Delta[]; rest: Delta } {
+/** Splits a delta into one delta per block, in canonical order. `rest` has the fields that belong to no block. */
+export function deltasOf(delta: Delta): { blocks: Delta[]; rest: Delta } {
   const { content, refusal, reasoning, reasoning_details, tool_calls, images, audio, ...rest } = delta;
-  const told: Delta[] = [];
+  const blocks: Delta[] = [];
   if (reasoning || reasoning_details?.length) {
-    told.push({
+    blocks.push({
       ...(reasoning == null ? {} : { reasoning }),
       ...(reasoning_details === undefined ? {} : { reasoning_details }),
     });
   }
-  if (content) told.push({ content });
-  if (refusal) told.push({ refusal });
-  if (images?.length) told.push({ images });
-  if (audio !== undefined) told.push({ audio });
-  for (const call of tool_calls ?? []) told.push({ tool_calls: [call] });
-  return { told, rest };
+  if (content) blocks.push({ content });
+  if (refusal) blocks.push({ refusal });
+  if (images?.length) blocks.push({ images });
+  if (audio !== undefined) blocks.push({ audio });
+  for (const call of tool_calls ?? []) blocks.push({ tool_calls: [call] });
+  return { blocks, rest };
 }

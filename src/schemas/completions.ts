@@ -1,6 +1,6 @@
 /**
- * The legacy completion schema: what `POST /completions` accepts and answers (OpenAI API reference, "Completions"). What
- * it shares with chat is chat's.
+ * The legacy completion schema: what `POST /completions` accepts and answers (OpenAI API reference, "Completions"). Fields that it
+ * shares with chat are defined there.
  */
 import Type, { type TProperties, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
@@ -22,12 +22,12 @@ const {
   logprobs: _logprobs,
   top_logprobs: _top_logprobs,
   n: _n,
-  ...as_in_chat
+  ...asInChat
 } = ChatCompletionBody.properties;
 
 export const CompletionBody = open(
   {
-    ...as_in_chat,
+    ...asInChat,
     prompt: Type.Union(
       [
         Type.String({ minLength: 1 }),
@@ -92,19 +92,19 @@ const generations = Type.Optional(
   ),
 );
 
-const { choices: _answer_choices, object: _answer_object, ...answer_envelope } = ChatCompletionAnswer.properties;
-const { choices: _chunk_choices, object: _chunk_object, ...chunk_envelope } = ChatCompletionChunk.properties;
+const { choices: _answer_choices, object: _answer_object, ...answerEnvelope } = ChatCompletionAnswer.properties;
+const { choices: _chunk_choices, object: _chunk_object, ...chunkEnvelope } = ChatCompletionChunk.properties;
 
-/** Documentation of the answer; answers are written by the encoder, not by this schema. */
+/** Documents the answer, which the encoder writes without this schema. */
 export const CompletionAnswer = open(
-  { ...answer_envelope, object: Type.Literal('text_completion'), choices: Type.Array(Choice), generations },
+  { ...answerEnvelope, object: Type.Literal('text_completion'), choices: Type.Array(Choice), generations },
   { title: 'Completion' },
 );
 
-/** Documentation of what each event of a stream holds. */
+/** Documents each event of a stream. */
 export const CompletionChunk = open(
   {
-    ...chunk_envelope,
+    ...chunkEnvelope,
     object: Type.Literal('text_completion'),
     choices: Type.Array(Choice, { description: 'Empty in the last event, which has the usage.' }),
     generations,

@@ -65,13 +65,13 @@ const said: [string, Message, Partial<typeof NOTHING> | { kinds: string[] }][] =
   ],
 ];
 
-test.each(said)('what messages hold is found: %s', (_what, message, expected) => {
+test.each(said)('the contents of messages are recorded: %s', (_what, message, expected) => {
   const { messages, ...found } = new Contents([message]);
   expect(messages).toEqual([message]);
   expect(found).toEqual({ ...NOTHING, ...expected });
 });
 
-test('what is found is of all messages', () => {
+test('the facts cover all messages', () => {
   const found = new Contents(said.map(([, message]) => message));
   expect(found).toMatchObject({ media: 7, images: 3, sounds: 1, has_files: true, has_calls: true, is_issued: true });
   expect(found.kinds).toEqual(['image', 'audio', 'video']);
@@ -90,7 +90,7 @@ test('copies of a request look over the same messages once', () => {
   expect(contentsOf(request)).toBe(found);
 });
 
-test('other messages than those that were noted are looked over', () => {
+test('other messages than the recorded ones are walked', () => {
   const request = requestOf([{ role: 'user', content: 'a' }]);
   noteContents(request);
   const changed = { ...request, messages: [...request.messages, { role: 'user', content: [file] } as Message] };
@@ -99,7 +99,7 @@ test('other messages than those that were noted are looked over', () => {
   expect(contentsOf(request).has_files).toBe(false);
 });
 
-test('a request of which nothing was noted is not touched', () => {
+test('a request without recorded contents is not changed', () => {
   const request = Object.freeze(requestOf([{ role: 'user', content: [file] }]));
   Object.freeze(request.ext);
   expect(contentsOf(request).has_files).toBe(true);

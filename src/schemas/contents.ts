@@ -1,4 +1,4 @@
-import type { ChatRequest, InnerPart, Message } from './inner.ts';
+import type { ChatRequest, InnerPart, Message, RequestContents } from './inner.ts';
 
 const KINDS: Readonly<Partial<Record<InnerPart['type'], string>>> = {
   image_url: 'image',
@@ -8,37 +8,29 @@ const KINDS: Readonly<Partial<Record<InnerPart['type'], string>>> = {
 
 const NO_KINDS: readonly string[] = [];
 
-/** What the messages of a request hold, found in one walk over them: most hold text alone, and most steps have nothing to do for that. */
-export class Contents {
+/** Collects the facts of `RequestContents` from a list of messages. */
+export class Contents implements RequestContents {
   readonly messages: readonly Message[];
-  /** Characters of the texts in their contents. */
   chars = 0;
-  /** Parts that are neither text nor a wire's own, and which of them are images and sounds. */
   media = 0;
   images = 0;
   sounds = 0;
   has_files = false;
-  /** Modalities of their parts beside text and files, each once, in order. */
   kinds = NO_KINDS;
-  /** Objects of one wire, as parts or beside them. */
   has_natives = false;
-  /** Anything but text: parts, pictures that a model made, objects of one wire. */
   has_more = false;
-  /** Calls of tools, or results of them. */
   has_calls = false;
-  /** Reasoning or calls of a model's former turn. */
   is_stateful = false;
-  /** It is known whose account made the opaque state of a turn. */
   is_issued = false;
 
   constructor(messages: readonly Message[]) {
     this.messages = messages;
-    for (let at = 0; at < messages.length; at += 1) this.#look(messages[at]!);
+    for (let at = 0; at < messages.length; at += 1) this.#addMessage(messages[at]!);
   }
 
-  #look({ role, content, tool_calls, reasoning_details, images, ext }: Message): void {
+  #addMessage({ role, content, tool_calls, reasoning_details, images, ext }: Message): void {
     if (typeof content === 'string') this.chars += content.length;
-    else if (Array.isArray(content)) for (const part of content) this.#lookAt(part);
+    else if (Array.isArray(content)) for (const part of content) this.#addPart(part);
     if (tool_calls?.length) this.has_calls = true;
     if (role === 'tool') this.has_calls = true;
     if (role === 'assistant' && (tool_calls?.length || reasoning_details?.length)) this.is_stateful = true;
@@ -49,7 +41,7 @@ export class Contents {
     if (ext.issuer !== undefined) this.is_issued = true;
   }
 
-  #lookAt(part: InnerPart): void {
+  #addPart(part: InnerPart): void {
     if (part.type === 'text') {
       this.chars += part.text.length;
       return;
@@ -68,16 +60,18 @@ export class Contents {
   }
 }
 
-/** What the messages of a request hold. Its door has room for it (`RequestExt.contents`): all copies of the request with the same messages ask there. */
-export function contentsOf({ messages, ext }: Pick<ChatRequest, 'messages' | 'ext'>): Contents {
+/**
+ * The facts about the messages of a request. Copies of the request that keep its `ext` and its list of messages share one result
+ * (`RequestExt.contents`); a new list is walked anew.
+ */
+export function contentsOf({ messages, ext }: Pick<ChatRequest, 'messages' | 'ext'>): RequestContents {
   if (ext?.contents?.messages === messages) return ext.contents;
-  const found = new Contents(messages);
-  // Whoever changes messages makes a new list of them.
-  if (ext?.contents !== undefined) ext.contents = found;
-  return found;
+  const contents = new Contents(messages);
+  if (ext?.contents !== undefined) ext.contents = contents;
+  return contents;
 }
 
-/** Keeps what the messages of a request hold from now on. */
+/** Collects the facts about the messages of a request, and keeps them in its `ext` for `contentsOf`. */
 export function noteContents({ messages, ext }: Pick<ChatRequest, 'messages' | 'ext'>): void {
   if (ext !== undefined) ext.contents = new Contents(messages);
 }

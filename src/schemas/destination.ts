@@ -1,17 +1,17 @@
-/** Who is told of calls of workspaces that say so (`is_observability_broadcast_enabled`). */
+/** A destination of the operator's that receives records of calls, for workspaces with `is_observability_broadcast_enabled`. */
 export interface Destination {
-  /** In metrics and in the log. */
+  /** Its name in metrics and in the log. */
   name: string;
   type: 'otel-collector' | 'webhook';
   url: string;
-  /** Sent with each request, names in lower case; may hold credentials. */
+  /** Headers of each request, names in lower case. They may contain credentials. */
   headers: Readonly<Record<string, string>>;
-  /** Signs what is sent; undefined: it is not signed. */
+  /** Key of the signature; undefined: requests are not signed. */
   secret: string | undefined;
-  /** Ids and slugs; undefined: all that say so. */
+  /** Ids and slugs of the workspaces; undefined: all that have broadcast enabled. */
   workspaces: readonly string[] | undefined;
-  /** Whether it is told what was asked and answered, where that is kept. */
+  /** Whether the contents of requests and answers are sent as well, if they are logged. */
   include_content: boolean;
-  /** In ten-thousandths. */
+  /** The share of calls, in ten-thousandths. */
   share_bp: number;
 }

@@ -1,6 +1,6 @@
 /**
  * The public schema of embeddings: what `POST /embeddings` accepts and answers (specification, section "Embeddings"; further
- * fields: the public service's documentation). `null` stands for absent wherever clients are known to send it.
+ * fields: the public service's documentation). `null` means "not set" wherever clients are known to send it.
  */
 import Type, { type TSchema } from 'typebox';
 import { limits } from '../limits.ts';

@@ -2,7 +2,7 @@ import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 import type { Prices } from './prices.ts';
 
-/** The parameters that a model or an endpoint may say it supports (specification, Model record, Parameter enumeration). */
+/** The parameters that a model or an endpoint can list as supported (specification, Model record, Parameter enumeration). */
 export const parameters = [
   'temperature',
   'top_p',
@@ -33,11 +33,11 @@ export const parameters = [
 export const Parameter = Type.Enum(parameters);
 export type Parameter = (typeof parameters)[number];
 
-/** What an endpoint may take; `prediction` came after the public enumeration was closed. */
+/** The parameters that an endpoint can accept; `prediction` is not part of the public enumeration. */
 export const endpointParameters = [...parameters, 'prediction'] as const;
 export type EndpointParameter = (typeof endpointParameters)[number];
 
-/** Those that say how the next token is chosen: a model takes them all or refuses them all. */
+/** Parameters that control how the next token is sampled. A model accepts all of them or none. */
 export const samplingParameters = [
   'temperature',
   'top_p',
@@ -58,7 +58,7 @@ export type Quantization = (typeof quantizations)[number];
 
 const Price = Type.String({ description: 'USD per single unit, as a plain decimal.' });
 
-/** What an endpoint asks: USD per token, request, image, search or second of transcribed sound, as decimal strings. */
+/** Prices of an endpoint: USD per token, image, request, search or second of transcribed audio, as decimal strings. */
 export const Pricing = Type.Object(
   {
     prompt: Price,

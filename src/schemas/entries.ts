@@ -1,23 +1,23 @@
 import { GatewayError } from '../errors.ts';
 
-/** A list of a body that names things, and how its entries become those that are stored. */
+/** A list field of a body whose entries name resources, and how the entries are resolved to what is stored. */
 export interface NamedEntries<T> {
   field: string;
-  given: readonly T[];
-  /** What the record has now: sent back, it is taken as it is, since what it names may be gone meanwhile. */
-  kept: readonly T[] | null | undefined;
-  /** Undefined: there is no such thing. */
+  entries: readonly T[];
+  /** The list in the record. Its entries are accepted unchanged, since what they name may have been deleted meanwhile. */
+  stored: readonly T[] | null | undefined;
+  /** Returns the stored form of an entry; undefined if it names nothing. */
   resolve(entry: T): T | undefined;
-  /** Ends the sentence that refuses an entry: `is not …`. */
+  /** Completes the sentence that refuses an entry: `is not …`. */
   what: string;
 }
 
-/** The entries as they are stored, each once. Throws a 400 that names the first one that is nothing. */
-export function resolveEntries<T>({ field, given, kept, resolve, what }: NamedEntries<T>): T[] {
-  const found = given.map((entry, index) => {
-    const known = kept?.includes(entry) ? entry : resolve(entry);
-    if (known === undefined) throw new GatewayError(400, `${field}[${index}] is not ${what}`);
-    return known;
+/** The entries in their stored form, without duplicates. Throws a 400 that names the first entry that cannot be resolved. */
+export function resolveEntries<T>({ field, entries, stored, resolve, what }: NamedEntries<T>): T[] {
+  const resolved = entries.map((entry, index) => {
+    const value = stored?.includes(entry) ? entry : resolve(entry);
+    if (value === undefined) throw new GatewayError(400, `${field}[${index}] is not ${what}`);
+    return value;
   });
-  return [...new Set(found)];
+  return [...new Set(resolved)];
 }

@@ -1,7 +1,7 @@
 import Type, { type TObject } from 'typebox';
 import type { ErrorStatus } from '../errors.ts';
 
-/** The one body of every error status (specification, section Errors). */
+/** The body of every error status (specification, section Errors). */
 const ErrorBody = Type.Object(
   {
     error: Type.Object({
@@ -22,8 +22,8 @@ const ErrorBody = Type.Object(
 );
 
 /**
- * Declares the error statuses of an operation in its response schema. Whoever asks the store may find that it does not
- * answer at the moment: 500 brings 503, which says in `retry-after` when to try again.
+ * Declares the error statuses of an operation in its response schema. Operations that read the store declare 500, and thereby also 503:
+ * the store may not answer for a while, and `retry-after` says when to try again.
  */
 export function errors(...statuses: ErrorStatus[]): Record<number, TObject> {
   const declared = new Set(statuses.includes(500) ? [...statuses, 503 as const] : statuses);

@@ -6,7 +6,7 @@ const count = nullable(Type.Integer());
 
 const Decimal = (description: string) => Type.String({ description: `USD as an exact decimal: ${description}` });
 
-/** One line of the arithmetic behind a cost. */
+/** One line of the calculation of a cost. */
 const PublicCharge = Type.Object(
   {
     class: Type.String({
@@ -92,7 +92,7 @@ const GenerationRouting = Type.Object(
   },
 );
 
-/** The statistics of one finished call. Durations are milliseconds, money is USD. */
+/** The statistics of a finished call. Durations are in milliseconds, amounts in USD. */
 export const Generation = Type.Object(
   {
     id: Type.String(),

@@ -1,8 +1,8 @@
 import Type, { type Static } from 'typebox';
 import { limits } from '../limits.ts';
 
-/** Which requests that were kept a guardrail is tried on. */
-export const ReplayWish = Type.Object(
+/** Selects the logged requests that a guardrail is tested on. */
+export const ReplaySelection = Type.Object(
   {
     workspace_id: Type.String({ minLength: 1, description: 'The id or the slug of a workspace that keeps requests.' }),
     since: Type.Optional(Type.String({ format: 'date-time', description: 'Default: all that are kept.' })),
@@ -16,9 +16,9 @@ export const ReplayWish = Type.Object(
   },
   { additionalProperties: false },
 );
-export type ReplayWish = Static<typeof ReplayWish>;
+export type ReplaySelection = Static<typeof ReplaySelection>;
 
-/** What a guardrail would have done with requests that were kept. */
+/** What a guardrail would have done with logged requests. */
 export const GuardrailReplay = Type.Object(
   {
     requests: Type.Integer({ description: 'The number of requests that were checked.' }),

@@ -1,7 +1,7 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 import { DraftGuardrail } from './guardrail.ts';
-import { GuardrailReplay, ReplayWish } from './guardrail-replay.ts';
+import { GuardrailReplay, ReplaySelection } from './guardrail-replay.ts';
 import { PipelineStage } from './routing-metadata.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
@@ -22,7 +22,7 @@ export const TestGuardrailBody = Type.Object(
         description: 'The operation whose body `request` is. Default: chat.',
       }),
     ),
-    replay: Type.Optional(ReplayWish),
+    replay: Type.Optional(ReplaySelection),
   },
   { additionalProperties: false },
 );

@@ -1,7 +1,7 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 
-/** What the gateway can find by itself (specification, section Guardrail record). */
+/** The built-in filters (specification, section Guardrail record). */
 const builtinFilterSlugs = [
   'email',
   'phone',
@@ -44,10 +44,10 @@ export const CustomFilter = Type.Object(
 );
 export type CustomFilter = Static<typeof CustomFilter>;
 
-/** A guardrail that holds for a caller, and because of what. */
+/** A guardrail that applies to a caller, and the assignment that makes it apply. */
 export interface BoundGuardrail {
   id: string;
-  /** Assigned to the key, to the member who owns it, or to the workspace. */
+  /** Assigned to the key, to the member who owns the key, or to the workspace. */
   scope: 'api-key' | 'member' | 'workspace';
   allowed_models: string[] | null;
   ignored_models: string[] | null;
@@ -58,20 +58,20 @@ export interface BoundGuardrail {
   enforce_zdr_openai: boolean | null;
   enforce_zdr_google: boolean | null;
   enforce_zdr_other: boolean | null;
-  /** Null: as `enforce_zdr_other`. */
+  /** Null: the value of `enforce_zdr_other` applies. */
   enforce_zdr_xai: boolean | null;
   content_filter_builtins: BuiltinFilter[] | null;
   content_filters: CustomFilter[] | null;
-  /** Its filters hold for answers as well. */
+  /** Whether its filters also apply to answers. */
   content_filter_output: boolean | null;
-  /** What it redacts comes back in the answer that the client gets. */
+  /** Whether redacted text is restored in the answer to the client. */
   content_filter_reversible: boolean | null;
 }
 
 const nullable = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
-/** When a spending limit starts anew, at midnight UTC. */
+/** The interval of a spending limit, which is reset at midnight UTC. */
 const ResetInterval = Type.Enum(['daily', 'weekly', 'monthly'] as const);
 
 const zdr = (description: string) => nullable(Type.Boolean(), description);
@@ -132,7 +132,7 @@ const names = (description: string) =>
       description,
     ),
   );
-/** A permission of the public service's that a guardrail here cannot withdraw: what is not kept is refused. */
+/** A permission of the public service that cannot be withdrawn here. Other values are refused, since they would have no effect. */
 const allowed = (what: string) =>
   Type.Optional(
     Type.Union([Type.Literal(true), Type.Null()], {
@@ -199,13 +199,13 @@ export const CreateGuardrailBody = Type.Object(
 );
 export type CreateGuardrailBody = Static<typeof CreateGuardrailBody>;
 
-/** A guardrail that is not stored: as `POST /guardrails` takes it, with or without a name. */
+/** A guardrail that is not stored: the body of `POST /guardrails`, with an optional name. */
 export const DraftGuardrail = Type.Object(
   { name: Type.Optional(name), workspace_id: Type.Optional(Type.String()), ...settings },
   { additionalProperties: false, title: 'DraftGuardrail', description: 'Either this, or `guardrail_id`.' },
 );
 
-/** Body of `PATCH /guardrails/{id}`: what it leaves out stays as it is, lists are replaced whole. */
+/** Body of `PATCH /guardrails/{id}`. Omitted fields stay unchanged; lists are replaced. */
 export const UpdateGuardrailBody = Type.Object(
   { name: Type.Optional(name), ...settings },
   { additionalProperties: false },
@@ -224,14 +224,14 @@ const assigned = {
   created_at: Type.String({ format: 'date-time' }),
 };
 
-/** A guardrail that holds for a member of the organization. */
+/** The assignment of a guardrail to a member of the organization. */
 export const MemberAssignment = Type.Object(
   { ...assignment, organization_id: Type.String(), user_id: Type.String(), ...assigned },
   { title: 'MemberAssignment' },
 );
 export type MemberAssignment = Static<typeof MemberAssignment>;
 
-/** A guardrail that holds for an API key. */
+/** The assignment of a guardrail to an API key. */
 export const KeyAssignment = Type.Object(
   { ...assignment, key_hash: Type.String(), key_name: Type.String(), key_label: Type.String(), ...assigned },
   { title: 'KeyAssignment' },
@@ -241,13 +241,13 @@ export type KeyAssignment = Static<typeof KeyAssignment>;
 const bulk = (description: string) =>
   Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: limits.bulk_entries_max, description });
 
-/** Body of the operations that assign a guardrail to keys, and take it from them. */
+/** Body of the operations that assign a guardrail to keys, or unassign it. */
 export const KeysBody = Type.Object(
   { key_hashes: bulk('Hashes of keys of the organization. Either all are accepted, or none.') },
   { additionalProperties: false },
 );
 
-/** Body of the operations that assign a guardrail to members, and take it from them. */
+/** Body of the operations that assign a guardrail to members, or unassign it. */
 export const AssignedMembersBody = Type.Object(
   { member_user_ids: bulk('Members of the organization. Either all are accepted, or none.') },
   { additionalProperties: false },

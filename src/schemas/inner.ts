@@ -1,14 +1,14 @@
 /**
- * The only inner language: the public chat-completion schema with one typed extension point a level.
+ * The inner language: the public chat-completion schema with one typed extension point per level. All client APIs and dialects
+ * translate from and to it.
  *
- * Flat fields are the only place of text; an extension (`ext`) holds what the chat schema has no place for: the order
- * of blocks, blocks of unknown kinds, and the remainder of a wire's objects. Extensions and `native` objects never
- * reach a client and are never taken from one.
+ * Text is in the flat fields only. An extension (`ext`) holds what the chat schema cannot express: the order of blocks, blocks of
+ * unknown kinds, and the remainder of a wire's objects. Extensions and `native` objects never reach a client and are never accepted
+ * from one.
  */
-import type { Contents } from './contents.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 
-/** The wires that providers speak: each has a dialect (`providers/dialects.ts`). */
+/** The wires that providers speak. Each has a dialect (`providers/dialects.ts`). */
 export const wires = [
   'openai-chat',
   'openai-responses',
@@ -19,16 +19,16 @@ export const wires = [
 ] as const;
 export type Wire = (typeof wires)[number];
 
-/** The wire whose words the inner language uses: that of an extension whose origin is not known. */
+/** The wire whose terms the inner language uses, and the default origin of an extension. */
 export const CHAT_WIRE = 'openai-chat' satisfies Wire;
 
-/** The remainder of one wire object, by its wire names, values untouched. Only code of the same wire reads `rest`. */
+/** The remainder of one wire object: its fields by their wire names, values unchanged. Only code of the same wire reads `rest`. */
 export interface Ext {
   wire: Wire;
   rest: JsonObject;
 }
 
-/** A whole object of a kind the chat schema does not know, as received. Allowed as content part, tool and slot. */
+/** A complete object of a kind that the chat schema does not know, as received: a content part, tool or slot. */
 export interface Native {
   type: 'native';
   wire: Wire;
@@ -78,10 +78,10 @@ export type ReasoningDetail = (
   | { type: 'reasoning.summary'; summary: string }
   | { type: 'reasoning.encrypted'; data: string }
 ) & {
-  /** Which vendor's form this is; `unknown` when not told. Never null in answers. */
+  /** The format of the vendor; `unknown` if it is not stated. Never null in answers. */
   format?: string | null;
   id?: string | null;
-  /** Ordinal of the detail in the message, from 0; all deltas of one detail repeat it. */
+  /** Ordinal of the detail in the message, from 0. All deltas of a detail repeat it. */
   index?: number;
 };
 
@@ -95,7 +95,7 @@ export interface ToolCall {
 
 export interface UrlCitation {
   type: 'url_citation';
-  /** Offsets in Unicode code points of the joined text; 0 and 0 when not known. */
+  /** Offsets in Unicode code points of the joined text; 0 and 0 if unknown. */
   url_citation: { url: string; title?: string; content?: string; start_index: number; end_index: number };
 }
 export type Annotation = UrlCitation | ({ type: 'file' } & JsonObject);
@@ -112,18 +112,18 @@ export interface OutputAudio {
   expires_at?: number;
 }
 
-/** One block of an assistant turn, in the order the model made them. Absent order means: reasoning, text, images, audio, calls. */
+/** One block of an assistant turn, in the order in which the model made them. The default order is reasoning, text, images, audio, calls. */
 export interface Slot {
   kind: 'reasoning' | 'text' | 'refusal' | 'image' | 'audio' | 'call' | 'native';
   /** Index in `reasoning_details`, content parts, `images`, `tool_calls` or `ext.natives`; 0 for refusal and audio. */
   at: number;
-  /** Entries taken, default 1. */
+  /** Number of entries, 1 by default. */
   span?: number;
-  /** The block's remainder. */
+  /** The remainder of the block. */
   ext?: Ext;
 }
 export interface MessageExt extends Ext {
-  /** Whose account made the turn, where that is known: its opaque reasoning state may be of use nowhere else. */
+  /** The provider account that made the turn, if known. Its opaque reasoning state may be invalid for any other account. */
   issuer?: string;
   order?: Slot[];
   natives?: Native[];
@@ -143,7 +143,7 @@ export interface Message {
   images?: OutputImage[];
   audio?: OutputAudio | null;
   annotations?: Annotation[];
-  /** Clients of the public service also put the hint on a whole message: it is then one on its last block. */
+  /** Clients of the public service may also set it on a whole message; it then applies to the last block. */
   cache_control?: CacheControl | null;
   ext?: MessageExt;
 }
@@ -154,7 +154,7 @@ export interface FunctionTool {
   cache_control?: CacheControl;
   ext?: Ext;
 }
-/** A tool that the gateway or the provider runs itself, such as `gateway:web_search`. */
+/** A tool that the gateway or the provider runs, such as `gateway:web_search`. */
 export interface ServerTool {
   type: string;
   parameters?: JsonObject;
@@ -202,70 +202,95 @@ export interface ProviderPreferences {
   max_price?: Partial<Record<'prompt' | 'completion' | 'request' | 'image' | 'audio', number | string>> | null;
   preferred_min_throughput?: JsonValue;
   preferred_max_latency?: JsonValue;
-  /** Go on with an answer that broke off at the next endpoint that can. */
+  /** Lets the next capable endpoint continue an answer that broke off. */
   continuation?: boolean | null;
-  /** Ask a second endpoint as well where the first is late. */
+  /** Sends the request to a second endpoint as well if the first one is late. */
   hedge?: boolean | null;
   /** Per provider slug: an object spread into the upstream's body. */
   options?: Record<string, JsonObject> | null;
 }
 
-/** A run of one of the gateway's tools, as clients may see it. */
+/** A run of one of the gateway's tools, as it is shown to clients. */
 export interface ShownRun {
   name: string;
   query: string;
 }
 
-/** What a run returned. */
+/** The result of a run. */
 export interface RunResult {
   sources: readonly { url: string; title: string; content: string }[];
   has_failed?: true;
 }
 
-/** Writes the runs of the gateway's tools in one answer, in the form of its client's API. */
+/** Writes the runs of the gateway's tools into an answer, in the form of the client's API. */
 export interface RunWriter {
-  /** Runs begin, in this order; undefined: that run is not shown. */
+  /** Called when runs begin, in this order. A run that is undefined is not shown. */
   begin(runs: readonly (ShownRun | undefined)[]): ChatChunk[];
-  /** The same runs are over. */
+  /** Called when the same runs have ended. */
   end(results: readonly RunResult[]): ChatChunk[];
 }
 
-/** What differs by client API behind its own folder: data, so that nothing else branches on a client API. */
+/** The differences between client APIs that matter outside their folders, as data, so that no other code branches on a client API. */
 export interface ClientProfile {
   name: string;
-  /** The wire whose turns pass through this API whole, there and back, so that they need no seal; undefined: none. */
+  /** The wire whose turns pass through this API unchanged in both directions, and so need no seal; undefined if none. */
   ownWire: Wire | undefined;
-  /** Clients send former turns back, with the seals in them. */
+  /** Clients send former turns back, including the seals in them. */
   returnsTurns: boolean;
-  /** Answers have one block open at a time: what is opaque of a block cannot come after it. */
+  /** Answers have one block open at a time: the opaque state of a block cannot follow a later block. */
   isSequential: boolean;
-  /** The request is one text (`prompt`), not messages. */
+  /** The request is one text (`prompt`) instead of messages. */
   hasPrompt: boolean;
-  /** Answers have a place for the texts of files. */
+  /** Answers can contain the texts of files. */
   showsFiles: boolean;
-  /** A forced choice of a tool that the endpoint's wire does not know is refused, not dropped. */
+  /** A forced choice of a tool that the endpoint's wire does not know is refused instead of dropped. */
   refusesUnknownChoice: boolean;
-  /** Undefined: runs of the gateway's tools are not shown. `takeSlot` gives the ordinal of a new block; `stem` makes ids unique. */
+  /** `takeSlot` returns the ordinal of a new block; `stem` makes ids unique. Undefined: runs of the gateway's tools are not shown. */
   createRunWriter: ((takeSlot: () => number, stem: string) => RunWriter) | undefined;
 }
 
-/** Which client API a request came through, and what it carried that the chat schema has no place for. */
+/** Facts about the messages of a request, which `contentsOf` (`contents.ts`) collects in one walk. */
+export interface RequestContents {
+  /** The list that the facts are about. */
+  readonly messages: readonly Message[];
+  /** Characters of all texts in the contents. */
+  readonly chars: number;
+  /** Number of parts other than text and native parts, and how many of them are images and sounds. */
+  readonly media: number;
+  readonly images: number;
+  readonly sounds: number;
+  readonly has_files: boolean;
+  /** Modalities of the parts other than text and files, each once, in order. */
+  readonly kinds: readonly string[];
+  /** Whether there are native objects of one wire, as parts or beside them. */
+  readonly has_natives: boolean;
+  /** Whether there is anything but text: parts, images that a model made, native objects. */
+  readonly has_more: boolean;
+  /** Whether there are tool calls or results of tools. */
+  readonly has_calls: boolean;
+  /** Whether there is reasoning or a tool call of a former turn of a model. */
+  readonly is_stateful: boolean;
+  /** Whether the account that issued the opaque state of a turn is known. */
+  readonly is_issued: boolean;
+}
+
+/** The client API of a request, and what the request contained that the chat schema cannot express. */
 export interface RequestExt extends Ext {
   client: ClientProfile;
   seals?: 'emit' | 'off';
-  /** Features by the names of the wire's beta header, as the client asked for them. Which go upstream, the dialect decides. */
+  /** Names of features in the wire's beta header, as the client requested them. The dialect decides which are sent upstream. */
   betas?: readonly string[];
-  /** What the messages hold, or held when it was looked at: asked of `contentsOf` alone. */
-  contents?: Contents;
-  /** Walking over the request takes long: each walk has a turn of the loop of its own. */
+  /** The facts about the messages when they were last collected. Read them with `contentsOf`. */
+  contents?: RequestContents;
+  /** Set if walking over the request takes long: each walk then takes its own turn of the event loop. */
   is_long?: true;
-  /** How long its definitions of tools are as JSON, about, where it is long. */
+  /** Approximate length of the tool definitions as JSON; set if it is long. */
   tools_chars?: number;
 }
 
 /**
- * A request after the door: `messages` is always there, legacy forms are rewritten (`prompt`, `functions`).
- * Fields that the schema does not know stay flat, as sent (`[field: string]`), and reach only `openai-chat` upstreams.
+ * A request in the inner language: `messages` is always set, and legacy forms are rewritten (`prompt`, `functions`).
+ * Fields that the schema does not know stay flat, as sent (`[field: string]`), and are sent only to `openai-chat` upstreams.
  */
 export interface ChatRequest {
   messages: Message[];
@@ -285,7 +310,7 @@ export interface ChatRequest {
   presence_penalty?: number | null;
   repetition_penalty?: number | null;
   seed?: number | null;
-  /** How many choices are wanted. Absent: one. */
+  /** The number of choices. Default: one. */
   n?: number;
   stop?: string | string[] | null;
   logit_bias?: Record<string, number> | null;
@@ -316,7 +341,7 @@ export interface ChatRequest {
   [field: string]: unknown;
 }
 
-/** Counts of disjoint classes. `undefined` means not told by the upstream; 0 means told to be zero. */
+/** Token counts of disjoint classes. `undefined`: not reported by the upstream; 0: reported as zero. */
 export interface TokenClasses {
   in_uncached?: number;
   in_cache_read?: number;
@@ -328,12 +353,12 @@ export interface TokenClasses {
   out_reasoning?: number;
   out_audio?: number;
   out_image?: number;
-  /** Sound that was transcribed, in milliseconds: for prices by its length. */
+  /** Duration of transcribed audio in milliseconds, for prices by duration. */
   audio_ms?: number;
   counts?: { web_search?: number; web_fetch?: number; code?: number };
-  /** Work of other models inside the same call, billed at their own price. */
+  /** Usage of other models in the same call, which has prices of its own. */
   extra?: { model: string; classes: TokenClasses }[];
-  /** True when the gateway counted, not the upstream. */
+  /** Set if the gateway counted instead of the upstream. */
   estimated?: true;
 }
 
@@ -341,9 +366,9 @@ export type FinishReason = 'tool_calls' | 'stop' | 'length' | 'content_filter' |
 
 export interface ResponseExt extends Ext {
   stopSequence?: string;
-  /** Absent until the upstream told it. */
+  /** Not set until the upstream reports it. */
   usage?: TokenClasses;
-  /** The upstream's own id of this answer; kept in the generation record only. */
+  /** The upstream's id of this answer. Stored only in the generation record. */
   requestId?: string;
 }
 
@@ -353,7 +378,7 @@ export interface ChoiceError {
   metadata?: JsonObject;
 }
 
-/** One answer to a request. */
+/** One of the alternative answers to a request. */
 export interface Choice {
   index: number;
   message: Message & { role: 'assistant' };
@@ -363,7 +388,7 @@ export interface Choice {
   error?: ChoiceError;
 }
 
-/** A whole answer: one choice, or several where `n` asked for them. Envelope fields (id, model, provider) are the client encoder's. */
+/** A whole answer: one choice, or several if `n` requests them. The encoder of the client API adds the envelope (id, model, provider). */
 export interface ChatCompletion {
   choices: [Choice, ...Choice[]];
   created: number;
@@ -375,7 +400,7 @@ export interface ChatCompletion {
 export interface ToolCallDelta {
   /** Ordinal of the call in the turn, from 0. */
   index: number;
-  /** On the call's first delta only. */
+  /** Only on the first delta of the call. */
   id?: string;
   type?: 'function';
   function: { name?: string; arguments?: string };
@@ -393,32 +418,32 @@ export interface Delta {
   annotations?: Annotation[];
 }
 
-/** Which block this chunk's delta belongs to. One chunk carries at most one slot; the decoder splits. */
+/** The block that the delta of a chunk belongs to. A chunk carries at most one slot; decoders split deltas. */
 export interface SlotEvent {
-  /** Ordinal of the block in the turn, from 0, in order of opening, never reused. */
+  /** Ordinal of the block in the turn, from 0, in order of opening. Never reused. */
   n: number;
-  /** On the slot's first chunk. */
+  /** On the first chunk of the slot. */
   open?: { kind: Slot['kind']; ext?: Ext; native?: Native };
-  /** Native slots and citation deltas: the wire's own delta object. */
+  /** For native slots and citation deltas: the delta object of the wire. */
   raw?: JsonObject;
-  /** On the slot's last chunk: the final remainder. */
+  /** On the last chunk of the slot: its final remainder. */
   close?: { ext?: Ext; native?: Native };
 }
 export interface ChunkExt {
   slot?: SlotEvent;
-  /** On the first chunk (ids, input usage) and on the last (final usage). The later one wins, field by field. */
+  /** On the first chunk (ids, input usage) and the last (final usage). Later values replace earlier ones, field by field. */
   response?: Partial<ResponseExt>;
 }
 
-/** One step of a streamed answer. Usage travels in `ext.response.usage`, in one last chunk; the client encoder makes it public. */
+/** One step of a streamed answer. Usage is in `ext.response.usage` of one last chunk; the encoder of the client API publishes it. */
 export interface ChatChunk {
   delta: Delta;
-  /** Which choice it is of. Absent: the first. */
+  /** Index of the choice. Default: the first. */
   choice?: number;
   finish_reason?: FinishReason | null;
   native_finish_reason?: string | null;
   logprobs?: JsonValue;
-  /** Why the answer ended with `finish_reason: 'error'`, where the upstream said so inside a whole answer. */
+  /** The reason of `finish_reason: 'error'`, if the upstream states it inside a whole answer. */
   error?: ChoiceError;
   system_fingerprint?: string | null;
   service_tier?: string | null;

@@ -22,7 +22,7 @@ describe('JSON in pieces', () => {
     ),
   }));
 
-  test('is what JSON.stringify writes, byte for byte, wherever it is cut', () => {
+  test('equals JSON.stringify, byte for byte, wherever it is cut', () => {
     fc.assert(
       fc.property(value, fc.integer({ min: 1, max: 20 }), (one, chars) => {
         const whole = { a: one };
@@ -31,7 +31,7 @@ describe('JSON in pieces', () => {
     );
   });
 
-  test('leaves out what JSON has not, as JSON.stringify does', () => {
+  test('omits what JSON cannot express, as JSON.stringify does', () => {
     const odd = [
       { a: undefined, b: () => 1, c: Symbol('c'), d: 1 },
       [undefined, () => 1, Symbol('c'), Number.NaN],
@@ -42,7 +42,7 @@ describe('JSON in pieces', () => {
     expect(written(odd)).toBe(JSON.stringify(odd));
   });
 
-  test('comes in pieces of a bounded length, whatever is long', () => {
+  test('has pieces of bounded length, whatever is long', () => {
     const long = '😀"'.repeat(2 * limits.json_piece_chars);
     const values = Array.from({ length: limits.json_piece_chars }, (_, i) => ({ i }));
     const body = { text: long, values, [`${'k'.repeat(1_000)}`]: [long] } as unknown as JsonValue;

@@ -1,19 +1,19 @@
 import { limits } from '../limits.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 
-/** What a value takes in JSON beside its text, about. */
+/** Approximate length in JSON of a value besides its text. */
 const VALUE_CHARS = 4;
 
-/** A list or an object of which a part is written. */
+/** A list or an object that is partly written. */
 interface Frame {
   of: readonly unknown[] | JsonObject;
-  /** Of an object. */
+  /** The keys, if it is an object. */
   keys: readonly string[] | undefined;
   next: number;
   is_empty: boolean;
 }
 
-/** Lists and objects that JSON writes as such: no integer kept as a text, nothing that writes itself. */
+/** Whether a value is a list or an object that JSON writes member by member: not an integer kept as text, nor an object with `toJSON`. */
 export function isWalked(value: unknown): value is unknown[] | JsonObject {
   if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value)) return true;
@@ -22,42 +22,42 @@ export function isWalked(value: unknown): value is unknown[] | JsonObject {
 
 const { isRawJSON: isRaw } = JSON as unknown as { isRawJSON(value: unknown): boolean };
 
-/** Whether writing a value in one piece would take long. Looks at no more of it than decides that. */
-export function isLongJson(value: unknown, chars_max: number = limits.json_long_chars_min): boolean {
-  return charsLeft(value, chars_max) <= 0;
+/** Whether writing a value in one piece would take long. Stops reading as soon as that is decided. */
+export function isLongJson(value: unknown, charsMax: number = limits.json_long_chars_min): boolean {
+  return remainingChars(value, charsMax) <= 0;
 }
 
-/** How long JSON is, about; `most` where it is longer. Looks at no more of it than decides that. */
+/** Approximate length of a value as JSON; `most` if it is longer. Stops reading there. */
 export function jsonChars(value: unknown, most: number = Number.MAX_SAFE_INTEGER): number {
-  return most - Math.max(0, charsLeft(value, most));
+  return most - Math.max(0, remainingChars(value, most));
 }
 
-/** Recursive: most bodies are short, and bodies have few levels. */
-function charsLeft(value: unknown, room: number): number {
+/** Recursive, since bodies are short and have few levels. */
+function remainingChars(value: unknown, room: number): number {
   if (typeof value === 'string') return room - value.length - VALUE_CHARS;
-  let left = room - VALUE_CHARS;
-  if (typeof value !== 'object' || value === null) return left;
+  let remaining = room - VALUE_CHARS;
+  if (typeof value !== 'object' || value === null) return remaining;
   if (Array.isArray(value)) {
-    for (let at = 0; at < value.length && left > 0; at += 1) left = charsLeft(value[at], left);
-    return left;
+    for (let at = 0; at < value.length && remaining > 0; at += 1) remaining = remainingChars(value[at], remaining);
+    return remaining;
   }
   for (const key in value) {
-    left = charsLeft((value as JsonObject)[key], left - key.length);
-    if (left <= 0) return left;
+    remaining = remainingChars((value as JsonObject)[key], remaining - key.length);
+    if (remaining <= 0) return remaining;
   }
-  return left;
+  return remaining;
 }
 
-/** Where a piece of a text may end: not inside of a surrogate pair. */
+/** The end of a piece of text that begins before `to`: `to`, or one less if that would split a surrogate pair. */
 export function pieceEnd(text: string, to: number): number {
   if (to >= text.length) return text.length;
-  const is_inside = (text.charCodeAt(to - 1) & 0xfc00) === 0xd800 && (text.charCodeAt(to) & 0xfc00) === 0xdc00;
-  return is_inside ? to + 1 : to;
+  const isInside = (text.charCodeAt(to - 1) & 0xfc00) === 0xd800 && (text.charCodeAt(to) & 0xfc00) === 0xdc00;
+  return isInside ? to + 1 : to;
 }
 
 /**
- * What `JSON.stringify` writes, byte for byte, as pieces of some `chars` characters: long strings are divided, too. For long values only:
- * short ones are written faster in one piece.
+ * What `JSON.stringify` writes, byte for byte, in pieces of about `chars` characters; long strings are divided too. For long values only:
+ * a short value is written faster at once.
  */
 export function* jsonPieces(
   root: JsonValue,
@@ -112,7 +112,7 @@ export function* jsonPieces(
   }
 }
 
-/** What JSON has no value for: in a list it is null. */
+/** Whether JSON omits a value (in a list it is null). */
 function isLeftOut(value: unknown): boolean {
   return value === undefined || typeof value === 'function' || typeof value === 'symbol';
 }

@@ -1,7 +1,7 @@
-/** A value without brackets is looked at as a whole, while it is no longer than this. */
+/** A value without brackets is parsed as a whole while it is not longer than this. */
 const SCALAR_CHARS_MAX = 64;
 
-/** Follows a text that is to be JSON while it grows: each character is looked at once, however often `isWhole` is read. */
+/** Follows a growing text that should become JSON. Reads each character once, however often `isWhole` is called. */
 export class JsonProgress {
   text = '';
   #unread = '';
@@ -9,7 +9,7 @@ export class JsonProgress {
   #hasOpened = false;
   #inString = false;
   #isEscaped = false;
-  /** Of the first object or list, once it has ended. */
+  /** Whether the first object or list is valid; undefined until it ends. */
   #isValid: boolean | undefined = undefined;
 
   add(piece: string): void {
@@ -17,12 +17,12 @@ export class JsonProgress {
     this.#unread += piece;
   }
 
-  /** Whether the text is a whole object or list, so that nothing that follows could be part of it. */
+  /** Whether the text is a complete object or list, so that later text cannot belong to it. */
   get isClosed(): boolean {
     return this.isWhole && this.#hasOpened;
   }
 
-  /** Whether the text is JSON; a number may go on all the same. */
+  /** Whether the text is valid JSON. A number may still grow. */
   get isWhole(): boolean {
     if (this.#unread !== '') {
       const unread = this.#unread;
@@ -34,7 +34,7 @@ export class JsonProgress {
     return this.text.length <= SCALAR_CHARS_MAX && isJson(this.text);
   }
 
-  /** Reads on, up to the end of the first object or list; returns the place behind what was read. */
+  /** Reads up to the end of the first object or list. Returns the offset behind what was read. */
   #scan(piece: string): number {
     for (let at = 0; at < piece.length; at += 1) {
       const char = piece.charCodeAt(at);

@@ -6,7 +6,7 @@ const times = <T>(n: number, make: (i: number) => T): T[] => Array.from({ length
 const bounds = { values_max: 10, levels_max: 3, keys_max: 2 };
 
 describe('the levels of a value', () => {
-  test('are those of the lists and objects inside each other', () => {
+  test('count lists and objects inside each other', () => {
     expect(isDeeperThan('a', 0)).toBe(false);
     expect(isDeeperThan([], 0)).toBe(true);
     expect(isDeeperThan({ a: [1, { b: [] }] }, 4)).toBe(false);
@@ -77,7 +77,7 @@ describe('the structure of a text', () => {
     expect(structureBreach(`[${'[]'.repeat(60)}]`, few)).toMatch(/values$/);
   });
 
-  test('is not what stands in strings, wherever they end', () => {
+  test('does not include text in strings, wherever they end', () => {
     const inside = '['.repeat(100) + ','.repeat(100);
     const text = JSON.stringify({ a: inside, b: `"${inside}\\`, c: `\\\\"${inside}` });
     expect(structureBreach(text, few)).toBeUndefined();
@@ -92,7 +92,7 @@ describe('the structure of a text', () => {
     expect(structureBreach(`[${'{},[],'.repeat(20)}0]`, roomy)).toBeUndefined();
   });
 
-  test('of what is no JSON is bounded as well', () => {
+  test('of invalid JSON is bounded as well', () => {
     expect(structureBreach(':'.repeat(100_000))).toMatch(/keys$/);
     expect(structureBreach(`${'}'.repeat(1_000)}${'['.repeat(1_000)}`)).toMatch(/levels$/);
     expect(structureBreach(','.repeat(limits.json_values_max))).toMatch(/values$/);

@@ -1,33 +1,33 @@
 import { limits } from '../limits.ts';
 import type { JsonValue } from './json.ts';
 
-/** Whether a value of parsed JSON has more than so many levels of lists and objects inside each other; a text or a number has none. */
-export function isDeeperThan(value: unknown, levels_max: number): boolean {
+/** Whether a JSON value is nested deeper than `levelsMax` lists and objects. A text or a number has no level. */
+export function isDeeperThan(value: unknown, levelsMax: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  if (levels_max <= 0) return true;
-  // At most `levels_max` calls inside each other, however deep the value is.
+  if (levelsMax <= 0) return true;
+  // The recursion is at most `levelsMax` deep, however deep the value is.
   for (const name in value) {
-    if (isDeeperThan((value as Record<string, unknown>)[name], levels_max - 1)) return true;
+    if (isDeeperThan((value as Record<string, unknown>)[name], levelsMax - 1)) return true;
   }
   return false;
 }
 
-/** What bounds a text of JSON apart from its length. */
+/** Bounds of a JSON text besides its length. */
 export interface StructureBounds {
   values_max: number;
   levels_max: number;
-  /** Of one object. */
+  /** Keys of one object. */
   keys_max: number;
 }
 
-/** The bounds of a request's body, and of each text in it that is read as JSON. */
+/** Bounds of a request body, and of JSON texts inside it. */
 const bodyBounds: StructureBounds = {
   values_max: limits.json_values_max,
   levels_max: limits.json_levels_max,
   keys_max: limits.json_keys_max,
 };
 
-/** The bounds of what an upstream sends, where its values are bounded by nothing but their bytes. */
+/** Bounds of answers of upstreams, whose number of values is bounded by their bytes alone. */
 export const answerLevels: StructureBounds = {
   values_max: Number.POSITIVE_INFINITY,
   levels_max: limits.answer_levels_max,
@@ -44,7 +44,7 @@ export const LIST = 4;
 export const OBJECT = 5;
 export const END = 6;
 
-/** What a character of JSON outside of strings means, by its code. */
+/** The meaning of a character of JSON outside strings, by its code. */
 export const kinds = new Uint8Array(128);
 for (const [chars, kind] of [
   ['"', STRING],
@@ -56,20 +56,20 @@ for (const [chars, kind] of [
 ] as const)
   for (const char of chars) kinds[char.charCodeAt(0)] = kind;
 
-/** What reading and writing again make of a JSON text beside its strings: an object, a list, what stands in either, a text. */
+/** Memory that reading and writing a JSON text takes besides its strings: per object, list, member and text. */
 const OBJECT_BYTES = 128;
 const LIST_BYTES = 96;
 const ENTRY_BYTES = 32;
 const TEXT_BYTES = 48;
 
-/** Whether a character is escaped by the backslashes before it, of which the first may stand at `from`. */
+/** Whether a character is escaped by the backslashes before it. `from` is the first possible offset of one. */
 export function isEscaped(text: string, at: number, from: number): boolean {
   let first = at;
   while (first > from && text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
   return (at - first) % 2 === 1;
 }
 
-/** Where a string ends that is open at `from`: behind its quote; undefined where the text ends before. */
+/** The offset behind the closing quote of a string that is open at `from`; undefined if the text ends first. */
 export function endOfString(text: string, from: number): number | undefined {
   for (let end = text.indexOf('"', from); end !== -1; end = text.indexOf('"', end + 1)) {
     if (text.charCodeAt(end - 1) !== BACKSLASH || !isEscaped(text, end, from)) return end + 1;
@@ -78,36 +78,36 @@ export function endOfString(text: string, from: number): number | undefined {
 }
 
 /**
- * Counts the structure of a text of JSON before it is parsed: whole, or piece by piece as it comes. Pieces may be cut anywhere and may
- * be bytes read as Latin-1. It is no parser: of what is no JSON it counts something, within the same bounds.
+ * Counts the structure of a JSON text before it is parsed, at once or piece by piece as it arrives. Pieces may be cut anywhere, and may be
+ * bytes read as Latin-1. It does not validate: it counts something in invalid JSON as well, within the same bounds.
  */
 export class JsonStructure {
   readonly #bounds: StructureBounds;
-  /** How many keys the objects have that are open, by level. */
+  /** Number of keys of the open objects, by level. */
   readonly #keys: number[] = [0];
   #entries = 1;
-  #memory_bytes = 0;
-  #is_in_string = false;
-  /** A piece ended inside a string, after a backslash that escapes what comes. */
-  #is_escaped = false;
-  /** The rule that the text breaks, as the end of a sentence; undefined: none so far. Nothing is counted after it. */
+  #memoryBytes = 0;
+  #isInString = false;
+  /** The last piece ended inside a string, after a backslash that escapes the next character. */
+  #isEscaped = false;
+  /** The rule that the text breaks, which completes a sentence; undefined if none so far. Counting stops there. */
   breach: string | undefined;
 
   constructor(bounds: StructureBounds = bodyBounds) {
     this.#bounds = bounds;
   }
 
-  /** Values so far, lists and objects among them; an empty one counts twice, and keys are none. */
+  /** Number of values so far, including lists and objects. An empty one counts twice; keys do not count. */
   get values(): number {
     return this.#entries;
   }
 
-  /** An upper bound of what reading the text and writing it again take beside copies of its length. */
+  /** An upper bound, in bytes, of what reading and writing the text takes besides copies of its length. */
   get memory_bytes(): number {
-    return this.#memory_bytes;
+    return this.#memoryBytes;
   }
 
-  /** Counts the next piece, up to the first breach. */
+  /** Counts a piece, up to the first breach. */
   write(text: string): void {
     if (this.breach !== undefined || text === '') return;
     const { values_max, levels_max, keys_max } = this.#bounds;
@@ -115,25 +115,25 @@ export class JsonStructure {
     const { length } = text;
     let level = keys.length - 1;
     let entries = this.#entries;
-    let memory_bytes = this.#memory_bytes;
-    let most_keys = 0;
-    let at = this.#is_in_string ? this.#endString(text, this.#is_escaped ? 1 : 0) : 0;
+    let memoryBytes = this.#memoryBytes;
+    let mostKeys = 0;
+    let at = this.#isInString ? this.#endString(text, this.#isEscaped ? 1 : 0) : 0;
     for (; at < length; at += 1) {
       const code = text.charCodeAt(at);
       const kind = code < 128 ? kinds[code]! : NOTHING;
       if (kind === NOTHING) continue;
       if (kind === STRING) {
-        memory_bytes += TEXT_BYTES;
+        memoryBytes += TEXT_BYTES;
         at = (endOfString(text, at + 1) ?? this.#endString(text, at + 1)) - 1;
       } else if (kind <= COLON) {
-        memory_bytes += ENTRY_BYTES;
+        memoryBytes += ENTRY_BYTES;
         if (kind === COMMA) {
           entries += 1;
           if (entries > values_max) break;
         } else {
           const count = keys[level]! + 1;
           keys[level] = count;
-          if (count > most_keys) most_keys = count;
+          if (count > mostKeys) mostKeys = count;
         }
       } else if (kind === END) {
         if (level > 0) {
@@ -143,7 +143,7 @@ export class JsonStructure {
       } else {
         entries += 1;
         if (entries > values_max) break;
-        memory_bytes += kind === OBJECT ? OBJECT_BYTES : LIST_BYTES;
+        memoryBytes += kind === OBJECT ? OBJECT_BYTES : LIST_BYTES;
         keys.push(0);
         level += 1;
         if (level > levels_max) {
@@ -153,21 +153,21 @@ export class JsonStructure {
       }
     }
     this.#entries = entries;
-    this.#memory_bytes = memory_bytes;
+    this.#memoryBytes = memoryBytes;
     if (entries > values_max) this.breach = `must not have more than ${values_max} values`;
-    else if (most_keys > keys_max) this.breach = `must not have an object with more than ${keys_max} keys`;
+    else if (mostKeys > keys_max) this.breach = `must not have an object with more than ${keys_max} keys`;
   }
 
-  /** Where an open string ends, or the piece does. */
+  /** The end of an open string, or of the piece. */
   #endString(text: string, from: number): number {
     const end = endOfString(text, from);
-    this.#is_in_string = end === undefined;
-    this.#is_escaped = end === undefined && isEscaped(text, text.length, from);
+    this.#isInString = end === undefined;
+    this.#isEscaped = end === undefined && isEscaped(text, text.length, from);
     return end ?? text.length;
   }
 }
 
-/** Whether a text has more opening brackets than this, wherever they stand: fewer are no more levels. */
+/** Whether a text has more than `count` opening brackets anywhere. If not, it has no more levels than that. */
 function hasOpenings(text: string, count: number): boolean {
   let openings = 0;
   for (const bracket of ['{', '[']) {
@@ -180,20 +180,20 @@ function hasOpenings(text: string, count: number): boolean {
 }
 
 /**
- * The rule that a text breaks which is to be read as JSON, as the end of a sentence; undefined: none. A text of a few levels that is too short
- * for too many values and keys is not scanned.
+ * The rule that a JSON text breaks, which completes a sentence; undefined if none. A text that is too short to break a bound is not
+ * scanned.
  */
 export function structureBreach(text: string, bounds: StructureBounds = bodyBounds): string | undefined {
   const { levels_max, keys_max, values_max } = bounds;
-  // A key takes four characters at least, and a level two.
-  const is_short = text.length <= 4 * keys_max && text.length <= values_max;
-  if (is_short && (text.length <= 2 * levels_max || !hasOpenings(text, levels_max))) return undefined;
+  // A key takes at least four characters, a level two.
+  const isShort = text.length <= 4 * keys_max && text.length <= values_max;
+  if (isShort && (text.length <= 2 * levels_max || !hasOpenings(text, levels_max))) return undefined;
   const structure = new JsonStructure(bounds);
   structure.write(text);
   return structure.breach;
 }
 
-/** What a service that is no model says, within the bounds of requests. Throws `SyntaxError` for what is beyond them or no JSON. */
+/** Parses the answer of a service that is no model, within the bounds of requests. Throws `SyntaxError` for a text beyond them, or invalid JSON. */
 export function parseServiceJson(text: string): JsonValue {
   const breach = structureBreach(text);
   if (breach !== undefined) throw new SyntaxError(`JSON ${breach}`);

@@ -26,6 +26,6 @@ test('a long integer in a text makes no difference', () => {
   expect(parseJson(text)).toEqual(JSON.parse(text));
 });
 
-test('what is no JSON is refused', () => {
+test('invalid JSON is refused', () => {
   expect(() => parseJson('{"a":12345678901234567890')).toThrow(SyntaxError);
 });

@@ -5,11 +5,11 @@ const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T,
   Type.Union([schema, Type.Null()], { description });
 const Usd = (description: string) => Type.Number({ description: `${description}, USD.` });
 
-/** How often a spending limit starts anew, at midnight UTC. */
+/** The interval of a spending limit, which is reset at midnight UTC. */
 export const LimitReset = Type.Union([Type.Literal('daily'), Type.Literal('weekly'), Type.Literal('monthly')]);
 export type LimitReset = Static<typeof LimitReset>;
 
-/** An addition of this gateway to the record of the specification. */
+/** A field of this gateway that the specification's record does not have. */
 const BudgetMode = Type.Enum(['strict', 'soft'] as const);
 
 /** The API key record (specification, section Resources), and the integer by which logs name the key. */
@@ -55,7 +55,7 @@ export const Key = Type.Object(
 );
 export type Key = Static<typeof Key>;
 
-/** One limit that a key's calls count against, as `GET /key` shows it (public service's API). */
+/** One limit that the calls of a key count against, in `GET /key` (public service's API). */
 const KeyBudget = Type.Object(
   {
     scope: Type.Enum(
@@ -78,7 +78,7 @@ const KeyBudget = Type.Object(
 );
 export type KeyBudget = Static<typeof KeyBudget>;
 
-/** What `GET /key` tells a caller about its own key (the public service's fields, and the workspace). */
+/** The answer of `GET /key`: a caller's own key (the public service's fields, and the workspace). */
 export const CurrentKey = Type.Object(
   {
     label: Type.String({ description: 'The secret, masked.' }),
@@ -168,7 +168,7 @@ export const CreateKeyBody = Type.Object(
 );
 export type CreateKeyBody = Static<typeof CreateKeyBody>;
 
-/** Body of `PATCH /keys/{hash}`: what is not named stays as it is. Expiry, workspace and creator are for good. */
+/** Body of `PATCH /keys/{hash}`. Omitted fields stay unchanged. Expiry, workspace and creator cannot be changed. */
 export const UpdateKeyBody = Type.Object(
   {
     name: Type.Optional(CreateKeyBody.properties.name),

@@ -1,6 +1,6 @@
 import Type from 'typebox';
 
-/** What an administrator gives up of a node that is gone for good. */
+/** What an administrator releases of a node that will not return. */
 export const LedgerReleaseRequest = Type.Object(
   {
     node_id: Type.String({

@@ -4,7 +4,7 @@ import type { JsonObject } from './json.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
-/** A message of a request as it is kept: in the form of a chat completion, media and opaque state replaced. */
+/** A logged message, in the form of chat completions. Media and opaque state are replaced. */
 const LoggedMessage = Type.Object({ role: Type.String() }, { additionalProperties: true, title: 'LoggedMessage' });
 
 const LoggedOutput = Type.Object(
@@ -40,7 +40,7 @@ const LoggedError = Type.Object(
 );
 export type LoggedError = Static<typeof LoggedError>;
 
-/** Why the content of a call that was to be kept is not there. */
+/** Why the content of a call that should be logged is missing. */
 const NotKept = Type.Object(
   {
     reason: Type.String(),
@@ -55,7 +55,7 @@ const NotKept = Type.Object(
 );
 export type NotKept = Static<typeof NotKept>;
 
-/** What was asked and answered in a call whose workspace keeps that. */
+/** The logged request and answer of a call. */
 export const GenerationContent = Type.Object(
   {
     input: Type.Object(
@@ -84,20 +84,20 @@ export const GenerationContent = Type.Object(
 );
 export type GenerationContent = Static<typeof GenerationContent>;
 
-/** The same as it is stored: the request so that guardrails can be tried on it again. */
+/** The stored form of a logged call, in which the request can be tested against guardrails. */
 export interface LoggedContent {
-  /** `messages`, and what else of a request holds text of its client's. */
+  /** `messages`, and the other fields that contain text of the client. */
   request: JsonObject & Pick<ChatRequest, 'messages'>;
-  /** It came as one text, not as messages. */
+  /** The request was one text instead of messages. */
   is_prompt?: true;
   output: LoggedOutput;
   error: LoggedError | null;
   truncated?: true;
-  /** Set on a stub: nothing else of the content is there. */
+  /** Set on a stub: there is no other content. */
   not_kept?: NotKept;
 }
 
-/** What is kept of a call whose content cannot be kept. */
-export function stubOf(not_kept: NotKept): LoggedContent {
-  return { request: { messages: [] }, output: { completion: null, reasoning: null }, error: null, not_kept };
+/** What is stored of a call whose content cannot be logged. */
+export function stubOf(notKept: NotKept): LoggedContent {
+  return { request: { messages: [] }, output: { completion: null, reasoning: null }, error: null, not_kept: notKept };
 }

@@ -67,7 +67,7 @@ const message = {
   openrouter_metadata: Type.Optional(RoutingMetadata),
 };
 
-/** Documentation of the answer; answers are written by the encoder, not by this schema. */
+/** Documents the answer, which the encoder writes without this schema. */
 export const MessagesAnswer = open(message, { title: 'Message' });
 
 const kinds = {
@@ -100,7 +100,7 @@ const MessagesError = open(
   { title: 'MessagesError' },
 );
 
-/** Documentation of what each event of a stream holds; events are written by the encoder, not by this schema. */
+/** Documents each event of a stream, which the encoder writes without this schema. */
 export const MessagesEvent = Type.Union(
   [
     open({ type: Type.Literal('message_start'), message: open(message) }),

@@ -1,9 +1,9 @@
 /**
  * What `POST /messages` and `POST /messages/count_tokens` accept: the Messages API of Anthropic
- * (https://platform.claude.com/docs/en/api/messages; its official types) with the gateway's own fields beside it.
+ * (https://platform.claude.com/docs/en/api/messages; its official types), and fields of the gateway.
  *
- * Kinds of blocks that a client writes are a closed list, fields of them an open one: what is not known goes to upstreams of the
- * same wire. In a turn of the model a block may be of any kind, as upstreams make new ones and clients send them back.
+ * The kinds of blocks that a client writes are a closed list; their fields are open, and unknown ones are sent to upstreams of the same
+ * wire. A turn of the model may contain blocks of any kind, since upstreams add kinds and clients send them back.
  */
 import Type, { type TProperties, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
@@ -81,7 +81,7 @@ const ToolResultBlock = open({
   ...cached,
 });
 
-/** Blocks that only upstreams of this wire know: what their own tools did, and what they made of the conversation. */
+/** Blocks that only upstreams of this wire know: results of their own tools, and changes of the conversation. */
 const SERVER_BLOCKS = [
   'server_tool_use',
   'web_search_tool_result',
@@ -122,7 +122,7 @@ const ServerBlock = open(
   { description: 'Only for providers of this API; not sent to others.' },
 );
 const Content = Type.Union([Type.String(), Type.Array(Type.Union([...shapedBlocks, ServerBlock]))]);
-/** A kind that is still to come; what names one with a shape must have it. */
+/** A block of an unknown kind. Known kinds must match their own schema. */
 const NewBlock = open(
   {
     type: Type.String({
@@ -143,7 +143,7 @@ const Message = Type.Union(
   { title: 'MessagesMessage' },
 );
 
-/** What has the first types must have the shape of a tool of the client's own; only decoders make what has the last. */
+/** A tool type other than those with a schema of their own. */
 const providersTool = Type.String({
   minLength: 1,
   not: { enum: ['custom', 'function', 'native'] },
@@ -186,7 +186,7 @@ const OutputConfig = open({
 const { provider, models, route, plugins, session_id, user, debug, model, max_tool_calls, stop_server_tools_when } =
   ChatCompletionBody.properties;
 
-/** What both operations read: what a prompt is made of. */
+/** The fields that make the prompt, which both operations read. */
 const prompt = {
   model,
   messages: Type.Array(Message, { minItems: 1, maxItems: limits.messages_max }),

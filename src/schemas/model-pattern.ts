@@ -1,4 +1,4 @@
-/** Whether a name matches a pattern in which `*` stands for any text. Each piece is looked for once, from left to right. */
+/** Whether a name matches a pattern in which `*` stands for any text. Linear: each piece is searched once, from left to right. */
 export function matchesPattern(name: string, pattern: string): boolean {
   const pieces = pattern.split('*');
   const [first = ''] = pieces;
@@ -7,9 +7,9 @@ export function matchesPattern(name: string, pattern: string): boolean {
   if (!name.startsWith(first)) return false;
   let at = first.length;
   for (const piece of pieces.slice(1, -1)) {
-    const found = name.indexOf(piece, at);
-    if (found === -1) return false;
-    at = found + piece.length;
+    const index = name.indexOf(piece, at);
+    if (index === -1) return false;
+    at = index + piece.length;
   }
   return name.length - last.length >= at && name.endsWith(last);
 }

@@ -15,7 +15,7 @@ export const outputModalities = [
 export type InputModality = (typeof inputModalities)[number];
 export type OutputModality = (typeof outputModalities)[number];
 
-/** What a model is good for: the closed list of the `category` filter (specification, GET /models). */
+/** Categories of models: the closed list of the `category` filter (specification, GET /models). */
 export const categories = [
   'programming',
   'roleplay',
@@ -66,7 +66,7 @@ const Architecture = Type.Object({
   tokenizer: Type.Enum(tokenizers),
 });
 
-/** What a client names, as the model list shows it (specification, Model record). */
+/** A model in the model list (specification, Model record). */
 export const PublicModel = Type.Object(
   {
     id: Type.String(),
@@ -85,7 +85,7 @@ export const PublicModel = Type.Object(
       context_length: nullable(Type.Integer()),
       max_completion_tokens: nullable(Type.Integer()),
     }),
-    // The specification says object; the public service and its SDK know null, which we send where a limit is unknown.
+    // The specification says object; the public service and its SDK also know null, which stands for an unknown limit.
     per_request_limits: nullable(Type.Object({ prompt_tokens: Type.Number(), completion_tokens: Type.Number() })),
     supported_parameters: Type.Array(Parameter),
     default_parameters: Type.Object({

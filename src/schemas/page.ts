@@ -1,7 +1,7 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
 
-/** The query of every list that is read in pages. */
+/** Query parameters of paginated lists. */
 export const PageQuery = {
   offset: Type.Optional(
     Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Records to skip.' }),
@@ -15,25 +15,25 @@ export const PageQuery = {
   ),
 };
 
-/** A part of a list: in the order of creation, which does not move under those who read it in pages. */
+/** A part of a list in order of creation, which stays stable while a client reads its pages. */
 export interface Page {
   offset: number;
   limit: number;
 }
 
-/** The page that a query asks for. */
+/** The page that a query requests. */
 export function pageOf(query: { offset?: number | undefined; limit?: number | undefined }): Page {
   return { offset: query.offset ?? 0, limit: query.limit ?? limits.page_records_default };
 }
 
-/** The envelope of a page: its records, and how many there are in all. */
+/** The envelope of a page: its records, and the total count. */
 export const PageOf = <T extends TSchema>(record: T) =>
   Type.Object({
     data: Type.Array(record),
     total_count: Type.Integer({ description: 'The number of records in all.' }),
   });
 
-/** One page of records as a store gives it. */
+/** One page of records, as a store returns it. */
 export interface Paged<T> {
   data: T[];
   total_count: number;

@@ -1,11 +1,11 @@
-/** An analyzer of the operator's with the HTTP API of Presidio. */
+/** Settings of an analyzer with the HTTP API of Presidio. */
 export interface PresidioSettings {
-  /** Without a slash at the end; `/analyze` follows. */
+  /** Without a trailing slash; `/analyze` is appended. */
   base_url: string;
   /** Never logged, never sent to a client. */
   api_key: string | undefined;
-  /** Of the texts, as the analyzer calls it. */
+  /** The language of the texts, as a code of the analyzer. */
   language: string;
-  /** What it is less sure of is none. */
+  /** Results with a lower score are ignored. */
   score_min: number;
 }

@@ -1,4 +1,4 @@
-/** Price names that count tokens: stated per million tokens where people write them. The others are stated per unit. */
+/** Price names that count tokens. Settings state them per million tokens, all others per unit. */
 export const tokenPrices = [
   'prompt',
   'completion',
@@ -14,13 +14,13 @@ export const tokenPrices = [
 ] as const;
 export const unitPrices = ['request', 'image', 'web_search', 'audio_second'] as const;
 
-/** Integer pico-USD per token, image, request, search or second of sound that is transcribed. An absent class has no price of its own. */
+/** Prices in integer pico-USD per token, image, request, search or second of transcribed audio. A class that is not set has no price of its own. */
 export type Prices = { [name in (typeof tokenPrices | typeof unitPrices)[number]]?: number } & {
-  /** A fraction taken off, 0 to 1. */
+  /** The fraction that is deducted, 0 to 1. */
   discount?: number;
 };
 
-/** Whether a price list says enough to charge by: without `prompt` or `completion` the price is unknown, which is not zero. */
+/** Whether a price list is complete enough to charge by. Without `prompt` or `completion` the price is unknown, which is not zero. */
 export function isPriced(prices: Prices): boolean {
   return prices.prompt !== undefined && prices.completion !== undefined;
 }

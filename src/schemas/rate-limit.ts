@@ -1,75 +1,75 @@
 import type { DAY_MS } from './budget.ts';
 
-/** How much may be used in a minute (UTC); undefined: without bound. */
+/** The most that may be used per minute (UTC); undefined: unlimited. */
 export interface RateAmounts {
   requests_per_minute: number | undefined;
   tokens_per_minute: number | undefined;
 }
 
-/** How much of free models an organization may use. */
+/** The most that an organization may use free models. */
 export interface FreeRates {
   requests_per_minute: number;
   requests_per_day: number;
-  /** In place of it where so many credits were granted. */
+  /** Replaces `requests_per_day` for organizations that bought enough credits. */
   requests_per_day_funded: number;
   funded_usd: number;
 }
 
-/** How many requests and tokens are let through, as the operator wants it. */
+/** The operator's rate limits of requests and tokens. */
 export interface RateRules {
-  /** Of each key. */
+  /** For each key. */
   per_key: RateAmounts;
-  /** Of each model, by all keys together. */
+  /** For each model, over all keys. */
   per_model: RateAmounts;
-  /** Of each key at each model. */
+  /** For each key at each model. */
   per_key_and_model: RateAmounts;
-  /** In place of `per_key`: by the hash of a key, or its name. */
+  /** Replaces `per_key`, by the hash or the name of a key. */
   keys: ReadonlyMap<string, RateAmounts>;
-  /** In place of `per_model`: by the id of a model, or a pattern in which `*` stands for any characters. */
+  /** Replaces `per_model`, by the id of a model, or a pattern in which `*` stands for any characters. */
   models: ReadonlyMap<string, RateAmounts>;
-  /** Undefined: free models are models like others. */
+  /** Undefined: free models have no limits of their own. */
   free_models: FreeRates | undefined;
-  /** What becomes of a request that cannot be counted because the store does not answer. */
+  /** What happens to a request that cannot be counted because the store does not answer. */
   uncounted: 'refuse' | 'allow';
 }
 
 export const MINUTE_MS = 60_000;
 
-/** A limit that a request counts against, in windows of UTC that begin anew at once for everybody. */
+/** A limit that requests count against, in windows of UTC that begin at the same time for all. */
 export interface RateLimit {
-  /** The name of its counter, the same on every node. */
+  /** The name of the counter, the same on every node. */
   id: string;
   unit: 'requests' | 'tokens';
   span_ms: typeof MINUTE_MS | typeof DAY_MS;
   amount: number;
-  /** What a refusal says of it after `Rate limit exceeded: `. */
+  /** Text of the refusal after `Rate limit exceeded: `. */
   told: string;
 }
 
-/** What a node asks of a counter's current window. */
+/** A node's request for units of a counter's current window. */
 export interface RateAsk {
   id: string;
   span_ms: number;
   amount: number;
-  /** With less it gets nothing; 0: it only tells. */
+  /** The least that it needs at once; with less it gets nothing. 0: it only reports. */
   need: number;
-  /** What waits for it at once. */
+  /** Units that calls are waiting for now. */
   waiting: number;
-  /** What it would use soon. */
+  /** Units that it expects to use soon. */
   want: number;
-  /** Used without having been asked for: counted in any case. */
+  /** Units used without a grant, which are counted in any case. */
   owed: number;
-  /** Not used of what it got in the window that begins at `back_start_ms`. */
+  /** Unused units of the grant for the window that begins at `back_start_ms`. */
   back: number;
   back_start_ms: number;
 }
 
-/** What it got, of which window, and what that holds now. */
+/** The granted units, their window, and the current state of that window. */
 export interface RateAnswer {
   id: string;
   granted: number;
   used: number;
   window_start_ms: number;
-  /** The store's time; not later than the answer. */
+  /** The time of the store, not later than the answer. */
   now_ms: number;
 }

@@ -1,4 +1,4 @@
-/** What `POST /responses` answers (specification, section "Responses API items"; the public service's documentation; OpenAI's). */
+/** The answer of `POST /responses` (specification, section "Responses API items"; the public service's documentation; OpenAI's). */
 import Type, { type TObject, type TProperties, type TSchema } from 'typebox';
 import type { ErrorStatus } from '../errors.ts';
 import { errors } from './error.ts';
@@ -120,7 +120,7 @@ const Usage = Type.Object(
   { title: 'ResponsesUsage' },
 );
 
-const error_type = Type.String({ description: 'The kind of error, more precise than its code or status.' });
+const errorType = Type.String({ description: 'The kind of error, more precise than its code or status.' });
 
 export const ResponseAnswer = open(
   {
@@ -137,7 +137,7 @@ export const ResponseAnswer = open(
         message: Type.String(),
       }),
     ),
-    error_type: Type.Optional(error_type),
+    error_type: Type.Optional(errorType),
     incomplete_details: orNull(Type.Object({ reason: Type.Enum(['max_output_tokens', 'content_filter']) })),
     usage: orNull(Usage),
     service_tier: orNull(Type.String()),
@@ -231,7 +231,7 @@ const ResponsesError = Type.Object(
       type: Type.String({ description: "As OpenAI's clients know it, such as `invalid_request_error`." }),
       param: orNull(Type.String({ description: 'The wrong field, if there is one.' })),
     }),
-    error_type,
+    error_type: errorType,
   },
   { title: 'ResponsesError' },
 );

@@ -2,8 +2,8 @@
  * What `POST /responses` accepts (specification, section "Responses API"; further fields: the public service's documentation
  * and OpenAI's, https://platform.openai.com/docs/api-reference/responses/create).
  *
- * `null` stands for absent wherever clients are known to send it. Unknown fields are kept: they go to upstreams that speak
- * the same API. The kinds of items are a closed list; those of tools are open, as OpenAI's grow.
+ * `null` means "not set" wherever clients are known to send it. Unknown fields are kept, for upstreams with the same API. The kinds of
+ * items are a closed list; those of tools are open, since OpenAI adds some.
  */
 import Type, { type Static, type TProperties, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
@@ -63,7 +63,7 @@ const Part = Type.Union([InputText, InputImage, InputFile, InputAudio, InputVide
 const parts = <T extends TSchema>(schema: T) => Type.Array(schema, { maxItems: limits.item_parts_max });
 const id = orNull(Type.String({ description: 'As in the answer.' }));
 const status = orNull(Type.String({ description: '`completed`, `in_progress` or `incomplete`.' }));
-const call_id = Type.String({ minLength: 1 });
+const callId = Type.String({ minLength: 1 });
 
 const MessageItem = open({
   type: Type.Optional(Type.Literal('message')),
@@ -88,7 +88,7 @@ const FunctionCallItem = open({
   type: Type.Literal('function_call'),
   id,
   status,
-  call_id,
+  call_id: callId,
   name: Type.String({ minLength: 1 }),
   arguments: Type.String({ description: 'A JSON string.' }),
   namespace: orNull(Type.String()),
@@ -98,7 +98,7 @@ const FunctionCallOutputItem = open({
   type: Type.Literal('function_call_output'),
   id,
   status,
-  call_id: orNull(call_id),
+  call_id: orNull(callId),
   name: orNull(Type.String({ description: 'Of the tool, if there is no `call_id`.' })),
   output: Output,
 });
@@ -106,7 +106,7 @@ const CustomToolCallItem = open({
   type: Type.Literal('custom_tool_call'),
   id,
   status,
-  call_id,
+  call_id: callId,
   name: Type.String({ minLength: 1 }),
   input: Type.String(),
   namespace: orNull(Type.String()),
@@ -115,7 +115,7 @@ const CustomToolCallOutputItem = open({
   type: Type.Literal('custom_tool_call_output'),
   id,
   status,
-  call_id,
+  call_id: callId,
   output: Output,
 });
 const ImageGenerationItem = open({
@@ -125,7 +125,7 @@ const ImageGenerationItem = open({
   result: orNull(Type.String({ description: 'The picture in base64.' })),
 });
 
-/** Items that are only of use to providers that speak this API. */
+/** Items that only providers with this API understand. */
 const NATIVE_ITEMS = [
   'additional_tools',
   'apply_patch_call',
@@ -280,7 +280,7 @@ const Plugin = Type.Union([
   OtherPlugin,
 ]);
 
-const neverWith = (description: string) => orNull(Type.Unknown({ description }));
+const alwaysNull = (description: string) => orNull(Type.Unknown({ description }));
 
 export const ResponsesBody = open(
   {
@@ -335,8 +335,8 @@ export const ResponsesBody = open(
     store: orNull(Type.Boolean({ description: 'Only `false`, unless the operator enabled stored responses.' })),
     previous_response_id: orNull(Type.String({ description: 'Only if responses are stored.' })),
     background: orNull(Type.Boolean({ description: 'Only `false`.' })),
-    conversation: neverWith('Only `null`: no conversations are kept.'),
-    prompt: neverWith('Only `null`: no prompts are kept.'),
+    conversation: alwaysNull('Only `null`: no conversations are kept.'),
+    prompt: alwaysNull('Only `null`: no prompts are kept.'),
   },
   {
     title: 'ResponsesRequest',
@@ -344,5 +344,5 @@ export const ResponsesBody = open(
   },
 );
 
-/** A request that the schema admits. */
+/** A request body that matches the schema. */
 export type ResponsesRequestBody = Static<typeof ResponsesBody>;

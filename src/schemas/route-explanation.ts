@@ -83,7 +83,7 @@ const ExplainedEndpoint = Type.Object(
   { title: 'ExplainedEndpoint' },
 );
 
-/** What would become of a request, and why. */
+/** How a request would be routed, and why. */
 export const RouteExplanation = Type.Object(
   {
     requested: Type.String({ description: 'The model or alias that the request names first.' }),

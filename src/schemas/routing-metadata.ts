@@ -4,7 +4,7 @@ import type { JsonObject } from './json.ts';
 
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
-/** What a guardrail or a plugin did on the way of a call (public service's router metadata, `pipeline`). */
+/** What a guardrail or a plugin did during a call (public service's router metadata, `pipeline`). */
 export interface Stage {
   type: 'guardrail' | 'plugin' | 'server_tools' | 'response_healing' | 'context_compression';
   name: string;
@@ -15,7 +15,7 @@ export interface Stage {
   guardrail_scope?: BoundGuardrail['scope'];
 }
 
-/** Documentation of a stage. */
+/** Documents a stage. */
 export const PipelineStage = Type.Object(
   {
     type: Type.Enum(['guardrail', 'plugin', 'server_tools', 'response_healing', 'context_compression'] as const),
@@ -29,14 +29,14 @@ export const PipelineStage = Type.Object(
   { title: 'PipelineStage' },
 );
 
-/** Something of the request that an endpoint does not get as it was sent. */
+/** A change of the request for an endpoint. */
 export const AdjustedParameter = Type.Object({
   kind: Type.Enum(['dropped', 'clamped', 'changed']),
   field: Type.String(),
   reason: Type.String(),
 });
 
-/** A model of the request that will not be there for long. */
+/** A model of the request that will be removed soon. */
 export const ExpiryWarning = Type.Object({
   type: Type.Enum(['model_expires', 'model_expired']),
   model: Type.String(),
@@ -44,7 +44,7 @@ export const ExpiryWarning = Type.Object({
   message: Type.String(),
 });
 
-/** Which endpoint, and with whose credential. */
+/** The endpoint, and the owner of its credential. */
 export const RoutedEndpoint = {
   endpoint_id: Type.String(),
   provider: Type.String(),
@@ -79,10 +79,10 @@ const Attempt = Type.Object({
   step: Type.Optional(Type.Integer({ description: 'The step of an answer with tools of the gateway, from 2 on.' })),
 });
 
-/** Marks routing metadata that its client asked for by the public service's name. Nothing writes it: JSON has no symbols. */
+/** Marks routing metadata that the client requested by the public service's header. Never serialized: JSON has no symbols. */
 export const PUBLIC_NAME: unique symbol = Symbol('openrouter_metadata');
 
-/** The members of an answer, or of an error, that tell its routing: under the name of the contract, and under the public service's for a client that asked by it. */
+/** The members of an answer or error that contain its routing: under the contract's name, and under the public service's if the client used that. */
 export function metadataMembers(metadata: Readonly<Record<string | symbol, unknown>> | null | undefined): JsonObject {
   if (metadata == null) return {};
   const shown = metadata as JsonObject;
@@ -91,13 +91,13 @@ export function metadataMembers(metadata: Readonly<Record<string | symbol, unkno
     : { gateway_metadata: shown };
 }
 
-/** The same members as JSON, each after a comma. */
+/** The same members as JSON text, each after a comma. */
 export function metadataJson(metadata: Parameters<typeof metadataMembers>[0]): string {
   const json = JSON.stringify(metadataMembers(metadata));
   return json === '{}' ? '' : `,${json.slice(1, -1)}`;
 }
 
-/** Documentation of `gateway_metadata`: how a call was routed. */
+/** Documents `gateway_metadata`: how a call was routed. */
 export const RoutingMetadata = Type.Object(
   {
     requested: Type.String({ description: 'The model or alias that the request names first.' }),

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 
-/** When the gateway's loop of tools ends: calls that wait are run, and one last turn has no tools. */
+/** A condition on which the tool loop ends: pending calls are still run, then a last turn without tools follows. */
 export const StopCondition = Type.Union(
   [
     Type.Object({ type: Type.Literal('step_count_is'), step_count: Type.Integer({ minimum: 1 }) }),

@@ -23,6 +23,6 @@ test('a replacement character that was written as one stays it', () => {
   expect(decodeText(Buffer.from('caf\ufffd'))).toBe('caf\ufffd');
 });
 
-test('nothing is nothing', () => {
+test('an empty file is an empty text', () => {
   expect(decodeText(Buffer.alloc(0))).toBe('');
 });

@@ -1,9 +1,9 @@
 import { invalidField } from '../errors.ts';
 
-/** What is said of a text that is not storable, behind its field's name. */
+/** The rule for storable texts, which follows the name of the field. */
 export const UNSTORABLE = 'must be text without NUL characters or lone surrogates';
 
-/** Whether every store keeps a text as it is: PostgreSQL takes no NUL, and UTF-8 has no lone surrogates. */
+/** Whether every store can hold a text unchanged: PostgreSQL accepts no NUL, and UTF-8 no lone surrogates. */
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\u0000');
 }
@@ -13,7 +13,7 @@ export function checkStorable(texts: Readonly<Record<string, string | null | und
   for (const field in texts) if (!isStorable(texts[field] ?? '')) throw invalidField(field, UNSTORABLE);
 }
 
-/** Lower case of A to Z and nothing else: Unicode has other letters whose lower case is one of these, so that two addresses would be one. */
+/** Lowers the letters A to Z only: other letters of Unicode have an ASCII lower case too, which would make two addresses equal. */
 export function lowerAscii(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

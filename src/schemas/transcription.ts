@@ -1,6 +1,6 @@
 /**
  * The public schema of speech to text: what `POST /audio/transcriptions` accepts and answers (specification, section
- * "Speech-to-text"), and the form that clients of OpenAI send in its place. `null` stands for absent.
+ * "Speech-to-text"), and the form that OpenAI's clients send instead. `null` means "not set".
  */
 import Type, { type Static, type TSchema } from 'typebox';
 import { limits } from '../limits.ts';
@@ -55,10 +55,10 @@ export const TranscriptionBody = Type.Object(
 );
 export type TranscriptionBody = Static<typeof TranscriptionBody>;
 
-/** The form of OpenAI's clients: each field a text, the file its bytes. */
+/** The form of OpenAI's clients: text fields and a file. */
 export const TranscriptionForm = Type.Object(
   {
-    // What a form's parser makes of a file; the operation looks whether it is one.
+    // The operation checks that the form's parser returned a file.
     file: Type.Unsafe<{ bytes: Buffer; filename: string; type: string }>({
       contentMediaType: 'application/octet-stream',
       description: 'The file; its name or type determines the format.',

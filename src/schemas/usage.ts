@@ -15,7 +15,7 @@ export interface PublicUsage {
   server_tool_use?: { web_search_requests: number };
 }
 
-/** Tokens that went in, over all classes. */
+/** The sum of all classes of input tokens. */
 export function inputTokens(classes: TokenClasses): number {
   return (
     (classes.in_uncached ?? 0) +
@@ -27,14 +27,14 @@ export function inputTokens(classes: TokenClasses): number {
   );
 }
 
-/** Tokens that came out, over all classes. */
+/** The sum of all classes of output tokens. */
 export function outputTokens(classes: TokenClasses): number {
   return (classes.out_text ?? 0) + (classes.out_reasoning ?? 0) + (classes.out_audio ?? 0) + (classes.out_image ?? 0);
 }
 
 type Count = Exclude<keyof TokenClasses, 'counts' | 'extra' | 'estimated'>;
 
-/** What several attempts used together. */
+/** The sum of the usage of several attempts. */
 export function sumClasses(all: readonly TokenClasses[]): TokenClasses {
   const sum: TokenClasses = {};
   for (const { counts, extra, estimated, ...classes } of all) {
@@ -48,15 +48,15 @@ export function sumClasses(all: readonly TokenClasses[]): TokenClasses {
   return sum;
 }
 
-/** The one place where the disjoint classes become the public token counts. */
+/** The public token counts, derived from the disjoint classes here and nowhere else. */
 export function publicUsage(classes: TokenClasses): PublicUsage {
-  const prompt_tokens = inputTokens(classes);
-  const completion_tokens = outputTokens(classes);
+  const promptTokens = inputTokens(classes);
+  const completionTokens = outputTokens(classes);
   const searches = classes.counts?.web_search;
-  const told: PublicUsage = {
-    prompt_tokens,
-    completion_tokens,
-    total_tokens: prompt_tokens + completion_tokens,
+  const usage: PublicUsage = {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
     prompt_tokens_details: {
       cached_tokens: classes.in_cache_read ?? 0,
       cache_write_tokens: (classes.in_cache_write_5m ?? 0) + (classes.in_cache_write_1h ?? 0),
@@ -69,6 +69,6 @@ export function publicUsage(classes: TokenClasses): PublicUsage {
       image_tokens: classes.out_image ?? 0,
     },
   };
-  if (searches !== undefined) told.server_tool_use = { web_search_requests: searches };
-  return told;
+  if (searches !== undefined) usage.server_tool_use = { web_search_requests: searches };
+  return usage;
 }

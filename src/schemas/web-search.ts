@@ -1,17 +1,17 @@
-/** Services that search the web for the gateway, by the names that requests call them, the first that is set up being the default. */
+/** Search services, by the names in requests. The first that is configured is the default. */
 export const searchEngines = ['exa', 'firecrawl', 'parallel', 'searxng'] as const;
 export type SearchEngine = (typeof searchEngines)[number];
 
-/** What one search costs, in nano-USD: by how many results are asked for. */
+/** The price of a search, in nano-USD, by the number of results. */
 export interface SearchPrice {
   search_nano: number;
-  /** So many results are in it. */
+  /** Results that are included in the price. */
   results_included: number;
-  /** Each of the others. */
+  /** Price of each further result. */
   result_nano: number;
 }
 
-/** How one engine is reached. */
+/** The connection to a search engine. */
 export interface EngineSettings {
   base_url: string;
   /** Never logged, never sent to a client. */
@@ -19,9 +19,9 @@ export interface EngineSettings {
   price: SearchPrice;
 }
 
-/** What the operator has set up of web search. */
+/** The operator's settings of web search. */
 export interface WebSettings {
-  /** What searches where nobody names an engine and the model's provider does not search itself; undefined: nothing does. */
+  /** The engine for requests that name none, if the model's provider has no search of its own; undefined: none. */
   engine: SearchEngine | undefined;
   engines: ReadonlyMap<SearchEngine, EngineSettings>;
 }

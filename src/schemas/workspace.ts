@@ -4,7 +4,7 @@ import { limits } from '../limits.ts';
 const nullable = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 
-/** What a workspace may sort endpoints by. */
+/** Criteria by which a workspace can sort endpoints. */
 const ProviderSort = Type.Enum(['price', 'throughput', 'latency', 'exacto'] as const);
 
 /** The workspace record (specification, section Resources). */
@@ -97,7 +97,7 @@ export const CreateWorkspaceBody = Type.Object(
 );
 export type CreateWorkspaceBody = Static<typeof CreateWorkspaceBody>;
 
-/** Body of `PATCH /workspaces/{id}`: what it leaves out stays as it is. */
+/** Body of `PATCH /workspaces/{id}`. Omitted fields stay unchanged. */
 export const UpdateWorkspaceBody = Type.Object(
   { name: Type.Optional(name), slug: Type.Optional(slug), ...settings },
   { additionalProperties: false },
@@ -122,7 +122,7 @@ export const WorkspaceMember = Type.Object(
 );
 export type WorkspaceMember = Static<typeof WorkspaceMember>;
 
-/** Body of the operations that add members and remove them. */
+/** Body of the operations that add or remove members. */
 export const MembersBody = Type.Object(
   {
     user_ids: Type.Array(Type.String({ minLength: 1 }), {
@@ -134,7 +134,7 @@ export const MembersBody = Type.Object(
   { additionalProperties: false },
 );
 
-/** The windows that a workspace may have a budget for, the widest first. */
+/** The intervals of workspace budgets, the longest first. */
 export const budgetIntervals = ['lifetime', 'monthly', 'weekly', 'daily'] as const;
 export type BudgetInterval = (typeof budgetIntervals)[number];
 
@@ -175,10 +175,10 @@ export const BudgetBody = Type.Object(
 );
 export type BudgetBody = Static<typeof BudgetBody>;
 
-/** Beside every budget: whether own provider accounts count toward the budgets of the workspace, all of them. */
+/** A field beside every budget: whether charges to own provider accounts count towards all budgets of the workspace. */
 export const IncludeByokInBudgets = Type.Boolean({
   description: 'Whether usage of own provider accounts counts toward the budgets of the workspace.',
 });
 
-/** The answer that holds one budget. */
+/** The answer with one budget. */
 export const OneBudget = Type.Object({ data: WorkspaceBudget, include_byok_in_budgets: IncludeByokInBudgets });

@@ -52,7 +52,7 @@ const apis = {
   responses: { schema: ResponsesBody, read: (body: unknown) => responsesRequest(body as never, { envelope }) },
   embeddings: {
     schema: EmbeddingsBody,
-    read: (body: unknown) => embeddingRequest(body as never).asked as ChatRequest,
+    read: (body: unknown) => embeddingRequest(body as never).routed as ChatRequest,
   },
 };
 

@@ -107,10 +107,10 @@ describeStores('money that is held by nobody', ({ open }) => {
       clock: { now_ms: Date.now },
       log,
     });
-    await lost.look();
+    await lost.check();
     expect(await windowOf(database)).toEqual({ spent: 0, leased });
-    await lost.look();
-    await lost.look();
+    await lost.check();
+    await lost.check();
     expect(await windowOf(database)).toEqual({ spent: leased, leased: 0 });
     expect((await verifyLedger(database.queries)).differences).toEqual([]);
     const audited = await database.queries
@@ -148,8 +148,8 @@ describeStores('money that is held by nobody', ({ open }) => {
       clock: { now_ms: Date.now },
       log: { warn() {} },
     });
-    await lost.look();
-    await lost.look();
+    await lost.check();
+    await lost.check();
     expect((await windowOf(database)).leased).toBe(0);
     store.watch = watch;
     await recorder.outcome(generation({ id: 'g', cost_nano: 1_500 }), hold);

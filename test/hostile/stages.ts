@@ -40,7 +40,7 @@ const completionShown = {
   created: 1,
   model: 'a/b',
   hide_reasoning: false,
-  tells_logprobs: true,
+  has_logprobs: true,
   prompts: [{ generation_id: GENERATION, echo: '' }],
 };
 const responseShown = (): ResponseContext => ({

@@ -48,7 +48,7 @@ export async function authPagesServer(
     proxies: trustedProxies([]),
     public_origin: options.public_origin,
     issuer: options.issuer,
-    askIssuer: issuerServices.ask,
+    sendToIssuer: issuerServices.ask,
     organization_id: home.organization_id,
     clock,
   });

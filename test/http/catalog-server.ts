@@ -3,8 +3,9 @@ import { buildCatalog, type Catalog } from '../../src/catalog/catalog.ts';
 import type { StatisticsOf } from '../../src/catalog/describe.ts';
 import { loadConfig, readBundledCatalog } from '../../src/config.ts';
 import { GatewayError } from '../../src/errors.ts';
+import { createServer } from '../../src/http/create-server.ts';
 import type { Principal } from '../../src/http/principal.ts';
-import { createServer, type Server } from '../../src/http/server.ts';
+import type { Server } from '../../src/http/server.ts';
 import type { Site } from '../../src/http/site.ts';
 import type { RouterRules } from '../../src/routing/router-models.ts';
 

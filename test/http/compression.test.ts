@@ -55,7 +55,7 @@ const plugins = [{ id: 'context-compression' }];
 const off = [{ id: 'context-compression', enabled: false }];
 
 describe.each(['small', 'gpt'])('an endpoint of little context, a model with tokenizer of %s', (name) => {
-  test('gets as much of the ends as it has room for, and its client is told', async () => {
+  test('keeps as much of both ends as fits, and its client is informed', async () => {
     const messages = [{ role: 'system', content: 'Be brief.' }, ...turns(101)];
     const { status, body } = await ask('/chat/completions', { model: `test/${name}`, messages, max_tokens: 500 });
     expect(status).toBe(200);
@@ -106,7 +106,7 @@ test('a short prompt passes as it is', async () => {
 
 describe('an endpoint of more context', () => {
   const messages = turns(401);
-  test('gets a long prompt as it is where nobody asks for another', async () => {
+  test('gets a long prompt unchanged unless compression is requested', async () => {
     const { body } = await ask('/chat/completions', { model: 'test/large', messages });
     expect(body.gateway_metadata.pipeline).toBeUndefined();
   });
@@ -119,7 +119,7 @@ describe('an endpoint of more context', () => {
       expect(body.gateway_metadata.pipeline).toHaveLength(1);
     },
   );
-  test('of two models the one that reads half of the prompt is asked', async () => {
+  test('of two models, the one that accepts half of the prompt is called', async () => {
     const { body } = await ask('/chat/completions', {
       models: ['test/small', 'test/larger'],
       messages,
@@ -129,7 +129,7 @@ describe('an endpoint of more context', () => {
   });
 });
 
-test('switched off, a prompt that cannot fit is refused, with what could be done', async () => {
+test('if it is off, a prompt that cannot fit is refused, with advice', async () => {
   const { status, body } = await ask('/chat/completions', {
     model: 'test/small',
     messages: [{ role: 'user', content: 'x'.repeat(600_000) }],
@@ -139,7 +139,7 @@ test('switched off, a prompt that cannot fit is refused, with what could be done
   expect(body.error.message).toMatch(/shorten it.*or use the plugin context-compression/);
 });
 
-test('what cannot be cut is refused', async () => {
+test('a prompt that cannot be cut is refused', async () => {
   const tools = Array.from({ length: 100 }, (_, at) => ({
     type: 'function',
     function: { name: `tool_${at}`, description: words(100), parameters: { type: 'object' } },
@@ -174,7 +174,7 @@ describe('of the other APIs', () => {
       expect(body.gateway_metadata.pipeline).toHaveLength(1);
     }
   });
-  test('a conversation of the Messages API is shortened, also where it has too many messages', async () => {
+  test('a conversation of the Messages API is shortened, also if it has too many messages', async () => {
     const body = { max_tokens: 100, messages: turns(1_201, 20) };
     const small = await ask('/messages', { ...body, model: 'test/small' });
     expect(small.status).toBe(200);

@@ -90,7 +90,7 @@ async function startSite() {
 
 const OVER = Math.max(limits.cool_down_ms_default, limits.outage_recent_ms);
 
-test('of many calls that come at once one tries it; once it answers, it takes them again', async () => {
+test('of many concurrent calls one probes the endpoint; once it answers, it is used again', async () => {
   const site = await startSite();
   try {
     site.plays(() => DOWN);
@@ -112,7 +112,7 @@ test('of many calls that come at once one tries it; once it answers, it takes th
   }
 });
 
-test('where it fails again, all go elsewhere, and none of them fails', async () => {
+test('if it fails again, all calls go to other endpoints, and none fails', async () => {
   const site = await startSite();
   try {
     site.plays(() => DOWN);
@@ -194,7 +194,7 @@ test('calls that another endpoint failed do not all go to it at once', async () 
   }
 });
 
-test('the order of the client stands, whoever tries', async () => {
+test("the client's order is kept, whichever call probes", async () => {
   const site = await startSite();
   try {
     site.plays(() => DOWN, 'fair');

@@ -69,7 +69,7 @@ test('the documentation page fits narrow screens', async () => {
   expect(page).toContain('<meta name="viewport" content="width=device-width, initial-scale=1">');
 });
 
-test('below the documentation page stand its files and nothing else, whatever way a path leads', async () => {
+test('the documentation has exactly its own files, by any path', async () => {
   const { port } = new URL(gateway.url);
   const ask = async (path: string, headers: Record<string, string> = {}, method = 'GET') => {
     const asked = request({ host: '127.0.0.1', port, path, method, headers }).end();
@@ -104,7 +104,7 @@ test('below the documentation page stand its files and nothing else, whatever wa
   expect(head).toMatchObject({ status: 200, headers: { 'content-length': whole.headers['content-length'] }, body: '' });
 });
 
-test('the documentation page and its files come from here, without any network', async () => {
+test('the documentation page and its files are served by the gateway, without network access', async () => {
   const page = await (await fetch(`${gateway.url}/docs`)).text();
   const links = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link = '']) => link);
   expect(links.length).toBeGreaterThan(3);
@@ -114,7 +114,7 @@ test('the documentation page and its files come from here, without any network',
   }
 });
 
-test('the documentation page does not ask for its files by TLS, which a gateway in a private network lacks', async () => {
+test('the documentation page does not request its files by TLS, which a gateway in a private network lacks', async () => {
   const policy = (await fetch(`${gateway.url}/docs`)).headers.get('content-security-policy');
   expect(policy).toContain("default-src 'self'");
   expect(policy).not.toMatch(/upgrade-insecure-requests|https?:|validator/);

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyContextConfig } from 'fastify';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { METERED, type Metered } from '../../src/http/metered.ts';
-import { createServer } from '../../src/http/server.ts';
+import { createServer } from '../../src/http/create-server.ts';
 import { limits } from '../../src/limits.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';

@@ -25,11 +25,13 @@ describeStores('credits and activity', ({ open }) => {
     listActivity(made.server, { activity, now: made.now, recorder });
     const ledger = ledgerStore(database.queries, database.engine);
     const { epoch } = await registerNode(ledger, 'n');
-    const { organization_id, default_workspace_id: workspace_id } = made.home;
+    const { organization_id, default_workspace_id: workspaceId } = made.home;
     let number = 0;
     const settle = async (...over: Parameters<typeof generation>[0][]) => {
       number += 1;
-      const records = over.map((one) => generation({ organization_id, workspace_id, cost_nano: 1_000, ...one }));
+      const records = over.map((one) =>
+        generation({ organization_id, workspace_id: workspaceId, cost_nano: 1_000, ...one }),
+      );
       const settles = records.map((record) => toSettle(record, []));
       expect(await ledger.settle({ node: 'n', epoch, number, at: 2, settles, windows: [], divisor: 2 })).toMatchObject({
         is: 'applied',
@@ -46,7 +48,7 @@ describeStores('credits and activity', ({ open }) => {
     };
   }
 
-  test('credits: nothing was granted, and usage is all that was ever spent here, the last second included', async () => {
+  test('credits: without grants, usage is all spending so far, including the last second', async () => {
     const { call, settle, onFlush } = await setUp();
     expect((await call('GET', '/credits')).body).toEqual({ data: { total_credits: 0, total_usage: 0 } });
     await settle({ id: 'a' }, { id: 'b', created_at: '2020-01-01T00:00:00.000Z' });
@@ -58,10 +60,10 @@ describeStores('credits and activity', ({ open }) => {
     });
   });
 
-  test('credits: what was granted in all, less what was taken back; of this organization alone', async () => {
+  test('credits: grants minus revocations, of this organization only', async () => {
     const { call, credits, home, foreign } = await setUp();
-    const grant = (organization_id: string, amount_nano: number) =>
-      credits.grant({ organization_id, amount_nano, reason: 'r', at: NOW });
+    const grant = (organizationId: string, amountNano: number) =>
+      credits.grant({ organization_id: organizationId, amount_nano: amountNano, reason: 'r', at: NOW });
     await grant(home.organization_id, 25_000_000_000);
     await grant(home.organization_id, -500_000_000);
     await grant(foreign.organization_id, 1);
@@ -125,7 +127,9 @@ describeStores('credits and activity', ({ open }) => {
     expect(await requests('date=2026-11-20')).toEqual([2]);
     const grouped = (await call('GET', '/activity?group_by=workspace&date=2026-11-20')).body['data'];
     expect(grouped).toMatchObject(
-      [home.default_workspace_id, 'w2'].map((workspace_id) => expect.objectContaining({ workspace_id, requests: 1 })),
+      [home.default_workspace_id, 'w2'].map((workspaceId) =>
+        expect.objectContaining({ workspace_id: workspaceId, requests: 1 }),
+      ),
     );
     expect((await call('GET', '/activity', undefined, 'foreign')).body).toEqual({ data: [] });
   });
@@ -141,13 +145,13 @@ describeStores('credits and activity', ({ open }) => {
     },
   );
 
-  test('400: a day that its month does not have, where the day that would follow is in reach', async () => {
+  test('400: a day that does not exist in its month, even if the following day is allowed', async () => {
     const { call } = await setUp('2026-12-05T10:00:00.000Z');
     expect((await call('GET', '/activity?date=2026-11-31')).status).toBe(400);
     expect((await call('GET', '/activity?date=2026-12-01')).status).toBe(200);
   });
 
-  test('200: an ordinary key is told of itself alone: its limit, and what is taken of it', async () => {
+  test('200: an ordinary key sees only its own limit and usage', async () => {
     const { call, credits, addKey, principals, home, settle } = await setUp();
     await credits.grant({ organization_id: home.organization_id, amount_nano: 90e9, reason: 'r', at: NOW });
     const limited = await addKey({ limit_nano: 5e9 });

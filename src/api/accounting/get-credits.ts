@@ -35,7 +35,7 @@ const Credits = Type.Object(
 export function getCredits(server: Server, { activity, credits, keys, recorder, now }: GetCreditsDependencies): void {
   const ofKey = async (hash: string) => {
     const key = await keys.findByHash(hash);
-    // Deleted since it came in.
+    // The key was deleted after authentication.
     if (key === undefined) throw new GatewayError(401, 'Invalid API key');
     return keyCredits(key, await keys.findUsage(hash, windowStarts(now())));
   };
@@ -53,13 +53,13 @@ export function getCredits(server: Server, { activity, credits, keys, recorder, 
       response: { 200: Type.Object({ data: Credits }), ...errors(401, 429, 500) },
     },
     handler: async (request, reply) => {
-      // No answer about a key is anybody else's.
+      // The answer is for this key only.
       reply.header('cache-control', 'private, no-store');
       const { kind, key_hash, organization_id } = principalOf(request);
       await recentOutcomes(recorder);
       if (kind === 'key') return { data: await ofKey(key_hash ?? '') };
-      const total_credits = toUsd((await credits.total(organization_id)) ?? 0);
-      return { data: { total_credits, total_usage: toUsd(await activity.sumUsage(organization_id)) } };
+      const totalCredits = toUsd((await credits.total(organization_id)) ?? 0);
+      return { data: { total_credits: totalCredits, total_usage: toUsd(await activity.sumUsage(organization_id)) } };
     },
   });
 }

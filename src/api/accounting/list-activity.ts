@@ -39,7 +39,7 @@ type ActivityItem = Static<typeof ActivityItem>;
 
 const dayOf = (moment: number) => new Date(moment).toISOString().slice(0, 10);
 
-/** The days asked for: the last completed ones, or the one that is named. Today can be named, and is not complete. */
+/** The requested days: the last completed ones, or the named one, which may be the incomplete current day. */
 function daysOf(date: string | undefined, now: number): { from: string; to: string } {
   const [from, yesterday, today] = [
     dayOf(now - limits.activity_days_max * DAY_MS),
@@ -72,7 +72,7 @@ function describeRow(row: ActivityRow): ActivityItem {
   };
 }
 
-/** Serves `GET /activity`: what was used, by day, model and endpoint. */
+/** Serves `GET /activity`: usage by day, model and endpoint. */
 export function listActivity(server: Server, { activity, now, recorder }: ListActivityDependencies): void {
   server.route({
     method: 'GET',
@@ -97,13 +97,13 @@ export function listActivity(server: Server, { activity, now, recorder }: ListAc
     },
     handler: async (request) => {
       const { organization_id } = principalOf(request);
-      const { date, api_key_hash: key_hash, user_id, workspace_id, group_by } = request.query;
+      const { date, api_key_hash: keyHash, user_id, workspace_id, group_by } = request.query;
       const moment = now();
       const days = daysOf(date, moment);
-      if (![key_hash, user_id, workspace_id].every((text) => isStorable(text ?? ''))) return { data: [] };
-      // What is still on its way may be of yesterday's last moments.
+      if (![keyHash, user_id, workspace_id].every((text) => isStorable(text ?? ''))) return { data: [] };
+      // Outcomes that are not stored yet may belong to the end of yesterday.
       if (date === undefined || date === dayOf(moment)) await recentOutcomes(recorder);
-      const filter = { organization_id, ...days, key_hash, user_id, workspace_id };
+      const filter = { organization_id, ...days, key_hash: keyHash, user_id, workspace_id };
       const rows = await activity.listBy(filter, { by_workspace: group_by === 'workspace' });
       return { data: rows.map(describeRow) };
     },

@@ -7,7 +7,7 @@ import { startGateway, type TestGateway } from '../../../test/harness.ts';
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, '../../../test/audio', name));
 const wav = read('speech.wav');
-const input_audio = { data: wav.toString('base64'), format: 'wav' };
+const inputAudio = { data: wav.toString('base64'), format: 'wav' };
 
 let gateway: TestGateway;
 let openai: OpenAI;
@@ -56,7 +56,7 @@ async function generationOf(headers: Headers): Promise<Record<string, unknown>> 
 
 describe('200', () => {
   test('the answer has the text, the length and the cost', async () => {
-    const { status, answer, headers } = await post({ model: 'sandbox/transcribe', input_audio });
+    const { status, answer, headers } = await post({ model: 'sandbox/transcribe', input_audio: inputAudio });
     expect(status).toBe(200);
     expect(answer.text).toBe('The sandbox heard 1172 ms of wav.');
     // The provider bills by whole seconds.
@@ -87,7 +87,7 @@ describe('200', () => {
 
   const others = Object.keys(sandboxSpeechModels).filter((model) => model !== 'sandbox/transcribe-fallback');
   test.each(others)('%s transcribes', async (model) => {
-    const { status, answer } = await post({ model, input_audio, temperature: 0 });
+    const { status, answer } = await post({ model, input_audio: inputAudio, temperature: 0 });
     expect([status, answer.error]).toEqual([200, undefined]);
     if (model !== 'sandbox/transcribe-gemini') expect(answer.text).toBe('The sandbox heard 1172 ms of wav.');
     expect(answer.usage.seconds).toBeGreaterThanOrEqual(1.172);
@@ -109,7 +109,7 @@ describe('200', () => {
 
   test('a provider that counts to the millisecond is paid by it', async () => {
     const { answer, headers } = await post(
-      { model: 'sandbox/transcribe-deepgram', input_audio },
+      { model: 'sandbox/transcribe-deepgram', input_audio: inputAudio },
       { 'x-gateway-experimental-metadata': 'enabled' },
     );
     expect(answer.usage).toMatchObject({ seconds: 1.172, cost: 0.0001172 });
@@ -119,10 +119,10 @@ describe('200', () => {
     expect(await generationOf(headers)).toMatchObject({ estimated: false });
   });
 
-  test('times come where they are asked for and known', async () => {
+  test('timestamps are included if requested and known', async () => {
     const { answer } = await post({
       model: 'sandbox/transcribe',
-      input_audio,
+      input_audio: inputAudio,
       response_format: 'verbose_json',
       timestamp_granularities: ['word', 'segment'],
     });
@@ -133,7 +133,7 @@ describe('200', () => {
 
   test('a provider that fails is followed by the next', async () => {
     const { status, answer } = await post(
-      { model: 'sandbox/transcribe-fallback', input_audio },
+      { model: 'sandbox/transcribe-fallback', input_audio: inputAudio },
       { 'x-gateway-experimental-metadata': 'enabled' },
     );
     expect(status).toBe(200);
@@ -144,10 +144,10 @@ describe('200', () => {
     expect(answer.usage.cost).toBe(0.0002344);
   });
 
-  test("options of a provider go into its request, but for what is the gateway's", async () => {
+  test('provider options are added to its request, except for fields of the gateway', async () => {
     const options = { sandbox: { prompt: 'tokens_usage', file: 'x', response_format: 'srt', stream: true } };
     const { status, answer } = await post(
-      { model: 'sandbox/transcribe-tokens', input_audio, provider: { options } },
+      { model: 'sandbox/transcribe-tokens', input_audio: inputAudio, provider: { options } },
       { 'x-gateway-experimental-metadata': 'enabled' },
     );
     expect(status).toBe(200);
@@ -245,14 +245,14 @@ describe('the form of clients of OpenAI', () => {
 });
 
 describe('refusals', () => {
-  const body = { model: 'sandbox/transcribe', input_audio };
+  const body = { model: 'sandbox/transcribe', input_audio: inputAudio };
 
   test.each<[string, object, number, RegExp]>([
     ['no audio', { input_audio: undefined }, 400, /input_audio is required/],
     ['a data URI', { input_audio: { data: 'data:audio/wav;base64,AAAA', format: 'wav' } }, 400, /not a data URI/],
     ['what is no base64', { input_audio: { data: '%%%%', format: 'wav' } }, 400, /must be base64/],
-    ['an unknown format', { input_audio: { ...input_audio, format: 'wma' } }, 400, /format must be one of wav, mp3/],
-    ['another format', { input_audio: { ...input_audio, format: 'mp3' } }, 400, /says mp3, but the audio is wav/],
+    ['an unknown format', { input_audio: { ...inputAudio, format: 'wma' } }, 400, /format must be one of wav, mp3/],
+    ['another format', { input_audio: { ...inputAudio, format: 'mp3' } }, 400, /says mp3, but the audio is wav/],
     ['no audio in it', { input_audio: { data: 'AAAA', format: 'wav' } }, 400, /is not in one of the formats/],
     [
       'a file that holds no sound',
@@ -307,18 +307,23 @@ describe('filters on answers', () => {
     const body = { name: 'g', content_filter_output: true, ...settings };
     const made = await filtered.call('POST', '/guardrails', body, { authorization });
     const { data } = (await made.json()) as { data: { id: string } };
-    const key_hashes = [filtered.key_hash];
-    await filtered.call('POST', `/guardrails/${data.id}/assignments/keys`, { key_hashes }, { authorization });
+    const keyHashes = [filtered.key_hash];
+    await filtered.call(
+      'POST',
+      `/guardrails/${data.id}/assignments/keys`,
+      { key_hashes: keyHashes },
+      { authorization },
+    );
     return filtered;
   }
   const timed = {
     model: 'sandbox/transcribe',
-    input_audio,
+    input_audio: inputAudio,
     response_format: 'verbose_json',
     timestamp_granularities: ['word', 'segment'],
   };
 
-  test('hold for what was heard, over its words and segments too', async () => {
+  test('apply to the transcript, including its words and segments', async () => {
     const filtered = await held({ content_filters: [{ pattern: 'heard \\d+ ms', action: 'redact', label: 'TIME' }] });
     try {
       const response = await filtered.call('POST', '/audio/transcriptions', timed);
@@ -336,7 +341,7 @@ describe('filters on answers', () => {
     }
   });
 
-  test('refuse what is to be blocked, and bill it', async () => {
+  test('refuse a transcript that must be blocked, and bill it', async () => {
     const filtered = await held({ content_filters: [{ pattern: 'sandbox heard', action: 'block' }] });
     try {
       const response = await filtered.call('POST', '/audio/transcriptions', timed);

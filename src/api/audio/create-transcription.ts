@@ -18,18 +18,18 @@ export interface TranscriptionOptions {
   clock: Clock;
 }
 
-/** Length and cost; tokens where the upstream counts them. */
+/** Duration and cost; also tokens if the upstream counts them. */
 function usageOf(
   { answer, usage, classes }: TaskAnswer<TranscriptionAnswer>,
   { sound }: Transcription['request'],
 ): Record<string, unknown> {
   const { cost, is_byok, cost_details } = usage;
-  const [input_tokens, output_tokens] = [inputTokens(classes), outputTokens(classes)];
+  const [input, output] = [inputTokens(classes), outputTokens(classes)];
   const counted = answer.tokens !== undefined;
   return {
     type: counted ? 'tokens' : 'duration',
     seconds: answer.seconds ?? sound.duration_ms / 1000,
-    ...(counted ? { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens } : {}),
+    ...(counted ? { input_tokens: input, output_tokens: output, total_tokens: input + output } : {}),
     ...(cost === undefined ? {} : { cost }),
     is_byok,
     ...(cost_details === undefined ? {} : { cost_details }),
@@ -43,12 +43,12 @@ function encode(answered: TaskAnswer<TranscriptionAnswer>, { request, response_f
   const usage = usageOf(answered, request);
   const shown = metadataMembers(metadata);
   if (response_format === 'json') return JSON.stringify({ text, usage, ...shown });
-  // How long the sound is, not the seconds that are billed for it: those are rounded up by some.
+  // The duration of the audio, not the billed seconds, which some providers round up.
   const duration = request.sound.duration_ms / 1000;
-  const told = language ?? request.language;
+  const spoken = language ?? request.language;
   return JSON.stringify({
     task: 'transcribe',
-    ...(told === undefined ? {} : { language: told }),
+    ...(spoken === undefined ? {} : { language: spoken }),
     duration,
     text,
     ...(segments === undefined ? {} : { segments: segments.map((segment, id) => ({ id, ...segment })) }),
@@ -58,7 +58,7 @@ function encode(answered: TaskAnswer<TranscriptionAnswer>, { request, response_f
   });
 }
 
-/** `POST /audio/transcriptions`: the text of what is said in a file, sent as JSON or as the form of OpenAI's clients. */
+/** `POST /audio/transcriptions`: transcribes an audio file, sent as JSON or as the form of OpenAI's clients. */
 export function createTranscription(server: Server, { inference, clock }: TranscriptionOptions): void {
   server.register((scope, _options, done) => {
     scope.addContentTypeParser('multipart/form-data', { parseAs: 'buffer' }, (request, body, parsed) =>
@@ -83,24 +83,24 @@ export function createTranscription(server: Server, { inference, clock }: Transc
         response: { 200: Answer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
       },
       handler: async (request, reply) => {
-        const is_form = /^multipart\/form-data/i.test(request.headers['content-type'] ?? '');
-        const wanted = is_form
+        const isForm = /^multipart\/form-data/i.test(request.headers['content-type'] ?? '');
+        const parsed = isForm
           ? transcriptionOfForm(request.body as TranscriptionForm)
           : transcriptionOf(request.body as TranscriptionBody);
-        const { request: wish, asked } = wanted;
-        const call = callOf(request, asked, clock, {
+        const { request: transcription, routed } = parsed;
+        const call = callOf(request, routed, clock, {
           api_type: 'stt',
-          estimate: () => estimateSound(wish.sound.duration_ms),
+          estimate: () => estimateSound(transcription.sound.duration_ms),
         });
         reply.header('x-generation-id', call.generation_id);
-        request.log_facts = { generation_id: call.generation_id, model: asked.model, streamed: false };
-        const content_type = wanted.response_format === 'text' ? 'text/plain; charset=utf-8' : undefined;
+        request.log_facts = { generation_id: call.generation_id, model: routed.model, streamed: false };
+        const contentType = parsed.response_format === 'text' ? 'text/plain; charset=utf-8' : undefined;
         return answerWhole(
           reply,
           call,
-          () => inference.run(call, transcriptionTask(wish, asked)),
-          (answer) => encode(answer, wanted),
-          content_type,
+          () => inference.run(call, transcriptionTask(transcription, routed)),
+          (answer) => encode(answer, parsed),
+          contentType,
         );
       },
     });

@@ -8,14 +8,14 @@ import type { ChatRequest, ProviderPreferences } from '../../schemas/inner.ts';
 import { structureBreach } from '../../schemas/json-structure.ts';
 import type { ResponseFormat, TranscriptionBody, TranscriptionForm } from '../../schemas/transcription.ts';
 
-/** A request for a transcript, as the dialects read it, as the flow reads every call, and how it is to be answered. */
+/** A transcription in three parts: the request for dialects, the chat request for routing and records, and the form of the answer. */
 export interface Transcription {
   request: TranscriptionRequest;
-  asked: ChatRequest & { model: string };
+  routed: ChatRequest & { model: string };
   response_format: ResponseFormat;
 }
 
-/** Node passes over what is no base64: a text of which something was passed over is none. */
+/** Decodes base64. Node ignores invalid characters: a text with any is refused. */
 function bytesOf(data: string): Buffer {
   if (data.startsWith('data:')) {
     throw invalidField('input_audio.data', 'must be plain base64, not a data URI');
@@ -28,8 +28,8 @@ function bytesOf(data: string): Buffer {
   return bytes;
 }
 
-/** The sound with the format that its bytes have and its length. `told` is what the client says it is, `field` where it says so. */
-function soundOf(bytes: Buffer, told: SoundFormat | undefined, field: string): Sound {
+/** The audio with its actual format and duration. `declared` is the format that the client states in `field`. */
+function soundOf(bytes: Buffer, declared: SoundFormat | undefined, field: string): Sound {
   if (bytes.length > limits.sound_bytes_max) {
     throw new GatewayError(413, `The audio must not be larger than ${limits.sound_bytes_max} bytes`);
   }
@@ -37,19 +37,19 @@ function soundOf(bytes: Buffer, told: SoundFormat | undefined, field: string): S
   if (format === undefined) {
     throw new GatewayError(400, `The audio is not in one of the formats ${soundFormats.join(', ')}`);
   }
-  if (told !== undefined && told !== format) {
-    throw new GatewayError(400, `${field} says ${told}, but the audio is ${format}`, { metadata: { field } });
+  if (declared !== undefined && declared !== format) {
+    throw new GatewayError(400, `${field} says ${declared}, but the audio is ${format}`, { metadata: { field } });
   }
-  const duration_ms = soundMs(bytes, format);
-  if (duration_ms === undefined)
+  const durationMs = soundMs(bytes, format);
+  if (durationMs === undefined)
     throw new GatewayError(400, `The audio contains no sound that can be read as ${format}`);
-  if (duration_ms > limits.sound_ms_max) {
+  if (durationMs > limits.sound_ms_max) {
     throw new GatewayError(400, `The audio must not last longer than ${limits.sound_ms_max / 3_600_000} hours`);
   }
-  return { bytes, format, duration_ms };
+  return { bytes, format, duration_ms: durationMs };
 }
 
-interface Wishes {
+interface TranscriptionFields {
   model: string;
   language?: string | null | undefined;
   temperature?: number | null | undefined;
@@ -59,21 +59,22 @@ interface Wishes {
   provider?: unknown;
 }
 
-function transcription(sound: Sound, wishes: Wishes): Transcription {
-  const { model, language, temperature, prompt, timestamps, response_format, provider } = wishes;
-  // OpenAI's default of the form with times: segments.
-  const wanted = response_format === 'verbose_json' && timestamps.length === 0 ? (['segment'] as const) : timestamps;
+function transcription(sound: Sound, fields: TranscriptionFields): Transcription {
+  const { model, language, temperature, prompt, timestamps, response_format, provider } = fields;
+  // OpenAI's default for verbose_json: segments.
+  const granularities =
+    response_format === 'verbose_json' && timestamps.length === 0 ? (['segment'] as const) : timestamps;
   return {
     request: {
       sound,
-      timestamps: wanted,
+      timestamps: granularities,
       ...(language == null ? {} : { language }),
       ...(temperature == null ? {} : { temperature }),
       ...(prompt == null || prompt === '' ? {} : { prompt }),
     },
-    asked: {
+    routed: {
       model,
-      // What routing and records read: that there is sound. The sound itself is kept once.
+      // Routing and records only read that there is audio; its data is kept once, in `request`.
       messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: '', format: sound.format } }] }],
       ...(temperature == null ? {} : { temperature }),
       ...(provider == null ? {} : { provider: provider as ProviderPreferences }),
@@ -84,14 +85,14 @@ function transcription(sound: Sound, wishes: Wishes): Transcription {
 
 /** Reads the JSON body. */
 export function transcriptionOf(body: TranscriptionBody): Transcription {
-  const { input_audio, response_format, timestamp_granularities, ...wishes } = body;
-  const told = formatNamed(input_audio.format);
-  if (told === undefined) {
+  const { input_audio, response_format, timestamp_granularities, ...fields } = body;
+  const declared = formatNamed(input_audio.format);
+  if (declared === undefined) {
     throw invalidField('input_audio.format', `must be one of ${soundFormats.join(', ')}`);
   }
-  const sound = soundOf(bytesOf(input_audio.data), told, 'input_audio.format');
+  const sound = soundOf(bytesOf(input_audio.data), declared, 'input_audio.format');
   const timestamps = timestamp_granularities ?? [];
-  return transcription(sound, { ...wishes, timestamps, response_format: response_format ?? 'json' });
+  return transcription(sound, { ...fields, timestamps, response_format: response_format ?? 'json' });
 }
 
 function preferences(text: string): unknown {
@@ -103,13 +104,13 @@ function preferences(text: string): unknown {
   } catch {
     throw invalidField('provider', 'must be JSON');
   }
-  const found = explain(ProviderSchema as Parameters<typeof explain>[0], value, 'provider');
-  if (found.length > 0) throw new ValidationError('body', found);
+  const violations = explain(ProviderSchema as Parameters<typeof explain>[0], value, 'provider');
+  if (violations.length > 0) throw new ValidationError('body', violations);
   return value;
 }
 
-/** What a file's name says of its format, else its type: both are often left as a library sets them. */
-function toldBy({ filename, type }: TranscriptionForm['file']): SoundFormat | undefined {
+/** The format that the name of a file states, or else its type. Libraries often set neither correctly. */
+function declaredBy({ filename, type }: TranscriptionForm['file']): SoundFormat | undefined {
   const extension = /\.([A-Za-z0-9]+)$/.exec(filename)?.[1];
   const subtype = /^(?:audio|video)\/([^;\s]+)/i.exec(type)?.[1];
   return (extension && formatNamed(extension)) || (subtype && formatNamed(subtype)) || undefined;
@@ -122,7 +123,7 @@ export function transcriptionOfForm(form: TranscriptionForm): Transcription {
   const degrees = temperature === undefined ? undefined : Number(temperature);
   if (degrees !== undefined && degrees > 2) throw invalidField('temperature', 'must be at most 2');
   const times = form['timestamp_granularities[]'];
-  return transcription(soundOf(file.bytes, toldBy(file), 'The name or type of file'), {
+  return transcription(soundOf(file.bytes, declaredBy(file), 'The name or type of file'), {
     model,
     language,
     temperature: degrees,

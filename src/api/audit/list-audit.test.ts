@@ -19,16 +19,22 @@ describeStores('GET /audit', ({ open }) => {
       user_id: made.home.owner_user_id,
       request_id: 'r',
     };
-    const add = (resource_id: string, over: Partial<Actor> = {}) =>
-      database.queries
-        .transaction()
-        .execute((tx) =>
-          auditStore(tx).insert(
-            [{ action: 'update', resource_type: 'api_key', resource_id, before: { name: 'a' }, after: { name: 'b' } }],
-            { ...actor, ...over },
-            NOW,
-          ),
-        );
+    const add = (resourceId: string, over: Partial<Actor> = {}) =>
+      database.queries.transaction().execute((tx) =>
+        auditStore(tx).insert(
+          [
+            {
+              action: 'update',
+              resource_type: 'api_key',
+              resource_id: resourceId,
+              before: { name: 'a' },
+              after: { name: 'b' },
+            },
+          ],
+          { ...actor, ...over },
+          NOW,
+        ),
+      );
     const ids = async (query: string, credential = 'management') => {
       const { body } = await made.call('GET', `/audit?${query}`, undefined, credential);
       return (body['data'] as unknown as { resource_id: string }[]).map(({ resource_id }) => resource_id).join('');
@@ -36,7 +42,7 @@ describeStores('GET /audit', ({ open }) => {
     return { ...made, database, add, ids };
   }
 
-  test('an event tells who, what, before and after', async () => {
+  test('an event states who changed what, with the values before and after', async () => {
     const { call, add, home } = await setUp();
     await add('k');
     expect((await call('GET', '/audit')).body).toEqual({
@@ -59,7 +65,7 @@ describeStores('GET /audit', ({ open }) => {
     });
   });
 
-  test('the newest come first; pages by `before` do not move when events are added', async () => {
+  test('newest first; pages by `before` do not move when events are added', async () => {
     const { call, add, ids } = await setUp();
     for (const id of ['1', '2', '3', '4']) await add(id);
     expect(await ids('')).toBe('4321');

@@ -4,7 +4,7 @@ import { startOidcIssuer } from '../../../test/http/oidc-issuer.ts';
 
 const SITE = 'http://gateway.example';
 // RFC 7636, appendix B.
-const code_verifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
+const codeVerifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
 const ASKED = new URLSearchParams({
   callback_url: 'https://app.example/cb',
   code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
@@ -31,8 +31,14 @@ function browserOf(gateway: TestGateway) {
       cookies.set(name, value);
     }
     const body = await answer.text();
-    const form_token = /name="form_token" value="([^"]+)"/.exec(body)?.[1] ?? '';
-    return { status: answer.status, location: answer.headers.get('location') ?? '', body, form_token, cookies };
+    const formToken = /name="form_token" value="([^"]+)"/.exec(body)?.[1] ?? '';
+    return {
+      status: answer.status,
+      location: answer.headers.get('location') ?? '',
+      body,
+      form_token: formToken,
+      cookies,
+    };
   };
 }
 
@@ -68,7 +74,7 @@ test('from the issuer’s sign-in to a key that works; no code, secret or addres
       body: JSON.stringify(body),
     });
   expect((await exchange({ code, code_verifier: 'wrong' })).status).toBe(403);
-  const exchanged = await exchange({ code, code_verifier, code_challenge_method: 'S256' });
+  const exchanged = await exchange({ code, code_verifier: codeVerifier, code_challenge_method: 'S256' });
   expect(exchanged.status).toBe(200);
   const { key } = (await exchanged.json()) as { key: string };
   const models = await fetch(`${gateway.base_url}/models`, { headers: { authorization: `Bearer ${key}` } });
@@ -86,7 +92,7 @@ test('from the issuer’s sign-in to a key that works; no code, secret or addres
   expect(log).toContain('request failed');
   const secrets = [
     code,
-    code_verifier,
+    codeVerifier,
     key,
     form_token,
     gateway.management_key,

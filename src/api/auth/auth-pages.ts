@@ -1,5 +1,5 @@
 import { createVault } from '../../accounts/vault.ts';
-import { type AskIssuer, createIssuer, type IssuerSettings } from '../../http/issuer.ts';
+import { createIssuer, type IssuerSettings, type SendToIssuer } from '../../http/issuer.ts';
 import { servePages, type TranslateError } from '../../http/page-routes.ts';
 import type { Authenticate } from '../../http/principal.ts';
 import { createRateLimit, limitClients } from '../../http/rate-limit.ts';
@@ -26,14 +26,14 @@ export interface AuthPagesDependencies {
   public_origin: string | undefined;
   proxies: TrustedProxies;
   issuer: (Omit<IssuerSettings, 'redirect_uri'> & Omit<ProvisionRules, 'organization_id'>) | undefined;
-  /** Where newcomers from the issuer belong. */
-  askIssuer: AskIssuer;
+  /** Where new users from the issuer are added. */
+  sendToIssuer: SendToIssuer;
   organization_id: string;
   translate?: TranslateError | undefined;
   clock: { now_ms(): number; monotonic_ms(): number };
 }
 
-/** Serves everything for people's browsers: the consent page, signing in and out, and the way to and from the issuer. */
+/** Serves all pages: consent, signing in and out, and the redirects to and from the issuer. */
 export async function authPages(server: Server, dependencies: AuthPagesDependencies): Promise<void> {
   const { queries, change, authenticate, secret, management_key, public_origin, clock } = dependencies;
   const site: Site = { public_origin };
@@ -44,7 +44,7 @@ export async function authPages(server: Server, dependencies: AuthPagesDependenc
     createIssuer(
       { ...dependencies.issuer, redirect_uri: `${public_origin}${ISSUER_CALLBACK}` },
       clock.monotonic_ms,
-      dependencies.askIssuer,
+      dependencies.sendToIssuer,
     );
   const sessions = createPageSessions({
     queries,

@@ -11,7 +11,7 @@ import { exchangeAuthorizationCode } from './exchange-authorization-code.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
 // RFC 7636, appendix B.
-const code_verifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
+const codeVerifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
 const ASKED = {
   callback_url: 'https://app.example/cb?t=1',
   code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
@@ -37,7 +37,7 @@ describeStores('the consent page', ({ open }) => {
     return { ...made, visitor: browser, signIn, codes };
   }
 
-  test('leads who is not signed in to the sign-in, and from there back', async () => {
+  test('leads a person who is not signed in to the sign-in page, and back from there', async () => {
     const { visitor } = await setUp();
     const sent = await visitor.get(consentUrl());
     expect(sent.status).toBe(303);
@@ -88,7 +88,7 @@ describeStores('the consent page', ({ open }) => {
         limit_nano: null,
       },
     ]);
-    const exchanged = await call('POST', '/auth/keys', { code, code_verifier }, '');
+    const exchanged = await call('POST', '/auth/keys', { code, code_verifier: codeVerifier }, '');
     expect(exchanged).toMatchObject({ status: 200, body: { user_id: home.owner_user_id } });
     const events = await audit();
     expect(events.find(({ resource_type }) => resource_type === 'authorization_code')).toMatchObject({
@@ -108,7 +108,7 @@ describeStores('the consent page', ({ open }) => {
     const code = new URL(sent.location ?? '').searchParams.get('code');
     expect(await codes()).toMatchObject([{ asker_key_hash: hash }]);
     await database.queries.deleteFrom('api_keys').where('hash', '=', hash).execute();
-    expect((await call('POST', '/auth/keys', { code, code_verifier }, '')).status).toBe(403);
+    expect((await call('POST', '/auth/keys', { code, code_verifier: codeVerifier }, '')).status).toBe(403);
   });
 
   test('Deny sends the browser back with an error and the state, and makes nothing', async () => {
@@ -130,7 +130,7 @@ describeStores('the consent page', ({ open }) => {
     expect({ status, location }).toEqual({ status: 200, location: undefined });
     const [, code = ''] = /<code>([\w-]{43})<\/code>/.exec(body) ?? [];
     expect(await codes()).toMatchObject([{ code_hash: hashCode(code), app_id: null, callback_url: null }]);
-    expect((await call('POST', '/auth/keys', { code, code_verifier }, '')).status).toBe(200);
+    expect((await call('POST', '/auth/keys', { code, code_verifier: codeVerifier }, '')).status).toBe(200);
     const denied = await visitor.post('/auth', {
       ...(await visitor.get(consentUrl(HEADLESS))).hidden,
       decision: 'deny',
@@ -177,7 +177,7 @@ describeStores('the consent page', ({ open }) => {
     expect(await codes()).toEqual([]);
   });
 
-  test('a parameter that is given twice is refused', async () => {
+  test('a repeated parameter is refused', async () => {
     const { visitor, signIn } = await setUp();
     await signIn();
     const twice = `${consentUrl()}&callback_url=https://evil.example/`;
@@ -244,15 +244,15 @@ describeStores('the consent page', ({ open }) => {
     expect(shown.body).not.toContain('authorization_codes');
   });
 
-  test('no other origin may read a page, also where it asks as a browser does', async () => {
+  test('no other origin may read a page, even with the headers of a browser', async () => {
     const { visitor } = await setUp();
     const { headers } = await visitor.get('/sign-in', { origin: 'https://evil.example' });
     expect(headers).not.toHaveProperty('access-control-allow-origin');
   });
 
-  test('403: an approval that comes while its session ends, or its member is removed, gives no code', async () => {
+  test('403: an approval during the end of its session or the removal of its member makes no code', async () => {
     const { visitor, signIn, codes, change, home, database } = await setUp();
-    const { organization_id, owner_user_id: user_id } = home;
+    const { organization_id, owner_user_id: userId } = home;
     const { queries } = database;
     const actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null } as const;
     const names = { email: null, first_name: null, last_name: null, issuer: null, subject: null };
@@ -261,15 +261,15 @@ describeStores('the consent page', ({ open }) => {
       .transaction()
       .execute((tx) => identityStore(tx).insertMember(eve, { organization_id, role: 'admin', at: NOW }));
     const ends: ((tx: Queries) => Promise<unknown>)[] = [
-      (tx) => sessionStore(tx).deleteOf({ organization_id, user_id }),
-      (tx) => memberStore(tx).deleteFromOrganization({ organization_id, user_id }),
+      (tx) => sessionStore(tx).deleteOf({ organization_id, user_id: userId }),
+      (tx) => memberStore(tx).deleteFromOrganization({ organization_id, user_id: userId }),
     ];
     for (const end of ends) {
       await signIn();
       const { hidden } = await visitor.get(consentUrl());
       const approved = await change(actor, async ({ tx, audit }) => {
         await end(tx);
-        await audit({ action: 'delete', resource_type: 'user', resource_id: user_id, before: null, after: null });
+        await audit({ action: 'delete', resource_type: 'user', resource_id: userId, before: null, after: null });
         // Not awaited: it ends after this.
         const answer = visitor.post('/auth', { ...hidden, decision: 'approve' });
         await sleep(300);

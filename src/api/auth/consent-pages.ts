@@ -31,33 +31,33 @@ const PATH = '/auth';
 const FIELDS = ['callback_url', 'code_challenge', 'code_challenge_method', 'key_label', 'state'] as const;
 const HEADLESS_LABEL = 'Application without callback';
 
-/** What an application asks for, checked. */
-interface Asked {
+/** A checked request of an application for a key. */
+interface ConsentRequest {
   callback: Callback | null;
   challenge: Challenge;
   key_label: string;
-  /** Given back with the answer. */
+  /** Returned to the application unchanged. */
   state: string | undefined;
-  /** As they came, for the form. */
+  /** The fields as received, for the form. */
   fields: Record<string, string>;
 }
 
-/** Reads what an application asks for. Nothing is sent to its callback unless all of it is right. */
-function readAsked(given: Fields): Asked {
-  const url = given.get('callback_url');
+/** Reads an application's request. Nothing is sent to its callback unless the whole request is valid. */
+function readConsentRequest(query: Fields): ConsentRequest {
+  const url = query.get('callback_url');
   const callback = url === undefined ? null : parseCallback(url);
   const challenge = parseChallenge({
-    code_challenge: given.get('code_challenge'),
-    code_challenge_method: given.get('code_challenge_method'),
+    code_challenge: query.get('code_challenge'),
+    code_challenge_method: query.get('code_challenge_method'),
   });
   if (callback === null && challenge.code_challenge === null) {
     throw new GatewayError(400, 'Without a callback_url there must be a code_challenge.');
   }
-  const key_label = given.get('key_label') ?? (callback === null ? HEADLESS_LABEL : defaultLabel(callback));
-  if (key_label.length > limits.key_label_chars_max || !isStorable(key_label)) {
+  const keyLabel = query.get('key_label') ?? (callback === null ? HEADLESS_LABEL : defaultLabel(callback));
+  if (keyLabel.length > limits.key_label_chars_max || !isStorable(keyLabel)) {
     throw new GatewayError(400, `key_label must be text of at most ${limits.key_label_chars_max} characters.`);
   }
-  const state = given.get('state');
+  const state = query.get('state');
   if (state !== undefined && state.length > limits.state_chars_max) {
     throw new GatewayError(400, `state must have at most ${limits.state_chars_max} characters.`);
   }
@@ -66,11 +66,11 @@ function readAsked(given: Fields): Asked {
   }
   const fields = Object.fromEntries(
     FIELDS.flatMap((name) => {
-      const value = given.get(name);
+      const value = query.get(name);
       return value === undefined ? [] : [[name, value]];
     }),
   );
-  return { callback, challenge, key_label, state, fields };
+  return { callback, challenge, key_label: keyLabel, state, fields };
 }
 
 async function defaultWorkspace(queries: Queries, { organization_id }: PageSession) {
@@ -79,7 +79,7 @@ async function defaultWorkspace(queries: Queries, { organization_id }: PageSessi
   return workspace;
 }
 
-/** Serves `GET|POST /auth`: a person who is signed in lets an application have a key, or not. */
+/** Serves `GET|POST /auth`: a signed-in person grants an application a key, or denies it. */
 export function consentPages(server: Server, { sessions, queries, change }: ConsentPagesDependencies): void {
   server.route({
     method: 'GET',
@@ -87,11 +87,11 @@ export function consentPages(server: Server, { sessions, queries, change }: Cons
     exposeHeadRoute: false,
     config: { access: 'open' },
     handler: async (request, reply) => {
-      const { callback, key_label, fields } = readAsked(queryOf(request));
+      const { callback, key_label, fields } = readConsentRequest(queryOf(request));
       const session = await sessions.find(request, reply);
       if (!session) return goTo(reply, signInAddress(`${PATH}?${new URLSearchParams(fields)}`));
-      const { name: workspace_name } = await defaultWorkspace(queries, session);
-      return sendPage(reply, 200, consentPage({ callback, key_label, workspace_name, session, fields }));
+      const { name: workspaceName } = await defaultWorkspace(queries, session);
+      return sendPage(reply, 200, consentPage({ callback, key_label, workspace_name: workspaceName, session, fields }));
     },
   });
 
@@ -101,7 +101,7 @@ export function consentPages(server: Server, { sessions, queries, change }: Cons
     config: { access: 'open' },
     handler: async (request, reply) => {
       const form = formOf(request);
-      const { callback, challenge, key_label, state } = readAsked(form);
+      const { callback, challenge, key_label, state } = readConsentRequest(form);
       const session = await sessions.findForm(request, reply, form.get('form_token'));
       const back: Record<string, string> = state === undefined ? {} : { state };
       const decision = form.get('decision');
@@ -115,8 +115,8 @@ export function consentPages(server: Server, { sessions, queries, change }: Cons
       }
       if (decision !== 'approve') throw new GatewayError(400, 'Approve or deny.');
       const { code } = await issueCode(change, pageActor(request, session), async ({ tx, at }) => {
-        // As it is now: the member may have been removed, or have signed out elsewhere, since the page was loaded. Member before
-        // session, as removals hold them.
+        // Check the current state: the member may have been removed, or have signed out elsewhere, since the page was loaded. Lock the member
+        // before the session, in the order of removals.
         const { organization_id, user_id } = session;
         const isMember = (await organizationStore(tx).lockMember({ organization_id, user_id })) !== undefined;
         if (!isMember || !(await sessionStore(tx).holdOpen({ id: session.id, at }))) {

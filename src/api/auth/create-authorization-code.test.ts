@@ -10,9 +10,9 @@ import { createAuthorizationCode } from './create-authorization-code.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
 const PATH = '/auth/keys/code';
-const callback_url = 'https://app.example/callback';
+const callbackUrl = 'https://app.example/callback';
 const challengeOf = (verifier: string) => createHash('sha256').update(verifier).digest('base64url');
-const code_challenge = challengeOf('v');
+const codeChallenge = challengeOf('v');
 const PLAIN = 'a'.repeat(43);
 const codeOf = (body: Record<string, unknown>) => (body['data'] as { id: string }).id;
 
@@ -32,7 +32,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
 
   test('200: a callback is enough; the record is the contract’s, the code is random and stored only as its SHA-256', async () => {
     const { call, codes, home } = await setUp();
-    const { status, body, headers } = await call('POST', PATH, { callback_url });
+    const { status, body, headers } = await call('POST', PATH, { callback_url: callbackUrl });
     expect(status).toBe(200);
     expect(body).toEqual({ data: { id: expect.stringMatching(/^[\w-]{43}$/), app_id: 1, created_at: NOW } });
     expect(headers['cache-control']).toBe('no-store');
@@ -46,7 +46,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
         user_id: home.owner_user_id,
         asker_key_hash: null,
         app_id: 1,
-        callback_url,
+        callback_url: callbackUrl,
         code_challenge: null,
         code_challenge_method: null,
         key_label: 'app.example',
@@ -67,7 +67,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     const { call, codes } = await setUp();
     const given = {
       callback_url: 'https://app.example:3000/cb?tenant=a%20b',
-      code_challenge,
+      code_challenge: codeChallenge,
       code_challenge_method: 'S256',
       key_label: 'My app',
       limit: 0.1234567894,
@@ -78,7 +78,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await codes()).toMatchObject([
       {
         callback_url: given.callback_url,
-        code_challenge,
+        code_challenge: codeChallenge,
         code_challenge_method: 'S256',
         key_label: 'My app',
         limit_nano: 123_456_789,
@@ -97,11 +97,11 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     ]);
   });
 
-  test('200: an ordinary key asks for its own user and workspace, a management key for the default one', async () => {
+  test('200: an ordinary key makes codes for its own user and workspace, a management key for the default one', async () => {
     const { call, codes, home, database, principals, addKey } = await setUp();
     const { queries } = database;
-    const { hash: asker_key_hash } = await addKey();
-    principals.ordinary.key_hash = asker_key_hash;
+    const { hash: askerKeyHash } = await addKey();
+    principals.ordinary.key_hash = askerKeyHash;
     const pattern = await queries
       .selectFrom('workspaces')
       .selectAll()
@@ -112,11 +112,11 @@ describeStores('POST /auth/keys/code', ({ open }) => {
       .insertInto('workspaces')
       .values({ ...pattern, id: 'other', slug: 'other', is_default: true, io_logging_api_key_ids: null, seq: 77 })
       .execute();
-    expect((await call('POST', PATH, { callback_url }, 'ordinary')).status).toBe(200);
-    const of_caller = { user_id: home.owner_user_id, asker_key_hash };
-    expect(await codes()).toMatchObject([{ ...of_caller, workspace_id: home.default_workspace_id }]);
+    expect((await call('POST', PATH, { callback_url: callbackUrl }, 'ordinary')).status).toBe(200);
+    const ofCaller = { user_id: home.owner_user_id, asker_key_hash: askerKeyHash };
+    expect(await codes()).toMatchObject([{ ...ofCaller, workspace_id: home.default_workspace_id }]);
     await queries.deleteFrom('authorization_codes').execute();
-    expect((await call('POST', PATH, { callback_url })).status).toBe(200);
+    expect((await call('POST', PATH, { callback_url: callbackUrl })).status).toBe(200);
     expect(await codes()).toMatchObject([{ user_id: home.owner_user_id, workspace_id: 'other' }]);
   });
 
@@ -133,17 +133,19 @@ describeStores('POST /auth/keys/code', ({ open }) => {
 
   test('200: twenty at once for a new origin have one application', async () => {
     const { call, database } = await setUp();
-    const answers = await Promise.all(Array.from({ length: 20 }, () => call('POST', PATH, { callback_url })));
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => call('POST', PATH, { callback_url: callbackUrl })),
+    );
     expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200));
     const ids = answers.map(({ body }) => (body['data'] as unknown as { app_id: number }).app_id);
     expect(new Set(ids).size).toBe(1);
     expect(await database.queries.selectFrom('apps').selectAll().execute()).toHaveLength(1);
   });
 
-  test('applications make room for another when no code of theirs waits, those whose codes wait stay', async () => {
+  test('applications without pending codes make room for others, those with pending codes stay', async () => {
     const { call, database, home, codes } = await setUp();
     const { organization_id } = home;
-    expect((await call('POST', PATH, { callback_url })).status).toBe(200);
+    expect((await call('POST', PATH, { callback_url: callbackUrl })).status).toBe(200);
     const apps = Array.from({ length: limits.apps_max - 1 }, (_, index) => ({
       id: index + 2,
       organization_id,
@@ -178,9 +180,9 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await codes()).toMatchObject([{ app_id: null }, { app_id: null }]);
   });
 
-  test('200: the audit tells who made it for which application, and not the code', async () => {
+  test('200: the audit names the creator and the application, but not the code', async () => {
     const { call, database, home } = await setUp();
-    const { body } = await call('POST', PATH, { callback_url: `${callback_url}?secret=1`, limit: 2 });
+    const { body } = await call('POST', PATH, { callback_url: `${callbackUrl}?secret=1`, limit: 2 });
     const [event, ...rest] = await database.queries.selectFrom('audit_events').selectAll().execute();
     expect(rest).toEqual([]);
     expect(event).toMatchObject({
@@ -215,34 +217,50 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     ['a long callback', { callback_url: `https://app.example/${'a'.repeat(2048)}` }, /^callback_url .*2048/],
     [
       'a method without a challenge',
-      { callback_url, code_challenge_method: 'S256' },
+      { callback_url: callbackUrl, code_challenge_method: 'S256' },
       /^code_challenge_method requires/,
     ],
-    ['an unknown method', { callback_url, code_challenge, code_challenge_method: 'S512' }, /^code_challenge_method /],
-    ['a challenge that is no SHA-256', { callback_url, code_challenge: 'a', code_challenge_method: 'S256' }, /^code_c/],
+    [
+      'an unknown method',
+      { callback_url: callbackUrl, code_challenge: codeChallenge, code_challenge_method: 'S512' },
+      /^code_challenge_method /,
+    ],
+    [
+      'a challenge that is no SHA-256',
+      { callback_url: callbackUrl, code_challenge: 'a', code_challenge_method: 'S256' },
+      /^code_c/,
+    ],
     [
       'a padded challenge',
-      { callback_url, code_challenge: `${code_challenge}=`, code_challenge_method: 'S256' },
+      { callback_url: callbackUrl, code_challenge: `${codeChallenge}=`, code_challenge_method: 'S256' },
       /^code_challenge /,
     ],
     [
       'bits that no SHA-256 leaves',
-      { callback_url, code_challenge: `${'a'.repeat(42)}B`, code_challenge_method: 'S256' },
+      { callback_url: callbackUrl, code_challenge: `${'a'.repeat(42)}B`, code_challenge_method: 'S256' },
       /^code_challenge /,
     ],
-    ['a plain challenge of 42 characters', { callback_url, code_challenge: 'a'.repeat(42) }, /^code_challenge /],
-    ['one of 129', { callback_url, code_challenge: 'a'.repeat(129) }, /^code_challenge /],
-    ['one with a space', { callback_url, code_challenge: `${'a'.repeat(43)} ` }, /^code_challenge /],
-    ['an empty label', { callback_url, key_label: '' }, /^key_label /],
-    ['a label of 101 characters', { callback_url, key_label: 'n'.repeat(101) }, /^key_label .*100/],
-    ['a label with NUL', { callback_url, key_label: 'a\u0000' }, /^key_label .*NUL/],
-    ['a limit below zero', { callback_url, limit: -0.01 }, /^limit /],
-    ['null for a limit', { callback_url, limit: null }, /^limit /],
-    ['a limit above what is exact', { callback_url, limit: 9_007_199.01 }, /^limit /],
-    ['an unknown reset', { callback_url, usage_limit_type: 'yearly' }, /^usage_limit_type .*daily/],
-    ['an expiry in another zone', { callback_url, expires_at: '2027-01-31T00:00:00+01:00' }, /^expires_at .*UTC/],
-    ['an expiry that is over', { callback_url, expires_at: NOW }, /^expires_at .*future/],
-    ['a field nobody knows', { callback_url, limits: 1 }, /^limits is not a known field/],
+    [
+      'a plain challenge of 42 characters',
+      { callback_url: callbackUrl, code_challenge: 'a'.repeat(42) },
+      /^code_challenge /,
+    ],
+    ['one of 129', { callback_url: callbackUrl, code_challenge: 'a'.repeat(129) }, /^code_challenge /],
+    ['one with a space', { callback_url: callbackUrl, code_challenge: `${'a'.repeat(43)} ` }, /^code_challenge /],
+    ['an empty label', { callback_url: callbackUrl, key_label: '' }, /^key_label /],
+    ['a label of 101 characters', { callback_url: callbackUrl, key_label: 'n'.repeat(101) }, /^key_label .*100/],
+    ['a label with NUL', { callback_url: callbackUrl, key_label: 'a\u0000' }, /^key_label .*NUL/],
+    ['a limit below zero', { callback_url: callbackUrl, limit: -0.01 }, /^limit /],
+    ['null for a limit', { callback_url: callbackUrl, limit: null }, /^limit /],
+    ['a limit above what is exact', { callback_url: callbackUrl, limit: 9_007_199.01 }, /^limit /],
+    ['an unknown reset', { callback_url: callbackUrl, usage_limit_type: 'yearly' }, /^usage_limit_type .*daily/],
+    [
+      'an expiry in another zone',
+      { callback_url: callbackUrl, expires_at: '2027-01-31T00:00:00+01:00' },
+      /^expires_at .*UTC/,
+    ],
+    ['an expiry that is over', { callback_url: callbackUrl, expires_at: NOW }, /^expires_at .*future/],
+    ['a field nobody knows', { callback_url: callbackUrl, limits: 1 }, /^limits is not a known field/],
     ['no object', [], /body/],
   ])('400: %s', async (_reason, body, message) => {
     const { call, codes } = await setUp();
@@ -258,12 +276,12 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     ['a wrong one', 'wrong'],
   ])('401: %s', async (_reason, credential) => {
     const { call } = await setUp();
-    expect((await call('POST', PATH, { callback_url }, credential)).status).toBe(401);
+    expect((await call('POST', PATH, { callback_url: callbackUrl }, credential)).status).toBe(401);
   });
 
   test('409: a code with the same challenge waits, also for another application; not in another organization', async () => {
     const { call } = await setUp();
-    const body = { callback_url, code_challenge, code_challenge_method: 'S256' };
+    const body = { callback_url: callbackUrl, code_challenge: codeChallenge, code_challenge_method: 'S256' };
     expect((await call('POST', PATH, body)).status).toBe(200);
     const second = await call('POST', PATH, { ...body, callback_url: 'https://other.example/' });
     expect(second).toMatchObject({ status: 409, body: { error: { code: 409, message: /code_challenge/ } } });
@@ -281,9 +299,9 @@ describeStores('POST /auth/keys/code', ({ open }) => {
     expect(await codes()).toHaveLength(1);
   });
 
-  test('a challenge may come again when its code is over: expired, used or voided', async () => {
+  test('a challenge may be reused when its code is expired, used or revoked', async () => {
     const { call, database, pass } = await setUp();
-    const body = { callback_url, code_challenge: PLAIN };
+    const body = { callback_url: callbackUrl, code_challenge: PLAIN };
     const again = async () => (await call('POST', PATH, body)).status;
     const set = (values: object) => database.queries.updateTable('authorization_codes').set(values).execute();
     expect(await again()).toBe(200);
@@ -299,7 +317,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
 
   test('409: a user has so many codes waiting and no more, until they are over', async () => {
     const { call, database, codes, pass } = await setUp();
-    await call('POST', PATH, { callback_url });
+    await call('POST', PATH, { callback_url: callbackUrl });
     const [one] = await codes();
     if (!one) throw new Error('no code was stored');
     for (let n = 1; n < limits.authorization_codes_waiting_max; n += 100) {
@@ -307,27 +325,27 @@ describeStores('POST /auth/keys/code', ({ open }) => {
       const rows = Array.from({ length: count }, (_, index) => ({ ...one, code_hash: `${n}-${index}` }));
       await database.queries.insertInto('authorization_codes').values(rows).execute();
     }
-    expect((await call('POST', PATH, { callback_url })).status).toBe(409);
-    expect((await call('POST', PATH, { callback_url }, 'foreign')).status).toBe(200);
+    expect((await call('POST', PATH, { callback_url: callbackUrl })).status).toBe(409);
+    expect((await call('POST', PATH, { callback_url: callbackUrl }, 'foreign')).status).toBe(200);
     pass(limits.authorization_code_ms_max);
-    expect((await call('POST', PATH, { callback_url })).status).toBe(200);
+    expect((await call('POST', PATH, { callback_url: callbackUrl })).status).toBe(200);
   });
 
-  test('codes that are long over are cleared away, a bounded number at a time; those just over are kept', async () => {
+  test('old codes are deleted, a bounded number at a time; recently expired ones are kept', async () => {
     const { call, codes, pass } = await setUp();
-    await call('POST', PATH, { callback_url });
+    await call('POST', PATH, { callback_url: callbackUrl });
     pass(limits.authorization_code_ms_max + limits.authorization_code_keep_ms - 1);
-    await call('POST', PATH, { callback_url });
+    await call('POST', PATH, { callback_url: callbackUrl });
     expect(await codes()).toHaveLength(2);
     pass(1);
-    await call('POST', PATH, { callback_url });
+    await call('POST', PATH, { callback_url: callbackUrl });
     expect(await codes()).toHaveLength(2);
   });
 
-  test('500: a store that fails; nothing of the reason is told', async () => {
+  test('500: a store that fails; the reason is not shown', async () => {
     const { call, database } = await setUp();
     await database.queries.schema.dropTable('authorization_codes').execute();
-    expect(await call('POST', PATH, { callback_url })).toMatchObject({
+    expect(await call('POST', PATH, { callback_url: callbackUrl })).toMatchObject({
       status: 500,
       body: { error: { code: 500, message: 'Internal Server Error' } },
     });

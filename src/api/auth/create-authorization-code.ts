@@ -11,23 +11,23 @@ import { toNano } from '../../schemas/money.ts';
 import { checkStorable } from '../../schemas/text.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change, principalOf, type Work } from '../change.ts';
-import { workspaceOfNew } from '../workspaces/found-workspace.ts';
+import { workspaceOfNew } from '../workspaces/require-workspace.ts';
 import { checkRoom, holdLineage } from './delegate.ts';
 import { type CodeRequest, defaultLabel, issueCode } from './issue-code.ts';
 
 export interface CreateAuthorizationCodeDependencies {
   change: Change;
-  /** Whether API keys may make codes; asked each time, since a reload may change it. */
+  /** Whether API keys may make codes. Called for each request, since a reload may change it. */
   mayKeysMakeCodes: () => boolean;
 }
 
-/** An ordinary key asks for its own workspace, a management key, which belongs to none, for the default one. */
-async function workspaceOf({ tx }: Work, principal: Principal, wanted: string | undefined): Promise<string> {
+/** The workspace of a code: that of an ordinary key; for a management key, which has none, the default one. */
+async function workspaceOf({ tx }: Work, principal: Principal, requested: string | undefined): Promise<string> {
   if (principal.kind === 'key') {
-    if (wanted === undefined || wanted === principal.workspace_id) return principal.workspace_id;
+    if (requested === undefined || requested === principal.workspace_id) return principal.workspace_id;
     throw invalidField('workspace_id', 'must be the workspace of the calling key, or be left out');
   }
-  if (wanted !== undefined) return workspaceOfNew(tx, principal.organization_id, wanted);
+  if (requested !== undefined) return workspaceOfNew(tx, principal.organization_id, requested);
   const workspace = await organizationStore(tx).findDefaultWorkspace(principal.organization_id);
   if (!workspace) throw new Error('an organization without a default workspace');
   return workspace.id;
@@ -50,35 +50,35 @@ function readBody(
   });
 }
 
-/** A checked request as the calling key may grant it: the code says what the new key will have, and lives no longer than it. */
+/** Bounds a checked request by what the calling key may grant. The code states what the new key will have, and does not outlive the calling key. */
 async function boundRequest(
   work: Work,
   principal: Principal,
   requested: ReturnType<ReturnType<typeof readBody>>,
-  workspace_id: string | undefined,
+  workspaceId: string | undefined,
 ) {
   const { tx, at, actor } = work;
-  const made_by = 'key' as const;
-  const code = { organization_id: actor.organization_id, asker_key_hash: principal.key_hash, made_by };
+  const madeBy = 'key' as const;
+  const code = { organization_id: actor.organization_id, asker_key_hash: principal.key_hash, made_by: madeBy };
   const lineage = await holdLineage(tx, code, Date.parse(at));
-  // Revoked since it came in.
+  // The key was revoked after authentication.
   if (lineage === undefined) throw new GatewayError(401, 'Invalid API key');
   await checkRoom(tx, lineage);
-  const { limit_nano, limit_reset, key_expires_at: expires_at } = requested;
-  const grant = boundGrant({ limit_nano, limit_reset, expires_at }, lineage);
+  const { limit_nano, limit_reset, key_expires_at: expiresAt } = requested;
+  const grant = boundGrant({ limit_nano, limit_reset, expires_at: expiresAt }, lineage);
   return {
     ...requested,
     limit_nano: grant.limit_nano,
     limit_reset: grant.limit_reset,
     key_expires_at: grant.expires_at,
-    workspace_id: await workspaceOf(work, principal, workspace_id),
+    workspace_id: await workspaceOf(work, principal, workspaceId),
     user_id: principal.user_id,
     asker_key_hash: principal.key_hash,
-    made_by,
+    made_by: madeBy,
   };
 }
 
-/** Serves `POST /auth/keys/code`. The code is in this answer and nowhere else. */
+/** Serves `POST /auth/keys/code`. The code is only in this answer. */
 export function createAuthorizationCode(server: Server, dependencies: CreateAuthorizationCodeDependencies): void {
   const { change, mayKeysMakeCodes } = dependencies;
   server.route({

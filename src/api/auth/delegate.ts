@@ -6,12 +6,12 @@ import { limits } from '../../limits.ts';
 import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
 
-/** What is needed to know which keys a new one will descend from. */
+/** The facts that determine the ancestors of a new key. */
 export type Delegation = Pick<StoredCode, 'organization_id' | 'asker_key_hash' | 'made_by'>;
 
 /**
- * The keys that a new key will descend from, the parent first, each held against changes until the transaction ends, so that
- * a revocation and the exchange have an order; none where a session approved it. Undefined: one of them is refused by now.
+ * The ancestors of a new key, the parent first, each locked until the transaction ends, so that a revocation and the exchange are ordered;
+ * none if a session approved the code. Undefined if one of them is not valid any more.
  */
 export async function holdLineage(tx: Queries, code: Delegation, now: number): Promise<StoredKey[] | undefined> {
   const { organization_id, asker_key_hash } = code;
@@ -19,18 +19,18 @@ export async function holdLineage(tx: Queries, code: Delegation, now: number): P
   const store = keyStore(tx);
   const ancestors = await store.findAncestors(asker_key_hash);
   const lineage: StoredKey[] = [];
-  // From the top down, as whoever deletes a key with its descendants takes them.
+  // From the oldest ancestor down, in the order in which deletions lock them.
   for (const hash of [asker_key_hash, ...ancestors.map((key) => key.hash)].reverse()) {
     const key = await store.lock({ organization_id, hash });
     if (key === undefined) return undefined;
     lineage.unshift(key);
   }
   if (keyRefusal(lineage, now) !== undefined) return undefined;
-  // A session is its member's, whatever key opened it.
+  // A session belongs to its member, whatever key opened it.
   return code.made_by === 'session' ? [] : lineage;
 }
 
-/** Refuses a key that would be too many below another one, or one too many below an ordinary key. */
+/** Throws if the chain of ancestors would become too long, or an ordinary key would have too many descendants. */
 export async function checkRoom(tx: Queries, lineage: readonly StoredKey[]): Promise<void> {
   if (lineage.length > limits.key_ancestors_max) {
     const most = limits.key_ancestors_max;

@@ -12,11 +12,11 @@ import { exchangeAuthorizationCode } from './exchange-authorization-code.ts';
 
 const NOW = '2026-11-21T10:00:00.000Z';
 const PATH = '/auth/keys';
-const callback_url = 'https://app.example/callback';
+const callbackUrl = 'https://app.example/callback';
 // RFC 7636, appendix B.
-const code_verifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
-const code_challenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
-const S256 = { code_challenge, code_challenge_method: 'S256' };
+const codeVerifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
+const codeChallenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
+const S256 = { code_challenge: codeChallenge, code_challenge_method: 'S256' };
 const WRONG = { status: 403, body: { error: { code: 403, message: 'Invalid code or code_verifier' } } };
 
 describeStores('POST /auth/keys', ({ open }) => {
@@ -26,8 +26,8 @@ describeStores('POST /auth/keys', ({ open }) => {
     let moment = Date.parse(NOW);
     const change = createChange({ database, changes: made.changes, now: () => moment });
     let budget = Number.POSITIVE_INFINITY;
-    let codes_by_api_key = true;
-    const mayKeysMakeCodes = () => codes_by_api_key;
+    let codesByApiKey = true;
+    const mayKeysMakeCodes = () => codesByApiKey;
     createAuthorizationCode(made.server, { change, mayKeysMakeCodes });
     exchangeAuthorizationCode(made.server, {
       queries: database.queries,
@@ -39,7 +39,7 @@ describeStores('POST /auth/keys', ({ open }) => {
       },
     });
     const issue = async (body: object = {}, credential = 'management') => {
-      const answer = await made.call('POST', '/auth/keys/code', { callback_url, ...body }, credential);
+      const answer = await made.call('POST', '/auth/keys/code', { callback_url: callbackUrl, ...body }, credential);
       expect(answer.status).toBe(200);
       return String((answer.body['data'] as unknown as { id: string }).id);
     };
@@ -76,7 +76,7 @@ describeStores('POST /auth/keys', ({ open }) => {
         moment += ms;
       },
       switchOff: () => {
-        codes_by_api_key = false;
+        codesByApiKey = false;
       },
       allow: (exchanges: number) => {
         budget = exchanges;
@@ -84,7 +84,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     };
   }
 
-  test('200: a code becomes a key of the user who asked for it, with what was asked for', async () => {
+  test('200: a code becomes a key of its user, with the requested settings', async () => {
     const { issue, exchange, keys, home } = await setUp();
     const code = await issue({
       ...S256,
@@ -93,7 +93,11 @@ describeStores('POST /auth/keys', ({ open }) => {
       usage_limit_type: 'monthly',
       expires_at: '2027-01-31T00:00:00Z',
     });
-    const { status, body, headers } = await exchange({ code, code_verifier, code_challenge_method: 'S256' });
+    const { status, body, headers } = await exchange({
+      code,
+      code_verifier: codeVerifier,
+      code_challenge_method: 'S256',
+    });
     expect(status).toBe(200);
     expect(body).toEqual({ key: expect.stringMatching(/^sk-gw-v1-[0-9a-f]{64}$/), user_id: home.owner_user_id });
     expect(headers['cache-control']).toBe('no-store');
@@ -113,21 +117,27 @@ describeStores('POST /auth/keys', ({ open }) => {
     ]);
   });
 
-  test('200: a plain verifier, a code without a challenge, and no method told', async () => {
+  test('200: a plain verifier, a code without a challenge, and no stated method', async () => {
     const { issue, exchange } = await setUp();
-    const plain = await issue({ code_challenge: code_verifier });
-    expect((await exchange({ code: plain, code_verifier, code_challenge_method: 'plain' })).status).toBe(200);
-    expect((await exchange({ code: await issue(S256), code_verifier })).status).toBe(200);
-    expect((await exchange({ code: await issue(S256), code_verifier, code_challenge_method: null })).status).toBe(200);
+    const plain = await issue({ code_challenge: codeVerifier });
+    expect((await exchange({ code: plain, code_verifier: codeVerifier, code_challenge_method: 'plain' })).status).toBe(
+      200,
+    );
+    expect((await exchange({ code: await issue(S256), code_verifier: codeVerifier })).status).toBe(200);
+    expect(
+      (await exchange({ code: await issue(S256), code_verifier: codeVerifier, code_challenge_method: null })).status,
+    ).toBe(200);
     expect((await exchange({ code: await issue() })).status).toBe(200);
     const nulls = { code_verifier: null, code_challenge_method: null };
     expect((await exchange({ code: await issue(), ...nulls })).status).toBe(200);
   });
 
-  test('of a hundred exchanges of one code at once, one gives a key and ninety-nine are refused', async () => {
+  test('of a hundred concurrent exchanges of one code, one makes a key and ninety-nine are refused', async () => {
     const { issue, exchange, keys } = await setUp();
     const code = await issue(S256);
-    const answers = await Promise.all(Array.from({ length: 100 }, () => exchange({ code, code_verifier })));
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, () => exchange({ code, code_verifier: codeVerifier })),
+    );
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(99).fill(403)]);
     expect(await keys()).toHaveLength(1);
   });
@@ -143,21 +153,21 @@ describeStores('POST /auth/keys', ({ open }) => {
 
   test('403: a wrong verifier does not use the code up, five do', async () => {
     const { issue, exchange, keys } = await setUp();
-    const wrong = { code_verifier: `${code_verifier}x` };
+    const wrong = { code_verifier: `${codeVerifier}x` };
     const spared = await issue(S256);
     for (let tries = 1; tries < 5; tries += 1) {
       expect(await exchange({ code: spared, ...wrong })).toMatchObject(WRONG);
     }
-    expect((await exchange({ code: spared, code_verifier })).status).toBe(200);
+    expect((await exchange({ code: spared, code_verifier: codeVerifier })).status).toBe(200);
     const voided = await issue(S256);
     for (let tries = 1; tries <= 5; tries += 1) {
       expect(await exchange({ code: voided, ...wrong })).toMatchObject(WRONG);
     }
-    expect(await exchange({ code: voided, code_verifier })).toMatchObject(WRONG);
+    expect(await exchange({ code: voided, code_verifier: codeVerifier })).toMatchObject(WRONG);
     expect(await keys()).toHaveLength(1);
   });
 
-  test('wrong verifiers that come at once are counted one by one', async () => {
+  test('concurrent wrong verifiers are counted one by one', async () => {
     const { issue, exchange, database } = await setUp();
     const code = await issue(S256);
     await Promise.all(Array.from({ length: 4 }, () => exchange({ code, code_verifier: 'wrong' })));
@@ -167,14 +177,14 @@ describeStores('POST /auth/keys', ({ open }) => {
       .executeTakeFirstOrThrow();
     expect(failures).toBe(4);
     await Promise.all(Array.from({ length: 10 }, () => exchange({ code, code_verifier: 'wrong' })));
-    expect(await exchange({ code, code_verifier })).toMatchObject(WRONG);
+    expect(await exchange({ code, code_verifier: codeVerifier })).toMatchObject(WRONG);
   });
 
   test('403: a code with a challenge demands its verifier; one without refuses any', async () => {
     const { issue, exchange, keys } = await setUp();
     expect(await exchange({ code: await issue(S256) })).toMatchObject(WRONG);
-    expect(await exchange({ code: await issue(), code_verifier })).toMatchObject(WRONG);
-    expect(await exchange({ code: await issue({ code_challenge: code_verifier }), code_verifier: '' })).toMatchObject(
+    expect(await exchange({ code: await issue(), code_verifier: codeVerifier })).toMatchObject(WRONG);
+    expect(await exchange({ code: await issue({ code_challenge: codeVerifier }), code_verifier: '' })).toMatchObject(
       WRONG,
     );
     expect(await keys()).toEqual([]);
@@ -182,7 +192,7 @@ describeStores('POST /auth/keys', ({ open }) => {
 
   test('403: the challenge itself is no verifier of S256', async () => {
     const { issue, exchange } = await setUp();
-    expect(await exchange({ code: await issue(S256), code_verifier: code_challenge })).toMatchObject(WRONG);
+    expect(await exchange({ code: await issue(S256), code_verifier: codeChallenge })).toMatchObject(WRONG);
   });
 
   test('403: a code lives ten minutes, and no longer than its key would', async () => {
@@ -204,7 +214,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect((await exchange({ code })).status).toBe(200);
   });
 
-  test('403: who has left the organization gets no key', async () => {
+  test('403: a user who left the organization gets no key', async () => {
     const { issue, exchange, database, home } = await setUp();
     const code = await issue();
     await database.queries.deleteFrom('organization_members').where('user_id', '=', home.owner_user_id).execute();
@@ -251,8 +261,8 @@ describeStores('POST /auth/keys', ({ open }) => {
   });
 
   test.each([
-    ['another method than the code’s', { code_challenge_method: 'plain', code_verifier }],
-    ['a method nobody knows', { code_challenge_method: 'S512', code_verifier }],
+    ['another method than the code’s', { code_challenge_method: 'plain', code_verifier: codeVerifier }],
+    ['a method nobody knows', { code_challenge_method: 'S512', code_verifier: codeVerifier }],
   ])('400: %s; the code is not used up', async (_reason, body) => {
     const { issue, exchange } = await setUp();
     const code = await issue(S256);
@@ -260,7 +270,7 @@ describeStores('POST /auth/keys', ({ open }) => {
       status: 400,
       body: { error: { code: 400, message: 'Invalid code_challenge_method' } },
     });
-    expect((await exchange({ code, code_verifier })).status).toBe(200);
+    expect((await exchange({ code, code_verifier: codeVerifier })).status).toBe(200);
   });
 
   test.each([
@@ -279,7 +289,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     });
   });
 
-  test('413: who has shown nothing yet sends no more than an exchange needs', async () => {
+  test('413: an unauthenticated body is no longer than an exchange needs', async () => {
     const { issue, exchange } = await setUp();
     const code = await issue();
     const padded = (bytes: number) => `${JSON.stringify({ code })}${' '.repeat(bytes)}`;
@@ -287,7 +297,7 @@ describeStores('POST /auth/keys', ({ open }) => {
     expect((await exchange(padded(1_000))).status).toBe(200);
   });
 
-  test('429: an address that asks too often; the code is not used up', async () => {
+  test('429: an address that sends too many requests; the code stays valid', async () => {
     const { issue, exchange, allow } = await setUp();
     const code = await issue();
     allow(1);
@@ -309,9 +319,9 @@ describeStores('POST /auth/keys', ({ open }) => {
     });
   });
 
-  test('the audit tells of the exchange and of the key, under the user whose key it is', async () => {
+  test('the audit contains the exchange and the key, under the owner of the key', async () => {
     const { issue, exchange, database, home } = await setUp();
-    const { body } = await exchange({ code: await issue(S256), code_verifier });
+    const { body } = await exchange({ code: await issue(S256), code_verifier: codeVerifier });
     const hash = hashSecret(String(body['key']));
     const events = await database.queries.selectFrom('audit_events').selectAll().orderBy('seq').execute();
     const by = { actor: 'callback', actor_key_hash: null, actor_user_id: home.owner_user_id };
@@ -337,13 +347,13 @@ describeStores('POST /auth/keys', ({ open }) => {
       await queries.insertInto('api_key_ancestors').values(ancestors).execute();
     }
     expect((await exchange({ code })).status).toBe(409);
-    expect((await call('POST', '/auth/keys/code', { callback_url }, 'ordinary')).status).toBe(409);
+    expect((await call('POST', '/auth/keys/code', { callback_url: callbackUrl }, 'ordinary')).status).toBe(409);
     const { organization_id } = asker;
     await keyStore(queries).delete({ organization_id, keys: rows.slice(0, 1) });
     expect((await exchange({ code })).status).toBe(200);
   });
 
-  test('403: a code that an API key made gives nothing once the operator forbids such codes', async () => {
+  test('403: a code made by an API key is refused once the operator forbids such codes', async () => {
     const { issue, exchange, switchOff } = await setUp();
     const code = await issue();
     switchOff();

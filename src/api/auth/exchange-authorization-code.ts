@@ -26,9 +26,9 @@ import { checkRoom, holdLineage } from './delegate.ts';
 export interface ExchangeAuthorizationCodeDependencies {
   queries: Queries;
   change: Change;
-  /** Counts an exchange of a client; refuses when it is one too many. */
+  /** Counts an exchange of a client; throws if it exceeds the limit. */
   limitExchanges: onRequestHookHandler;
-  /** Whether API keys may make codes; asked each time, since a reload may change it. */
+  /** Whether API keys may make codes. Called for each request, since a reload may change it. */
   mayKeysMakeCodes: () => boolean;
 }
 
@@ -49,25 +49,25 @@ function methodOf({ code_challenge_method }: ExchangeAuthCodeBody): ChallengeMet
 }
 
 /**
- * Uses a code up and makes its key, or says why not. What the key may have is decided here, by what the keys that it descends
- * from have now. A wrong verifier is counted also though the answer is an error.
+ * Exchanges a code for a key, or returns why not. The rights of the key are derived here, from the current rights of its ancestors. A wrong
+ * verifier is counted although the answer is an error.
  */
 async function exchange(
   { tx, at, audit }: Work,
-  code_hash: string,
+  codeHash: string,
   proof: Proof,
 ): Promise<{ secret: string } | { refused: Exclude<Verdict, 'granted'> }> {
   const codes = authorizationCodeStore(tx);
-  const code = await codes.lock(code_hash);
+  const code = await codes.lock(codeHash);
   if (!code || !(await isStillMember(tx, code))) return { refused: 'void' };
   const lineage = await holdLineage(tx, code, Date.parse(at));
   if (lineage === undefined) return { refused: 'void' };
   const verdict = judgeExchange(code, proof, Date.parse(at));
-  if (verdict === 'wrong') await codes.countFailure(code_hash);
+  if (verdict === 'wrong') await codes.countFailure(codeHash);
   if (verdict !== 'granted') return { refused: verdict };
   await checkRoom(tx, lineage);
-  await codes.use(code_hash, at);
-  const { limit_nano, limit_reset, key_expires_at: expires_at } = code;
+  await codes.use(codeHash, at);
+  const { limit_nano, limit_reset, key_expires_at: expiresAt } = code;
   const { secret, hash, label } = createSecret();
   const key = await keyStore(tx).insert({
     hash,
@@ -78,7 +78,7 @@ async function exchange(
     name: code.key_label,
     is_management: false,
     disabled: false,
-    ...boundGrant({ limit_nano, limit_reset, expires_at }, lineage),
+    ...boundGrant({ limit_nano, limit_reset, expires_at: expiresAt }, lineage),
     created_at: at,
     updated_at: null,
     parent_hash: lineage[0]?.hash ?? null,
@@ -87,7 +87,7 @@ async function exchange(
   await audit({
     action: 'exchange',
     resource_type: 'authorization_code',
-    resource_id: code_hash,
+    resource_id: codeHash,
     before: codeState(code),
     after: { ...codeState({ ...code, used_at: at }), key_hash: hash },
   });
@@ -95,20 +95,20 @@ async function exchange(
   return { secret };
 }
 
-/** Who left the organization while the code waited gets no key. Held, so that who leaves now is removed with the key or before it. */
+/** Whether the user is still a member. Locks the membership, so that a removal either includes the new key or precedes it. */
 async function isStillMember(tx: Queries, { organization_id, user_id }: StoredCode): Promise<boolean> {
   if (user_id === null) return true;
   return (await organizationStore(tx).lockMember({ organization_id, user_id })) !== undefined;
 }
 
-/** Serves `POST /auth/keys`. However many ask at once, one code gives one key, whose secret is in this answer and nowhere else. */
+/** Serves `POST /auth/keys`. Concurrent exchanges of one code make one key, whose secret is only in this answer. */
 export function exchangeAuthorizationCode(server: Server, dependencies: ExchangeAuthorizationCodeDependencies): void {
   const { queries, change, limitExchanges, mayKeysMakeCodes } = dependencies;
   server.route({
     method: 'POST',
     url: '/auth/keys',
     config: { access: 'open' },
-    // Anybody may send one.
+    // The operation needs no authentication.
     bodyLimit: limits.form_bytes_max,
     onRequest: limitExchanges,
     schema: {
@@ -128,14 +128,18 @@ export function exchangeAuthorizationCode(server: Server, dependencies: Exchange
     },
     handler: async (request, reply) => {
       const { body } = request;
-      const code_challenge_method = methodOf(body);
-      const code_hash = hashCode(body.code);
-      const found = await authorizationCodeStore(queries).find(code_hash);
-      if (!found || (found.made_by === 'key' && !mayKeysMakeCodes())) throw invalidCode();
-      const { organization_id, user_id } = found;
+      const codeChallengeMethod = methodOf(body);
+      const codeHash = hashCode(body.code);
+      const code = await authorizationCodeStore(queries).find(codeHash);
+      if (!code || (code.made_by === 'key' && !mayKeysMakeCodes())) throw invalidCode();
+      const { organization_id, user_id } = code;
       const made = await change(
         { organization_id, actor: 'callback', key_hash: null, user_id, request_id: request.id },
-        (work) => exchange(work, code_hash, { code_verifier: body.code_verifier ?? undefined, code_challenge_method }),
+        (work) =>
+          exchange(work, codeHash, {
+            code_verifier: body.code_verifier ?? undefined,
+            code_challenge_method: codeChallengeMethod,
+          }),
       );
       if ('refused' in made) throw REFUSED[made.refused]();
       return reply.header('cache-control', 'no-store').send({ key: made.secret, user_id });

@@ -14,7 +14,7 @@ import { isUniqueViolation } from '../../storage/database.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import type { Change, Work } from '../change.ts';
 
-/** A checked wish for a code: who it is for, who is told it, and the key that it will become. */
+/** A checked request for a code: its owner, its recipient, and the key that it will become. */
 export interface CodeRequest
   extends Challenge,
     Pick<
@@ -28,18 +28,18 @@ export interface CodeRequest
       | 'limit_reset'
       | 'key_expires_at'
     > {
-  /** null: a person reads the code from a page. */
+  /** Null: a person reads the code from a page. */
   callback: Callback | null;
 }
 
-/** Makes one authorization code. `wish` reads what is still to be read in the transaction. The code is in this answer and nowhere else. */
+/** Makes an authorization code. `readRequest` completes the request inside the transaction. The code is only in this answer. */
 export async function issueCode(
   change: Change,
   actor: Actor,
-  wish: (work: Work) => Promise<CodeRequest>,
+  readRequest: (work: Work) => Promise<CodeRequest>,
 ): Promise<{ code: string; stored: StoredCode }> {
   try {
-    return await change(actor, async (work) => insertCode(work, await wish(work)));
+    return await change(actor, async (work) => insertCode(work, await readRequest(work)));
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     throw new GatewayError(409, 'A code with this code_challenge is waiting for its exchange; use a fresh challenge', {
@@ -48,11 +48,11 @@ export async function issueCode(
   }
 }
 
-async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: string; stored: StoredCode }> {
+async function insertCode(work: Work, request: CodeRequest): Promise<{ code: string; stored: StoredCode }> {
   const { tx, at, actor, audit } = work;
   const { organization_id } = actor;
-  const { callback, user_id, code_challenge } = wished;
-  // Held, so that who leaves now is removed with the code or before it.
+  const { callback, user_id, code_challenge } = request;
+  // Lock the membership, so that a removal either includes the code or precedes it.
   if (user_id !== null && !(await organizationStore(tx).lockMember({ organization_id, user_id }))) {
     throw new GatewayError(403, 'The user of this credential is no longer a member of the organization');
   }
@@ -62,34 +62,34 @@ async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: stri
     throw new GatewayError(409, 'Too many codes of this user are waiting for their exchange; try again in ten minutes');
   }
   const app = callback && { organization_id, origin: callback.origin, at };
-  let app_id = app && (await codes.appOf(app));
-  if (app && app_id === undefined) {
+  let appId = app && (await codes.appOf(app));
+  if (app && appId === undefined) {
     await codes.sweepApps(app);
-    app_id = await codes.appOf(app);
+    appId = await codes.appOf(app);
   }
-  if (app_id === undefined) {
+  if (appId === undefined) {
     throw new GatewayError(409, `This organization has ${limits.apps_max} applications, which is the maximum`);
   }
   const { code, code_hash } = createCode();
   const stored: StoredCode = {
     code_hash,
     organization_id,
-    workspace_id: wished.workspace_id,
+    workspace_id: request.workspace_id,
     user_id,
-    asker_key_hash: wished.asker_key_hash,
-    app_id,
+    asker_key_hash: request.asker_key_hash,
+    app_id: appId,
     callback_url: callback?.href ?? null,
     code_challenge,
-    code_challenge_method: wished.code_challenge_method,
-    key_label: wished.key_label,
-    limit_nano: wished.limit_nano,
-    limit_reset: wished.limit_reset,
-    key_expires_at: wished.key_expires_at,
+    code_challenge_method: request.code_challenge_method,
+    key_label: request.key_label,
+    limit_nano: request.limit_nano,
+    limit_reset: request.limit_reset,
+    key_expires_at: request.key_expires_at,
     failures: 0,
     created_at: at,
-    expires_at: codeExpiry(Date.parse(at), wished.key_expires_at),
+    expires_at: codeExpiry(Date.parse(at), request.key_expires_at),
     used_at: null,
-    made_by: wished.made_by,
+    made_by: request.made_by,
   };
   await codes.insert(stored);
   await audit({
@@ -102,7 +102,7 @@ async function insertCode(work: Work, wished: CodeRequest): Promise<{ code: stri
   return { code, stored };
 }
 
-/** The name of a key whose application tells none. */
+/** The name of a key whose application states none. */
 export function defaultLabel(callback: Callback): string {
   return callback.host.slice(0, limits.key_label_chars_max);
 }

@@ -39,9 +39,9 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     issuer.be(ADA);
     const visitor = made.browser();
     /** From the button to our answer to the issuer's. */
-    const signIn = async (who = visitor, return_to?: string) => {
+    const signIn = async (who = visitor, returnTo?: string) => {
       const begun = await who.get(
-        `/sign-in/issuer${return_to === undefined ? '' : `?return_to=${encodeURIComponent(return_to)}`}`,
+        `/sign-in/issuer${returnTo === undefined ? '' : `?return_to=${encodeURIComponent(returnTo)}`}`,
       );
       if (begun.status !== 303) return begun;
       const back = issuer.visit(begun.location ?? '');
@@ -54,7 +54,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     return { ...made, issuer, visitor, signIn, isSignedIn, users, newcomers, members };
   }
 
-  test('the sign-in page leads there, with state, nonce and PKCE, and keeps what the answer must match from scripts and thieves', async () => {
+  test('the sign-in page leads there with state, nonce and PKCE, and hides what the answer must match from scripts and thieves', async () => {
     const { visitor, issuer } = await setUp();
     const page = await visitor.get('/sign-in?return_to=%2Fauth%3Fstate%3Da');
     expect(page.body).toContain(`Sign in with ${new URL(issuer.url).host}`);
@@ -82,7 +82,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     }
   });
 
-  test('who comes for the first time becomes a user with the configured role, once; the audit tells', async () => {
+  test('a new person becomes a user with the configured role, once, with an audit entry', async () => {
     const { signIn, isSignedIn, newcomers, members, audit, home, visitor, browser } = await setUp();
     expect(await signIn(visitor, '/auth?state=a')).toMatchObject({ status: 303, location: '/auth?state=a' });
     expect(await isSignedIn()).toBe(true);
@@ -101,14 +101,14 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await newcomers()).toHaveLength(1);
   });
 
-  test('as an administrator where that is configured', async () => {
+  test('as an administrator if configured', async () => {
     const { signIn, newcomers, members } = await setUp({ provision: 'admin' });
     await signIn();
     const [user] = await newcomers();
     expect((await members()).find(({ user_id }) => user_id === user?.id)?.role).toBe('admin');
   });
 
-  test('403: nobody becomes a user where newcomers are not let in', async () => {
+  test('403: without provisioning nobody becomes a user', async () => {
     const { signIn, isSignedIn, newcomers } = await setUp({ provision: 'none' });
     const shown = await signIn();
     expect(shown.status).toBe(403);
@@ -117,7 +117,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await newcomers()).toEqual([]);
   });
 
-  test('a known user is found by a confirmed address, however capitalized, and by the subject from then on', async () => {
+  test('a known user is found by a verified address in any case, and by the subject from then on', async () => {
     const { signIn, isSignedIn, database, home, issuer, newcomers, audit, browser } = await setUp({
       provision: 'none',
     });
@@ -167,14 +167,17 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect((await newcomers())[0]?.id).not.toBe(home.owner_user_id);
   });
 
-  test.each(['', 'a\u0000b', 'x'.repeat(10_000)])('403: a subject that says nobody, or cannot be kept', async (sub) => {
-    const { signIn, issuer, newcomers } = await setUp();
-    issuer.be({ sub, email: 'nobody@example.com', email_verified: true });
-    expect((await signIn()).status).toBe(403);
-    expect(await newcomers()).toEqual([]);
-  });
+  test.each(['', 'a\u0000b', 'x'.repeat(10_000)])(
+    '403: an empty subject, or one that cannot be stored',
+    async (sub) => {
+      const { signIn, issuer, newcomers } = await setUp();
+      issuer.be({ sub, email: 'nobody@example.com', email_verified: true });
+      expect((await signIn()).status).toBe(403);
+      expect(await newcomers()).toEqual([]);
+    },
+  );
 
-  test('403: an address that several users have, however capitalized; nobody new gets it', async () => {
+  test('403: an address of several users, in any case; no new user gets it', async () => {
     const { signIn, database, issuer, users } = await setUp();
     const base = { name: 'Ada', first_name: null, last_name: null, issuer: null, subject: null, created_at: NOW };
     for (const [id, email] of [
@@ -192,7 +195,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await users()).toHaveLength(before);
   });
 
-  test('403: an address whose user is somebody else there; a user who has left', async () => {
+  test('403: an address whose user has another identity there; a user who has left', async () => {
     const { signIn, database, home, issuer } = await setUp();
     await database.queries
       .updateTable('users')
@@ -224,14 +227,14 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await newcomers()).toHaveLength(status === 303 ? 1 : 0);
   });
 
-  test('the address is asked for where the token does not have it', async () => {
+  test('the address is fetched if the token does not contain it', async () => {
     const { signIn, issuer, newcomers } = await setUp();
     issuer.be({ sub: 'ada-1' }, { userinfo: { email: ADA.email, email_verified: true, name: 'Ada' } });
     expect((await signIn()).status).toBe(303);
     expect(await newcomers()).toMatchObject([{ email: ADA.email, name: 'Ada' }]);
   });
 
-  test('an address is confirmed by who tells it, not by what was said of none', async () => {
+  test('an address is verified by the source that states it, not by a claim without an address', async () => {
     const { signIn, issuer, newcomers } = await setUp();
     issuer.be({ sub: 'ada-1', email_verified: true }, { userinfo: { email: ADA.email } });
     expect((await signIn()).status).toBe(303);
@@ -281,14 +284,14 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect((await visitor.get(issuer.visit(location ?? '').slice(SITE.length))).status).toBe(303);
   });
 
-  const now_s = () => Math.floor(Date.now() / 1000);
+  const nowS = () => Math.floor(Date.now() / 1000);
   test.each<[string, IssuerFaults]>([
     ['a key that it does not publish', { foreign_key: true }],
     ['another nonce', { claims: { nonce: 'other' } }],
     ['no nonce', { claims: { nonce: undefined } }],
     ['another issuer', { claims: { iss: 'https://evil.example' } }],
     ['another audience', { claims: { aud: 'other' } }],
-    ['an end in the past', { claims: { exp: now_s() - 3600 } }],
+    ['an end in the past', { claims: { exp: nowS() - 3600 } }],
     ['no subject', { claims: { sub: undefined } }],
     ['keys that are not there', { broken: { path: '/keys', status: 500 } }],
     ['no answer to the code', { broken: { path: '/token', status: 500 } }],
@@ -306,7 +309,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await newcomers()).toEqual([]);
   });
 
-  test('502: an issuer that is not there; it is asked again by the next', async () => {
+  test('502: an unreachable issuer; the next sign-in tries again', async () => {
     const { signIn, issuer } = await setUp();
     issuer.be(ADA, { broken: { path: '/.well-known/openid-configuration', status: 503 } });
     expect((await signIn()).status).toBe(502);
@@ -323,7 +326,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(await isSignedIn()).toBe(false);
   });
 
-  test('400: an answer that this browser did not ask for, that was changed, came twice or too late', async () => {
+  test('400: an answer that this browser did not request, or that is changed, repeated or too late', async () => {
     const { visitor, issuer, browser, pass, newcomers } = await setUp();
     const begin = async () => issuer.visit((await visitor.get('/sign-in/issuer')).location ?? '').slice(SITE.length);
     const back = await begin();
@@ -342,7 +345,7 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect((await visitor.get(await begin())).status).toBe(303);
   });
 
-  test('nobody is sent elsewhere after signing in', async () => {
+  test('signing in redirects to no other site', async () => {
     const { signIn, visitor } = await setUp();
     expect((await signIn(visitor, '//evil.example')).location).toBe('/sign-in');
   });
@@ -370,16 +373,16 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect((await later.get('/sign-in/issuer')).status).toBe(404);
   });
 
-  test('403: who was removed does not come back by signing in, nor with a session or an approval of before', async () => {
+  test('403: a removed user does not return by signing in, nor with an earlier session or approval', async () => {
     const { signIn, isSignedIn, visitor, change, home, members, users, newcomers, database } = await setUp();
     expect((await signIn()).status).toBe(303);
     const [ada] = await newcomers();
-    const user_id = ada?.id ?? '';
+    const userId = ada?.id ?? '';
     const asked = new URLSearchParams({ callback_url: 'https://app.example/cb' });
     const { hidden } = await visitor.get(`/auth?${asked}`);
     const { organization_id } = home;
     const actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null } as const;
-    const remove = () => change(actor, (work) => removeMember(work, { user_id, hand_keys_to: undefined }));
+    const remove = () => change(actor, (work) => removeMember(work, { user_id: userId, hand_keys_to: undefined }));
     // The approval is under way: its session was found before the removal is committed.
     const [approved] = await Promise.all([visitor.post('/auth', { ...hidden, decision: 'approve' }), remove()]);
     expect([303, 403]).toContain(approved.status);
@@ -391,6 +394,6 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(again.status).toBe(403);
     expect(again.body).toContain('no longer a member');
     expect(await users()).toEqual(known);
-    expect((await members()).map((member) => member.user_id)).not.toContain(user_id);
+    expect((await members()).map((member) => member.user_id)).not.toContain(userId);
   });
 });

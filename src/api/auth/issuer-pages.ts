@@ -17,15 +17,15 @@ export interface IssuerPagesDependencies {
   rules: ProvisionRules;
   sessions: PageSessions;
   change: Change;
-  /** Seals what the browser keeps while its person is at the issuer. */
+  /** Seals the state that the browser holds while its person is at the issuer. */
   vault: Vault;
   site: Site;
-  /** Counts an attempt of a client; refuses when it is one too many. */
+  /** Counts an attempt of a client; throws if it exceeds the limit. */
   limitSignIns: onRequestHookHandler;
   now: () => number;
 }
 
-/** The path that the issuer must be told as redirect URI, below `auth.public_url`. */
+/** The path of the redirect URI to register at the issuer, below `auth.public_url`. */
 export const ISSUER_CALLBACK = '/sign-in/issuer/callback';
 
 const COOKIE = 'gateway-sign-in';
@@ -35,19 +35,19 @@ interface Pending extends PendingSignIn {
   until_ms: number;
 }
 
-/** Serves `GET /sign-in/issuer`, which leads to the issuer, and the address to which the issuer leads back. */
+/** Serves `GET /sign-in/issuer`, which redirects to the issuer, and the address that the issuer redirects back to. */
 export function issuerPages(server: Server, dependencies: IssuerPagesDependencies): void {
   const { issuer, rules, sessions, change, vault, site, limitSignIns, now } = dependencies;
 
   const keep = (reply: FastifyReply, pending: Pending) => {
     const sealed = vault.seal(JSON.stringify(pending), COOKIE);
-    // Browsers drop cookies that are larger; the person then ends up on our own page.
+    // Browsers drop larger cookies; the person then gets an error page.
     const fits = sealed.length <= limits.cookie_bytes_max;
     const value = fits ? sealed : vault.seal(JSON.stringify({ ...pending, return_to: undefined }), COOKIE);
     setCookie(reply, site, { name: COOKIE, value, ms: limits.issuer_sign_in_ms_max });
   };
 
-  const recall = (request: FastifyRequest): Pending => {
+  const readPending = (request: FastifyRequest): Pending => {
     const again = () =>
       new GatewayError(400, 'This sign-in was started in another browser, or took too long. Start again.');
     const sealed = readCookie(request, site, COOKIE);
@@ -69,9 +69,9 @@ export function issuerPages(server: Server, dependencies: IssuerPagesDependencie
     config: { access: 'open' },
     onRequest: limitSignIns,
     handler: async (request, reply) => {
-      const return_to = returnPath(queryOf(request).get('return_to'));
+      const returnTo = returnPath(queryOf(request).get('return_to'));
       const { url, pending } = await issuer.begin();
-      keep(reply, { ...pending, return_to, until_ms: now() + limits.issuer_sign_in_ms_max });
+      keep(reply, { ...pending, return_to: returnTo, until_ms: now() + limits.issuer_sign_in_ms_max });
       return goTo(reply, url);
     },
   });
@@ -83,16 +83,16 @@ export function issuerPages(server: Server, dependencies: IssuerPagesDependencie
     config: { access: 'open' },
     onRequest: limitSignIns,
     handler: async (request, reply) => {
-      const pending = recall(request);
+      const pending = readPending(request);
       clearCookie(reply, site, COOKIE);
       if (queryOf(request).get('state') !== pending.state) {
         throw new GatewayError(400, 'This answer of the sign-in service belongs to another attempt. Start again.');
       }
       const { url = '' } = request.raw;
       const identity = await issuer.complete(url.slice(url.indexOf('?')), pending);
-      const user_id = await userOf(change, identity, rules, request.id);
+      const userId = await userOf(change, identity, rules, request.id);
       const { organization_id } = rules;
-      await sessions.start(request, reply, { organization_id, user_id, by: 'issuer' });
+      await sessions.start(request, reply, { organization_id, user_id: userId, by: 'issuer' });
       return goTo(reply, pending.return_to ?? '/sign-in');
     },
   });

@@ -24,32 +24,32 @@ import type { Change } from '../change.ts';
 
 const COOKIE = 'gateway-session';
 
-/** Somebody who is signed in. */
+/** The session of a person who is signed in. */
 export interface PageSession {
   id: string;
   organization_id: string;
   user_id: string;
   user_name: string;
   user_email: string | null;
-  /** The stored key that opened it; null where none did. */
+  /** The stored key that opened it; null if none did. */
   key_hash: string | null;
-  /** What the forms on the pages that somebody is shown must carry. */
+  /** The token that forms on the person's pages must contain. */
   form_token: string;
 }
 
-/** How somebody signed in: with a stored key (its hash), the environment's management key, or at the issuer. */
+/** The credential of a sign-in: a stored key (its hash), the environment's management key, or the issuer. */
 export type SignInBy = { key_hash: string } | 'environment' | 'issuer';
 
-/** Who is signed in to the pages. */
+/** The sessions of the pages. */
 export interface PageSessions {
-  /** Who sent a request; undefined for nobody. Gives an old session a new secret, except to a form, whose answer may not arrive. */
+  /** The session of a request; undefined if there is none. Rotates an old session's secret, except for a form, whose answer may not arrive. */
   find(request: FastifyRequest, reply: FastifyReply): Promise<PageSession | undefined>;
-  /** Who sent a form, checked to come from one of their own pages. Throws 403 for anything else. */
-  findForm(request: FastifyRequest, reply: FastifyReply, form_token: string | undefined): Promise<PageSession>;
-  /** Signs a user in, in the place of whoever this browser was. */
+  /** The session of a form, which must come from one of the session's own pages. Throws a 403 otherwise. */
+  findForm(request: FastifyRequest, reply: FastifyReply, formToken: string | undefined): Promise<PageSession>;
+  /** Signs a user in, and replaces the browser's current session. */
   start(request: FastifyRequest, reply: FastifyReply, user: SignedInUser): Promise<void>;
-  /** Signs out, and throws as `findForm`. A session that opens nothing now ends too: its key may be enabled again. */
-  end(request: FastifyRequest, reply: FastifyReply, form_token: string | undefined): Promise<void>;
+  /** Signs out; throws as `findForm`. Also ends a session whose key is disabled, since the key may be enabled again. */
+  end(request: FastifyRequest, reply: FastifyReply, formToken: string | undefined): Promise<void>;
 }
 
 /** A user whose credential was checked. */
@@ -63,67 +63,75 @@ export interface PageSessionsOptions {
   queries: Queries;
   change: Change;
   site: Site;
-  /** What forms and the environment's key are marked with; one for all nodes. */
+  /** Key of form tokens and of the fingerprint of the environment's key; the same on all nodes. */
   secret: string;
-  /** The environment's management key. */
+  /** The management key of the environment. */
   management_key: string | undefined;
   issuer_configured: boolean;
   findKey: (hash: string) => Promise<StoredKey | undefined>;
   now: () => number;
 }
 
-/** Who acts on a page. */
+/** The actor of a page, for the audit log. */
 export function pageActor(request: FastifyRequest, who: { organization_id: string; user_id: string }): Actor {
   const { organization_id, user_id } = who;
   return { organization_id, actor: 'page', key_hash: null, user_id, request_id: request.id };
 }
 
-/** Makes the keeping of sessions: secrets in cookies, their SHA-256 in the store, a bounded life, an end with the credential that opened them. */
+/** Makes the sessions: secrets in cookies, their SHA-256 in the store, a bounded lifetime, and an end with the credential that opened them. */
 export function createPageSessions(options: PageSessionsOptions): PageSessions {
   const { queries, change, site, secret, management_key, now } = options;
   const environment = management_key === undefined ? undefined : environmentCredential(management_key, secret);
 
   const isCredentialGood = async (credential: string): Promise<boolean> => {
-    const key_hash = keyOfCredential(credential);
-    if (key_hash === undefined)
+    const keyHash = keyOfCredential(credential);
+    if (keyHash === undefined)
       return credential === ISSUER_CREDENTIAL ? options.issuer_configured : credential === environment;
-    const key = await options.findKey(key_hash);
+    const key = await options.findKey(keyHash);
     return key?.is_management === true && isUsable(key, now());
   };
 
-  /** Whose secret a request carries, whatever the session is worth. */
-  const carried = async (request: FastifyRequest) => {
+  /** The session whose secret a request carries, valid or not. */
+  const sessionOf = async (request: FastifyRequest) => {
     const token = readCookie(request, site, COOKIE);
     if (token === undefined || !/^[\w-]{43}$/.test(token)) return undefined;
-    const token_hash = hashToken(token);
-    const session = await sessionStore(queries).find(token_hash);
-    return session && { session, token_hash };
+    const tokenHash = hashToken(token);
+    const session = await sessionStore(queries).find(tokenHash);
+    return session && { session, token_hash: tokenHash };
   };
 
-  const rotate = async (reply: FastifyReply, session: { id: string; expires_at: string }, token_hash: string) => {
+  const rotate = async (reply: FastifyReply, session: { id: string; expires_at: string }, tokenHash: string) => {
     const next = createToken();
     const at = new Date(now()).toISOString();
     const { id, expires_at } = session;
-    const rotated = await sessionStore(queries).rotate({ id, token_hash, next_hash: next.token_hash, at });
+    const rotated = await sessionStore(queries).rotate({ id, token_hash: tokenHash, next_hash: next.token_hash, at });
     if (rotated) setCookie(reply, site, { name: COOKIE, value: next.token, ms: Date.parse(expires_at) - now() });
   };
 
   const find: PageSessions['find'] = async (request, reply) => {
-    const found = await carried(request);
-    if (!found) return undefined;
-    const { session, token_hash } = found;
+    const match = await sessionOf(request);
+    if (!match) return undefined;
+    const { session, token_hash } = match;
     const state = judgeSession(session, token_hash, now());
     if (state === 'over' || !(await isCredentialGood(session.credential))) return undefined;
     if (state === 'rotation due' && request.method === 'GET') await rotate(reply, session, token_hash);
     const { id, organization_id, user_id, user_name, user_email, credential } = session;
-    const key_hash = keyOfCredential(credential) ?? null;
-    return { id, organization_id, user_id, user_name, user_email, key_hash, form_token: formToken(id, secret) };
+    const keyHash = keyOfCredential(credential) ?? null;
+    return {
+      id,
+      organization_id,
+      user_id,
+      user_name,
+      user_email,
+      key_hash: keyHash,
+      form_token: formToken(id, secret),
+    };
   };
 
-  const findForm: PageSessions['findForm'] = async (request, reply, form_token) => {
+  const findForm: PageSessions['findForm'] = async (request, reply, formToken) => {
     const session = await find(request, reply);
     if (!session) throw new GatewayError(403, 'You are no longer signed in. Go back and reload the page.');
-    if (form_token !== undefined && isFormToken(form_token, session.id, secret)) return session;
+    if (formToken !== undefined && isFormToken(formToken, session.id, secret)) return session;
     throw new GatewayError(403, 'This page is out of date. Go back, reload it, and try again.');
   };
 
@@ -139,7 +147,7 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
     findForm,
 
     async start(request, reply, { organization_id, user_id, by }) {
-      const former = await carried(request);
+      const former = await sessionOf(request);
       const { token, token_hash } = createToken();
       const credential =
         by === 'issuer' ? ISSUER_CREDENTIAL : by === 'environment' ? environment : keyCredential(by.key_hash);
@@ -155,19 +163,19 @@ export function createPageSessions(options: PageSessionsOptions): PageSessions {
         const sessions = sessionStore(tx);
         if (former) await sessions.delete(former.session.id);
         const id = randomUUID();
-        const expires_at = new Date(Date.parse(at) + limits.session_ms_max).toISOString();
+        const expiresAt = new Date(Date.parse(at) + limits.session_ms_max).toISOString();
         const made = { id, token_hash, previous_hash: null, organization_id, user_id, credential };
-        await sessions.insert({ ...made, created_at: at, rotated_at: at, expires_at });
-        const after = { user_id, by: typeof by === 'string' ? by : 'key', expires_at };
+        await sessions.insert({ ...made, created_at: at, rotated_at: at, expires_at: expiresAt });
+        const after = { user_id, by: typeof by === 'string' ? by : 'key', expires_at: expiresAt };
         await audit({ action: 'sign-in', resource_type: 'session', resource_id: id, before: null, after });
       });
       setCookie(reply, site, { name: COOKIE, value: token, ms: limits.session_ms_max });
     },
 
-    async end(request, reply, form_token) {
+    async end(request, reply, formToken) {
       const session = (await find(request, reply))
-        ? await findForm(request, reply, form_token)
-        : (await carried(request))?.session;
+        ? await findForm(request, reply, formToken)
+        : (await sessionOf(request))?.session;
       if (session !== undefined) await remove(request, session);
       clearCookie(reply, site, COOKIE);
     },

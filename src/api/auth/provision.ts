@@ -7,24 +7,24 @@ import { identityStore } from '../../storage/identities.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import type { Change, Work } from '../change.ts';
 
-/** Whom an issuer may sign in. */
+/** Which people may sign in at an issuer. */
 export interface ProvisionRules {
   organization_id: string;
-  /** The role of people who come for the first time; `none`: they must be known already. */
+  /** The role of new users; `none`: only existing users may sign in. */
   provision: 'admin' | 'member' | 'none';
-  /** Lower case; undefined: every domain. */
+  /** In lower case; undefined: every domain. */
   allowed_email_domains: readonly string[] | undefined;
 }
 
 const refuse = (why: string) => new GatewayError(403, why);
 
-/** What the store takes of a name that somebody else has written. */
+/** A name from outside, cut to what the store accepts. */
 function short(text: string | undefined): string | null {
   if (text === undefined || !isStorable(text)) return null;
   return [...text].slice(0, limits.user_name_chars_max).join('');
 }
 
-/** Only an address that the issuer vouches for says anything. */
+/** The email address, if the issuer has verified it. */
 function vouchedEmail({ email, email_verified }: Identity): string | undefined {
   if (!email_verified || email === undefined) return undefined;
   return email.length <= limits.email_chars_max && isStorable(email) ? email : undefined;
@@ -39,48 +39,48 @@ function checkDomain(email: string | undefined, allowed: readonly string[] | und
 }
 
 /**
- * Finds the user of an identity: by issuer and subject, else by a confirmed e-mail address that no other identity has
- * claimed, else makes one where the rules let newcomers in. Throws a sentence for the person where there is none.
+ * The user of an identity: by issuer and subject, else by a verified email address that no other identity has claimed, else a new one if the
+ * rules allow it. Throws an error with a sentence for the person if there is none.
  */
 export async function userOf(
   change: Change,
   identity: Identity,
   rules: ProvisionRules,
-  request_id: string,
+  requestId: string,
 ): Promise<string> {
   const { issuer, subject } = identity;
-  // Everybody without a name would be the same person.
+  // All people without a subject would be the same user.
   const isKeepable = subject !== '' && subject.length <= limits.user_name_chars_max * 2 && isStorable(subject);
   if (!isStorable(issuer) || !isKeepable) {
     throw refuse('The sign-in service sent an identifier that cannot be stored.');
   }
   checkDomain(vouchedEmail(identity), rules.allowed_email_domains);
   const { organization_id } = rules;
-  const actor = { organization_id, actor: 'page', key_hash: null, user_id: null, request_id } as const;
-  const find = () => change(actor, (work) => findOrMake(work, identity, rules));
+  const actor = { organization_id, actor: 'page', key_hash: null, user_id: null, request_id: requestId } as const;
+  const find = () => change(actor, (work) => findOrCreate(work, identity, rules));
   try {
     return await find();
   } catch (error) {
-    // Somebody made the same user meanwhile; now it is there.
+    // The same user was made concurrently, and exists now.
     if (!isUniqueViolation(error)) throw error;
     return find();
   }
 }
 
-async function findOrMake({ tx, at, audit }: Work, identity: Identity, rules: ProvisionRules): Promise<string> {
+async function findOrCreate({ tx, at, audit }: Work, identity: Identity, rules: ProvisionRules): Promise<string> {
   const { organization_id, provision } = rules;
   const { issuer, subject } = identity;
   const users = identityStore(tx);
   const email = vouchedEmail(identity);
   const known = await users.findBySubject({ issuer, subject });
-  const found = known ?? (email === undefined ? undefined : await users.findByEmail(email));
-  if (found) {
-    if (!(await organizationStore(tx).findMember({ organization_id, user_id: found.id }))) {
+  const user = known ?? (email === undefined ? undefined : await users.findByEmail(email));
+  if (user) {
+    if (!(await organizationStore(tx).findMember({ organization_id, user_id: user.id }))) {
       throw refuse('You are no longer a member of this organization; ask one of its administrators.');
     }
-    // Between the two questions somebody may have made it.
-    if (found.issuer === issuer && found.subject === subject) return found.id;
-    if (!(await users.link({ id: found.id, issuer, subject }))) {
+    // It may have been linked concurrently.
+    if (user.issuer === issuer && user.subject === subject) return user.id;
+    if (!(await users.link({ id: user.id, issuer, subject }))) {
       throw refuse(
         'Your e-mail address belongs to a member with another identity at the sign-in service; ask an administrator.',
       );
@@ -88,11 +88,11 @@ async function findOrMake({ tx, at, audit }: Work, identity: Identity, rules: Pr
     await audit({
       action: 'update',
       resource_type: 'user',
-      resource_id: found.id,
+      resource_id: user.id,
       before: { issuer: null, subject: null },
       after: { issuer, subject },
     });
-    return found.id;
+    return user.id;
   }
   if (email !== undefined && (await users.hasEmail(email))) {
     throw refuse(

@@ -11,8 +11,8 @@ describeStores('signing in with a key', ({ open }) => {
   async function setUp(options: Parameters<typeof authPagesServer>[2] = {}) {
     const made = await authPagesServer(await open(), NOW, options);
     const visitor = made.browser();
-    const signIn = (management_key = ENVIRONMENT_KEY, form: Record<string, string> = {}) =>
-      visitor.post('/sign-in', { management_key, ...form });
+    const signIn = (managementKey = ENVIRONMENT_KEY, form: Record<string, string> = {}) =>
+      visitor.post('/sign-in', { management_key: managementKey, ...form });
     const isSignedIn = async (who = visitor) => (await who.get('/sign-in')).body.includes('You are signed in');
     const sessions = () => made.database.queries.selectFrom('sessions').selectAll().execute();
     return { ...made, visitor, signIn, isSignedIn, sessions };
@@ -51,7 +51,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect((await visitor.get('/sign-in')).body).toContain('You are signed in');
   });
 
-  test('what a proxy or a client says of itself is not believed', async () => {
+  test('headers of proxies and clients about their origin are not trusted', async () => {
     const { visitor } = await setUp();
     const forwarded = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil.example' };
     const { headers } = await visitor.post('/sign-in', { management_key: ENVIRONMENT_KEY }, forwarded);
@@ -60,21 +60,21 @@ describeStores('signing in with a key', ({ open }) => {
     expect((await visitor.post('/sign-in', { management_key: ENVIRONMENT_KEY }, evil)).status).toBe(403);
   });
 
-  test('401, 403, 400: a wrong key, an ordinary one, one of nobody, none; the form is there again and no cookie', async () => {
+  test('401, 403, 400: a wrong key, an ordinary one, an unknown one, none; the form is shown again, without a cookie', async () => {
     const { signIn, storeKey, sessions } = await setUp();
     const ordinary = await storeKey({ is_management: false });
     const nobodys = await storeKey({ creator_user_id: null });
-    const return_to = '/auth?state=a';
+    const returnTo = '/auth?state=a';
     for (const [status, secret] of [
       [401, 'wrong'],
       [403, ordinary.secret],
       [403, nobodys.secret],
       [400, ''],
     ] as const) {
-      const answer = await signIn(secret, { return_to });
+      const answer = await signIn(secret, { return_to: returnTo });
       expect(answer.status).toBe(status);
       expect(answer.body).toContain('role="alert"');
-      expect(answer.hidden).toEqual({ return_to });
+      expect(answer.hidden).toEqual({ return_to: returnTo });
       expect(answer.headers['set-cookie']).toBeUndefined();
       if (secret !== '') expect(answer.body).not.toContain(secret);
     }
@@ -103,15 +103,15 @@ describeStores('signing in with a key', ({ open }) => {
 
   test.each(['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)', '/\t/evil.example'])(
     'after signing in nobody is sent to %j',
-    async (return_to) => {
+    async (returnTo) => {
       const { signIn, visitor } = await setUp();
-      expect((await signIn(ENVIRONMENT_KEY, { return_to })).location).toBe('/sign-in');
-      const shown = await visitor.get(`/sign-in?${new URLSearchParams({ return_to })}`);
+      expect((await signIn(ENVIRONMENT_KEY, { return_to: returnTo })).location).toBe('/sign-in');
+      const shown = await visitor.get(`/sign-in?${new URLSearchParams({ return_to: returnTo })}`);
       expect(shown).toMatchObject({ status: 200, location: undefined });
     },
   );
 
-  test('who is signed in already goes where they wanted at once', async () => {
+  test('a person who is signed in is redirected at once', async () => {
     const { signIn, visitor } = await setUp();
     await signIn();
     const shown = await visitor.get(`/sign-in?${new URLSearchParams({ return_to: '/auth?state=a' })}`);
@@ -167,7 +167,7 @@ describeStores('signing in with a key', ({ open }) => {
       tab.cookies.set(COOKIE, old);
       return tab;
     });
-    for (const signed_in of await Promise.all(tabs.map((tab) => isSignedIn(tab)))) expect(signed_in).toBe(true);
+    for (const signedIn of await Promise.all(tabs.map((tab) => isSignedIn(tab)))) expect(signedIn).toBe(true);
     const renewed = tabs.filter(({ cookies }) => cookies.get(COOKIE) !== old);
     expect(renewed).toHaveLength(1);
     expect(await isSignedIn(renewed[0])).toBe(true);
@@ -238,7 +238,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect((await signIn()).status).toBe(403);
   });
 
-  test('signing out deletes the session and the cookie, and asks for the page’s token', async () => {
+  test('signing out deletes the session and the cookie, and requires the token of the page', async () => {
     const { signIn, visitor, sessions, isSignedIn, audit } = await setUp();
     await signIn();
     expect((await visitor.post('/sign-out', {})).status).toBe(403);
@@ -252,7 +252,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await visitor.post('/sign-out', hidden)).toMatchObject({ status: 303, location: '/sign-in' });
   });
 
-  test('signing out ends a session also while its key is disabled; it does not come back with the key', async () => {
+  test('signing out also ends a session whose key is disabled; enabling the key does not restore it', async () => {
     const { signIn, visitor, sessions, isSignedIn, storeKey, database, audit } = await setUp();
     const { secret, hash } = await storeKey();
     await signIn(secret);
@@ -293,7 +293,7 @@ describeStores('signing in with a key', ({ open }) => {
     expect(await sessions()).toHaveLength(1);
   });
 
-  test('cookies that are none of ours, twice ours or ours and wrong open nothing', async () => {
+  test('foreign, repeated or wrong cookies open nothing', async () => {
     const { signIn, visitor, browser, isSignedIn } = await setUp();
     await signIn();
     const token = visitor.cookies.get(COOKIE) ?? '';

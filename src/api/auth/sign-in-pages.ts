@@ -12,18 +12,18 @@ export interface SignInPagesDependencies {
   sessions: PageSessions;
   authenticate: Authenticate;
   issuer_host: string | undefined;
-  /** Counts an attempt of a client; refuses when it is one too many. */
+  /** Counts an attempt of a client; throws if it exceeds the limit. */
   limitSignIns: onRequestHookHandler;
 }
 
 const SIGN_IN = '/sign-in';
 
-/** Sends a browser somewhere, to be asked for with GET. */
+/** Redirects a browser, which then uses GET. */
 export function goTo(reply: FastifyReply, address: string): FastifyReply {
   return reply.code(303).header('location', address).send();
 }
 
-/** Where somebody signs in who is needed at `path`. */
+/** The address of the sign-in page that returns to `path`. */
 export function signInAddress(path: string): string {
   return `${SIGN_IN}?${new URLSearchParams({ return_to: path })}`;
 }
@@ -35,7 +35,7 @@ async function userOfKey(authenticate: Authenticate, secret: string): Promise<Si
   return { organization_id, user_id, by: key_hash === null ? 'environment' : { key_hash } };
 }
 
-/** Serves `GET|POST /sign-in`, with a management key, and `POST /sign-out`. */
+/** Serves `GET|POST /sign-in` for management keys, and `POST /sign-out`. */
 export function signInPages(server: Server, dependencies: SignInPagesDependencies): void {
   const { sessions, authenticate, issuer_host, limitSignIns } = dependencies;
 
@@ -45,10 +45,10 @@ export function signInPages(server: Server, dependencies: SignInPagesDependencie
     exposeHeadRoute: false,
     config: { access: 'open' },
     handler: async (request, reply) => {
-      const return_to = returnPath(queryOf(request).get('return_to'));
+      const returnTo = returnPath(queryOf(request).get('return_to'));
       const session = await sessions.find(request, reply);
-      if (session && return_to !== undefined) return goTo(reply, return_to);
-      return sendPage(reply, 200, session ? signedInPage(session) : signInPage({ return_to, issuer_host }));
+      if (session && returnTo !== undefined) return goTo(reply, returnTo);
+      return sendPage(reply, 200, session ? signedInPage(session) : signInPage({ return_to: returnTo, issuer_host }));
     },
   });
 
@@ -59,9 +59,9 @@ export function signInPages(server: Server, dependencies: SignInPagesDependencie
     onRequest: limitSignIns,
     handler: async (request, reply) => {
       const form = formOf(request);
-      const return_to = returnPath(form.get('return_to'));
+      const returnTo = returnPath(form.get('return_to'));
       const again = (status: number, error: string) =>
-        sendPage(reply, status, signInPage({ return_to, issuer_host, error }));
+        sendPage(reply, status, signInPage({ return_to: returnTo, issuer_host, error }));
       const secret = form.get('management_key')?.trim();
       if (secret === undefined || secret === '') return again(400, 'Enter a management key.');
       try {
@@ -70,7 +70,7 @@ export function signInPages(server: Server, dependencies: SignInPagesDependencie
         if (!(error instanceof GatewayError) || (error.status !== 401 && error.status !== 403)) throw error;
         return again(error.status, error.status === 401 ? 'This key is not valid.' : error.message);
       }
-      return goTo(reply, return_to ?? SIGN_IN);
+      return goTo(reply, returnTo ?? SIGN_IN);
     },
   });
 

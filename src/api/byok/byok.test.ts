@@ -94,7 +94,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect(JSON.stringify(events)).not.toContain(row.sealed);
   });
 
-  test('is_required is allow_shared_fallback in other words, and what contradicts itself is refused', async () => {
+  test('is_required is the inverse of allow_shared_fallback; a contradiction is refused', async () => {
     const { create, call } = await setUp();
     const made = (await create({ is_required: false })).body['data']!;
     expect(made).toMatchObject({ allow_shared_fallback: true, is_required: false });
@@ -204,7 +204,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect((await call('POST', '/byok', body, 'foreign')).status).toBe(400);
   });
 
-  test('what a credential names already is taken back as it is, whatever became of it; nothing else is', async () => {
+  test('names that a credential already contains are accepted, whatever happened to them; no others', async () => {
     const { call, idOf, database, home, key_hash } = await setUp();
     const id = await idOf({ allowed_models: ['acme/fast-1'] });
     await database.queries
@@ -249,7 +249,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect((await create({ allowed_api_key_hashes: [key_hash] })).status).toBe(400);
   });
 
-  test('a creation waits for whoever holds its workspace, so that a deletion is not kept from its end', async () => {
+  test('a creation waits for the lock of its workspace, so that a deletion is not delayed', async () => {
     const { create, database, home } = await setUp();
     const commit = await heldTransaction(database.queries, async (tx) => {
       await organizationStore(tx).lockWorkspace({
@@ -268,7 +268,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect(() => vault.open(sealed, placeOf({ organization_id: 'other', id: 'id' }))).toThrow(/another record/);
   });
 
-  test('every change is announced to all nodes; what was refused is not', async () => {
+  test('every change is announced to all nodes; a refused one is not', async () => {
     const { call, create, idOf, changes, home } = await setUp();
     const heard: string[] = [];
     changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
@@ -304,7 +304,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect(data[0]).toMatchObject({ resource_id: id, before: { label: 'sk-...def' }, after: { label: 'ano...123' } });
   });
 
-  test('two administrators who change different fields both win; one who has not seen the other gets 409', async () => {
+  test('two administrators who change different fields both succeed; one with an outdated version gets 409', async () => {
     const { call, idOf } = await setUp();
     const id = await idOf();
     await Promise.all([
@@ -319,7 +319,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect((await call('PATCH', `/byok/${id}`, { name: 'b' }, 'management', { 'if-match': '"3"' })).status).toBe(200);
   });
 
-  test('DELETE takes it away, and says what it was to the audit alone', async () => {
+  test('DELETE removes it; only the audit keeps its values', async () => {
     const { call, idOf } = await setUp();
     const id = await idOf();
     expect(await call('DELETE', `/byok/${id}`)).toMatchObject({ status: 200, body: { deleted: true } });
@@ -346,7 +346,7 @@ describeStores('BYOK credentials', ({ open }) => {
     expect((await call('GET', `/byok?workspace_id=${foreign.default_workspace_id}`)).status).toBe(404);
   });
 
-  test('404: another organization sees nothing of it', async () => {
+  test('404: another organization does not see it', async () => {
     const { call, idOf } = await setUp();
     const id = await idOf();
     for (const method of ['GET', 'DELETE'] as const) {

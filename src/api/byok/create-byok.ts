@@ -11,19 +11,19 @@ import { ByokCredential, CreateByokBody } from '../../schemas/byok.ts';
 import { errors } from '../../schemas/error.ts';
 import { byokStore } from '../../storage/byok.ts';
 import { actorOf, type Change } from '../change.ts';
-import { workspaceOfNew } from '../workspaces/found-workspace.ts';
+import { workspaceOfNew } from '../workspaces/require-workspace.ts';
 import { checkSettings } from './scope.ts';
 
 export interface CreateByokDependencies {
   change: Change;
-  /** With the models of providers that are on for those alone who bring a credential. */
+  /** Includes models of providers that are enabled only for callers with their own credential. */
   wholeCatalog: () => Catalog;
-  /** The slug of a provider that this gateway knows, by slug or display name; also one that is off. */
+  /** The slug of a known provider, enabled or not, by slug or display name. */
   providerSlug: (slugOrName: string) => string | undefined;
   vault: Vault;
 }
 
-/** Serves `POST /byok`. The credential is sealed before it is stored; no answer and no log ever has it. */
+/** Serves `POST /byok`. The credential is encrypted before it is stored, and never in an answer or log. */
 export function createByok(
   server: Server,
   { change, wholeCatalog, providerSlug, vault }: CreateByokDependencies,
@@ -47,19 +47,19 @@ export function createByok(
         const { organization_id } = actor;
         const { provider: _, workspace_id: wanted, ...rest } = body;
         const settings = await checkSettings(rest, { tx, organization_id, catalog: wholeCatalog() });
-        const workspace_id = await workspaceOfNew(tx, organization_id, wanted);
+        const workspaceId = await workspaceOfNew(tx, organization_id, wanted);
         const store = byokStore(tx);
-        if ((await store.count(workspace_id)) >= limits.byok_credentials_max) {
+        if ((await store.count(workspaceId)) >= limits.byok_credentials_max) {
           throw new GatewayError(
             400,
-            `workspace_id ${workspace_id} has ${limits.byok_credentials_max} credentials already`,
+            `workspace_id ${workspaceId} has ${limits.byok_credentials_max} credentials already`,
           );
         }
         const id = randomUUID();
         const stored = await store.insert({
           id,
           organization_id,
-          workspace_id,
+          workspace_id: workspaceId,
           provider,
           label: labelOfCredential(body.key),
           sealed: vault.seal(body.key, placeOf({ organization_id, id })),
@@ -67,7 +67,7 @@ export function createByok(
           disabled: settings.disabled ?? false,
           is_fallback: settings.is_fallback ?? false,
           allow_shared_fallback: settings.allow_shared_fallback ?? false,
-          sort_order: settings.sort_order ?? (await store.nextSortOrder({ workspace_id, provider })),
+          sort_order: settings.sort_order ?? (await store.nextSortOrder({ workspace_id: workspaceId, provider })),
           allowed_models: settings.allowed_models ?? null,
           allowed_api_key_hashes: settings.allowed_api_key_hashes ?? null,
           allowed_user_ids: settings.allowed_user_ids ?? null,
@@ -79,7 +79,7 @@ export function createByok(
         });
         const after = describeByok(stored);
         await audit({ action: 'create', resource_type: 'byok_credential', resource_id: id, before: null, after });
-        announce({ topic: 'policy', id: workspace_id });
+        announce({ topic: 'policy', id: workspaceId });
         return stored;
       });
       setVersion(reply, made.version);

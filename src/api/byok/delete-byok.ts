@@ -5,7 +5,7 @@ import { errors } from '../../schemas/error.ts';
 import { Deleted } from '../../schemas/page.ts';
 import { byokStore } from '../../storage/byok.ts';
 import { actorOf, type Change } from '../change.ts';
-import { ByokParams, foundByok } from './get-byok.ts';
+import { ByokParams, requireByok } from './get-byok.ts';
 
 /** Serves `DELETE /byok/{id}`. */
 export function deleteByok(server: Server, { change }: { change: Change }): void {
@@ -24,7 +24,7 @@ export function deleteByok(server: Server, { change }: { change: Change }): void
       await change(actorOf(request), async ({ tx, actor, audit, announce }) => {
         const which = { organization_id: actor.organization_id, id: request.params.id };
         const store = byokStore(tx);
-        const stored = await foundByok(which, store.lock);
+        const stored = await requireByok(which, store.lock);
         checkVersion(request, stored.version);
         await store.delete(which);
         const before = describeByok(stored);

@@ -12,12 +12,12 @@ import { principalOf } from '../change.ts';
 /** The path of one credential. */
 export const ByokParams = Type.Object({ id: Type.String({ description: 'Identity of the credential.' }) });
 
-/** What `ask` finds under an id of this organization, or 404. */
-export async function foundByok(
+/** The credential that `find` returns for an id of the organization. Throws a 404 if there is none. */
+export async function requireByok(
   which: ByokId,
-  ask: (which: ByokId) => Promise<StoredByok | undefined>,
+  find: (which: ByokId) => Promise<StoredByok | undefined>,
 ): Promise<StoredByok> {
-  const stored = isStorable(which.id) ? await ask(which) : undefined;
+  const stored = isStorable(which.id) ? await find(which) : undefined;
   if (stored === undefined) throw new GatewayError(404, 'BYOK credential not found');
   return stored;
 }
@@ -37,7 +37,7 @@ export function getByok(server: Server, { byok }: { byok: ByokStore }): void {
     },
     handler: async (request, reply) => {
       const { organization_id } = principalOf(request);
-      const stored = await foundByok({ organization_id, id: request.params.id }, byok.find);
+      const stored = await requireByok({ organization_id, id: request.params.id }, byok.find);
       setVersion(reply, stored.version);
       return { data: describeByok(stored) };
     },

@@ -8,7 +8,7 @@ import { PageOf, PageQuery, pageOf } from '../../schemas/page.ts';
 import type { ByokStore } from '../../storage/byok.ts';
 import type { OrganizationStore } from '../../storage/organizations.ts';
 import { principalOf } from '../change.ts';
-import { workspaceAsked } from '../workspaces/found-workspace.ts';
+import { queriedWorkspace } from '../workspaces/require-workspace.ts';
 
 export interface ListByokDependencies {
   byok: ByokStore;
@@ -16,7 +16,7 @@ export interface ListByokDependencies {
   providerSlug: (slugOrName: string) => string | undefined;
 }
 
-/** Serves `GET /byok`: the credentials of all workspaces, or of one, for all providers, or for one. */
+/** Serves `GET /byok`: the credentials of all workspaces or one, and of all providers or one. */
 export function listByok(server: Server, { byok, organizations, providerSlug }: ListByokDependencies): void {
   server.route({
     method: 'GET',
@@ -36,7 +36,7 @@ export function listByok(server: Server, { byok, organizations, providerSlug }: 
     handler: async (request) => {
       const { organization_id } = principalOf(request);
       const { workspace_id, provider } = request.query;
-      if (workspace_id !== undefined) await workspaceAsked(organizations, organization_id, workspace_id);
+      if (workspace_id !== undefined) await queriedWorkspace(organizations, organization_id, workspace_id);
       const slug = provider === undefined ? undefined : providerSlug(provider);
       if (provider !== undefined && slug === undefined) {
         throw new GatewayError(400, `provider ${provider} is not known to this gateway`);

@@ -8,12 +8,12 @@ import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 
-/** The settings of a credential as a body gives them, checked; what the body leaves out is absent. */
+/** The checked settings of a credential. Fields that the body omits are not set. */
 export type CheckedSettings = Omit<UpdateByokBody, 'key' | 'is_required'>;
 
 type ListField = 'allowed_models' | 'allowed_api_key_hashes' | 'allowed_user_ids';
 
-/** Where names are looked up, and the credential that the body changes. */
+/** What names are resolved with, and the credential that the body changes. */
 interface Known {
   tx: Queries;
   organization_id: string;
@@ -21,7 +21,7 @@ interface Known {
   before?: Pick<StoredByok, ListField | 'is_fallback' | 'is_byok_only'>;
 }
 
-/** Checks what a body says of a credential: models, keys and users that exist, or that it names already. Models come back as canonical slugs. */
+/** Checks the settings in a body: models, keys and users must exist, or be in the record already. Models are returned as canonical slugs. */
 export async function checkSettings(
   body: UpdateByokBody,
   { tx, organization_id, catalog, before }: Known,
@@ -33,17 +33,17 @@ export async function checkSettings(
   }
   const keys = new Set<string>();
   for (const hash of settings.allowed_api_key_hashes ?? []) {
-    const found = isStorable(hash) ? await keyStore(tx).findByHash(hash) : undefined;
-    if (found?.organization_id === organization_id && !found.is_management) keys.add(hash);
+    const key = isStorable(hash) ? await keyStore(tx).findByHash(hash) : undefined;
+    if (key?.organization_id === organization_id && !key.is_management) keys.add(hash);
   }
   const users = new Set<string>();
-  for (const user_id of settings.allowed_user_ids ?? []) {
-    const member = isStorable(user_id) && (await organizationStore(tx).lockMember({ organization_id, user_id }));
-    if (member) users.add(user_id);
+  for (const userId of settings.allowed_user_ids ?? []) {
+    const member = isStorable(userId) && (await organizationStore(tx).lockMember({ organization_id, user_id: userId }));
+    if (member) users.add(userId);
   }
   const checked = (field: ListField, resolve: (entry: string) => string | undefined, what: string) => {
-    const given = settings[field];
-    return given ? { [field]: resolveEntries({ field, given, kept: before?.[field], resolve, what }) } : {};
+    const entries = settings[field];
+    return entries ? { [field]: resolveEntries({ field, entries, stored: before?.[field], resolve, what }) } : {};
   };
   const among = (known: ReadonlySet<string>) => (entry: string) => (known.has(entry) ? entry : undefined);
   return {
@@ -55,7 +55,7 @@ export async function checkSettings(
   };
 }
 
-/** What a body says of the gateway's own accounts, in either of its two words; what contradicts itself is a 400. */
+/** Whether calls may use the gateway's own accounts, by either of two fields; a 400 if they contradict each other. */
 function sharedFallback(
   { is_fallback, is_byok_only }: Pick<UpdateByokBody, 'is_fallback' | 'is_byok_only'>,
   { is_required, allow_shared_fallback }: Pick<UpdateByokBody, 'is_required' | 'allow_shared_fallback'>,

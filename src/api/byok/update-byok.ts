@@ -8,17 +8,17 @@ import { ByokCredential, UpdateByokBody } from '../../schemas/byok.ts';
 import { errors } from '../../schemas/error.ts';
 import { byokStore } from '../../storage/byok.ts';
 import { actorOf, type Change } from '../change.ts';
-import { ByokParams, foundByok } from './get-byok.ts';
+import { ByokParams, requireByok } from './get-byok.ts';
 import { checkSettings } from './scope.ts';
 
 export interface UpdateByokDependencies {
   change: Change;
-  /** With the models of providers that are on for those alone who bring a credential. */
+  /** Includes models of providers that are enabled only for callers with their own credential. */
   wholeCatalog: () => Catalog;
   vault: Vault;
 }
 
-/** Serves `PATCH /byok/{id}`. A new `key` takes the place of the old one; calls under way end with the one they began with. */
+/** Serves `PATCH /byok/{id}`. A new `key` replaces the old one; running calls keep the old one. */
 export function updateByok(server: Server, { change, wholeCatalog, vault }: UpdateByokDependencies): void {
   server.route({
     method: 'PATCH',
@@ -38,7 +38,7 @@ export function updateByok(server: Server, { change, wholeCatalog, vault }: Upda
         const { organization_id } = actor;
         const which = { organization_id, id: request.params.id };
         const store = byokStore(tx);
-        const before = await foundByok(which, store.lock);
+        const before = await requireByok(which, store.lock);
         checkVersion(request, before.version);
         const settings = await checkSettings(request.body, { tx, organization_id, catalog: wholeCatalog(), before });
         const rotated =

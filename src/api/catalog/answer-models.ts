@@ -5,18 +5,18 @@ import { claimOf } from '../../http/bounded-bodies.ts';
 import { sendBytes, sendCached } from '../../http/cached-answer.ts';
 import { catalogCacheControl, jsonContentType, type Listings, modelListJson } from './listings.ts';
 import { type ModelQuery, modelQuery, queryKey } from './model-query.ts';
-import { isOfPerformance, paged, sorted } from './model-selection.ts';
+import { isByPerformance, paged, sorted } from './model-selection.ts';
 
-/** The list that most ask for, whose bytes all of them share. */
+/** The key of the list without filters, whose bytes most requests share. */
 const unfiltered = queryKey(modelQuery({}));
 
-/** How fast endpoints are is shown to those alone who bring a credential (specification, Public endpoint record), and so is an order that follows from it. */
+/** Refuses an order by performance for callers without a credential, who may not see performance (specification, Public endpoint record). */
 function checkSort({ sort }: ModelQuery, { principal }: Pick<FastifyRequest, 'principal'>): void {
-  if (principal !== undefined || !isOfPerformance(sort)) return;
+  if (principal !== undefined || !isByPerformance(sort)) return;
   throw invalidField('sort', `${sort} needs an API key: the speed of models is shown only with a credential`);
 }
 
-/** Answers with a page of the models that a query wants. `path`: of the list. */
+/** Sends a page of the models that match a query. `path` is that of the list. */
 export async function answerModels(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -34,7 +34,7 @@ export async function answerModels(
       path,
       query,
     );
-  if (isOfPerformance(query.sort)) {
+  if (isByPerformance(query.sort)) {
     const body = Buffer.from(pageOf(await listings.ranked(query, statistics)));
     reply.header('cache-control', 'private, no-cache').header('vary', 'authorization, x-api-key');
     await claimOf(request)?.take(body.byteLength);
@@ -45,7 +45,7 @@ export async function answerModels(
     text: pageOf(sorted(listings.models(query), query.sort, statistics)),
     content_type: jsonContentType,
   }));
-  // All others may be as many as there are clients, and as long.
+  // Other answers may be many and long, so they count against the request's memory.
   if (key !== unfiltered) await claimOf(request)?.take(answer.body.byteLength);
   return sendCached(request, reply, answer, catalogCacheControl);
 }

@@ -32,7 +32,7 @@ describe('GET /models/count', () => {
     expect(body.data.count).toBeGreaterThan(0);
   });
 
-  test('304: what a client has is not sent again', async () => {
+  test('304: an answer that the client has is not sent again', async () => {
     const { etag } = (await get('/models/count')).headers;
     const again = await server.inject({ method: 'GET', url: '/models/count', headers: { 'if-none-match': `${etag}` } });
     expect(again.statusCode).toBe(304);

@@ -5,7 +5,7 @@ import { errors } from '../../schemas/error.ts';
 import { catalogCacheControl, jsonContentType, type Listings } from './listings.ts';
 import { modelFilters, modelQuery, queryKey } from './model-query.ts';
 
-/** `GET /models/count`: how many models `GET /models` lists for the same filters. */
+/** `GET /models/count`: the number of models that `GET /models` lists for the same filters. */
 export function countModels(
   server: Server,
   { listings: current, now }: { listings: () => Listings; now: () => number },

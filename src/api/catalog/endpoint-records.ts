@@ -7,7 +7,7 @@ import { healthId } from '../../routing/candidate.ts';
 import type { PublicEndpoint } from '../../schemas/endpoint.ts';
 import { catalogCacheControl } from './listings.ts';
 
-/** The records of a model's endpoints, and of their service tiers. Who brings no credential is not shown how fast they are (specification, Public endpoint record). */
+/** The records of a model's endpoints and of their service tiers. Callers without a credential do not see performance (specification, Public endpoint record). */
 export function endpointRecords(
   model: Model,
   endpoints: readonly Endpoint[],
@@ -15,17 +15,17 @@ export function endpointRecords(
 ): PublicEndpoint[] {
   const hidden = is_known ? {} : { latency_last_30m: null, throughput_last_30m: null, samples_last_30m: null };
   return endpoints.flatMap((endpoint) => {
-    const provider_name = catalog.provider(endpoint.provider)?.name ?? endpoint.provider;
+    const providerName = catalog.provider(endpoint.provider)?.name ?? endpoint.provider;
     const tiers = [undefined, ...Object.keys(endpoint.service_tiers ?? {})];
     return tiers.map((tier) => {
       const served = tier === undefined ? {} : { tier };
       const shown = { ...statistics(healthId({ endpoint, ...served })), ...hidden };
-      return describeEndpoint(model, endpoint, { provider_name, ...served, statistics: shown });
+      return describeEndpoint(model, endpoint, { provider_name: providerName, ...served, statistics: shown });
     });
   });
 }
 
-/** Lets caches keep an answer that anybody may see; what depends on the caller is the caller's own. */
+/** Lets shared caches store a public answer; an answer that depends on the caller is private. */
 export function setEndpointCaching({ principal }: FastifyRequest, reply: FastifyReply): void {
   reply.header('vary', 'authorization, x-api-key, api-key');
   if (principal === undefined) letCachesKeep(reply, catalogCacheControl);

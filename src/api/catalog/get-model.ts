@@ -6,7 +6,7 @@ import { errors } from '../../schemas/error.ts';
 import { PublicModel } from '../../schemas/model.ts';
 import { EscapedModelParams, ModelParams, namedModel } from './named-model.ts';
 
-/** `GET /model/{author}/{slug}`: one model, named as in a request. */
+/** `GET /model/{author}/{slug}`: one model, by any name that requests can use. */
 export function getModel(
   server: Server,
   { catalog, routers }: { catalog: () => Catalog; routers: () => RouterRules },

@@ -30,7 +30,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     }
   });
 
-  test('200: an endpoint is shown with its provider, price and limits, and to nobody in particular not how fast it is', async () => {
+  test('200: an endpoint is shown with its provider, price and limits; without a credential not with its performance', async () => {
     const { body } = await get('/models/meta-llama/llama-3.3-70b-instruct/endpoints');
     expect(body.data.endpoints.map(({ tag }: { tag: string }) => tag)).toEqual(['groq', 'deepinfra/turbo']);
     expect(body.data.endpoints[0]).toMatchObject({
@@ -51,7 +51,7 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
     });
   });
 
-  test('200: who brings a credential is shown how fast an endpoint is, and no cache keeps that for others', async () => {
+  test('200: with a credential the performance is shown, and no cache keeps that for others', async () => {
     const url = '/models/openai/gpt-4o/endpoints';
     const plain = await server.inject({ method: 'GET', url });
     expect(plain.headers).toMatchObject({
@@ -108,14 +108,18 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
   });
 
   test('an endpoint of unknown context shows its model’s, else the stated default; the model itself null', () => {
-    const lengths = (context_length: number | undefined) => {
-      const model = { id: 'acme/m', context_length, endpoints: [{ provider: 'openai', upstream_model: 'm' }] };
+    const lengths = (contextLength: number | undefined) => {
+      const model = {
+        id: 'acme/m',
+        context_length: contextLength,
+        endpoints: [{ provider: 'openai', upstream_model: 'm' }],
+      };
       const { context_length: _, ...unknown } = model;
       const own = buildCatalog({
         bundled: { format: 1, models: [] },
         config: {
           bundled_catalog: true,
-          models: [context_length === undefined ? unknown : { ...model, context_length }],
+          models: [contextLength === undefined ? unknown : { ...model, context_length: contextLength }],
         },
         providers: catalog.providers(),
         created_default: 0,

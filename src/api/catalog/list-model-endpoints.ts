@@ -12,7 +12,7 @@ import { endpointRecords, setEndpointCaching } from './endpoint-records.ts';
 import { jsonContentType, type Listings } from './listings.ts';
 import { EscapedModelParams, ModelParams, namedModel } from './named-model.ts';
 
-/** `GET /models/{author}/{slug}/endpoints`: a model, named as in a request, with the endpoints that may serve it. */
+/** `GET /models/{author}/{slug}/endpoints`: a model by any name that requests can use, with the endpoints that may serve it. */
 export function listModelEndpoints(
   server: Server,
   {
@@ -34,11 +34,11 @@ export function listModelEndpoints(
   const answer = async (name: string, request: FastifyRequest, reply: FastifyReply) => {
     const source = catalog();
     const { model, endpoints } = namedModel(name, { catalog: source, routers: routers() });
-    const is_known = request.principal !== undefined;
+    const isKnown = request.principal !== undefined;
     setEndpointCaching(request, reply);
     const places = endpoints.map((endpoint) => model.endpoints.indexOf(endpoint));
-    const bytes = await listings().current(`${model.id};${places.join()};${is_known}`, () => {
-      const records = endpointRecords(model, endpoints, { catalog: source, statistics, is_known });
+    const bytes = await listings().current(`${model.id};${places.join()};${isKnown}`, () => {
+      const records = endpointRecords(model, endpoints, { catalog: source, statistics, is_known: isKnown });
       return JSON.stringify({ data: describeModelEndpoints(model, records) });
     });
     return sendBytes(reply, bytes, jsonContentType);
@@ -55,7 +55,7 @@ export function listModelEndpoints(
     },
     handler: (request, reply) => answer(`${request.params.author}/${request.params.slug}`, request, reply),
   });
-  // The slash of the id as clients write it that escape it.
+  // Some clients escape the slash of the id.
   server.route({
     method: 'GET',
     url: '/models/:model/endpoints',

@@ -90,7 +90,7 @@ describe('GET /models', () => {
     expect(listed.length).toBeGreaterThan(0);
   });
 
-  test('200: an alias is listed where a family has several models, and tells the newest of them', async () => {
+  test('200: an alias is listed if a family has several models, with the record of the newest', async () => {
     const { body } = await get('/models');
     const alias = body.data.find(({ id }: PublicModel) => id === '~anthropic/claude-opus-latest');
     const target = body.data.find(({ id }: PublicModel) => id === 'anthropic/claude-opus-4.8');
@@ -99,7 +99,7 @@ describe('GET /models', () => {
     expect(body.data.map(({ id }: PublicModel) => id)).not.toContain('~anthropic/claude-haiku-latest');
   });
 
-  test('200: a router model is listed where it is set up, with what its models can do together and no fixed price', async () => {
+  test('200: a configured router model is listed with the combined capabilities of its models, and no fixed price', async () => {
     const { body } = await get('/models');
     const router = body.data.find(({ id }: PublicModel) => id === 'gateway/auto');
     expect(Errors(PublicModel, router)).toEqual([]);
@@ -130,7 +130,7 @@ describe('GET /models', () => {
     expect(await ids('marketing/seo')).toEqual([]);
   });
 
-  test('304: what a client has is not sent again, as long as it asks the same', async () => {
+  test('304: an answer that the client has is not sent again for the same query', async () => {
     const first = await get('/models');
     const { etag } = first.headers;
     expect(etag).toMatch(/^"[\w-]{22}"$/);
@@ -160,9 +160,9 @@ describe('GET /models', () => {
     ['use_rss=false', 'application/json; charset=utf-8'],
     ['use_rss=', 'application/json; charset=utf-8'],
     ['use_rss_chat_links=true', 'application/json; charset=utf-8'],
-  ])('200: %s answers with %s', async (query, content_type) => {
+  ])('200: %s answers with %s', async (query, contentType) => {
     const answer = await server.inject({ method: 'GET', url: `/models?${query}` });
-    expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, content_type]);
+    expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, contentType]);
   });
 
   test.each([

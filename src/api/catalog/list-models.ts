@@ -12,13 +12,13 @@ import { catalogCacheControl, type Listings } from './listings.ts';
 import { feedContentType, modelFeed } from './model-feed.ts';
 import { ModelList } from './model-list.ts';
 import { type ModelQuery, modelFilters, modelPage, modelQuery } from './model-query.ts';
-import { isOfPerformance, paged, sorted } from './model-selection.ts';
+import { isByPerformance, paged, sorted } from './model-selection.ts';
 
 const flag = (description: string) => Type.Optional(Type.String({ maxLength: 10, description }));
 
 /**
- * `GET /models`: all models that can be called, newest first, as JSON or as a feed. An answer is built once for each catalog
- * and each choice of filters.
+ * `GET /models`: all models that can be called, newest first, as JSON or as an RSS feed. An answer is built once per catalog and set of
+ * filters.
  */
 export function listModels(
   server: Server,
@@ -58,11 +58,11 @@ export function listModels(
     handler: async (request, reply) => {
       const query = modelQuery(request.query, now());
       const listings = current();
-      const is_feed = isOn('use_rss', request.query.use_rss);
-      const chat_links = isOn('use_rss_chat_links', request.query.use_rss_chat_links);
-      if (!is_feed) return answerModels(request, reply, { listings, statistics, query, path: '/models' });
-      if (isOfPerformance(query.sort)) throw invalidField('sort', `${query.sort} cannot be used with use_rss`);
-      const place = { origin: originOf(request, site), path: feedPath(query, chat_links), chat_links };
+      const isFeed = isOn('use_rss', request.query.use_rss);
+      const chatLinks = isOn('use_rss_chat_links', request.query.use_rss_chat_links);
+      if (!isFeed) return answerModels(request, reply, { listings, statistics, query, path: '/models' });
+      if (isByPerformance(query.sort)) throw invalidField('sort', `${query.sort} cannot be used with use_rss`);
+      const place = { origin: originOf(request, site), path: feedPath(query, chatLinks), chat_links: chatLinks };
       const answer = listings.answer(`${place.origin}${place.path}`, () => {
         const listed = sorted(listings.models(query), query.sort, statistics).map(({ model }) => model);
         const { models } = paged(listed, query.page, ({ id }) => id);
@@ -80,12 +80,12 @@ function isOn(field: string, text: string | undefined): boolean {
   throw invalidField(field, 'must be true or false');
 }
 
-/** One path for all that ask for the same feed, however they put it. */
-function feedPath({ whole }: ModelQuery, chat_links: boolean): string {
-  return `/api/v1/models?use_rss=true&${whole}${chat_links ? '&use_rss_chat_links=true' : ''}`;
+/** The canonical path of a feed, whatever the order of its parameters. */
+function feedPath({ whole }: ModelQuery, chatLinks: boolean): string {
+  return `/api/v1/models?use_rss=true&${whole}${chatLinks ? '&use_rss_chat_links=true' : ''}`;
 }
 
-/** Where a reader of the feed finds this gateway: as configured, else as this reader found it. */
+/** The origin of this gateway for readers of the feed: as configured, else as in the request. */
 function originOf(request: FastifyRequest, { public_origin }: Site): string {
   return public_origin ?? `${request.protocol}://${request.host}`;
 }

@@ -18,7 +18,7 @@ const PublicProvider = Type.Object(
   { title: 'Provider' },
 );
 
-/** Serves `GET /providers`: those that are on. What the gateway does not know of them is null. */
+/** Serves `GET /providers`: the enabled providers. Unknown facts are null. */
 export function listProviders(server: Server, { catalog }: { catalog: () => Catalog }): void {
   server.route({
     method: 'GET',

@@ -52,7 +52,7 @@ async function ask(gateway: TestGateway, query = ''): Promise<Answer> {
 const ids = (list: readonly { id: string }[]) => list.map(({ id }) => id).sort();
 
 describeStores('GET /models/user', ({ freshUrl }) => {
-  test('what the key may use, and of every other model what keeps it from the key', async () => {
+  test('the models that the key may use, and for every other one the reason', async () => {
     const url = await freshUrl();
     const gateway = await startGateway({ yaml, ...(url === undefined ? {} : { environment: { DATABASE_URL: url } }) });
     try {

@@ -15,7 +15,7 @@ import { errors } from '../../schemas/error.ts';
 import { besides, jsonContentType } from './listings.ts';
 import { ModelList } from './model-list.ts';
 import { type ModelQuery, modelFilters, modelPage, modelQuery, queryKey } from './model-query.ts';
-import { factsOf, isWanted, type ModelFacts, paged, sorted } from './model-selection.ts';
+import { factsOf, type ModelFacts, matchesQuery, paged, sorted } from './model-selection.ts';
 import { retrieved } from './retrieve-model.ts';
 import { exclusionReasons, usable } from './usable-models.ts';
 
@@ -36,7 +36,7 @@ const ExcludedModel = Type.Object(
   { title: 'ExcludedModel' },
 );
 
-/** Who asks what: those who are shown the same, at one moment. */
+/** Identifies requests that get the same answer at one moment. */
 function nameOf({ organization_id, workspace_id, user_id, key_hash }: Principal, query: ModelQuery): string {
   return [organization_id, workspace_id, user_id, key_hash, queryKey(query)].join(' ');
 }
@@ -45,7 +45,7 @@ export interface UsableModelsDependencies {
   wholeCatalog: () => Catalog;
   ownCredentials(
     principal: Principal,
-    store_wait: StoreWait | undefined,
+    storeWait: StoreWait | undefined,
   ): readonly OwnCredential[] | Promise<readonly OwnCredential[]>;
   allow_unpriced: boolean;
   statistics: StatisticsOf;
@@ -53,24 +53,24 @@ export interface UsableModelsDependencies {
 }
 
 /**
- * `GET /models/user`: what the caller's key may use, with the figures of the endpoints that it may use, and every other model
- * with what keeps it from the key.
+ * `GET /models/user`: the models that the caller's key may use, with data of the endpoints that it may use, and every other model with the
+ * reason why the key may not use it.
  */
 export function listUsableModels(server: Server, dependencies: UsableModelsDependencies): void {
   const { wholeCatalog, ownCredentials, allow_unpriced, statistics, now } = dependencies;
-  // It takes tens of milliseconds: however many ask, one is made at a time.
+  // It takes tens of milliseconds: only one runs at a time.
   const inTurn = oneAtATime<Buffer>();
 
-  async function listFor(principal: Principal, query: ModelQuery, store_wait: StoreWait | undefined): Promise<Buffer> {
+  async function listFor(principal: Principal, query: ModelQuery, storeWait: StoreWait | undefined): Promise<Buffer> {
     const catalog = wholeCatalog();
     const caller = {
       guardrails: principal.guardrails,
-      own: await ownCredentials(principal, store_wait),
+      own: await ownCredentials(principal, storeWait),
       user: principal,
       allow_unpriced,
     };
-    const usable_models: { model: Model; facts: ModelFacts; json: string }[] = [];
-    const left_out: string[] = [];
+    const usableModels: { model: Model; facts: ModelFacts; json: string }[] = [];
+    const leftOut: string[] = [];
     for (const [at, model] of catalog.models().entries()) {
       if (at % limits.usable_models_at_once === 0) await turn();
       const { endpoints, excluded: reasons } = usable(model, catalog, caller);
@@ -78,18 +78,18 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
       const seen = may ? { ...model, endpoints } : model;
       const shown = describeModel(seen);
       const facts = factsOf(shown);
-      if (!isWanted(seen, facts, query, catalog)) continue;
+      if (!matchesQuery(seen, facts, query, catalog)) continue;
       const { id, canonical_slug, name } = model;
-      if (may) usable_models.push({ model: seen, facts, json: JSON.stringify(retrieved(shown)) });
-      else left_out.push(JSON.stringify({ id, canonical_slug, name, reasons }));
+      if (may) usableModels.push({ model: seen, facts, json: JSON.stringify(retrieved(shown)) });
+      else leftOut.push(JSON.stringify({ id, canonical_slug, name, reasons }));
     }
-    const found = paged(sorted(usable_models, query.sort, statistics), query.page, ({ model }) => model.id);
-    const models = found.models.map(({ model }) => model);
-    const rest = JSON.stringify(besides({ ...found, models }, '/models/user', query)).slice(1, -1);
-    const data = found.models.map(({ json }) => json).join(',');
+    const page = paged(sorted(usableModels, query.sort, statistics), query.page, ({ model }) => model.id);
+    const models = page.models.map(({ model }) => model);
+    const rest = JSON.stringify(besides({ ...page, models }, '/models/user', query)).slice(1, -1);
+    const data = page.models.map(({ json }) => json).join(',');
     const { offset, after_id, before_id } = query.page;
-    const is_first = offset === 0 && after_id === undefined && before_id === undefined;
-    return Buffer.from(`{"data":[${data}],${rest},"excluded":[${is_first ? left_out.join(',') : ''}]}`);
+    const isFirst = offset === 0 && after_id === undefined && before_id === undefined;
+    return Buffer.from(`{"data":[${data}],${rest},"excluded":[${isFirst ? leftOut.join(',') : ''}]}`);
   }
 
   server.route({
@@ -112,7 +112,7 @@ export function listUsableModels(server: Server, dependencies: UsableModelsDepen
       },
     },
     handler: async (request, reply) => {
-      // Whoever asks what a key may do wants all of it, not what writes text alone.
+      // The default is all modalities, not only text.
       const query = modelQuery({ output_modalities: 'all', ...request.query }, now());
       const principal = request.principal as Principal;
       const body = await inTurn(nameOf(principal, query), () => listFor(principal, query, request.store_wait));

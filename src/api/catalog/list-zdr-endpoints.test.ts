@@ -36,7 +36,7 @@ test('GET /endpoints/zdr: the endpoints of providers that keep nothing, of all m
   }
 });
 
-test('GET /endpoints/zdr: without a word of the operator, what providers publish, but for models that they do not say it of', async () => {
+test('GET /endpoints/zdr: without a statement of the operator, the published policy of the provider, except for models that it does not cover', async () => {
   const environment = { DEEPINFRA_API_KEY: 'k', OPENAI_API_KEY: 'k', MISTRAL_API_KEY: 'k' };
   const gateway = await startGateway({ environment });
   try {

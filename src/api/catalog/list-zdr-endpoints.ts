@@ -9,7 +9,7 @@ import { errors } from '../../schemas/error.ts';
 import { endpointRecords, setEndpointCaching } from './endpoint-records.ts';
 import { jsonContentType, type Listings } from './listings.ts';
 
-/** `GET /endpoints/zdr`: the endpoints that are left where zero data retention is asked for. */
+/** `GET /endpoints/zdr`: the endpoints that are allowed under zero data retention. */
 export function listZdrEndpoints(
   server: Server,
   { catalog, listings, statistics }: { catalog: () => Catalog; listings: () => Listings; statistics: StatisticsOf },
@@ -27,15 +27,15 @@ export function listZdrEndpoints(
     },
     handler: async (request, reply) => {
       const source = catalog();
-      const is_known = request.principal !== undefined;
+      const isKnown = request.principal !== undefined;
       setEndpointCaching(request, reply);
-      const bytes = await listings().current(`zdr;${is_known}`, () => {
+      const bytes = await listings().current(`zdr;${isKnown}`, () => {
         const data = source.models().flatMap((model) => {
           const kept = model.endpoints.filter((endpoint) => {
             const provider = source.provider(endpoint.provider);
             return provider !== undefined && dataPolicyOf(provider, model, endpoint).retention_days === 0;
           });
-          return endpointRecords(model, kept, { catalog: source, statistics, is_known });
+          return endpointRecords(model, kept, { catalog: source, statistics, is_known: isKnown });
         });
         return JSON.stringify({ data });
       });

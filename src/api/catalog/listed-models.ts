@@ -5,13 +5,13 @@ import { familyOf, latestModels } from '../../routing/families.ts';
 import { AUTO, FREE, freeModels, type RouterRules } from '../../routing/router-models.ts';
 import type { PublicModel } from '../../schemas/model.ts';
 
-/** A name that requests may call, with the record that clients read. */
+/** A model name that requests can use, with its public record. */
 export interface ListedModel {
   model: Model;
   shown: PublicModel;
 }
 
-/** Everything that requests may call by a name of its own: models, aliases of families, router models. Newest first. */
+/** All names that requests can use: models, aliases of families, router models. Newest first. */
 export function listedModels(catalog: Catalog, routers: RouterRules): ListedModel[] {
   const models = [...catalog.models(), ...aliases(catalog)].map((model) => ({ model, shown: describeModel(model) }));
   return [...models, ...listedRouters(catalog, routers)].sort(
@@ -20,8 +20,7 @@ export function listedModels(catalog: Catalog, routers: RouterRules): ListedMode
 }
 
 /**
- * `~author/family-latest`, of families with several models: of others the model's own name says as much. A model that an
- * operator calls so goes first.
+ * `~author/family-latest`, for families with several models. A model to which the operator gave this name has priority.
  */
 function aliases(catalog: Catalog): Model[] {
   const sizes = Map.groupBy(catalog.models(), ({ id }) => `~${familyOf(id)}-latest`);
@@ -34,13 +33,13 @@ function aliases(catalog: Catalog): Model[] {
           canonical_slug: id,
           name: `${model.name} (latest)`,
           description: `The newest model of its family, at present ${model.id}. ${model.description}`,
-          // The name stays when the model goes.
+          // The alias outlives the model.
           expiration_date: null,
         },
   );
 }
 
-/** The router models that are set up, with what the models that they choose among can do together. */
+/** The configured router models, with the combined capabilities of the models that they choose among. */
 export function listedRouters(catalog: Catalog, { auto_models, free_models }: RouterRules): ListedModel[] {
   const known = (ids: readonly string[]) => ids.flatMap((id) => catalog.find(id) ?? []);
   const free = free_models === 'all' ? freeModels(catalog.models()) : known(free_models ?? []);
@@ -57,7 +56,7 @@ export function listedRouters(catalog: Catalog, { auto_models, free_models }: Ro
   return routers.filter(({ model }) => catalog.find(model.id) === undefined);
 }
 
-/** A price of "-1" is not fixed. */
+/** Makes the record of a router model. A price of "-1" means that it is not fixed. */
 function listedRouter(id: string, name: string, does: string, price: string, among: readonly Model[]): ListedModel[] {
   if (among.length === 0) return [];
   const together = (of: (model: Model) => readonly string[]) => [...new Set(among.flatMap(of))];
@@ -84,6 +83,6 @@ function listedRouter(id: string, name: string, does: string, price: string, amo
     top_provider: { is_moderated: false, context_length: null, max_completion_tokens: null },
     per_request_limits: null,
   };
-  // It has no endpoints of its own.
+  // A router model has no endpoints of its own.
   return [{ model: { ...model, endpoints: [] }, shown }];
 }

@@ -32,8 +32,8 @@ const catalog = buildCatalog({
 });
 
 /** The list, as it is sent at a moment. */
-function listAt(now_ms: number, listingsFor = createListings()) {
-  const listings = listingsFor(catalog.at(now_ms), routers);
+function listAt(nowMs: number, listingsFor = createListings()) {
+  const listings = listingsFor(catalog.at(nowMs), routers);
   const query = modelQuery({});
   const page = paged(listings.models(query), query.page, ({ model }) => model.id);
   return listings.answer('all', () => ({ text: modelListJson(page, '/models', query), content_type: 'json' }));
@@ -53,7 +53,7 @@ test('the tag of the same answer is the same in another process', () => {
   expect(listAt(noon).etag).toBe(listAt(noon).etag);
 });
 
-test('answers are bounded in number and in bytes; the one that was asked for longest ago goes first', () => {
+test('answers are bounded in number and in bytes; the least recently used one is dropped first', () => {
   const listings = createListings()(catalog, routers);
   let made = 0;
   const ask = (key: string, text: string = key) =>

@@ -8,33 +8,33 @@ import type { RouterRules } from '../../routing/router-models.ts';
 import { listedModels } from './listed-models.ts';
 import type { ModelList } from './model-list.ts';
 import type { ModelQuery, ModelSort } from './model-query.ts';
-import { factsOf, isWanted, type ModelFacts, type PagedModels, sorted } from './model-selection.ts';
+import { factsOf, type ModelFacts, matchesQuery, type PagedModels, sorted } from './model-selection.ts';
 import { retrieved } from './retrieve-model.ts';
 
-/** What the public service sends for its catalog. */
+/** The cache policy of the public service for its catalog. */
 export const catalogCacheControl = 'public, max-age=120, stale-while-revalidate=3600, stale-if-error=3600';
 export const jsonContentType = 'application/json; charset=utf-8';
 
-/** A model as it is listed, and as the list has it. */
+/** A model with its JSON text in the list. */
 interface WrittenModel {
   model: Model;
   facts: ModelFacts;
   json: string;
 }
 
-/** What is said of one catalog and its routers, made once. A reload or a change of prices makes another catalog, and another of these. */
+/** Cached answers about one catalog and its routers. A reload or a change of prices makes another catalog, and another cache. */
 export interface Listings {
-  /** The models that a query wants, all of them, newest first. */
+  /** All models that match a query, newest first. */
   models(query: ModelQuery): readonly WrittenModel[];
-  /** The same, in an order that follows from how endpoints do; the order is made anew within the bounds of `coalesced`. */
+  /** The same in an order by performance, which is refreshed within the bounds of `coalesced`. */
   ranked(query: ModelQuery, statistics: StatisticsOf): Promise<readonly WrittenModel[]>;
-  /** The answer of this key, made when first asked for. The ones asked for longest ago are forgotten. */
+  /** The answer for this key, made at first use. The least recently used answers are dropped. */
   answer(key: string, make: () => { text: string; content_type: string }): CachedAnswer;
-  /** An answer of this key that also says how endpoints do: bytes that all who ask share, made anew within the bounds of `coalesced`. */
+  /** An answer that includes performance, shared by its callers and refreshed within the bounds of `coalesced`. */
   current(key: string, make: () => string): Promise<Buffer>;
 }
 
-/** What answers about catalogs are kept in. Only those of the last catalog asked for are, so that an old one can go. */
+/** Makes the cache of answers. It holds those of the last requested catalog only, so that an old catalog can be freed. */
 export function createListings(): (catalog: Catalog, routers: RouterRules) => Listings {
   let last: { catalog: Catalog; routers: RouterRules; listings: Listings } | undefined;
   return (catalog, routers) => {
@@ -57,8 +57,8 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
     }));
     return written;
   };
-  const wanted = (models: readonly WrittenModel[], query: ModelQuery) =>
-    models.filter(({ model, facts }) => isWanted(model, facts, query, catalog));
+  const matching = (models: readonly WrittenModel[], query: ModelQuery) =>
+    models.filter(({ model, facts }) => matchesQuery(model, facts, query, catalog));
   const orders = new Map<ModelSort, () => Promise<readonly WrittenModel[]>>();
   const current = new Map<string, () => Promise<Buffer>>();
   const forget = (key: string, { body }: CachedAnswer) => {
@@ -66,11 +66,11 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
     bytes -= body.byteLength;
   };
   return {
-    models: (query) => wanted(all(), query),
+    models: (query) => matching(all(), query),
     async ranked(query, statistics) {
-      const ask = orders.get(query.sort) ?? coalesced(() => sorted(all(), query.sort, statistics));
-      orders.set(query.sort, ask);
-      return wanted(await ask(), query);
+      const load = orders.get(query.sort) ?? coalesced(() => sorted(all(), query.sort, statistics));
+      orders.set(query.sort, load);
+      return matching(await load(), query);
     },
     answer(key, make) {
       const known = answers.get(key);
@@ -83,7 +83,7 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
       const made = cachedAnswer(text, content_type);
       answers.set(key, made);
       bytes += made.body.byteLength;
-      // A Map keeps the order of insertion.
+      // A Map keeps insertion order.
       for (const [oldest, answer] of answers) {
         if (answers.size <= limits.catalog_answers_max && bytes <= limits.catalog_answers_bytes_max) break;
         forget(oldest, answer);
@@ -93,16 +93,16 @@ function listingsOf(catalog: Catalog, routers: RouterRules): Listings {
     current(key, make) {
       const known = current.get(key);
       if (known !== undefined) return known();
-      const ask = coalesced(() => Buffer.from(make()));
+      const load = coalesced(() => Buffer.from(make()));
       const [oldest] = current.keys();
       if (current.size >= limits.catalog_answers_max && oldest !== undefined) current.delete(oldest);
-      current.set(key, ask);
-      return ask();
+      current.set(key, load);
+      return load();
     },
   };
 }
 
-/** What a list of models says beside them: how many there are in all, and where the next page is. `path`: of the list. */
+/** The fields of a list of models besides `data`: the total count, and the link to the next page. `path` is that of the list. */
 export function besides(
   { models, total_count, next_offset, has_more }: PagedModels<{ id: string }>,
   path: string,
@@ -122,9 +122,9 @@ export function besides(
   };
 }
 
-/** A page of models as the list that clients read. */
-export function modelListJson(found: PagedModels<WrittenModel>, path: string, query: ModelQuery): string {
-  const models = found.models.map(({ model }) => model);
-  const rest = JSON.stringify(besides({ ...found, models }, path, query)).slice(1);
-  return `{"data":[${found.models.map(({ json }) => json).join(',')}],${rest}`;
+/** A page of models as JSON text. */
+export function modelListJson(page: PagedModels<WrittenModel>, path: string, query: ModelQuery): string {
+  const models = page.models.map(({ model }) => model);
+  const rest = JSON.stringify(besides({ ...page, models }, path, query)).slice(1);
+  return `{"data":[${page.models.map(({ json }) => json).join(',')}],${rest}`;
 }

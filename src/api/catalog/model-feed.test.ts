@@ -57,7 +57,7 @@ describe('the feed of models', () => {
     expect(item('pubDate')).toEqual(['Thu, 01 Jan 2026 00:00:00 GMT']);
   });
 
-  test('leads to a conversation where that is asked for', () => {
+  test('links to a conversation if requested', () => {
     const xml = modelFeed([model], { ...place, chat_links: true });
     expect(texts(xml, '/rss/channel/item/link')).toEqual(['https://models.example/?model=acme%2Ffast']);
   });
@@ -75,7 +75,7 @@ describe('the feed of models', () => {
     expect(texts(xml, '//script')).toEqual([]);
   });
 
-  test('writes a mark for what XML has no character for', () => {
+  test('replaces characters that XML does not allow', () => {
     const name = 'a\u0000b\u001fc\ufffed\ud800e';
     const xml = modelFeed([{ ...model, name }], place);
     expect(texts(xml, '/rss/channel/item/title')).toEqual(['a\ufffdb\ufffdc\ufffdd\ufffde (acme/fast)']);
@@ -87,7 +87,7 @@ describe('the feed of models', () => {
     expect(html).toMatch(/^<p>&lt;b&gt;Bold&lt;\/b&gt; &amp; more<\/p><p>(?:🚀){100,200}\.\.\.<\/p>$/u);
   });
 
-  test('of a server: every model that is listed, newest first, under the address that it was asked at', async () => {
+  test('of a server: every listed model, newest first, with the address of the request', async () => {
     const answer = await server.inject({ method: 'GET', url: '/models?use_rss=true', headers: { host: 'gw.example' } });
     const slugs = texts(answer.body, '/rss/channel/item/guid');
     const listed = catalog.models().filter(({ output_modalities }) => output_modalities.includes('text'));

@@ -4,19 +4,19 @@ import { limits } from '../../limits.ts';
 
 export const feedContentType = 'application/rss+xml; charset=utf-8';
 
-/** Where the feed and what it points at are found. */
+/** The addresses of the feed and of the pages that its items link to. */
 export interface FeedPlace {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   origin: string;
   /** Path and query of the feed itself. */
   path: string;
-  /** Whether items lead to a conversation with the model rather than to its endpoints. */
+  /** Whether items link to a conversation with the model instead of its endpoints. */
   chat_links: boolean;
 }
 
 /**
- * Models as RSS 2.0 (https://www.rssboard.org/rss-specification), in the order given, which is newest first. What an item
- * holds is what the public service's feed does.
+ * An RSS 2.0 feed (https://www.rssboard.org/rss-specification) of models in the order of the list. Items have the same content as those of
+ * the public service.
  */
 export function modelFeed(models: readonly Model[], { origin, path, chat_links }: FeedPlace): string {
   const items = models.map((model) => {
@@ -46,7 +46,7 @@ ${items.join('\n')}
 `;
 }
 
-/** What XML 1.0 has no character for: controls, halves of pairs, and two that are none (section 2.2, `Char`). */
+/** Characters that XML 1.0 does not allow: controls, lone surrogates, and two others (section 2.2, `Char`). */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const UNWRITABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
 
@@ -62,17 +62,17 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Text as it stands between tags or in an attribute. */
+/** Escapes text between tags or in an attribute. */
 function escaped(text: string): string {
   return writable(text).replace(/[&<>"']/g, (character) => entities[character] ?? '');
 }
 
-/** Text as it stands; its own end of a section would end this one. */
+/** Text as a CDATA section; an end marker inside it is split. */
 function cdata(text: string): string {
   return `<![CDATA[${writable(text).replaceAll(']]>', ']]]]><![CDATA[>')}]]>`;
 }
 
-/** The beginning of a text, as HTML that shows it and does nothing else. */
+/** The beginning of a text, as inert HTML. */
 function asHtml(text: string): string {
   const characters = [...text];
   const { feed_description_chars_max } = limits;

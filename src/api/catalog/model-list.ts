@@ -3,7 +3,7 @@ import { RetrievedModel } from './retrieve-model.ts';
 
 const nullableId = Type.Union([Type.String(), Type.Null()]);
 
-/** What lists of models answer: a page of them, in the words of the SDKs of the public service, OpenAI and Anthropic. */
+/** The answer of lists of models: a page, in the form that the SDKs of the public service, OpenAI and Anthropic read. */
 export const ModelList = Type.Object({
   data: Type.Array(RetrievedModel),
   total_count: Type.Integer({ description: 'The number of records in all.' }),

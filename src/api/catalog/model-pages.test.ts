@@ -63,7 +63,7 @@ describe('pages of GET /models', () => {
     expect(await list(`?after_id=${encodeURIComponent(all.at(-1)!)}`)).toMatchObject({ data: [], has_more: false });
   });
 
-  test('an order by price or context puts what is known first', async () => {
+  test('an order by price or context puts known values first', async () => {
     const figures = async (sort: string, of: (model: ModelList['data'][number]) => number | null) =>
       (await list(`?sort=${sort}`)).data.map(of);
     const price = ({ pricing }: ModelList['data'][number]) =>
@@ -98,14 +98,14 @@ describe('pages of GET /models', () => {
     ['model_authors=openai,anthropic', (id: string) => /^~?(openai|anthropic)\//.test(id)],
     ['arch=Claude', (id: string) => /claude/.test(id)],
     ['providers=Anthropic', (id: string) => /claude/.test(id)],
-  ])('the filter %s leaves what it names', async (query, isWanted) => {
+  ])('the filter %s leaves what it names', async (query, matchesQuery) => {
     const found = ids(await list(`?${query}`));
     expect(found.length).toBeGreaterThan(2);
-    expect(found.filter((id) => !isWanted(id))).toEqual([]);
+    expect(found.filter((id) => !matchesQuery(id))).toEqual([]);
     expect((await get(`/models/count?${query}`)).body.data.count).toBe(found.length);
   });
 
-  test('filters of numbers and of what models take leave those of which it is known', async () => {
+  test('filters of numbers and of parameters exclude models with unknown values', async () => {
     const now = Date.now() / 1000;
     const all = (await list()).data;
     const holds = async (query: string, rule: (model: ModelList['data'][number]) => boolean) => {
@@ -127,15 +127,15 @@ describe('pages of GET /models', () => {
     expect(distillable.length).toBeGreaterThan(0);
     expect(distillable.every((id) => catalog.find(id)?.is_distillable !== false)).toBe(true);
     expect(distillable.length + (await list('?distillable=false')).data.length).toBe(all.length);
-    const keeping_nothing = ids(await list('?zdr=true'));
+    const keepingNothing = ids(await list('?zdr=true'));
     const policies = (id: string) =>
       catalog.find(id)?.endpoints.map(({ provider }) => catalog.provider(provider)?.data_policy.retention_days);
-    expect(keeping_nothing.length).toBeGreaterThan(0);
-    expect(keeping_nothing.filter((id) => policies(id)?.includes(0) === false)).toEqual([]);
-    expect(keeping_nothing.length).toBeLessThan(all.length);
+    expect(keepingNothing.length).toBeGreaterThan(0);
+    expect(keepingNothing.filter((id) => policies(id)?.includes(0) === false)).toEqual([]);
+    expect(keepingNothing.length).toBeLessThan(all.length);
   });
 
-  test('one answer serves all who ask the same, however they put it', async () => {
+  test('equivalent queries share one answer', async () => {
     const one = await get('/models?providers=groq,%20OpenAI&q=GPT%20oss');
     const other = await get('/models?q=gpt%20%20oss&providers=openai,groq');
     expect(one.headers['etag']).toBe(other.headers['etag']);

@@ -19,7 +19,7 @@ const usd = (description: string) =>
 const days = (description: string) =>
   Type.Optional(Type.Integer({ minimum: 0, maximum: limits.model_age_days_max, description }));
 
-/** The filters that lists of models share (specification, GET /models; public service's API for the others). */
+/** The filters of lists of models (specification, GET /models; public service's API for further ones). */
 export const modelFilters = {
   category: Type.Optional(Type.Enum(categories, { description: 'The purpose of the model.' })),
   supported_parameters: Type.Optional(
@@ -71,7 +71,7 @@ export const modelSorts = [
 ] as const;
 export type ModelSort = (typeof modelSorts)[number];
 
-/** The order of a list of models, and the part of it that is answered. */
+/** The order of a list of models, and the page of it. */
 export const modelPage = {
   sort: Type.Optional(
     Type.Enum(modelSorts, {
@@ -89,7 +89,7 @@ export const modelPage = {
 const ModelFilters = Type.Object({ ...modelFilters, ...modelPage });
 export type ModelQueryString = Static<typeof ModelFilters>;
 
-/** Filters of the public service that nothing here can answer: refused, since an answer without them would be another one. */
+/** Filters of the public service that this gateway cannot evaluate. They are refused, since ignoring them would change the answer. */
 const unanswerable: Readonly<Record<string, string>> = {
   region: 'this gateway does not know in which region an endpoint runs',
   min_tool_success_rate: 'what this gateway measures of tool calls serves routing alone (:exacto)',
@@ -101,7 +101,7 @@ const unanswerable: Readonly<Record<string, string>> = {
   ),
 };
 
-/** Which models are wanted. */
+/** A parsed query for models. */
 export interface ModelQuery {
   modalities: readonly OutputModality[];
   parameters: readonly Parameter[];
@@ -124,12 +124,12 @@ export interface ModelQuery {
   created: Range;
   sort: ModelSort;
   page: ModelPage;
-  /** One text for each query that asks for the same, as a query string: `filters` without order and page, `whole` with both. */
+  /** Canonical query strings: `filters` without order and page, `whole` with both. */
   filters: string;
   whole: string;
 }
 
-/** The part of a list that is answered. */
+/** The page of a list. */
 export interface ModelPage {
   offset: number;
   limit: number | undefined;
@@ -137,7 +137,7 @@ export interface ModelPage {
   before_id: string | undefined;
 }
 
-/** From and to, both included; undefined: no bound. */
+/** A range with inclusive bounds; undefined: unbounded. */
 export interface Range {
   min: number | undefined;
   max: number | undefined;
@@ -145,18 +145,18 @@ export interface Range {
 
 const DAY_S = 86_400;
 
-/** Reads a request's query; each list has its names once and in a fixed order, so that there are few different queries. Throws a 400. */
-export function modelQuery(query: ModelQueryString, now_ms = 0): ModelQuery {
+/** Parses the query of a request. Lists are sorted and without duplicates, so that there are few different queries. Throws a 400. */
+export function modelQuery(query: ModelQueryString, nowMs = 0): ModelQuery {
   for (const [field, why] of Object.entries(unanswerable)) {
     if (Object.hasOwn(query, field)) throw invalidField(field, `cannot be used as a filter: ${why}; leave it out`);
   }
   const { category, supported_parameters, output_modalities = 'text', input_modalities, sort = 'newest' } = query;
   const { offset = 0, limit, after_id, before_id } = query;
-  if ([after_id, before_id, offset || undefined].filter((one) => one !== undefined).length > 1) {
+  if ([after_id, before_id, offset || undefined].filter((value) => value !== undefined).length > 1) {
     throw invalidField('offset', 'cannot be combined with after_id or before_id, nor these with each other: send one');
   }
-  // Counted in whole UTC days, so that those who ask the same on one day share an answer.
-  const today = Math.floor(now_ms / 1000 / DAY_S) * DAY_S;
+  // In whole UTC days, so that requests of one day share an answer.
+  const today = Math.floor(nowMs / 1000 / DAY_S) * DAY_S;
   const daysAgo = (age: number | undefined, more: number) =>
     age === undefined ? undefined : today + more - age * DAY_S;
   const wanted = {
@@ -209,7 +209,7 @@ export function modelQuery(query: ModelQueryString, now_ms = 0): ModelQuery {
   return { ...wanted, sort, page, filters, whole: rest === '' ? filters : `${filters}&${rest}` };
 }
 
-/** What answers of this query are kept by: it also says which day it is where the age of models matters. */
+/** The cache key of answers to this query. It includes the day if the age of models matters. */
 export function queryKey({ whole, created }: ModelQuery): string {
   return `${whole};${created.min ?? ''};${created.max ?? ''}`;
 }
@@ -230,8 +230,8 @@ function entriesOf(text = ''): string[] {
 
 function namesOf<const T extends string>(field: string, text: string, known: readonly T[], or = ''): readonly T[] {
   const names = new Set(text.split(',').map((name) => name.trim()));
-  const found = known.filter((name) => names.delete(name));
+  const matches = known.filter((name) => names.delete(name));
   const [unknown] = names;
-  if (unknown === undefined) return found;
+  if (unknown === undefined) return matches;
   throw new GatewayError(400, `${field} must be ${or}a list of ${known.join(', ')}`, { metadata: { field } });
 }

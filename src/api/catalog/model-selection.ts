@@ -7,15 +7,15 @@ import { healthId } from '../../routing/candidate.ts';
 import type { PublicModel } from '../../schemas/model.ts';
 import type { ModelPage, ModelQuery, ModelSort, Range } from './model-query.ts';
 
-/** What queries look at of a model's record. */
+/** The facts about a model that queries filter by. */
 export interface ModelFacts {
   supported_parameters: readonly string[];
-  /** USD per million tokens; undefined: not known, or not fixed. */
+  /** USD per million tokens; undefined if unknown or not fixed. */
   prompt_usd: number | undefined;
   completion_usd: number | undefined;
 }
 
-/** Of a record with prices per token as text; below zero: not fixed. */
+/** The facts in a record, whose prices are per token as text. A negative price is not fixed. */
 export function factsOf({ supported_parameters, pricing }: PublicModel): ModelFacts {
   const perMillion = (text: string) => (text.startsWith('-') ? undefined : Math.round(Number(text) * 1e12) / 1e6);
   return {
@@ -29,8 +29,8 @@ const isWithin = (value: number | undefined, { min, max }: Range) =>
   (min === undefined && max === undefined) ||
   (value !== undefined && (min === undefined || value >= min) && (max === undefined || value <= max));
 
-/** Whether a model is wanted. What is not known of a model is not what was asked for. */
-export function isWanted(
+/** Whether a model matches a query. An unknown fact does not match. */
+export function matchesQuery(
   model: Model,
   { supported_parameters, prompt_usd, completion_usd }: ModelFacts,
   query: ModelQuery,
@@ -71,26 +71,26 @@ function keepsNothing(model: Model, endpoint: Endpoint, catalog: Pick<Catalog, '
   return provider !== undefined && dataPolicyOf(provider, model, endpoint).retention_days === 0;
 }
 
-/** A model of a list, with what it is put in order by. */
+/** A listed model with the facts that it is sorted by. */
 interface Listed {
   model: Model;
   facts: ModelFacts;
 }
 
-/** Whether an order follows from how endpoints do, which changes from minute to minute. */
-export function isOfPerformance(sort: ModelSort): boolean {
+/** Whether an order depends on performance, which changes every minute. */
+export function isByPerformance(sort: ModelSort): boolean {
   return sort === 'throughput-high-to-low' || sort === 'latency-low-to-high';
 }
 
-/** The list in the order that is asked for: by what it is sorted, smallest first; models of which that is not known stay behind, as they stood. */
+/** The list in the requested order: ascending by the figure of the sort; models without the figure are last, in their former order. */
 export function sorted<T extends Listed>(
   listed: readonly T[],
   sort: ModelSort,
   statistics: StatisticsOf,
 ): readonly T[] {
   if (sort === 'newest') return listed;
-  const figures = listed.map((one) => ({ one, figure: figureOf(one, sort, statistics) }));
-  return figures.sort((a, b) => compare(a.figure, b.figure)).map(({ one }) => one);
+  const figures = listed.map((model) => ({ model, figure: figureOf(model, sort, statistics) }));
+  return figures.sort((a, b) => compare(a.figure, b.figure)).map(({ model }) => model);
 }
 
 function compare(a: number | undefined, b: number | undefined): number {
@@ -121,22 +121,22 @@ function figureOf({ model, facts }: Listed, sort: ModelSort, statistics: Statist
 }
 
 /** The least of a figure that a model's endpoints have. */
-function least({ endpoints }: Model, of: (health_id: string) => number | undefined): number | undefined {
+function least({ endpoints }: Model, of: (healthId: string) => number | undefined): number | undefined {
   const known = endpoints.flatMap((endpoint) => of(healthId({ endpoint })) ?? []);
   return known.length === 0 ? undefined : Math.min(...known);
 }
 
-/** A part of a list of models, and where it stands in it. */
+/** A page of a list of models, and its position. */
 export interface PagedModels<T> {
   models: readonly T[];
   total_count: number;
-  /** Where the next part begins; undefined: there is none. */
+  /** Offset of the next page; undefined if there is none. */
   next_offset: number | undefined;
-  /** Whether there are more in the direction that is read. */
+  /** Whether there are more in the direction of reading. */
   has_more: boolean;
 }
 
-/** The part of a list that is asked for. Throws a 400 for the name of a model that is not in it. */
+/** The requested page. Throws a 400 if it names a model that is not in the list. */
 export function paged<T>(listed: readonly T[], page: ModelPage, idOf: (one: T) => string): PagedModels<T> {
   const { offset, limit = listed.length, after_id, before_id } = page;
   const placeOf = (field: string, id: string) => {
@@ -153,7 +153,7 @@ export function paged<T>(listed: readonly T[], page: ModelPage, idOf: (one: T) =
         : offset;
   const models = listed.slice(start, Math.min(end, start + limit));
   const next = start + models.length;
-  const is_last = models.length === 0 || next >= listed.length;
-  const has_more = before_id === undefined ? !is_last : start > 0;
-  return { models, total_count: listed.length, next_offset: is_last ? undefined : next, has_more };
+  const isLast = models.length === 0 || next >= listed.length;
+  const hasMore = before_id === undefined ? !isLast : start > 0;
+  return { models, total_count: listed.length, next_offset: isLast ? undefined : next, has_more: hasMore };
 }

@@ -16,12 +16,12 @@ export const ModelParams = Type.Object({
   slug: Type.String({ description: 'Slug of the model, plain or dated, with suffixes such as `:free`.' }),
 });
 
-/** The same of a client that writes the slash of the id as `%2F`. */
+/** The same path with the slash of the id escaped as `%2F`. */
 export const EscapedModelParams = Type.Object({
   model: Type.String({ description: 'Id of the model, plain or dated, with suffixes such as `:free`.' }),
 });
 
-/** A model by a name, with those of its endpoints that the name leaves, and its record. */
+/** A model by a name, with the endpoints that the name allows, and its record. */
 export interface NamedModel {
   model: Model;
   endpoints: readonly Endpoint[];
@@ -29,8 +29,8 @@ export interface NamedModel {
 }
 
 /**
- * The model that a path names as a request would: by id, dated slug or `~author/family-latest`, with suffixes, or as a
- * router model. Throws a 404 also for a suffix that leaves none of its endpoints.
+ * The model that a path names, by any name that requests can use: id, dated slug or `~author/family-latest`, with suffixes, or a router
+ * model. Throws a 404 if there is none, or a suffix excludes all its endpoints.
  */
 export function namedModel(name: string, { catalog, routers }: { catalog: Catalog; routers: RouterRules }): NamedModel {
   const router = listedRouters(catalog, routers).find(({ model }) => model.id === name);
@@ -39,13 +39,13 @@ export function namedModel(name: string, { catalog, routers }: { catalog: Catalo
   const variant = resolveVariant(name, (id) => catalog.find(id) ?? latest.get(id));
   if (variant === undefined) throw new GatewayError(404, `Model ${name} does not exist`);
   const { model, suffixes } = variant;
-  const wish = wishOf(suffixes);
+  const rules = wishOf(suffixes);
   const longest = Math.max(...model.endpoints.map(({ context_length }) => context_length ?? 0));
   const endpoints = model.endpoints.filter(
     ({ pricing, context_length }) =>
-      (wish?.free !== true || isFree(pricing)) && (wish?.extended !== true || (context_length ?? 0) === longest),
+      (rules?.free !== true || isFree(pricing)) && (rules?.extended !== true || (context_length ?? 0) === longest),
   );
-  const is_gone = suffixes.includes('batch') || (endpoints.length === 0 && model.endpoints.length > 0);
-  if (is_gone) throw new GatewayError(404, `Model ${model.id} has no endpoint for ${name}`);
+  const isGone = suffixes.includes('batch') || (endpoints.length === 0 && model.endpoints.length > 0);
+  if (isGone) throw new GatewayError(404, `Model ${model.id} has no endpoint for ${name}`);
   return { model, endpoints, shown: describeModel({ ...model, endpoints }) };
 }

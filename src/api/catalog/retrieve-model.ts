@@ -10,7 +10,7 @@ import { ModelParams, namedModel } from './named-model.ts';
 const nullable = Type.Union([Type.Integer(), Type.Null()]);
 
 /**
- * A model's record with what `models.retrieve()` and `models.list()` read in the SDKs of OpenAI
+ * A model's record, with the fields that `models.retrieve()` and `models.list()` return in the SDKs of OpenAI
  * (https://platform.openai.com/docs/api-reference/models/object) and Anthropic (https://platform.claude.com/docs/en/api/models/retrieve).
  */
 export const RetrievedModel = Type.Object(
@@ -33,7 +33,7 @@ export const RetrievedModel = Type.Object(
   { title: 'RetrievedModel' },
 );
 
-/** The record as SDKs read it. */
+/** The record in the form of the SDKs. */
 export function retrieved(shown: PublicModel): Static<typeof RetrievedModel> {
   const { expiration_date } = shown;
   return {
@@ -53,8 +53,8 @@ export function retrieved(shown: PublicModel): Static<typeof RetrievedModel> {
 const ownerOf = (id: string) => id.slice(0, id.indexOf('/'));
 
 /**
- * `GET /models/{model}`, beyond the contract: one model as SDKs ask for it, which write the slash of its id as `%2F`. With a
- * plain slash it is the same.
+ * `GET /models/{model}`, an addition to the contract: one model for SDKs, which escape the slash of its id as `%2F`. A plain slash works as
+ * well.
  */
 export function retrieveModel(
   server: Server,

@@ -8,13 +8,13 @@ import { NoEndpoint, plan } from '../../routing/plan.ts';
 
 export const exclusionReasons = [
   ...restrictionReasons,
-  /** The gateway has no credential for it, and the workspace brings none. */
+  /** The gateway has no credential for it, and neither has the workspace. */
   'own-credential-required',
-  /** What routing says of it, in words. */
+  /** Excluded by routing; the detail states the reason. */
   'no-endpoint',
 ] as const;
 
-/** Why endpoints of a model may not be used. */
+/** A reason why endpoints of a model may not be used. */
 export interface Exclusion {
   reason: (typeof exclusionReasons)[number];
   detail: string;
@@ -23,7 +23,7 @@ export interface Exclusion {
   endpoints: string[];
 }
 
-/** Who asks, and what holds for them. */
+/** The caller, and the rules that apply. */
 export interface Caller {
   guardrails: readonly Restriction[];
   own: readonly OwnCredential[];
@@ -31,31 +31,31 @@ export interface Caller {
   allow_unpriced: boolean;
 }
 
-/** What a caller may use of a model: its endpoints, and why not the others. */
+/** The endpoints of a model that a caller may use, and why not the others. */
 export interface Usable {
   model: Model;
   endpoints: readonly Endpoint[];
   excluded: readonly Exclusion[];
 }
 
-/** Nothing fails here: nothing is sent. */
+/** Nothing is sent, so nothing fails. */
 const health = createHealth();
 
-/** The plainest request: what is left out of its plan is left out of every plan. */
+/** The plainest request: what its plan excludes, every plan excludes. */
 const request = { messages: [{ role: 'user' as const, content: '' }] };
 
-/** Finds what a caller may use of a model by planning a request to it. Pure. */
+/** The endpoints of a model that a caller may use, found by planning a request to it. Pure. */
 export function usable(model: Model, catalog: Catalog, { guardrails, own, user, allow_unpriced }: Caller): Usable {
   const refused = new Map<Candidate, Omit<Exclusion, 'endpoints'>>();
   const refuses = (candidate: Candidate) => {
-    const found = restricted(guardrails, {
+    const restriction = restricted(guardrails, {
       canonical_slug: model.canonical_slug,
       provider_slug: candidate.provider.slug,
       keeps_nothing: keepsNothing(candidate),
     });
-    if (found === undefined) return undefined;
-    const detail = `a guardrail excludes it (${found.reason})`;
-    refused.set(candidate, { ...found, detail });
+    if (restriction === undefined) return undefined;
+    const detail = `a guardrail excludes it (${restriction.reason})`;
+    refused.set(candidate, { ...restriction, detail });
     return detail;
   };
   const considered = candidatesOf(model, { catalog, own, user, allow_unpriced, refuses });
@@ -84,7 +84,7 @@ const NO_CREDENTIAL = {
   guardrail_id: null,
 } as const;
 
-/** Also what is only not tried: there are others before it. */
+/** Whether a candidate is usable, also if it is only not tried because others precede it. */
 function isOpen(excluded: Candidate['excluded']): boolean {
   return excluded === undefined || excluded.step === 'Limit Attempts';
 }
@@ -120,7 +120,7 @@ function candidatesOf(
   }
 }
 
-/** One entry for each reason, with all endpoints that it holds for. */
+/** One entry for each reason, with all its endpoints. */
 function together(exclusions: readonly Exclusion[]): Exclusion[] {
   const groups = Map.groupBy(exclusions, ({ reason, detail, guardrail_id }) => `${reason} ${guardrail_id} ${detail}`);
   return [...groups.values()].flatMap(([first, ...others]) =>

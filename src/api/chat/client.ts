@@ -1,6 +1,6 @@
 import type { ClientProfile } from '../../schemas/inner.ts';
 
-/** Clients of `POST /chat/completions`. */
+/** The profile of clients of `POST /chat/completions`. */
 export const chatClient: ClientProfile = {
   name: 'chat',
   ownWire: undefined,

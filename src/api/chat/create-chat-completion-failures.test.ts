@@ -143,7 +143,7 @@ test.each<[number, string, unknown, string]>([
   expect(answer.error?.code).toBe(status);
 });
 
-test('429: tells when to come again', async () => {
+test('429: states when to try again', async () => {
   const { headers, answer } = await post(message({ model: 'sandbox/fail-429' }));
   expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
   expect(answer.error?.metadata).toMatchObject({ provider_name: expect.any(String) });

@@ -79,7 +79,7 @@ describe('200', () => {
     expect(texts.join('')).toContain('Say it back');
   });
 
-  test('reasoning stands beside the text of the prompt form, whole and streamed, where it is wanted', async () => {
+  test('reasoning is sent beside the text of the prompt form, whole and streamed, if wanted', async () => {
     const thinking = { model: 'sandbox/think', prompt: 'Say it back' };
     const { answer } = await post(thinking);
     expect(answer.choices[0]).toMatchObject({ reasoning: expect.stringMatching(/./) });
@@ -91,7 +91,7 @@ describe('200', () => {
     expect((await reasoningOf({ ...thinking, reasoning: { exclude: true } })).join('')).toBe('');
   });
 
-  test('the metadata tells what was tried, only when asked for', async () => {
+  test('the metadata lists the attempts, only if requested', async () => {
     expect((await post(hello)).answer.gateway_metadata).toBeUndefined();
     const body = { ...hello, model: 'sandbox/fallback', provider: { order: ['sandbox'] } };
     const { answer } = await post(body, { 'x-gateway-experimental-metadata': 'Enabled' });
@@ -116,7 +116,7 @@ describe('200', () => {
     });
   });
 
-  test('the metadata of a stream stands on its last chunk', async () => {
+  test('the metadata of a stream is in its last chunk', async () => {
     const { chunks } = await stream(hello, { 'x-openrouter-metadata': 'enabled' });
     expect(chunks.filter((chunk) => chunk.gateway_metadata)).toEqual([chunks.at(-1)]);
   });
@@ -293,7 +293,7 @@ test.each([
   );
 });
 
-test('what only decoders may make is taken out at the door', async () => {
+test('fields that only decoders may make are removed from a request', async () => {
   const response = await gateway.call('POST', '/chat/completions', {
     model: 'sandbox/echo',
     stream: true,
@@ -321,7 +321,7 @@ test('the same operation answers under /v1', async () => {
   expect(response.status).toBe(200);
 });
 
-test('a body nested beyond reason is no fault of ours, and the process goes on', async () => {
+test('a body with excessive nesting causes no internal error, and the process survives', async () => {
   const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
   const body = `{"model":"sandbox/echo","messages":[{"role":"user","content":"x"}],"extra":${deep}}`;
   const response = await gateway.call('POST', '/chat/completions', body);

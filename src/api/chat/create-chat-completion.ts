@@ -10,7 +10,7 @@ import { hidesReasoning } from '../shared/hides-reasoning.ts';
 import { writeParts } from '../shared/json-parts.ts';
 import { openBroughtEnvelopes } from '../shared/opened-envelopes.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
-import { askedModel } from '../shared/unanswered.ts';
+import { requestedModel } from '../shared/unanswered.ts';
 import { completionOf, createStreamEncoder, type Envelope } from './encode.ts';
 import { type ChatBody, chatRequest, usesFunctions } from './parse-request.ts';
 
@@ -24,7 +24,7 @@ function envelopeOf(call: Call, body: ChatBody): Envelope {
   return {
     id: call.generation_id,
     created: Math.floor(call.accepted_ms / 1000),
-    model: askedModel(call.request),
+    model: requestedModel(call.request),
     choices: call.request.n ?? 1,
     function_form: usesFunctions(body),
     text_form: call.request.ext?.client.hasPrompt === true,
@@ -32,7 +32,7 @@ function envelopeOf(call: Call, body: ChatBody): Envelope {
   };
 }
 
-/** `POST /chat/completions`: an answer of the model, whole or as a stream of server-sent events. */
+/** `POST /chat/completions`: a completion, whole or as a stream of server-sent events. */
 export function createChatCompletion(server: Server, options: ChatOptions): void {
   server.route({
     method: 'POST',
@@ -49,13 +49,13 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
       response: { 200: ChatCompletionAnswer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
     },
     handler: (request, reply) => {
-      const asked = chatRequest(request.body);
-      const organization_id = request.principal?.organization_id ?? '';
-      asked.messages = openBroughtEnvelopes(asked.messages, () => options.envelopes(organization_id));
-      const call = callOf(request, asked, options.clock);
+      const chat = chatRequest(request.body);
+      const organizationId = request.principal?.organization_id ?? '';
+      chat.messages = openBroughtEnvelopes(chat.messages, () => options.envelopes(organizationId));
+      const call = callOf(request, chat, options.clock);
       const envelope = envelopeOf(call, request.body);
       const answer: ClientAnswer = {
-        whole: (told) => writeParts([{ value: completionOf(told, envelope) as JsonObject }]),
+        whole: (answer) => writeParts([{ value: completionOf(answer, envelope) as JsonObject }]),
         stream: () => createStreamEncoder(envelope),
         heartbeat: COMMENT_HEARTBEAT,
       };

@@ -5,7 +5,7 @@ import type { PublicCharge } from '../../schemas/generation.ts';
 const ATTO_PER_NANO = 1_000_000_000n;
 const ATTO_PER_PICO = 1_000_000n;
 
-/** An amount in atto-USD (10^-18) as a plain decimal of USD, exact. */
+/** An amount in atto-USD (10^-18) as an exact decimal of USD. */
 function decimal(atto: bigint): string {
   const digits = String(atto < 0n ? -atto : atto).padStart(19, '0');
   const fraction = digits.slice(-18).replace(/0+$/, '');
@@ -26,7 +26,7 @@ function describeLine(line: ChargeLine, whose: Whose): PublicCharge {
   };
 }
 
-/** What stands between the lines of an attempt and its cost: the one rounding, or an end that nobody knows. */
+/** The difference between the lines of an attempt and its cost: the rounding, or an unknown outcome. */
 function difference(atto: bigint, whose: Whose): PublicCharge[] {
   if (atto === 0n) return [];
   const name = atto < 0n ? 'bound' : atto < ATTO_PER_NANO ? 'rounding' : 'unknown_outcome';
@@ -46,19 +46,22 @@ function ofFee({ charges }: FeeRecord): PublicCharge[] {
 }
 
 /**
- * The arithmetic of a generation's cost. The amounts add up to it exactly, those of attempts with the organization's own
- * credentials to what they cost there.
+ * The lines of a generation's cost, which add up to it exactly. Lines of attempts with the organization's own credentials add up to the cost
+ * there.
  */
 export function describeCharges(record: GenerationRecord): PublicCharge[] {
   const { attempts, cost_nano, byok_cost_nano = 0, endpoint_id } = record;
-  const told = [...attempts.flatMap(ofAttempt), ...(record.fees ?? []).flatMap(ofFee)];
-  const fee_nano = (record.fees ?? []).reduce((sum, fee) => sum + fee.cost_nano, 0);
-  // An attempt that was under way when the process died is known by its cost alone.
-  const open = (is_byok: boolean, cost: number): PublicCharge[] => {
-    const beside_nano = is_byok ? 0 : fee_nano;
-    const known = attempts.reduce((sum, one) => sum + (one.is_byok === is_byok ? one.cost_nano : 0), beside_nano);
-    const whose = { attempt: attempts.length + 1, endpoint_id: endpoint_id ?? '', is_byok };
+  const lines = [...attempts.flatMap(ofAttempt), ...(record.fees ?? []).flatMap(ofFee)];
+  const feeNano = (record.fees ?? []).reduce((sum, fee) => sum + fee.cost_nano, 0);
+  // An attempt that was running when the process died has a cost but no lines.
+  const open = (isByok: boolean, cost: number): PublicCharge[] => {
+    const besideNano = isByok ? 0 : feeNano;
+    const known = attempts.reduce(
+      (sum, attempt) => sum + (attempt.is_byok === isByok ? attempt.cost_nano : 0),
+      besideNano,
+    );
+    const whose = { attempt: attempts.length + 1, endpoint_id: endpoint_id ?? '', is_byok: isByok };
     return difference(BigInt(cost - known) * ATTO_PER_NANO, whose);
   };
-  return [...told, ...open(false, cost_nano), ...open(true, byok_cost_nano)];
+  return [...lines, ...open(false, cost_nano), ...open(true, byok_cost_nano)];
 }

@@ -57,12 +57,12 @@ test('the plan, with ids whole again, and the endpoint that answered', () => {
   });
 });
 
-test('nobody is selected where nobody answered', () => {
+test('no endpoint is selected if none answered', () => {
   const told = of({ id: 'g', endpoint_id: 'alpha|a/one', outcome: 'failed' });
   expect(told?.endpoints.planned.some(({ selected }) => selected)).toBe(false);
 });
 
-test('a record of before tells nothing', () => {
+test('an old record has no routing', () => {
   expect(describeRouting(generation({ id: 'g' }))).toBeNull();
 });
 
@@ -78,13 +78,13 @@ test.each([
 describe('after a crash', () => {
   const { asKilled, freshDir, start, stop } = recorders(() => openDatabase({}));
 
-  test('what a finished call was routed by is there; what an open one was routed by is not', async () => {
+  test('the routing of a finished call is available, that of a running one is not', async () => {
     const database = await openDatabase({});
     const store = ledgerStore(database.queries, database.engine);
     const dir = freshDir();
     // The store hears of nothing before the process is gone.
-    let is_deaf = true;
-    const first = await start({ ...store, settle: (batch) => (is_deaf ? down() : store.settle(batch)) }, dir);
+    let isDeaf = true;
+    const first = await start({ ...store, settle: (batch) => (isDeaf ? down() : store.settle(batch)) }, dir);
     const finished = generation({ id: 'gen-1', model: 'a/one', routing: ROUTING });
     for (const id of ['gen-1', 'gen-2']) await first.attempt(attempt(id));
     await first.outcome(finished, noHold('gen-1'));
@@ -100,7 +100,7 @@ describe('after a crash', () => {
     expect(unknown).toMatchObject({ outcome: 'unknown' });
     expect(unknown && describeRouting(unknown)).toBeNull();
     await stop(second);
-    is_deaf = false;
+    isDeaf = false;
     await stop(first);
     await database.close();
   });

@@ -3,12 +3,12 @@ import type { GenerationRecord, RoutingRecord } from '../../ledger/records.ts';
 import type { Generation } from '../../schemas/generation.ts';
 import { toUsd } from '../../schemas/money.ts';
 
-/** Whether the gateway chose the model, in place of the client. */
+/** Whether the gateway chose the model instead of the client. */
 export function isRouter(routing: RoutingRecord | undefined): boolean {
   return routing?.strategy === 'auto' || routing?.strategy === 'free';
 }
 
-/** How a generation was routed, as far as its record tells. */
+/** How a generation was routed, as far as its record states. */
 export function describeRouting(record: GenerationRecord): Static<typeof Generation>['routing'] {
   const { routing, model, endpoint_id, is_byok, outcome } = record;
   if (routing === undefined) return null;
@@ -20,14 +20,14 @@ export function describeRouting(record: GenerationRecord): Static<typeof Generat
     sort: sort ?? null,
     endpoints: {
       total,
-      planned: plan.map((one) => ({
-        endpoint_id: idOf(one.id),
-        service_tier: one.tier ?? null,
-        byok_id: one.byok_id ?? null,
-        weight: one.weight ?? null,
-        because: [...(one.because ?? [])],
-        expected_cost: one.expected_nano === undefined ? null : toUsd(one.expected_nano),
-        selected: outcome === 'completed' && one === chosen,
+      planned: plan.map((entry) => ({
+        endpoint_id: idOf(entry.id),
+        service_tier: entry.tier ?? null,
+        byok_id: entry.byok_id ?? null,
+        weight: entry.weight ?? null,
+        because: [...(entry.because ?? [])],
+        expected_cost: entry.expected_nano === undefined ? null : toUsd(entry.expected_nano),
+        selected: outcome === 'completed' && entry === chosen,
       })),
       excluded: Object.entries(excluded ?? {}).flatMap(([step, ids]) =>
         ids.map((id) => ({ endpoint_id: idOf(id), step })),

@@ -26,7 +26,7 @@ function encode(chunks: ChatChunk[], options: Partial<typeof envelope> = {}) {
   return events.map((event) => JSON.parse(event.slice('data: '.length)));
 }
 
-test('beside reasoning details stands the string, null where they say nothing readable', () => {
+test('with reasoning details there is always the string, null if they have no readable text', () => {
   const detail = { type: 'reasoning.encrypted', data: 'x', format: 'unknown', index: 0 } as const;
   const [first] = encode([{ delta: { reasoning_details: [detail] } }]);
   expect(first.choices[0].delta).toMatchObject({ reasoning: null, reasoning_details: [detail] });
@@ -34,7 +34,7 @@ test('beside reasoning details stands the string, null where they say nothing re
   expect(plain.choices[0].delta).toEqual({ role: 'assistant', content: 'Hi' });
 });
 
-test('the role stands in the first delta alone, and in no failure', () => {
+test('the role is in the first delta only, and in no failure', () => {
   const deltas = encode([
     { delta: { role: 'assistant' } },
     { delta: { content: 'Hi' } },
@@ -49,7 +49,7 @@ test('the role stands in the first delta alone, and in no failure', () => {
   expect(JSON.parse(failed.split('\n\n')[0]!.slice('data: '.length)).choices[0].delta).toEqual({ content: '' });
 });
 
-test('reasoning that is not wanted is not shown, nor a chunk that holds nothing else', () => {
+test('hidden reasoning is not sent, nor a chunk that contains nothing else', () => {
   const detail = { type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 } as const;
   const chunks = [{ delta: { content: 'Hi' } }, { delta: { reasoning: 'Hm', reasoning_details: [detail] } }];
   const shown = encode(chunks, { hide_reasoning: true });
@@ -57,7 +57,7 @@ test('reasoning that is not wanted is not shown, nor a chunk that holds nothing 
   expect(JSON.stringify(shown)).not.toContain('Hm');
 });
 
-test('the usage chunk tells the service tier that the stream was served in', () => {
+test('the usage chunk contains the service tier of the stream', () => {
   expect(encode([{ delta: { content: 'Hi' } }]).at(-1)).toMatchObject({ service_tier: null, choices: [] });
   const served = encode([{ delta: { role: 'assistant' }, service_tier: 'default' }, { delta: { content: 'Hi' } }]);
   expect(served.at(-1)).toMatchObject({ service_tier: 'default', choices: [], usage: { total_tokens: 2 } });
@@ -79,7 +79,7 @@ test('a failure in the stream of a prompt has the form of such a stream: text, n
   }
 });
 
-test('the event of a failure begins with its error, by which some clients know it, and tells its kind', () => {
+test('the event of a failure begins with its error, by which some clients recognize it, and contains its type', () => {
   const failure = new GatewayError(429, "Slow $& $'", { metadata: { provider_name: 'C' } });
   const error = {
     code: 429,
@@ -162,8 +162,8 @@ test('reasoning that is not wanted is not in a whole answer, nor beside other ne
     reasoning_details: [{ type: 'reasoning.text' as const, text: 'Hm', format: 'unknown' as const, index: 0 }],
   };
   expect(whole(thought).choices[0].message).toMatchObject(thought);
-  for (const text_form of [false, true]) {
-    expect(JSON.stringify(whole(thought, { hide_reasoning: true, text_form }))).not.toContain('Hm');
+  for (const textForm of [false, true]) {
+    expect(JSON.stringify(whole(thought, { hide_reasoning: true, text_form: textForm }))).not.toContain('Hm');
   }
   const shown = encode([{ delta: { content: 'Hi', ...thought } }], { hide_reasoning: true });
   expect(JSON.stringify(shown)).not.toContain('Hm');

@@ -18,24 +18,24 @@ import { choiceError } from '../shared/error-type.ts';
 import { textFinish } from '../shared/text-finish.ts';
 import { failedProvider } from '../shared/unanswered.ts';
 
-/** What every object of one answer carries. */
+/** Fields of every object of one answer, and how it is encoded. */
 export interface Envelope {
   id: string;
   /** Unix seconds. */
   created: number;
-  /** The model that was asked for: answers name the one that gave them. */
+  /** The requested model; answers name the model that answered. */
   model: string;
-  /** How many choices the request asks for. Absent: one. */
+  /** The number of choices that the request wants. Default: one. */
   choices?: number;
-  /** The request had `functions`: a call is told as `function_call`. */
+  /** The request had `functions`: a call is encoded as `function_call`. */
   function_form?: boolean;
   /** The request had `prompt`: choices carry `text`. */
   text_form: boolean;
-  /** The client wants no reasoning shown. */
+  /** The client wants no reasoning in the answer. */
   hide_reasoning: boolean;
 }
 
-/** Our own fields of a detail, and no other: extensions stay inside. */
+/** The public fields of a detail. Extensions are not sent. */
 function publicDetail(detail: ReasoningDetail): Record<string, unknown> {
   const { type, format, id, index } = detail;
   const shared = {
@@ -68,16 +68,16 @@ function textOf(content: Message['content']): string {
   return content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }
 
-function publicMessage(message: Message, hide_reasoning: boolean): Record<string, unknown> {
+function publicMessage(message: Message, hideReasoning: boolean): Record<string, unknown> {
   const text = textOf(message.content);
   const made: Record<string, unknown> = {
     role: 'assistant',
-    // Text is always text, as in streams: of an answer that says nothing (its bound went into thoughts) clients take the length.
+    // Content is text, as in streams, also if it is empty (the output bound was used up by reasoning): clients read its length.
     content: text === '' && message.refusal ? null : text,
     refusal: message.refusal ?? null,
-    reasoning: hide_reasoning ? null : (message.reasoning ?? null),
+    reasoning: hideReasoning ? null : (message.reasoning ?? null),
   };
-  if (!hide_reasoning && message.reasoning_details?.length) {
+  if (!hideReasoning && message.reasoning_details?.length) {
     made['reasoning_details'] = message.reasoning_details.map(publicDetail);
   }
   if (message.tool_calls?.length) made['tool_calls'] = message.tool_calls.map(publicCall);
@@ -87,7 +87,7 @@ function publicMessage(message: Message, hide_reasoning: boolean): Record<string
   return made;
 }
 
-/** Clients take a citation without a title for none at all, and some providers tell none. */
+/** Adds an empty title to a citation without one, which clients would otherwise ignore. */
 function publicAnnotation(annotation: Annotation): Annotation {
   if (annotation.type !== 'url_citation') return annotation;
   const { url_citation } = annotation as UrlCitation;
@@ -108,12 +108,12 @@ function textChoice(choice: Choice, { hide_reasoning }: Envelope): Record<string
   return made;
 }
 
-/** How an answer ended, as clients of the older form read it. */
-function functionFinish<T extends string | null | undefined>(finish_reason: T): T | 'function_call' {
-  return finish_reason === 'tool_calls' ? 'function_call' : finish_reason;
+/** The finish reason for clients of `functions`. */
+function functionFinish<T extends string | null | undefined>(finishReason: T): T | 'function_call' {
+  return finishReason === 'tool_calls' ? 'function_call' : finishReason;
 }
 
-/** The older form has one call to a message. */
+/** A message with `function_call`, of which there is at most one. */
 function functionMessage({ tool_calls, ...message }: Record<string, unknown>): Record<string, unknown> {
   const [call] = (tool_calls ?? []) as { function: { name: string; arguments: string } }[];
   return call === undefined ? message : { ...message, function_call: call.function };
@@ -132,7 +132,7 @@ function messageChoice(choice: Choice, { hide_reasoning, function_form }: Envelo
   return made;
 }
 
-/** The whole answer as the contract has it, field by field. */
+/** The whole answer as the contract states it, field by field. */
 export function completionOf(answer: WholeAnswer, envelope: Envelope): Record<string, unknown> {
   const { completion, served, usage, metadata } = answer;
   const written = envelope.text_form ? textChoice : messageChoice;
@@ -150,7 +150,7 @@ export function completionOf(answer: WholeAnswer, envelope: Envelope): Record<st
   return Object.assign(made, metadataMembers(metadata));
 }
 
-/** The same as JSON. */
+/** The whole answer as JSON text. */
 export function encodeCompletion(answer: WholeAnswer, envelope: Envelope): string {
   return JSON.stringify(completionOf(answer, envelope));
 }
@@ -166,27 +166,27 @@ export function createStreamEncoder(envelope: Envelope): StreamEncoder {
 
 const ROLE = '"role":"assistant",';
 
-/** A chunk's choice costs a few microseconds at most: the fixed parts are made once. A class and not closures: there is one for every stream. */
+/** Encodes a stream of chunks, each in a few microseconds: fixed parts are made once. A class rather than closures, since every stream has one. */
 class ChatStreamEncoder implements StreamEncoder {
   readonly #envelope: Envelope;
-  readonly #text_form: boolean;
-  readonly #function_form: boolean;
-  readonly #hide_reasoning: boolean;
+  readonly #textForm: boolean;
+  readonly #functionForm: boolean;
+  readonly #hideReasoning: boolean;
   #head: string;
-  /** Stands in the first delta alone: OpenAI's SDK for Python strings together what it is told in each. */
+  /** Only in the first delta: OpenAI's SDK for Python concatenates it over all deltas. */
   #role = ROLE;
-  #begun = false;
-  /** Of several choices, those that have begun. */
-  readonly #begun_choices: Set<number> | undefined;
-  #service_tier: string | null = null;
+  #hasBegun = false;
+  /** The choices that have begun, if there are several. */
+  readonly #begunChoices: Set<number> | undefined;
+  #serviceTier: string | null = null;
 
   constructor(envelope: Envelope) {
     this.#envelope = envelope;
-    this.#text_form = envelope.text_form;
-    this.#function_form = envelope.function_form === true;
-    this.#hide_reasoning = envelope.hide_reasoning;
+    this.#textForm = envelope.text_form;
+    this.#functionForm = envelope.function_form === true;
+    this.#hideReasoning = envelope.hide_reasoning;
     this.#head = headOf(envelope, envelope);
-    this.#begun_choices = (envelope.choices ?? 1) === 1 ? undefined : new Set();
+    this.#begunChoices = (envelope.choices ?? 1) === 1 ? undefined : new Set();
   }
 
   open(served: Served): string {
@@ -194,17 +194,19 @@ class ChatStreamEncoder implements StreamEncoder {
     return '';
   }
 
-  debug({ served, body: echo_upstream_body }: SentBody): string {
-    return frame(`${headOf(this.#envelope, served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}`);
+  debug({ served, body: echoUpstreamBody }: SentBody): string {
+    return frame(
+      `${headOf(this.#envelope, served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body: echoUpstreamBody })}}`,
+    );
   }
 
   chunks(chunks: readonly ChatChunk[]): string {
     let text = '';
     for (const chunk of chunks) {
-      this.#service_tier = chunk.service_tier ?? this.#service_tier;
-      if (this.#begun_choices !== undefined) this.#turnTo(this.#begun_choices, chunk.choice ?? 0);
+      this.#serviceTier = chunk.service_tier ?? this.#serviceTier;
+      if (this.#begunChoices !== undefined) this.#switchTo(this.#begunChoices, chunk.choice ?? 0);
       if (this.#isSilent(chunk)) continue;
-      this.#begun = true;
+      this.#hasBegun = true;
       const fingerprint = chunk.system_fingerprint
         ? `,"system_fingerprint":${JSON.stringify(chunk.system_fingerprint)}`
         : '';
@@ -215,9 +217,9 @@ class ChatStreamEncoder implements StreamEncoder {
   }
 
   end({ usage, metadata, error }: StreamEnd): string {
-    const failure = error ? frame(failureJson(this.#head, error, this.#text_form)) : '';
+    const failure = error ? frame(failureJson(this.#head, error, this.#textForm)) : '';
     const shown = metadataJson(metadata);
-    const tier = `"service_tier":${JSON.stringify(this.#service_tier)}`;
+    const tier = `"service_tier":${JSON.stringify(this.#serviceTier)}`;
     return `${failure}${frame(`${this.#head},${tier},"choices":[],"usage":${JSON.stringify(usage)}${shown}}`)}data: [DONE]\n\n`;
   }
 
@@ -225,23 +227,23 @@ class ChatStreamEncoder implements StreamEncoder {
     const shown = metadataJson(error.gateway_metadata);
     const failed = headOf(this.#envelope, { model: this.#envelope.model, provider: failedProvider(error) });
     const usage = `"service_tier":null,"choices":[],"usage":${JSON.stringify(NO_USAGE)}`;
-    return `${frame(failureJson(failed, error, this.#text_form))}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
+    return `${frame(failureJson(failed, error, this.#textForm))}${frame(`${failed},${usage}${shown}}`)}data: [DONE]\n\n`;
   }
 
-  /** What is of a choice that has begun is no news; its first delta tells the role. */
-  #turnTo(begun: Set<number>, choice: number): void {
-    this.#begun = begun.has(choice);
-    this.#role = this.#begun ? '' : ROLE;
+  /** Switches to a choice: whether it has begun, and whether its next delta has the role. */
+  #switchTo(begun: Set<number>, choice: number): void {
+    this.#hasBegun = begun.has(choice);
+    this.#role = this.#hasBegun ? '' : ROLE;
     begun.add(choice);
   }
 
-  /** `content` stands in every delta. */
+  /** A delta as JSON. `content` is in every delta. */
   #deltaJson(delta: Delta): string {
     let json = `{${this.#role}"content":${JSON.stringify(delta.content ?? '')}`;
     this.#role = '';
-    const details = this.#hide_reasoning ? undefined : delta.reasoning_details;
-    // Beside details there is always the string, null where they say nothing readable.
-    if (details?.length || (delta.reasoning != null && !this.#hide_reasoning)) {
+    const details = this.#hideReasoning ? undefined : delta.reasoning_details;
+    // With details there is always `reasoning`, null if they contain nothing readable.
+    if (details?.length || (delta.reasoning != null && !this.#hideReasoning)) {
       json += `,"reasoning":${JSON.stringify(delta.reasoning ?? null)}`;
     }
     if (details?.length) json += `,"reasoning_details":${JSON.stringify(details.map(publicDetail))}`;
@@ -254,43 +256,43 @@ class ChatStreamEncoder implements StreamEncoder {
   }
 
   #callsJson(calls: NonNullable<Delta['tool_calls']>): string {
-    if (!this.#function_form) return `,"tool_calls":${JSON.stringify(calls)}`;
+    if (!this.#functionForm) return `,"tool_calls":${JSON.stringify(calls)}`;
     const first = calls.find(({ index }) => index === 0);
     return first === undefined ? '' : `,"function_call":${JSON.stringify(first.function)}`;
   }
 
   #textJson({ content, reasoning, refusal }: Delta): string {
-    const thought = reasoning && !this.#hide_reasoning ? `,"reasoning":${JSON.stringify(reasoning)}` : '';
+    const thought = reasoning && !this.#hideReasoning ? `,"reasoning":${JSON.stringify(reasoning)}` : '';
     return `"text":${JSON.stringify(`${content ?? ''}${refusal ?? ''}`)}${thought}`;
   }
 
-  #finish(finish_reason: ChatChunk['finish_reason']): string | null | undefined {
-    if (this.#text_form) return textFinish(finish_reason);
-    return this.#function_form ? functionFinish(finish_reason) : finish_reason;
+  #finish(finishReason: ChatChunk['finish_reason']): string | null | undefined {
+    if (this.#textForm) return textFinish(finishReason);
+    return this.#functionForm ? functionFinish(finishReason) : finishReason;
   }
 
   #choiceJson(chunk: ChatChunk): string {
-    const told = this.#finish(chunk.finish_reason);
-    const finish = told ? JSON.stringify(told) : 'null';
+    const reason = this.#finish(chunk.finish_reason);
+    const finish = reason ? JSON.stringify(reason) : 'null';
     const native = chunk.native_finish_reason ? JSON.stringify(chunk.native_finish_reason) : 'null';
-    const body = this.#text_form ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;
+    const body = this.#textForm ? this.#textJson(chunk.delta) : `"delta":${this.#deltaJson(chunk.delta)}`;
     const logprobs = chunk.logprobs === undefined ? 'null' : JSON.stringify(chunk.logprobs);
     const error = chunk.error ? `,"error":${JSON.stringify(chunk.error)}` : '';
     return `{"index":${chunk.choice ?? 0},${body},"finish_reason":${finish},"native_finish_reason":${native},"logprobs":${logprobs}${error}}`;
   }
 
-  /** Opening and closing of blocks is no news to a chat client, but for the very first chunk. */
+  /** Whether a chunk contains nothing for a chat client, such as the opening and closing of blocks. The first chunk is always sent. */
   #isSilent(chunk: ChatChunk): boolean {
     return (
-      this.#begun &&
+      this.#hasBegun &&
       chunk.finish_reason == null &&
       chunk.logprobs === undefined &&
-      (!isMeaningful(chunk.delta) || (this.#hide_reasoning && !isMeaningful(withoutReasoning(chunk.delta))))
+      (!isMeaningful(chunk.delta) || (this.#hideReasoning && !isMeaningful(withoutReasoning(chunk.delta))))
     );
   }
 }
 
-/** The fields with which every object of a stream begins, open at its end. */
+/** The first fields of every object of a stream, without the closing brace. */
 function headOf({ id, created }: Envelope, by: { model: string; provider?: string | undefined }): string {
   const provider = by.provider === undefined ? '' : `,"provider":${JSON.stringify(by.provider)}`;
   return `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(by.model)}${provider}`;
@@ -302,11 +304,11 @@ function withoutReasoning(delta: Delta): Delta {
 }
 
 /**
- * A failure inside a stream: beside the choice that ends, the error as the envelope has it. It is the first field: some clients
- * know an error by how its event begins (github.com/sashabaranov/go-openai, stream_reader.go), and take any other for a good end.
+ * A failure inside a stream: the error as in the envelope, beside a choice that ends. It is the first field, since some clients
+ * recognize an error by the beginning of its event (github.com/sashabaranov/go-openai, stream_reader.go), and otherwise see a normal end.
  */
-function failureJson(head: string, error: GatewayError, text_form: boolean): string {
+function failureJson(head: string, error: GatewayError, textForm: boolean): string {
   const native = error.metadata?.['provider_code'] ?? null;
-  const body = text_form ? '"text":""' : '"delta":{"content":""}';
+  const body = textForm ? '"text":""' : '"delta":{"content":""}';
   return `{"error":${JSON.stringify(choiceError(error))},${head.slice(1)},"choices":[{"index":0,${body},"finish_reason":"error","native_finish_reason":${JSON.stringify(native)},"logprobs":null}]}`;
 }

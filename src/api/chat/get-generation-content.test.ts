@@ -44,7 +44,7 @@ describeStores('what was asked and answered', ({ open }) => {
     const database = await open();
     const { server, home, principals, call } = await managementServer(database, AT);
     const state = { now_ms: Date.parse(AT), lost: 0 };
-    const log_lines: string[] = [];
+    const logLines: string[] = [];
     const store = loggedContentStore(database.queries);
     const contentsWith = (options: {
       secret: string;
@@ -58,7 +58,7 @@ describeStores('what was asked and answered', ({ open }) => {
         vault: options.vault ?? createVault(options.secret),
         retention_days: 30,
         now_ms: () => state.now_ms,
-        log: { warn: (_facts, message) => void log_lines.push(message) },
+        log: { warn: (_facts, message) => void logLines.push(message) },
         metrics: {
           contentsLost(count) {
             state.lost += count;
@@ -82,10 +82,23 @@ describeStores('what was asked and answered', ({ open }) => {
       principals[name] = { ...principals.ordinary, ...over };
       return principals[name];
     };
-    return { database, home, principals, contents, contentsWith, keep, get, rows, written, state, log_lines, asMember };
+    return {
+      database,
+      home,
+      principals,
+      contents,
+      contentsWith,
+      keep,
+      get,
+      rows,
+      written,
+      state,
+      log_lines: logLines,
+      asMember,
+    };
   }
 
-  test('is told before it is written, and the same afterwards', async () => {
+  test('is readable before it is written, and the same afterwards', async () => {
     const { keep, get, written, contents } = await setUp();
     keep('gen-1', said('hello'));
     const before = await get('gen-1');
@@ -105,14 +118,14 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
-  test('is told to who asks in the very turn that it is kept after', async () => {
+  test('is readable in the same turn in which it is stored', async () => {
     const { contents, keep, principals } = await setUp();
     setImmediate(() => keep('gen-1', said('hello')));
     expect(await contents.find('gen-1', principals.ordinary)).toEqual(said('hello'));
     await contents.stop();
   });
 
-  test('of one text is told as a prompt', async () => {
+  test('of one text is shown as a prompt', async () => {
     const { keep, get, contents } = await setUp();
     keep('gen-1', said('once', { is_prompt: true }));
     expect((await get('gen-1')).body['data']).toMatchObject({ input: { prompt: 'once' } });
@@ -165,7 +178,7 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
-  test('goes when its days are over', async () => {
+  test('is deleted after its retention', async () => {
     const { keep, get, written, state, contents, rows } = await setUp();
     keep('gen-1', said('hello'));
     await written(1);
@@ -190,7 +203,7 @@ describeStores('what was asked and answered', ({ open }) => {
     expect(log_lines.join()).toContain('cannot be read');
   });
 
-  test('is encrypted: whoever reads the store alone reads nothing, however it is packed', async () => {
+  test('is encrypted: the store alone does not reveal it, however it is packed', async () => {
     const { keep, written, contents, database } = await setUp();
     const word = 'a word that stands there in clear';
     keep('gen-1', said(word));
@@ -227,7 +240,7 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
-  test('in a workspace that is gone takes no other with it', async () => {
+  test('of a deleted workspace does not prevent others from being stored', async () => {
     const { keep, written, state, principals, contents, rows } = await setUp();
     keep('gen-1', said('hello'));
     keep('gen-2', said('lost'), { ...principals.ordinary, workspace_id: 'gone' });
@@ -238,7 +251,7 @@ describeStores('what was asked and answered', ({ open }) => {
     await contents.stop();
   });
 
-  test('beyond what may wait, the oldest keeps a stub, is counted and logged once', async () => {
+  test('beyond the bound of the queue, the oldest becomes a stub, is counted and logged once', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -263,23 +276,23 @@ describeStores('what was asked and answered', ({ open }) => {
     expect(kept).toContain(`gen-${String(limits.logged_queue_entries_max + extra - 1).padStart(5, '0')}`);
   });
 
-  test('that the store is being given is not lost to newer ones', async () => {
+  test('that is being written is not dropped for newer ones', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
-    let is_given = false;
+    let isGiven = false;
     const { keep, get, state, contents, written } = await setUp({
       wrap: (store) => ({
         ...store,
         insert: (batch) => {
-          is_given = true;
+          isGiven = true;
           return held.then(() => store.insert(batch));
         },
       }),
     });
     keep('gen-first', said('x'));
-    await expect.poll(() => is_given).toBe(true);
+    await expect.poll(() => isGiven).toBe(true);
     for (let at = 0; at < limits.logged_queue_entries_max; at += 1) {
       keep(`gen-${String(at).padStart(5, '0')}`, said('x'));
     }

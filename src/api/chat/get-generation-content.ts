@@ -15,7 +15,7 @@ function inputOf({ request, is_prompt }: LoggedContent): GenerationContent['inpu
   return { messages: messages as GenerationContent['input']['messages'] & object, ...fields };
 }
 
-/** `GET /generation/content?id=`: what was asked and answered, where the workspace keeps that. */
+/** `GET /generation/content?id=`: the request and answer of a call, if the workspace logs them. */
 export function getGenerationContent(server: Server, { contents }: { contents: Pick<LoggedContents, 'find'> }): void {
   server.route({
     method: 'GET',

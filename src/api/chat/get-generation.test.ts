@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generation } from '../../../test/generation-fixture.ts';
 import { startGateway, type TestGateway } from '../../../test/harness.ts';
+import { createServer } from '../../http/create-server.ts';
 import type { Principal } from '../../http/principal.ts';
-import { createServer } from '../../http/server.ts';
 import type { AttemptRecord, GenerationRecord } from '../../ledger/records.ts';
 import { getGeneration } from './get-generation.ts';
 
@@ -108,7 +108,7 @@ test('200: a client that left in the middle has a record within a second, cancel
   expect((await lookUp(id))['total_cost']).toBeGreaterThan(0);
 });
 
-test('200: a request that every provider failed has a record that cost nothing', async () => {
+test('200: a request that failed at every provider has a record without cost', async () => {
   const response = await gateway.call('POST', '/chat/completions', {
     model: 'sandbox/fail-503',
     messages: [{ role: 'user', content: 'Hello' }],
@@ -119,7 +119,7 @@ test('200: a request that every provider failed has a record that cost nothing',
   expect((record['provider_responses'] as unknown[]).length).toBe(2);
 });
 
-test('404: an id that nobody made', async () => {
+test('404: an unknown id', async () => {
   const response = await gateway.call('GET', '/generation?id=gen-0-nothing');
   expect(response.status).toBe(404);
   expect(await response.json()).toMatchObject({ error: { code: 404, message: 'Generation gen-0-nothing not found' } });
@@ -136,7 +136,7 @@ test('401: no credential', async () => {
   expect(response.status).toBe(401);
 });
 
-describe('who may see a generation, and what of it', () => {
+describe('who may see which part of a generation', () => {
   const record = generation({ id: 'gen-1' });
   const { organization_id, workspace_id } = record;
   const principals: Record<string, Principal> = {
@@ -217,7 +217,7 @@ describe('who may see a generation, and what of it', () => {
     expect(await see('own', record, 'gen-\u0000')).toMatchObject({ status: 404, asked: [] });
   });
 
-  test('every class of tokens and every failed attempt is told', async () => {
+  test('every class of tokens and every failed attempt is shown', async () => {
     const attempt = { ...(record.attempts[0] as AttemptRecord), status: 503, failure: 'overloaded' };
     const usage = { in_uncached: 10, in_cache_read: 5, out_text: 3, out_reasoning: 2, out_image: 1 };
     const { data } = await see('own', { ...record, usage, attempts: [attempt, ...record.attempts] });

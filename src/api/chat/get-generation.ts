@@ -13,7 +13,7 @@ import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import { describeCharges } from './describe-charges.ts';
 import { describeRouting, isRouter } from './describe-routing.ts';
 
-/** Where generations are found: first those not yet flushed, then the store. */
+/** Finds generations, first among those not yet flushed, then in the store. */
 export interface GenerationSource {
   find(id: string, principal: Principal): GenerationRecord | undefined | Promise<GenerationRecord | undefined>;
 }
@@ -24,16 +24,17 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
   const isUnpriced = (own: boolean) =>
     record.attempts.some(({ is_unpriced, is_byok }) => is_unpriced && is_byok === own);
   const cost = isUnpriced(false) ? null : toUsd(record.cost_nano);
-  const own_cost = isUnpriced(true) ? null : toUsd(record.byok_cost_nano ?? record.upstream_cost_nano);
-  // The gateway's account may have gone on with what broke off at the organization's own.
+  const ownCost = isUnpriced(true) ? null : toUsd(record.byok_cost_nano ?? record.upstream_cost_nano);
+  // The gateway's account may have continued an answer that broke off at the organization's own account.
   const hasOwnPart = record.attempts.some(
     (attempt) => attempt.is_byok && attempt.status === 200 && attempt.cost_nano > 0,
   );
-  // Of an end that nobody told, a count that is missing is not known: it is no zero.
-  const told = record.outcome === 'unknown' ? Object.keys(usage ?? {}) : undefined;
-  const prompt = usage === null || told?.some((name) => name.startsWith('in_')) === false ? null : inputTokens(usage);
+  // If the outcome is unknown, a missing count is unknown, not zero.
+  const counted = record.outcome === 'unknown' ? Object.keys(usage ?? {}) : undefined;
+  const prompt =
+    usage === null || counted?.some((name) => name.startsWith('in_')) === false ? null : inputTokens(usage);
   const completion =
-    usage === null || told?.some((name) => name.startsWith('out_')) === false ? null : outputTokens(usage);
+    usage === null || counted?.some((name) => name.startsWith('out_')) === false ? null : outputTokens(usage);
   return {
     id: record.id,
     request_id: record.request_id,
@@ -76,7 +77,7 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
     num_fetches: usage?.counts?.web_fetch ?? null,
     usage: cost,
     total_cost: cost,
-    upstream_inference_cost: record.is_byok || hasOwnPart ? own_cost : null,
+    upstream_inference_cost: record.is_byok || hasOwnPart ? ownCost : null,
     cache_discount: record.cache_discount_nano === null ? null : toUsd(record.cache_discount_nano),
     service_tier: record.service_tier,
     web_search_engine: engineOf(record),
@@ -97,25 +98,25 @@ function describeGeneration(record: GenerationRecord): Static<typeof Generation>
   };
 }
 
-/** Clients of the public service read a text and a number there, or nothing. */
+/** Clients of the public service require a text and a number here, or nothing. */
 function shownFacts(attempt: GenerationRecord['attempts'][number]) {
   const { latency, ...facts } = attemptFacts(attempt);
   const { upstream_id } = attempt;
   return { ...facts, ...(upstream_id === null ? {} : { id: upstream_id }), ...(latency === null ? {} : { latency }) };
 }
 
-/** What searched the web for it; null: nothing did, or its provider. */
+/** The engine that searched the web for the call; null if none did, or the provider did. */
 function engineOf({ routing }: GenerationRecord): string | null {
   const engine = routing?.pipeline?.find(({ name }) => name === 'web-search')?.data?.['engine'];
   return typeof engine === 'string' ? engine : null;
 }
 
-/** How many pages an engine of the operator's found for it; undefined: none was asked. What providers find is not known: their searches are counted. */
+/** The number of results of the operator's engines; undefined if none was used. Results of providers are unknown; their searches are counted. */
 function resultsOf({ routing }: GenerationRecord): number | undefined {
-  const found = routing?.pipeline?.flatMap(({ name, data }) =>
+  const counts = routing?.pipeline?.flatMap(({ name, data }) =>
     name === 'web-search' ? Number(data?.['results']) : [],
   );
-  return found?.length ? found.reduce((sum, results) => sum + results, 0) : undefined;
+  return counts?.length ? counts.reduce((sum, results) => sum + results, 0) : undefined;
 }
 
 /** `GET /generation?id=`: statistics of a finished request of the caller's organization. */
@@ -135,7 +136,7 @@ export function getGeneration(server: Server, { generations }: { generations: Ge
       const { id } = request.query;
       const { principal } = request;
       const record = principal && isStorable(id) ? await generations.find(id, principal) : undefined;
-      // Another organization's record is not there; for an ordinary key, neither is another workspace's.
+      // A record of another organization is a 404; for an ordinary key, also one of another workspace.
       const visible =
         record !== undefined &&
         record.organization_id === principal?.organization_id &&

@@ -15,24 +15,24 @@ import type { ContentLoss, Metrics } from '../../telemetry/metrics.ts';
 const deflate = promisify(deflateRaw);
 const inflate = promisify(inflateRaw);
 
-/** At most, in UTF-8. */
+/** The most bytes that a character takes in UTF-8. */
 const BYTES_PER_CHAR = 3;
 
-/** What was asked and answered in one call. */
-export interface FoundContent {
+/** The stored request and answer of one call. */
+export interface StoredContent {
   id: string;
   content: LoggedContent;
 }
 
-/** Keeps what was asked and answered in calls whose workspace wants it, written behind their answers. */
+/** Stores requests and answers of calls whose workspace logs them, in the background. */
 export interface LoggedContents extends ContentKeeper {
-  /** What the caller may read: a management key all of its organization, another key what keys of its owner sent in its workspace. */
+  /** The content that the caller may read: all of the organization for a management key; else what keys of the same owner sent in the workspace. */
   find(id: string, principal: Principal): Promise<LoggedContent | undefined>;
-  /** Those of a workspace since a moment, the newest first. */
-  list(of: { workspace_id: string; since: string; limit: number }): AsyncGenerator<FoundContent, void, undefined>;
-  /** From now on what has expired is deleted, whether or not anything is kept any more. */
+  /** The contents of a workspace since a moment, newest first. */
+  list(of: { workspace_id: string; since: string; limit: number }): AsyncGenerator<StoredContent, void, undefined>;
+  /** Starts deleting expired contents, also if nothing is logged any more. */
   start(): void;
-  /** Writes what waits, within a bound. */
+  /** Writes the queue, within a bounded time. */
   stop(): Promise<void>;
 }
 
@@ -43,23 +43,23 @@ export interface LoggedContentsOptions {
   now_ms(): number;
   log: { warn(facts: object, message: string): void };
   metrics: Pick<Metrics, 'contentsLost'>;
-  /** What may be written before what is beyond the bounds is looked for; absent: a good deal. */
+  /** How many characters are written between two deletions of what exceeds the bounds. Default: many. */
   unswept_chars_max?: number;
 }
 
-/** One that waits to be written. */
+/** A content in the queue. */
 interface Waiting extends Omit<LoggedContentRow, 'sealed' | 'expires_at'> {
   model: string | null;
   json: string;
 }
 
-/** The same without its content: what it was, when, and why there is no more. */
+/** A stub in place of a content: its call, and the reason of its loss. */
 function stubbed(waiting: LoggedCall, reason: string): Waiting {
   const { created_at, model } = waiting;
   return { ...waiting, json: JSON.stringify(stubOf({ reason, created_at, model })) };
 }
 
-/** The same in words. */
+/** The reasons in words. */
 const WHY: Readonly<Record<ContentLoss, string>> = {
   build: 'its content could not be read',
   seal: 'its content could not be encrypted',
@@ -68,7 +68,7 @@ const WHY: Readonly<Record<ContentLoss, string>> = {
   shutdown: 'the process ended before the store took it',
 };
 
-/** Where the row of a call opens, and nowhere else. */
+/** The context of encryption, which binds a content to the row of its call. */
 const placeOf = ({ id, workspace_id }: Pick<LoggedContentRow, 'id' | 'workspace_id'>) =>
   `logged content ${workspace_id} ${id}`;
 
@@ -86,48 +86,48 @@ async function opened(vault: Vault, row: LoggedContentRow): Promise<LoggedConten
   return JSON.parse(bytes.toString('utf8')) as LoggedContent;
 }
 
-/** Whether a caller may read what a call of its organization said. */
+/** Whether a caller may read the content of a call of its organization. */
 function mayRead(principal: Principal, { workspace_id, key_hash, user_id }: Omit<Waiting, 'json' | 'model'>): boolean {
   if (principal.kind === 'management') return true;
   if (principal.workspace_id !== workspace_id) return false;
   return principal.key_hash === key_hash || (user_id !== null && principal.user_id === user_id);
 }
 
-/** Makes the keeper of contents: each row is one call, compressed and encrypted. */
+/** Makes the log of contents. Each row is one call, compressed and encrypted. */
 export function createLoggedContents(options: LoggedContentsOptions): LoggedContents {
   const { store, vault, retention_days, now_ms, log, metrics } = options;
   const { unswept_chars_max = limits.logged_unswept_chars_max } = options;
   const at = (ms: number) => new Date(ms).toISOString();
-  /** Oldest first. */
+  /** In order of arrival. */
   const queue = new Map<string, Waiting>();
-  let queue_chars = 0;
-  /** Those whose content is given up, oldest first. */
+  let queueChars = 0;
+  /** Stubs of contents that were given up, in order of arrival. */
   const stubs = new Map<string, Waiting>();
-  /** Those that the store is being given: they are not lost. */
-  let given: ReadonlySet<string> = new Set();
-  /** What was written since what is beyond the bounds was looked for. */
-  let unswept_chars = 0;
+  /** Ids that are being written: they are not lost. */
+  let batchIds: ReadonlySet<string> = new Set();
+  /** Characters written since the last deletion of what exceeds the bounds. */
+  let unsweptChars = 0;
   let writing: Promise<void> | undefined;
   let sweeping: Promise<void> | undefined;
   let sweeps: NodeJS.Timeout | undefined;
   const stopping = new AbortController();
-  let lost_told_ms = Number.NEGATIVE_INFINITY;
+  let lostToldMs = Number.NEGATIVE_INFINITY;
 
   function report(count: number, reason: ContentLoss, kept: 'stub' | 'nothing', err?: unknown): void {
     metrics.contentsLost(count, reason, kept);
-    if (now_ms() - lost_told_ms < limits.loss_notice_ms) return;
-    lost_told_ms = now_ms();
+    if (now_ms() - lostToldMs < limits.loss_notice_ms) return;
+    lostToldMs = now_ms();
     const facts = { ...(err === undefined ? {} : { err }), count, reason, kept };
     log.warn(facts, `contents of calls are not kept: ${WHY[reason]}`);
   }
 
-  /** Gives a content up: its stub waits to be written. */
+  /** Gives a content up: its stub is queued. */
   function giveUp(call: LoggedCall, reason: ContentLoss, why: string = WHY[reason], err?: unknown): void {
     report(1, reason, 'stub', err);
     stubs.set(call.id, stubbed(call, why));
     for (const oldest of stubs.keys()) {
       if (stubs.size <= limits.logged_stubs_max) break;
-      if (given.has(oldest)) continue;
+      if (batchIds.has(oldest)) continue;
       stubs.delete(oldest);
       report(1, 'overflow', 'nothing');
     }
@@ -136,7 +136,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     });
   }
 
-  /** The gateway ends. */
+  /** Reports everything in the queue as lost, when the gateway ends. */
   function loseAll(err?: unknown): void {
     const count = queue.size + stubs.size;
     if (count === 0) return;
@@ -146,12 +146,12 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   }
 
   function take(id: string): void {
-    queue_chars -= queue.get(id)?.json.length ?? 0;
+    queueChars -= queue.get(id)?.json.length ?? 0;
     queue.delete(id);
     stubs.delete(id);
   }
 
-  /** Stubs are small: they go first. */
+  /** Stubs first, since they are small. */
   function* oldestFirst(): Generator<Waiting, void, undefined> {
     yield* stubs.values();
     yield* queue.values();
@@ -169,19 +169,19 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     return batch;
   }
 
-  /** Encrypted; a stub for what cannot be. Undefined: neither can. */
-  async function rowOf(waiting: Waiting, is_stub: boolean): Promise<LoggedContentRow | undefined> {
+  /** The encrypted row, or a stub if that fails. Undefined if both fail. */
+  async function rowOf(waiting: Waiting, isStub: boolean): Promise<LoggedContentRow | undefined> {
     const { json, model: _, ...row } = waiting;
-    const expires_at = at(now_ms() + retention_days * DAY_MS);
+    const expiresAt = at(now_ms() + retention_days * DAY_MS);
     try {
-      return { ...row, sealed: await sealed(vault, { ...waiting, json }), expires_at };
+      return { ...row, sealed: await sealed(vault, { ...waiting, json }), expires_at: expiresAt };
     } catch (err) {
-      report(1, 'seal', is_stub ? 'nothing' : 'stub', err);
-      return is_stub ? undefined : rowOf(stubbed(waiting, WHY.seal), true);
+      report(1, 'seal', isStub ? 'nothing' : 'stub', err);
+      return isStub ? undefined : rowOf(stubbed(waiting, WHY.seal), true);
     }
   }
 
-  /** Writes one that is refused among others: itself, or its stub. */
+  /** Writes a row by itself after its batch was refused, or else its stub. */
   async function insertOne(row: LoggedContentRow, waiting: Waiting): Promise<void> {
     try {
       await store.insert([row]);
@@ -196,42 +196,42 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   async function insert(batch: readonly Waiting[]): Promise<void> {
     const made = await Promise.all(batch.map((waiting) => rowOf(waiting, stubs.has(waiting.id))));
     const rows = made.filter((row) => row !== undefined);
-    for (const row of rows) unswept_chars += row.sealed.length;
+    for (const row of rows) unsweptChars += row.sealed.length;
     if (rows.length === 0) return;
     try {
       await store.insert(rows);
     } catch (error) {
       if (isUnavailable(error)) throw error;
-      // One of a workspace that is gone must not take the others with it.
+      // A row of a deleted workspace must not prevent the others.
       for (const [nth, row] of made.entries()) if (row !== undefined) await insertOne(row, batch[nth]!);
     }
   }
 
   async function write(): Promise<void> {
-    // What comes soon after goes in the same batch.
+    // Contents that arrive shortly after join the batch.
     await sleep(limits.logged_gather_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
     while (queue.size + stubs.size > 0) {
       const batch = nextBatch();
       try {
-        given = new Set(batch.map(({ id }) => id));
+        batchIds = new Set(batch.map(({ id }) => id));
         await insert(batch);
-        for (const id of given) take(id);
-        if (unswept_chars > unswept_chars_max) sweep();
+        for (const id of batchIds) take(id);
+        if (unsweptChars > unswept_chars_max) sweep();
       } catch (err) {
         if (stopping.signal.aborted) {
           loseAll(err);
           return;
         }
         log.warn({ err, waiting: queue.size + stubs.size }, 'contents of calls could not be stored; trying again');
-        given = new Set();
+        batchIds = new Set();
         await sleep(limits.logged_retry_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
       }
     }
-    given = new Set();
+    batchIds = new Set();
   }
 
   function sweep(): void {
-    unswept_chars = 0;
+    unsweptChars = 0;
     const most = { workspace_chars: limits.logged_workspace_chars_max, chars: limits.logged_contents_chars_max };
     sweeping ??= store
       .sweep(at(now_ms()), most)
@@ -260,11 +260,11 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
         return;
       }
       queue.set(call.id, { ...call, json });
-      queue_chars += json.length;
+      queueChars += json.length;
       for (const [id, oldest] of queue) {
-        const is_full = queue.size > limits.logged_queue_entries_max || queue_chars > limits.logged_queue_chars_max;
-        if (!is_full) break;
-        if (given.has(id)) continue;
+        const isFull = queue.size > limits.logged_queue_entries_max || queueChars > limits.logged_queue_chars_max;
+        if (!isFull) break;
+        if (batchIds.has(id)) continue;
         take(id);
         giveUp(oldest, 'overflow');
       }
@@ -278,7 +278,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     async find(id, principal) {
       if (!isStorable(id)) return undefined;
       const { organization_id } = principal;
-      // Who asks at once may be before the turn in which it is kept.
+      // A content is queued in a later turn than its answer.
       if (!queue.has(id)) await turn();
       const waiting = queue.get(id) ?? stubs.get(id);
       if (waiting !== undefined && waiting.organization_id === organization_id) {
@@ -291,13 +291,13 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     async *list({ workspace_id, since, limit }) {
       let after: ContentPlace | undefined;
       for (let left = limit; left > 0; ) {
-        const asked = Math.min(left, limits.replay_page_rows);
-        const page = await store.list({ workspace_id, since, now: at(now_ms()), limit: asked, after });
+        const pageSize = Math.min(left, limits.replay_page_rows);
+        const page = await store.list({ workspace_id, since, now: at(now_ms()), limit: pageSize, after });
         for (const row of page) {
           const content = await read(row);
           if (content !== undefined && content.not_kept === undefined) yield { id: row.id, content };
         }
-        if (page.length < asked) return;
+        if (page.length < pageSize) return;
         after = page.at(-1);
         left -= page.length;
       }

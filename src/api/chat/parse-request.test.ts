@@ -9,7 +9,7 @@ const ask = (body: object) => chatRequest(body as ChatBody);
 const hello = [{ role: 'user', content: 'Hello' }];
 const first = (message: object) => ask({ messages: [message] }).messages[0];
 
-describe('what only decoders may make is taken out', () => {
+describe('fields that only decoders may make are removed', () => {
   test.each([
     ['of the request', { messages: hello, ext: { client: 'x' } }],
     ['of a message', { messages: [{ ...hello[0], ext: { blocks: [] } }] }],
@@ -21,7 +21,7 @@ describe('what only decoders may make is taken out', () => {
     expect(JSON.stringify(request)).not.toContain('"ext"');
   });
 
-  test("an assistant's fields on other messages, and a call's id on what answers none", () => {
+  test("an assistant's fields on other messages, and a call's id on a message that is no result", () => {
     const fields = { tool_calls: [], reasoning: 'r', refusal: 'n', images: [], annotations: [], tool_call_id: 'c' };
     expect(first({ role: 'user', content: 'a', ...fields })).toEqual({ role: 'user', content: 'a' });
     expect(first({ role: 'assistant', content: 'a', reasoning: 'r', tool_call_id: 'c' })).toEqual({
@@ -33,7 +33,7 @@ describe('what only decoders may make is taken out', () => {
   });
 });
 
-test('nulls that mean nothing are not there', () => {
+test('meaningless nulls are removed', () => {
   expect(ask({ messages: hello, temperature: null, stop: null, seed: 1 })).toEqual({
     messages: hello,
     seed: 1,
@@ -55,7 +55,7 @@ test("OpenAI's cache breakpoint is one for every wire", () => {
   expect(first({ role: 'user', content: [own] })?.content).toEqual([own]);
 });
 
-test("the public service's notes of its own tools are taken, and left out", () => {
+test("the public service's records of its own tools are accepted and dropped", () => {
   const thought = { type: 'reasoning.text', text: 'Hm' };
   const record = { type: 'reasoning.server_tool_call', tool_name: 'x', arguments: '{}', result: 'r' };
   const messages = [{ role: 'assistant', content: 'a', reasoning_details: [record, thought] }];
@@ -76,7 +76,7 @@ test('refusals among the parts of an answer are its refusal', () => {
   });
 });
 
-test('reasoning_content is reasoning, unless that is told as well', () => {
+test('reasoning_content is reasoning, unless that is set as well', () => {
   expect(first({ role: 'assistant', content: 'a', reasoning_content: 'r' })).toEqual({
     role: 'assistant',
     content: 'a',
@@ -107,7 +107,7 @@ describe('functions of before tools', () => {
     expect(JSON.stringify(request)).not.toMatch(/function_call|functions/);
   });
 
-  test('400: an answer to a function that nobody called', () => {
+  test('400: a result of a function that was not called', () => {
     expect(() => ask({ messages: [{ role: 'function', name: 'f', content: 'x' }] })).toThrow(
       expect.objectContaining({ status: 400, message: expect.stringContaining('messages[0].name') }),
     );
@@ -147,7 +147,7 @@ test('a prompt is one message of the user, and the answer has its form', () => {
   });
 });
 
-describe('what clients of other providers send', () => {
+describe('requests of clients of other providers', () => {
   /** The message as the door makes it of a request that the schema takes. */
   const taken = (message: object) => {
     const body = { messages: [message] };
@@ -178,7 +178,7 @@ describe('what clients of other providers send', () => {
     ]);
   });
 
-  test('thoughts among the parts of an answer are its reasoning, unless that is told as well', () => {
+  test('thoughts among the parts of an answer are its reasoning, unless that is set as well', () => {
     const thought = (thinking: unknown) => ({ type: 'thinking', thinking });
     const text = { type: 'text', text: 'a' };
     const content = [
@@ -217,9 +217,9 @@ describe('what clients of other providers send', () => {
   });
 
   test('the thought signature of a call stays with it', () => {
-    const extra_content = { google: { thought_signature: 'S' } };
-    const made = taken(call({ id: 'a', extra_content, function: { name: 'f', arguments: '{}' } }));
-    expect(made?.tool_calls?.[0]?.ext).toEqual({ wire: 'openai-chat', rest: { extra_content } });
+    const extraContent = { google: { thought_signature: 'S' } };
+    const made = taken(call({ id: 'a', extra_content: extraContent, function: { name: 'f', arguments: '{}' } }));
+    expect(made?.tool_calls?.[0]?.ext).toEqual({ wire: 'openai-chat', rest: { extra_content: extraContent } });
   });
 
   test.each(['system', 'developer', 'user', 'tool'])('the content of role %s may be null', (role) => {

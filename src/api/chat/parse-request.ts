@@ -17,22 +17,22 @@ import { chatClient } from './client.ts';
 
 export type ChatBody = Static<typeof ChatCompletionBody>;
 
-/** Fields that stand for nothing upstream: they are ours, or another spelling of what the request says anyway. */
+/** Fields that are not sent upstream: they belong to the gateway, or repeat other fields. */
 const CONSUMED = new Set(['prompt', 'functions', 'function_call', 'stream_options', 'n', 'ext']);
 
-/** A client cannot send what only decoders may make. */
+/** Removes extensions, which only decoders may make. */
 function withoutExtension<T extends object>(value: T): T {
   if (!('ext' in value)) return value;
   const { ext: _, ...rest } = value as T & { ext: unknown };
   return rest as T;
 }
 
-function part(given: Record<string, unknown>, field: string): InnerPart {
-  let made = withoutExtension(given);
+function part(input: Record<string, unknown>, field: string): InnerPart {
+  let made = withoutExtension(input);
   if (made['type'] === 'input_video') made = { ...made, type: 'video_url' };
   else if (made['type'] === 'document_url') made = document(made);
   else if (typeof made['image_url'] === 'string') made = { ...made, image_url: { url: made['image_url'] } };
-  // OpenAI's word for a cache breakpoint: `cache_control` is the one that every wire reads.
+  // OpenAI's field for a cache breakpoint; `cache_control` is the one that every dialect reads.
   if (made['prompt_cache_breakpoint'] != null && made['cache_control'] == null) {
     made = { ...made, cache_control: { type: 'ephemeral' } };
   }
@@ -43,14 +43,14 @@ function part(given: Record<string, unknown>, field: string): InnerPart {
   return made as unknown as InnerPart;
 }
 
-/** Mistral's file by URL: a file for every wire, and as it came for upstreams of this one. */
-function document(given: Record<string, unknown>): Record<string, unknown> {
-  const { document_url: file_data, document_name: filename } = given;
-  const file = { file_data, ...(filename == null ? {} : { filename }) };
-  return { type: 'file', file, ext: { wire: CHAT_WIRE, rest: given } };
+/** A file part of Mistral's API: a `file` part, and its original for upstreams of the same wire. */
+function document(input: Record<string, unknown>): Record<string, unknown> {
+  const { document_url: fileData, document_name: filename } = input;
+  const file = { file_data: fileData, ...(filename == null ? {} : { filename }) };
+  return { type: 'file', file, ext: { wire: CHAT_WIRE, rest: input } };
 }
 
-/** The text of Mistral's thinking parts, in which its clients send an answer's reasoning back. */
+/** The text of Mistral's thinking parts, in which its clients send reasoning back. */
 function thoughts(parts: readonly Record<string, unknown>[]): string {
   return parts
     .map(({ thinking }) =>
@@ -59,12 +59,12 @@ function thoughts(parts: readonly Record<string, unknown>[]): string {
     .join('');
 }
 
-/** Changes what must be changed and shares the rest: most messages pass as they are. */
+/** Maps a list in place of the elements that change. Most messages are shared unchanged. */
 function mapChanged<T extends object, U>(items: readonly T[], change: (item: T, index: number) => U): U[] {
   return items.map(change);
 }
 
-/** What the public service notes of a tool that it ran itself: no model reads it. */
+/** Whether a detail only records a tool that the public service ran. Models do not read it. */
 function isToolRecord({ type }: { type: string }): boolean {
   return type === 'reasoning.server_tool_call';
 }
@@ -73,8 +73,8 @@ function legacyCallId(index: number): string {
   return `call_legacy_${index}`;
 }
 
-/** Fields that only an assistant's message has: elsewhere nothing has checked them. */
-const OF_ASSISTANTS = new Set([
+/** Fields that only assistant messages have. In other messages they are not validated. */
+const ASSISTANT_FIELDS = new Set([
   'tool_calls',
   'function_call',
   'refusal',
@@ -86,36 +86,36 @@ const OF_ASSISTANTS = new Set([
   'annotations',
 ]);
 
-/** Lists of the inner language, where null stands for none. */
+/** Lists for which the inner language has no null. */
 const LISTS = new Set(['tool_calls', 'reasoning_details', 'images', 'annotations']);
 
 function isForeign(field: string, role: unknown, value: unknown): boolean {
   return (
     field === 'ext' ||
     (value === null && LISTS.has(field)) ||
-    (role !== 'assistant' && OF_ASSISTANTS.has(field)) ||
+    (role !== 'assistant' && ASSISTANT_FIELDS.has(field)) ||
     (role !== 'tool' && field === 'tool_call_id')
   );
 }
 
-/** The message without what its role does not have, and without lists that are null; the given one where it has nothing else. */
-function ownFields(given: Record<string, unknown>): Record<string, unknown> {
-  const { role } = given;
-  for (const field in given) {
-    if (!isForeign(field, role, given[field])) continue;
-    return Object.fromEntries(Object.entries(given).filter(([name, value]) => !isForeign(name, role, value)));
+/** The message without fields of other roles, and without null lists; the same object if it has none. */
+function ownFields(input: Record<string, unknown>): Record<string, unknown> {
+  const { role } = input;
+  for (const field in input) {
+    if (!isForeign(field, role, input[field])) continue;
+    return Object.fromEntries(Object.entries(input).filter(([name, value]) => !isForeign(name, role, value)));
   }
-  return given;
+  return input;
 }
 
-/** Ids of legacy calls by the names of their functions; made when there is one. */
+/** Ids of legacy calls by the names of their functions. */
 interface LegacyCalls {
   ids: Map<string, string> | undefined;
 }
 
-/** An assistant's legacy `function_call` is one tool call; its answer, a `function` message, refers to the last such call. */
-function message(given: Record<string, unknown>, index: number, legacy: LegacyCalls): Message {
-  const clean = ownFields(given);
+/** Translates a message. A legacy `function_call` becomes a tool call; a `function` message refers to the last call of its function. */
+function message(input: Record<string, unknown>, index: number, legacy: LegacyCalls): Message {
+  const clean = ownFields(input);
   const content = clean['content'];
   let made = clean as unknown as Message;
   if (Array.isArray(content)) {
@@ -132,7 +132,8 @@ function message(given: Record<string, unknown>, index: number, legacy: LegacyCa
   } else if (content === null && made.role !== 'assistant') {
     made = { ...made, content: '' };
   }
-  if (made.tool_calls) made = { ...made, tool_calls: (made.tool_calls as unknown as GivenCall[]).map(toolCall) };
+  if (made.tool_calls)
+    made = { ...made, tool_calls: (made.tool_calls as unknown as RequestedToolCall[]).map(toolCall) };
   if (clean['reasoning_content'] !== undefined && made.reasoning === undefined) {
     const { reasoning_content, ...rest } = made as Message & { reasoning_content?: string | null };
     made = { ...rest, reasoning: reasoning_content ?? null };
@@ -162,42 +163,42 @@ function message(given: Record<string, unknown>, index: number, legacy: LegacyCa
   return made;
 }
 
-type GivenCall = Static<typeof RequestedCall>;
+type RequestedToolCall = Static<typeof RequestedCall>;
 
-/** A call as the inner language has it: a function's, with arguments as text. What only this wire knows is its remainder. */
-function toolCall(given: GivenCall): ToolCall {
-  const { id } = given;
-  if ('custom' in given && given.type === 'custom') {
-    const { name, input } = given.custom;
+/** Translates a tool call: a function call with arguments as text. Fields that only this wire knows become its remainder. */
+function toolCall(call: RequestedToolCall): ToolCall {
+  const { id } = call;
+  if ('custom' in call && call.type === 'custom') {
+    const { name, input } = call.custom;
     const called = { name, arguments: JSON.stringify({ input }) };
     return { id, type: 'function', function: called, ext: { wire: CHAT_WIRE, rest: { type: 'custom' } } };
   }
-  const { function: told, extra_content } = given as Extract<GivenCall, { function: unknown }> &
+  const { function: fn, extra_content } = call as Extract<RequestedToolCall, { function: unknown }> &
     Record<string, unknown>;
-  const { arguments: text } = told;
-  const called = typeof text === 'string' ? told : { ...told, arguments: text === null ? '' : JSON.stringify(text) };
+  const { arguments: text } = fn;
+  const called = typeof text === 'string' ? fn : { ...fn, arguments: text === null ? '' : JSON.stringify(text) };
   const made = { id, type: 'function', function: called } as ToolCall;
-  // Google's compatible endpoint tells the signature of a thought here, and wants it back.
+  // Google's compatible endpoint puts the signature of a thought here, and requires it back.
   if (extra_content != null) made.ext = { wire: CHAT_WIRE, rest: { extra_content: extra_content as JsonValue } };
   return made;
 }
 
-function legacyChoice(given: ChatBody['function_call']): ToolChoice | undefined {
-  if (given === undefined || given === null) return undefined;
-  return typeof given === 'string' ? given : { type: 'function', function: { name: given.name } };
+function legacyChoice(input: ChatBody['function_call']): ToolChoice | undefined {
+  if (input === undefined || input === null) return undefined;
+  return typeof input === 'string' ? input : { type: 'function', function: { name: input.name } };
 }
 
-/** A tool, or the choice of one, that tells no type is a function. */
-function typed<T extends object>(given: T): T & { type: string } {
-  return 'type' in given && given.type !== undefined ? (given as T & { type: string }) : { ...given, type: 'function' };
+/** Sets the type of a tool, or of a tool choice, to `function` if it has none. */
+function typed<T extends object>(input: T): T & { type: string } {
+  return 'type' in input && input.type !== undefined ? (input as T & { type: string }) : { ...input, type: 'function' };
 }
 
-function toolChoice(given: NonNullable<ChatBody['tool_choice']>): ToolChoice {
-  if (given === 'any') return 'required';
-  return typeof given === 'string' ? given : (typed(given) as ToolChoice);
+function toolChoice(input: NonNullable<ChatBody['tool_choice']>): ToolChoice {
+  if (input === 'any') return 'required';
+  return typeof input === 'string' ? input : (typed(input) as ToolChoice);
 }
 
-/** `reasoning` says the same wherever it stands: two different wishes are an error, not a guess. */
+/** `reasoning_effort` and `reasoning.effort` must not contradict each other: a 400, not a guess. */
 function checkReasoning(body: ChatBody): void {
   const { reasoning, reasoning_effort } = body;
   if (reasoning?.effort && typeof reasoning.max_tokens === 'number') {
@@ -208,7 +209,7 @@ function checkReasoning(body: ChatBody): void {
   }
 }
 
-/** A choice of this form has text and nothing else: what it could not show is not asked for. */
+/** Refuses features whose results a text choice cannot contain. */
 function checkPromptForm({ tools, functions, modalities }: ChatBody): void {
   const named = tools?.length ? 'tools' : functions?.length ? 'functions' : undefined;
   if (named !== undefined) {
@@ -219,12 +220,12 @@ function checkPromptForm({ tools, functions, modalities }: ChatBody): void {
   }
 }
 
-/** Whether a request is in the form of before tools. */
+/** Whether a request uses `functions`, the form before `tools`. */
 export function usesFunctions({ functions, tools }: Pick<ChatBody, 'functions' | 'tools'>): boolean {
   return functions != null && tools == null;
 }
 
-/** What works on one answer as it comes cannot be asked for with several of them. */
+/** Refuses features that process one answer while it arrives if several answers are requested. */
 function refuseWithSeveral({ tools, plugins }: ChatRequest): void {
   const tool = tools?.find(({ type }) => type.startsWith('gateway:'));
   const plugin = plugins?.find(({ id, enabled }) => id === 'response-healing' && enabled !== false);
@@ -233,8 +234,8 @@ function refuseWithSeveral({ tools, plugins }: ChatRequest): void {
 }
 
 /**
- * The public request in the one inner language: legacy forms rewritten, nulls that mean nothing taken out, extension
- * points emptied. Throws `GatewayError` 400 that names the field.
+ * Translates a public request into the inner language: legacy forms are rewritten, meaningless nulls and extensions are removed. Throws a
+ * `GatewayError` 400 that names the field.
  */
 export function chatRequest(body: ChatBody): ChatRequest {
   if (body.messages == null && body.prompt == null) {
@@ -245,22 +246,22 @@ export function chatRequest(body: ChatBody): ChatRequest {
   }
   if (body.prompt != null) checkPromptForm(body);
   checkReasoning(body);
-  // Filled, not emptied: an object that lost a field is slow to read ever after.
+  // Filled rather than copied and emptied: deleting fields makes an object slow to read.
   const request: Record<string, unknown> = {};
   for (const field in body) {
     const value = body[field as keyof ChatBody];
     if (value !== null && !CONSUMED.has(field)) request[field] = value;
   }
   const legacy: LegacyCalls = { ids: undefined };
-  const given = (body.messages ?? [{ role: 'user', content: body.prompt ?? '' }]) as Record<string, unknown>[];
-  request['messages'] = mapChanged(given, (item, index) => message(item, index, legacy));
+  const messages = (body.messages ?? [{ role: 'user', content: body.prompt ?? '' }]) as Record<string, unknown>[];
+  request['messages'] = mapChanged(messages, (item, index) => message(item, index, legacy));
   if (usesFunctions(body)) {
     request['tools'] = (body.functions ?? []).map(
       (definition) => ({ type: 'function', function: definition }) as FunctionTool,
     );
     const choice = legacyChoice(body.function_call);
     if (choice !== undefined && request['tool_choice'] === undefined) request['tool_choice'] = choice;
-    // The form has one call to a message.
+    // The form allows one call per message.
     request['parallel_tool_calls'] ??= false;
   } else if (body.tools) {
     request['tools'] = mapChanged(body.tools, (tool) => typed(withoutExtension(tool)));

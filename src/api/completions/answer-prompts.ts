@@ -7,44 +7,41 @@ import { limits } from '../../limits.ts';
 import { clientError } from '../shared/client-error.ts';
 import type { PromptAnswer } from './encode.ts';
 
-/** A prompt fails alone while others are answered; nobody is told where the client has left. */
+/** The error of one prompt while others are answered. Throws if the client has left. */
 function failureOf(thrown: unknown, { cancellation }: Call): GatewayError {
   const error = clientError(thrown, cancellation);
   if (error instanceof CallCancelled) throw error;
   return error instanceof GatewayError ? error : internalError(error);
 }
 
-/** A prompt as it is asked, perhaps once more. */
-interface Asked {
+/** A prompt that is being answered, perhaps for the second time. */
+interface PromptCall {
   call: Call;
   /**
-   * Whether it is refused only for what others in flight have set aside: asked again when one of its own request has ended, it may
-   * be paid for. Not where something of it was paid for: that is recorded, and a generation is recorded once.
+   * Whether it was refused only because of amounts that other calls hold: it is tried again when another prompt of its request has ended. False
+   * if part of it was paid for, since that is recorded, and a generation is recorded once.
    */
   isHeldBeside(thrown: unknown): boolean;
 }
 
-function askedOf(call: Call): Asked {
-  let is_recorded = false;
+function promptCallOf(call: Call): PromptCall {
+  let isRecorded = false;
   return {
     call: {
       ...call,
-      // What was done to it is told once.
+      // A second try must not repeat the stages of the first.
       stages: [...call.stages],
       settled(record) {
-        is_recorded = true;
+        isRecorded = true;
         call.settled?.(record);
       },
     },
     isHeldBeside: (thrown) =>
-      !is_recorded &&
-      thrown instanceof GatewayError &&
-      thrown.status === 402 &&
-      thrown.metadata?.['in_flight'] === true,
+      !isRecorded && thrown instanceof GatewayError && thrown.status === 402 && thrown.metadata?.['in_flight'] === true,
   };
 }
 
-/** Answers each prompt, some at a time. Throws what the first one failed with where all of them failed. */
+/** Answers all prompts, several at a time. If all fail, throws the error of the first. */
 export async function completeAll(
   inference: Pick<Inference, 'complete'>,
   calls: readonly Call[],
@@ -53,75 +50,78 @@ export async function completeAll(
   let next = 0;
   let running = 0;
   let oneEnded = Promise.withResolvers<void>();
-  const ask = async (call: Call): Promise<PromptAnswer> => {
+  const answer = async (call: Call): Promise<PromptAnswer> => {
     for (;;) {
       running += 1;
-      const asked = askedOf(call);
-      const told = await inference.complete(asked.call).then(
+      const prompt = promptCallOf(call);
+      const outcome = await inference.complete(prompt.call).then(
         (answer) => ({ answer }),
         (thrown: unknown) => ({ thrown }),
       );
       running -= 1;
-      if ('thrown' in told && running > 0 && asked.isHeldBeside(told.thrown)) {
+      if ('thrown' in outcome && running > 0 && prompt.isHeldBeside(outcome.thrown)) {
         await oneEnded.promise;
         continue;
       }
       oneEnded.resolve();
       oneEnded = Promise.withResolvers();
-      return 'answer' in told ? told : { error: failureOf(told.thrown, call) };
+      return 'answer' in outcome ? outcome : { error: failureOf(outcome.thrown, call) };
     }
   };
   const work = async () => {
-    for (let index = next++; index < calls.length; index = next++) answers[index] = await ask(calls[index] as Call);
+    for (let index = next++; index < calls.length; index = next++) answers[index] = await answer(calls[index] as Call);
   };
   const workers = Array.from({ length: Math.min(calls.length, limits.completion_prompts_at_once) }, work);
-  // All are waited for: those that are left end by their own cancellation.
+  // Wait for all: those that remain end by their own cancellation.
   const ended = await Promise.allSettled(workers);
-  for (const one of ended) if (one.status === 'rejected') throw one.reason;
+  for (const result of ended) if (result.status === 'rejected') throw result.reason;
   const [first] = answers;
-  if (first !== undefined && 'error' in first && answers.every((one) => 'error' in one)) throw first.error;
+  if (first !== undefined && 'error' in first && answers.every((answer) => 'error' in answer)) throw first.error;
   return answers;
 }
 
-/** One step of the stream of several prompts. */
+/** An event of one of several prompts, or its failure. */
 export type PromptEvent = { index: number; event: StreamEvent } | { index: number; failed: GatewayError };
 
 type Step = { index: number } & ({ result: IteratorResult<StreamEvent, void> } | { thrown: unknown });
 
 /**
- * Streams the answers to several prompts side by side, some at a time, as their pieces come. Throws what the first one failed
- * with where none was answered; `CallCancelled` when the client left. The consumer reads to the end.
+ * Streams the answers to several prompts side by side, several at a time, as their chunks arrive. If none was answered, throws the error of the
+ * first; throws `CallCancelled` if the client left. The consumer must read to the end.
  */
 export async function* streamAll(
   inference: Pick<Inference, 'stream'>,
   calls: readonly Call[],
 ): AsyncGenerator<PromptEvent, void, undefined> {
-  const running = new Map<number, { asked: Asked; events: AsyncGenerator<StreamEvent, void, undefined> }>();
+  const running = new Map<number, { prompt: PromptCall; events: AsyncGenerator<StreamEvent, void, undefined> }>();
   const steps: Step[] = [];
   let wake = () => {};
   const failures: { index: number; failed: GatewayError }[] = [];
-  let gone: CallCancelled | undefined;
-  let has_begun = false;
+  let cancelled: CallCancelled | undefined;
+  let hasBegun = false;
   let left = calls.map((_, index) => index);
-  /** Until another has ended. */
+  /** Prompts that wait until another one has ended. */
   const held: number[] = [];
-  const advance = (index: number, one: { asked: Asked; events: AsyncGenerator<StreamEvent, void, undefined> }) => {
+  const advance = (
+    index: number,
+    entry: { prompt: PromptCall; events: AsyncGenerator<StreamEvent, void, undefined> },
+  ) => {
     const arrive = (step: Step) => {
       steps.push(step);
       wake();
     };
-    running.set(index, one);
-    one.events.next().then(
+    running.set(index, entry);
+    entry.events.next().then(
       (result) => arrive({ index, result }),
       (thrown: unknown) => arrive({ index, thrown }),
     );
   };
   try {
     for (;;) {
-      while (left.length > 0 && running.size < limits.completion_prompts_at_once && gone === undefined) {
+      while (left.length > 0 && running.size < limits.completion_prompts_at_once && cancelled === undefined) {
         const index = left.shift() as number;
-        const asked = askedOf(calls[index] as Call);
-        advance(index, { asked, events: inference.stream(asked.call) });
+        const prompt = promptCallOf(calls[index] as Call);
+        advance(index, { prompt, events: inference.stream(prompt.call) });
       }
       if (running.size === 0) break;
       const step = steps.shift();
@@ -132,29 +132,29 @@ export async function* streamAll(
         continue;
       }
       const { index } = step;
-      const one = running.get(index);
+      const entry = running.get(index);
       running.delete(index);
-      if ('thrown' in step && running.size > 0 && one?.asked.isHeldBeside(step.thrown)) {
+      if ('thrown' in step && running.size > 0 && entry?.prompt.isHeldBeside(step.thrown)) {
         held.push(index);
         continue;
       }
       if ('thrown' in step || step.result.done) left = [...held.splice(0), ...left];
       if ('thrown' in step) {
         const call = calls[index] as Call;
-        if (step.thrown instanceof CallCancelled && !call.cancellation.stopped) gone = step.thrown;
+        if (step.thrown instanceof CallCancelled && !call.cancellation.stopped) cancelled = step.thrown;
         else {
           failures.push({ index, failed: failureOf(step.thrown, call) });
-          if (has_begun) yield* failures.splice(0);
+          if (hasBegun) yield* failures.splice(0);
         }
-      } else if (!step.result.done && one !== undefined) {
-        // Asked for before this event is taken, so that no stream waits for another; one event each is held.
-        advance(index, one);
-        has_begun = true;
+      } else if (!step.result.done && entry !== undefined) {
+        // Request the next event before this one is consumed, so that no stream waits for another; one event each is buffered.
+        advance(index, entry);
+        hasBegun = true;
         yield* failures.splice(0);
         yield { index, event: step.result.value };
       }
     }
-    if (gone !== undefined) throw gone;
+    if (cancelled !== undefined) throw cancelled;
     const [first] = failures.sort((a, b) => a.index - b.index);
     if (first !== undefined) throw first.failed;
   } finally {

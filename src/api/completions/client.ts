@@ -1,6 +1,6 @@
 import type { ClientProfile } from '../../schemas/inner.ts';
 
-/** Clients that send a `prompt`: of `POST /completions`, and of `POST /chat/completions` in its older form. */
+/** The profile of clients that send a `prompt`: of `POST /completions`, and of `POST /chat/completions` in its legacy form. */
 export const completionsClient: ClientProfile = {
   name: 'completions',
   ownWire: undefined,

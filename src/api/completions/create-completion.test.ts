@@ -18,17 +18,17 @@ const logprobs = {
 let upstream: WireServer;
 let gateway: TestGateway;
 /** How many requests the upstream has at the moment, and had at most. */
-let at_once = 0;
-let most_at_once = 0;
+let atOnce = 0;
+let mostAtOnce = 0;
 
 beforeAll(async () => {
   upstream = await startWireServer((exchange) => {
     const asked = JSON.parse(exchange.body) as JsonObject;
     const prompt = String(object(array(asked['messages'])[0])['content']);
-    at_once += 1;
-    most_at_once = Math.max(most_at_once, at_once);
+    atOnce += 1;
+    mostAtOnce = Math.max(mostAtOnce, atOnce);
     void exchange.closed.then(() => {
-      at_once -= 1;
+      atOnce -= 1;
     });
     if (prompt.startsWith('refused')) {
       return [
@@ -150,13 +150,13 @@ describe('one prompt', () => {
     expect((await ask({ prompt: ['Hello'] })).answer).toMatchObject({ choices: [{ text: 'answer to Hello' }] });
   });
 
-  test('stands before the text where that is wanted', async () => {
+  test('is before the text if requested', async () => {
     const { answer } = await ask({ prompt: 'Hello', echo: true });
     expect(answer).toMatchObject({ choices: [{ text: 'Helloanswer to Hello' }] });
     expect((await stream({ prompt: 'Hello', echo: true })).texts).toEqual(['Helloanswer to Hello']);
   });
 
-  test('reasoning is left out where it is not wanted', async () => {
+  test('reasoning is omitted if it is not wanted', async () => {
     const hidden = { prompt: 'Hello', reasoning: { exclude: true } };
     expect(JSON.stringify((await ask(hidden)).answer)).not.toContain('hm');
     expect(JSON.stringify((await stream(hidden)).chunks)).not.toContain('hm');
@@ -184,7 +184,7 @@ describe('one prompt', () => {
     expect(offsets).toEqual([0, 2, 4, 5, 7, 9]);
   });
 
-  test('a failure in the stream is told as in chat', async () => {
+  test('a failure in the stream has the same form as in chat', async () => {
     const { chunks } = await stream({ prompt: 'broken' });
     expect(chunks.at(-2)).toMatchObject({
       error: { code: 503, metadata: { error_type: 'provider_overloaded' } },
@@ -193,7 +193,7 @@ describe('one prompt', () => {
     expect(Object.keys(chunks.at(-2)!)[0]).toBe('error');
   });
 
-  test('routing is shown where it is asked for', async () => {
+  test('routing is shown if requested', async () => {
     const headers = { 'x-gateway-experimental-metadata': 'enabled' };
     const body = { model: 'wire/model', prompt: 'Hello' };
     const response = await gateway.call('POST', '/completions', body, headers);
@@ -205,7 +205,7 @@ describe('several prompts', () => {
   const prompts = Array.from({ length: 12 }, (_, i) => `p${i}`);
 
   test('are calls of their own: choices in order, usage summed, a generation each, eight at once', async () => {
-    most_at_once = 0;
+    mostAtOnce = 0;
     const { answer } = await ask({ prompt: prompts });
     expect(array(answer['choices'])).toMatchObject(prompts.map((p, index) => ({ index, text: `answer to ${p}` })));
     expect(answer['usage']).toMatchObject({
@@ -215,7 +215,7 @@ describe('several prompts', () => {
       cost: 0.000108,
       is_byok: false,
     });
-    expect(most_at_once).toBe(8);
+    expect(mostAtOnce).toBe(8);
     const generations = array(answer['generations']).map(object);
     expect(new Set(generations.map(({ id }) => id)).size).toBe(12);
     expect(generations[0]?.['id']).toBe(answer['id']);
@@ -224,11 +224,11 @@ describe('several prompts', () => {
   });
 
   test('stream side by side, usage once', async () => {
-    most_at_once = 0;
+    mostAtOnce = 0;
     const { chunks, texts, last } = await stream({ prompt: prompts });
     expect(texts).toEqual(prompts.map((p) => `answer to ${p}`));
     expect(last).toMatchObject({ usage: { total_tokens: 84, cost: 0.000108 } });
-    expect(most_at_once).toBe(8);
+    expect(mostAtOnce).toBe(8);
     const order = chunks.flatMap((chunk) => array(chunk['choices']).map((choice) => Number(object(choice)['index'])));
     expect(order.indexOf(1)).toBeLessThan(order.lastIndexOf(0));
   });
@@ -253,7 +253,7 @@ describe('several prompts', () => {
     });
   });
 
-  test('count what they share as often as it is sent at once, in the memory that requests share', async () => {
+  test('reserve shared memory for the parts that they have in common once per concurrent prompt', async () => {
     const small = await startGateway({ yaml: 'limits: { memory_bytes: 16777216 }' });
     try {
       const ask = async (prompt: string[]) => {
@@ -288,9 +288,9 @@ describe('several prompts', () => {
     });
     const reader = (await asked).body!.getReader();
     await reader.read();
-    await expect.poll(() => at_once).toBe(8);
+    await expect.poll(() => atOnce).toBe(8);
     leave.abort();
-    await expect.poll(() => at_once).toBe(0);
+    await expect.poll(() => atOnce).toBe(0);
     // What was not begun is not begun any more.
     expect(upstream.exchanges.some(({ body }) => body.includes('endless p8'))).toBe(false);
   });

@@ -17,7 +17,7 @@ import { clientError } from '../shared/client-error.ts';
 import { hidesReasoning } from '../shared/hides-reasoning.ts';
 import { writeParts } from '../shared/json-parts.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
-import { askedModel } from '../shared/unanswered.ts';
+import { requestedModel } from '../shared/unanswered.ts';
 import { completeAll, type PromptEvent, streamAll } from './answer-prompts.ts';
 import { completionOf, createCompletionStream, type Envelope } from './encode.ts';
 import { type CompletionRequest, completionRequests } from './parse-request.ts';
@@ -31,9 +31,9 @@ function envelopeOf(body: CompletionRequest, lead: Call, calls: readonly Call[])
   return {
     id: lead.generation_id,
     created: Math.floor(lead.accepted_ms / 1000),
-    model: askedModel(lead.request),
+    model: requestedModel(lead.request),
     hide_reasoning: hidesReasoning(lead.request),
-    tells_logprobs: body.logprobs != null,
+    has_logprobs: body.logprobs != null,
     prompts: calls.map(({ generation_id, request }) => {
       const [prompt] = request.messages;
       return { generation_id, echo: body.echo === true && typeof prompt?.content === 'string' ? prompt.content : '' };
@@ -41,18 +41,18 @@ function envelopeOf(body: CompletionRequest, lead: Call, calls: readonly Call[])
   };
 }
 
-/** Counts what is written for several prompts at once: what they share goes upstream with each. */
+/** Reserves memory for several prompts at once: what they share is sent upstream with each. */
 async function takeRoom(
   { prompt: _, ...shared }: CompletionRequest,
   [lead, ...others]: readonly Call[],
 ): Promise<void> {
   const chars = others.length === 0 ? 0 : (await writeBody(shared as JsonObject)).length;
   if (chars <= limits.counted_bytes_min) return;
-  const at_once = Math.min(others.length, limits.completion_prompts_at_once - 1);
-  await lead?.room?.take(chars * at_once * limits.body_copies);
+  const atOnce = Math.min(others.length, limits.completion_prompts_at_once - 1);
+  await lead?.room?.take(chars * atOnce * limits.body_copies);
 }
 
-/** `POST /completions`, the form of before chat: text that goes on from a prompt, or from each of several. */
+/** `POST /completions`, the API before chat: text that continues a prompt, or each of several. */
 export function createCompletion(server: Server, options: CompletionOptions): void {
   const { inference, clock } = options;
   server.route({
@@ -71,7 +71,7 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
     },
     handler: async (request, reply) => {
       const { body } = request;
-      const calls = completionRequests(body).map((one) => callOf(request, one, clock));
+      const calls = completionRequests(body).map((chat) => callOf(request, chat, clock));
       await takeRoom(body, calls);
       const lead = calls[0] as Call;
       reply.header('x-generation-id', lead.generation_id);
@@ -81,7 +81,7 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
       if (streamed) return stream(request, reply, { calls, envelope }, options);
       return answerWhole(
         reply,
-        { cancellation: new Together(calls) },
+        { cancellation: new JointCancellation(calls) },
         () => completeAll(inference, calls),
         (answers) => writeParts([{ value: completionOf(answers, envelope) as JsonObject }]),
       );
@@ -89,8 +89,8 @@ export function createCompletion(server: Server, options: CompletionOptions): vo
   });
 }
 
-/** The calls of one request end together. */
-class Together implements Pick<Cancellation, 'cancel' | 'stop' | 'stopped'> {
+/** Cancels all calls of a request together. */
+class JointCancellation implements Pick<Cancellation, 'cancel' | 'stop' | 'stopped'> {
   stopped = false;
   readonly #calls: readonly Call[];
 
@@ -121,7 +121,7 @@ async function stream(
     }
   };
   let open = calls.length;
-  /** The last choice that ends takes the end of the stream with it, so that one write tells both. */
+  /** The end of the last choice includes the end of the stream, so that both are in one write. */
   const closed = (text: string) => {
     open -= 1;
     return open === 0 ? text + encoder.close() : text;
@@ -145,7 +145,7 @@ async function stream(
         return closed(encoder.end(index, event));
     }
   };
-  const cancellation = new Together(calls);
+  const cancellation = new JointCancellation(calls);
   await sendEventStream(request, reply, {
     events: withSources(streamAll(inference, calls)),
     encode,
@@ -157,7 +157,7 @@ async function stream(
       return encoder.failed(shown, request.principal?.user_id ?? null);
     },
     heartbeat: COMMENT_HEARTBEAT,
-    onClientGone: () => cancellation.cancel(),
+    onClientLeft: () => cancellation.cancel(),
     onStop: () => cancellation.stop(),
     heartbeat_first_ms,
     heartbeat_ms,

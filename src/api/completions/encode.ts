@@ -9,26 +9,26 @@ import { textFinish } from '../shared/text-finish.ts';
 import { failedProvider } from '../shared/unanswered.ts';
 import { createLogprobs } from './logprobs.ts';
 
-/** What every object of one answer carries. */
+/** Fields of every object of one answer, and how it is encoded. */
 export interface Envelope {
   id: string;
   /** Unix seconds. */
   created: number;
-  /** The model that was asked for: answers name the one that gave them. */
+  /** The requested model; answers name the model that answered. */
   model: string;
   hide_reasoning: boolean;
-  /** Whether log probabilities were asked for. */
-  tells_logprobs: boolean;
-  /** Where there are several, they fail alone, and the answer tells their generations. */
+  /** Whether the request wants log probabilities. */
+  has_logprobs: boolean;
+  /** If there are several, they fail separately, and the answer lists their generations. */
   prompts: readonly { generation_id: string; echo: string }[];
 }
 
-/** How one prompt was answered. */
+/** The answer to one prompt, or its failure. */
 export type PromptAnswer = { answer: WholeAnswer } | { error: GatewayError };
 
 const round = (usd: number) => Math.round(usd * 1e9) / 1e9;
 
-/** Adds up what has the same form: counts, and costs to the nano-USD. What one of them does not tell is not told. */
+/** The sum of several usages of the same form: counts, and costs to the nano-USD. A field that is missing in one is omitted. */
 function sumUsage(all: readonly AnswerUsage[]): AnswerUsage | undefined {
   const [first, ...others] = all;
   if (first === undefined) return undefined;
@@ -61,7 +61,7 @@ function failedChoice(index: number, error: GatewayError): JsonObject {
   };
 }
 
-/** How the prompts were routed: of one, as in chat; of several, with the generation of each. */
+/** The routing of the prompts: for one as in chat; for several with the generation of each. */
 function routingOf({ prompts }: Envelope, metadata: readonly (Record<string, unknown> | null | undefined)[]): object {
   if (prompts.length === 1) return metadataMembers(metadata[0]);
   const generations = prompts.map(({ generation_id: id }, index) => {
@@ -71,20 +71,20 @@ function routingOf({ prompts }: Envelope, metadata: readonly (Record<string, unk
   return { generations };
 }
 
-/** The whole answer: one choice a prompt, in order. At least one of them was answered. */
+/** The whole answer: one choice per prompt, in order. At least one prompt was answered. */
 export function completionOf(answers: readonly PromptAnswer[], envelope: Envelope): Record<string, unknown> {
   const { id, created, prompts } = envelope;
-  const told = answers.flatMap((one) => ('answer' in one ? one.answer : []));
-  const [lead] = told;
-  const choices = answers.map((one, index) => {
-    if ('error' in one) return failedChoice(index, one.error);
-    const { message, logprobs, finish_reason, native_finish_reason, error } = one.answer.completion.choices[0];
+  const completed = answers.flatMap((answer) => ('answer' in answer ? answer.answer : []));
+  const [lead] = completed;
+  const choices = answers.map((answer, index) => {
+    if ('error' in answer) return failedChoice(index, answer.error);
+    const { message, logprobs, finish_reason, native_finish_reason, error } = answer.answer.completion.choices[0];
     const { reasoning } = message;
     return {
       index,
       text: (prompts[index]?.echo ?? '') + textOf(message),
       ...(reasoning && !envelope.hide_reasoning ? { reasoning } : {}),
-      logprobs: envelope.tells_logprobs ? createLogprobs()(logprobs) : null,
+      logprobs: envelope.has_logprobs ? createLogprobs()(logprobs) : null,
       finish_reason: textFinish(finish_reason),
       native_finish_reason,
       ...(error ? { error } : {}),
@@ -99,46 +99,46 @@ export function completionOf(answers: readonly PromptAnswer[], envelope: Envelop
     system_fingerprint: lead?.completion.system_fingerprint ?? null,
     service_tier: lead?.completion.service_tier ?? null,
     choices,
-    usage: sumUsage(told.map(({ usage }) => usage)) ?? NO_USAGE,
+    usage: sumUsage(completed.map(({ usage }) => usage)) ?? NO_USAGE,
     ...routingOf(
       envelope,
-      answers.map((one) => ('answer' in one ? one.answer.metadata : one.error.gateway_metadata)),
+      answers.map((answer) => ('answer' in answer ? answer.answer.metadata : answer.error.gateway_metadata)),
     ),
   };
 }
 
-/** Writes a stream whose pieces tell which prompt they answer. */
+/** Writes a stream whose chunks name the prompt that they answer. */
 export interface CompletionStream {
   open(index: number, served: Served): string;
   debug(sent: SentBody): string;
   chunks(index: number, chunks: readonly ChatChunk[]): string;
   /** The end of one choice. */
   end(index: number, end: StreamEnd): string;
-  /** A prompt that nobody answered, among others that were. */
+  /** The choice of a prompt that failed while others were answered. */
   failedChoice(index: number, error: GatewayError): string;
   /** The end of the stream. */
   close(): string;
-  /** All of a stream that failed after its 200 and before anything of it was told. */
-  failed(error: GatewayError, user_id: string | null): string;
+  /** The whole text of a stream that failed after its 200 and before its first chunk. */
+  failed(error: GatewayError, userId: string | null): string;
 }
 
-/** Fixed parts are made once; a piece of text costs what chat's does. */
+/** Makes the writer of a stream. Fixed parts are made once. */
 export function createCompletionStream(envelope: Envelope): CompletionStream {
-  const { id, created, model: asked, prompts, hide_reasoning, tells_logprobs } = envelope;
-  const is_batch = prompts.length > 1;
+  const { id, created, model: requested, prompts, hide_reasoning, has_logprobs } = envelope;
+  const isBatch = prompts.length > 1;
   const heads: string[] = [];
   const logprobs = prompts.map(() => createLogprobs());
   const usages: AnswerUsage[] = [];
   const finished = new Set<number>();
-  let service_tier: string | null = null;
+  let serviceTier: string | null = null;
   const metadata: (Record<string, unknown> | null | undefined)[] = [];
   const headOf = ({ model, provider }: { model: string; provider?: string | undefined }) => {
     const shown = provider === undefined ? '' : `,"provider":${JSON.stringify(provider)}`;
     return `data: {"id":${JSON.stringify(id)},"object":"text_completion","created":${created},"model":${JSON.stringify(model)}${shown}`;
   };
-  const unserved = headOf({ model: asked });
-  const failedHead = (error: GatewayError) => headOf({ model: asked, provider: failedProvider(error) });
-  let last_head = unserved;
+  const unserved = headOf({ model: requested });
+  const failedHead = (error: GatewayError) => headOf({ model: requested, provider: failedProvider(error) });
+  let lastHead = unserved;
   const choice = (head: string, json: JsonObject) => `${head},"choices":[${JSON.stringify(json)}]}\n\n`;
   const usageEvent = (head: string, usage: object, more: string) =>
     `${head},"choices":[],"usage":${JSON.stringify(usage)}${more}}\n\ndata: [DONE]\n\n`;
@@ -147,10 +147,10 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
     const { content, refusal, reasoning } = chunk.delta;
     const text = `${content ?? ''}${refusal ?? ''}`;
     const thought = reasoning && !hide_reasoning ? reasoning : undefined;
-    const told = tells_logprobs ? (logprobs[index]?.(chunk.logprobs) ?? null) : null;
+    const likelihood = has_logprobs ? (logprobs[index]?.(chunk.logprobs) ?? null) : null;
     const finish = textFinish(chunk.finish_reason ?? null);
-    service_tier = chunk.service_tier ?? service_tier;
-    if (text === '' && thought === undefined && told === null && finish === null) return '';
+    serviceTier = chunk.service_tier ?? serviceTier;
+    if (text === '' && thought === undefined && likelihood === null && finish === null) return '';
     if (finish !== null) finished.add(index);
     const fingerprint = chunk.system_fingerprint
       ? `,"system_fingerprint":${JSON.stringify(chunk.system_fingerprint)}`
@@ -158,7 +158,7 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
     const shown = thought === undefined ? '' : `,"reasoning":${JSON.stringify(thought)}`;
     const error = chunk.error ? `,"error":${JSON.stringify(chunk.error)}` : '';
     const native = JSON.stringify(finish === null ? null : (chunk.native_finish_reason ?? null));
-    return `${head}${fingerprint},"choices":[{"index":${index},"text":${JSON.stringify(text)}${shown},"logprobs":${JSON.stringify(told)},"finish_reason":${JSON.stringify(finish)},"native_finish_reason":${native}${error}}]}\n\n`;
+    return `${head}${fingerprint},"choices":[{"index":${index},"text":${JSON.stringify(text)}${shown},"logprobs":${JSON.stringify(likelihood)},"finish_reason":${JSON.stringify(finish)},"native_finish_reason":${native}${error}}]}\n\n`;
   }
 
   function failAlone(index: number, error: GatewayError): string {
@@ -169,16 +169,16 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
 
   return {
     open(index, served) {
-      const is_first = heads[index] === undefined;
+      const isFirst = heads[index] === undefined;
       const head = headOf(served);
       heads[index] = head;
-      last_head = head;
+      lastHead = head;
       const echo = prompts[index]?.echo ?? '';
-      if (!is_first || echo === '') return '';
+      if (!isFirst || echo === '') return '';
       return choice(head, { index, text: echo, logprobs: null, finish_reason: null, native_finish_reason: null });
     },
-    debug: ({ served, body: echo_upstream_body }) =>
-      `${headOf(served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body })}}\n\n`,
+    debug: ({ served, body: echoUpstreamBody }) =>
+      `${headOf(served)},"choices":[],"debug":${JSON.stringify({ echo_upstream_body: echoUpstreamBody })}}\n\n`,
     chunks(index, chunks) {
       let text = '';
       for (const chunk of chunks) text += piece(index, heads[index] ?? unserved, chunk);
@@ -188,7 +188,7 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
       usages.push(usage);
       metadata[index] = shown;
       if (error === undefined) return '';
-      return is_batch ? failAlone(index, error) : failure(heads[index] ?? unserved, index, error);
+      return isBatch ? failAlone(index, error) : failure(heads[index] ?? unserved, index, error);
     },
     failedChoice(index, error) {
       metadata[index] = error.gateway_metadata;
@@ -196,8 +196,8 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
     },
     close() {
       const shown = JSON.stringify(routingOf(envelope, metadata)).slice(1, -1);
-      const tier = `,"service_tier":${JSON.stringify(service_tier)}`;
-      return usageEvent(last_head + tier, sumUsage(usages) ?? NO_USAGE, shown && `,${shown}`);
+      const tier = `,"service_tier":${JSON.stringify(serviceTier)}`;
+      return usageEvent(lastHead + tier, sumUsage(usages) ?? NO_USAGE, shown && `,${shown}`);
     },
     failed(error) {
       const shown = metadataJson(error.gateway_metadata);
@@ -206,9 +206,9 @@ export function createCompletionStream(envelope: Envelope): CompletionStream {
     },
   };
 
-  /** The failure of the only prompt: the error stands beside its choice, and first, as in chat. */
+  /** The failure of the only prompt: the error is the first field beside the choice, as in chat. */
   function failure(head: string, index: number, error: GatewayError): string {
-    const { error: told, ...json } = failedChoice(index, error);
-    return choice(`data: {"error":${JSON.stringify(told)},${head.slice('data: {'.length)}`, json);
+    const { error: details, ...json } = failedChoice(index, error);
+    return choice(`data: {"error":${JSON.stringify(details)},${head.slice('data: {'.length)}`, json);
   }
 }

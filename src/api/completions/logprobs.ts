@@ -6,13 +6,13 @@ interface TokenLogprob {
   top_logprobs?: { token: string; logprob: number }[];
 }
 
-/** Log probabilities in the form of legacy completions: one array a property. */
+/** Log probabilities in the form of legacy completions: one array per property. */
 export interface CompletionLogprobs {
   tokens: string[];
   token_logprobs: number[];
-  /** The likeliest tokens of each place, the one that was taken among them. */
+  /** The most likely tokens at each position, including the chosen one. */
   top_logprobs: Record<string, number>[];
-  /** Where each token begins, in characters. */
+  /** The offset of each token, in characters. */
   text_offset: number[];
 }
 
@@ -22,23 +22,23 @@ function charsOf(text: string): number {
   return chars;
 }
 
-/** Converts what chat answers tell, piece by piece: offsets go on from one piece to the next. */
-export function createLogprobs(): (given: JsonValue | undefined) => CompletionLogprobs | null {
+/** Converts log probabilities of chat, chunk by chunk. Offsets continue over chunks. */
+export function createLogprobs(): (chatLogprobs: JsonValue | undefined) => CompletionLogprobs | null {
   let offset = 0;
-  return (given) => {
-    const content = (given as { content?: TokenLogprob[] | null } | null | undefined)?.content;
+  return (chatLogprobs) => {
+    const content = (chatLogprobs as { content?: TokenLogprob[] | null } | null | undefined)?.content;
     if (!Array.isArray(content)) return null;
-    const told: CompletionLogprobs = { tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] };
+    const converted: CompletionLogprobs = { tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] };
     for (const { token, logprob, top_logprobs } of content) {
-      told.tokens.push(token);
-      told.token_logprobs.push(logprob);
-      told.top_logprobs.push({
-        ...Object.fromEntries((top_logprobs ?? []).map((one) => [one.token, one.logprob])),
+      converted.tokens.push(token);
+      converted.token_logprobs.push(logprob);
+      converted.top_logprobs.push({
+        ...Object.fromEntries((top_logprobs ?? []).map((top) => [top.token, top.logprob])),
         [token]: logprob,
       });
-      told.text_offset.push(offset);
+      converted.text_offset.push(offset);
       offset += charsOf(token);
     }
-    return told;
+    return converted;
   };
 }

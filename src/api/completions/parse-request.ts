@@ -7,11 +7,11 @@ import { chatRequest } from '../chat/parse-request.ts';
 
 export type CompletionRequest = Static<typeof CompletionBody>;
 
-/** Fields of this API alone; `logprobs` is another type in chat. */
+/** Fields of this API only; `logprobs` has another type in chat. */
 const OWN = new Set(['prompt', 'echo', 'logprobs', 'best_of', 'suffix']);
 
-/** What chat knows beside a prompt, and a choice of text could not answer. */
-const OF_CHAT = [
+/** Chat fields whose results a text choice cannot contain. */
+const CHAT_FIELDS = [
   'messages',
   'tools',
   'tool_choice',
@@ -21,10 +21,10 @@ const OF_CHAT = [
   'top_logprobs',
 ];
 
-/** The prompts of a request. Throws `GatewayError` 400 for what cannot be asked of a model by its text. */
+/** The prompts of a request. Throws a `GatewayError` 400 for a request that models cannot answer as text. */
 function promptsOf({ prompt, suffix, best_of, echo, logprobs }: CompletionRequest): string[] {
   const prompts = typeof prompt === 'string' ? [prompt] : prompt;
-  if (prompts.some((one) => typeof one !== 'string')) {
+  if (prompts.some((prompt) => typeof prompt !== 'string')) {
     throw new GatewayError(
       400,
       'prompt: prompts as tokens are not supported, because each model has its own; send text',
@@ -41,9 +41,9 @@ function promptsOf({ prompt, suffix, best_of, echo, logprobs }: CompletionReques
   return prompts as string[];
 }
 
-/** The inner request of each prompt, in order. Throws `GatewayError` 400 that names the field. */
+/** The chat request for each prompt, in order. Throws a `GatewayError` 400 that names the field. */
 export function completionRequests(body: CompletionRequest): ChatRequest[] {
-  const foreign = OF_CHAT.find((field) => (body as Record<string, unknown>)[field] != null);
+  const foreign = CHAT_FIELDS.find((field) => (body as Record<string, unknown>)[field] != null);
   if (foreign !== undefined) throw new GatewayError(400, `${foreign} belongs to POST /chat/completions`);
   const prompts = promptsOf(body);
   const shared = Object.fromEntries(Object.entries(body).filter(([field]) => !OWN.has(field)));

@@ -36,8 +36,8 @@ const vectors = ({ data }: Answer) => data.map(({ embedding }) => embedding);
 const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,QUJD' } };
 const text = { type: 'text', text: 'What is this?' };
 
-describe('what may be asked', () => {
-  test('a text: one vector, its usage and what it cost', async () => {
+describe('valid requests', () => {
+  test('a text: one vector, its usage and cost', async () => {
     const { status, headers, body } = await embed({ input: 'Hello there' });
     expect(status).toBe(200);
     expect(body).toMatchObject({
@@ -84,7 +84,7 @@ describe('what may be asked', () => {
     expect(vectors(alone.body)).toEqual([sandboxVector(text.text)]);
   });
 
-  test('an image where the first endpoint takes none goes to one that does', async () => {
+  test('an image that the first endpoint does not accept goes to one that does', async () => {
     const { status, body } = await embed({ input: [{ content: [image] }] });
     expect([status, body.provider]).toEqual([200, 'Sandbox Cohere']);
   });
@@ -115,7 +115,7 @@ describe('what may be asked', () => {
     },
   );
 
-  test.each(Object.keys(sandboxVectorModels))('%s makes vectors of 256 numbers when asked', async (model) => {
+  test.each(Object.keys(sandboxVectorModels))('%s makes vectors of 256 numbers if requested', async (model) => {
     const { body } = await embed({ model, input: 'Hello', dimensions: 256 });
     expect(body.data[0]?.embedding).toHaveLength(256);
   });
@@ -130,7 +130,7 @@ describe('what may be asked', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('refused requests', () => {
   test.each([
     ['a model that there is not', { model: 'sandbox/nobody', input: 'x' }, 'sandbox/nobody is not a valid model ID'],
     ['a model of chat', { model: 'sandbox/echo', input: 'x' }, 'sandbox/echo is not an embedding model'],
@@ -156,7 +156,7 @@ describe('what is refused', () => {
     expect(answer.error.message).toContain(field);
   });
 
-  test('400: what no wire of the model can carry', async () => {
+  test('400: a field that no wire of the model can express', async () => {
     const { status, body } = await embed({ model: 'sandbox/embed-jina', input: [{ content: [text, image] }] });
     expect([status, body.error.message]).toEqual([400, 'This endpoint cannot combine several parts into one vector']);
   });
@@ -173,7 +173,7 @@ describe('what is refused', () => {
     expect(answer.status).toBe(401);
   });
 
-  test('404: nothing is left by provider preferences', async () => {
+  test('404: provider preferences exclude every endpoint', async () => {
     const { status } = await embed({ input: 'x', provider: { only: ['openai'] } });
     expect(status).toBe(404);
   });
@@ -229,7 +229,7 @@ describe('routing and record', () => {
     expect(alone.status).toBe(503);
   });
 
-  test('what a wire cannot say is told', async () => {
+  test('a field that the wire cannot express is reported', async () => {
     const { body } = await embed(
       { input: 'x', input_type: 'search_query' },
       { 'x-gateway-experimental-metadata': 'enabled' },
@@ -239,7 +239,7 @@ describe('routing and record', () => {
     ]);
   });
 
-  test('fields that nobody knows reach the wire that may, and are told of elsewhere', async () => {
+  test('unknown fields are sent on the wire that may know them, and reported for others', async () => {
     const shown = { 'x-gateway-experimental-metadata': 'enabled' };
     const refused = await embed({ input: 'x', truncate_prompt_tokens: 5, provider: { only: ['sandbox'] } });
     expect([refused.status, refused.body.error.message]).toEqual([
@@ -252,7 +252,7 @@ describe('routing and record', () => {
     ]);
   });
 
-  test('usage that nobody told is counted', async () => {
+  test('usage that the provider does not report is counted', async () => {
     const { status, body } = await embed({
       input: 'Hello there',
       provider: { options: { sandbox: { sandbox: { no_usage: true } } } },

@@ -20,10 +20,10 @@ export interface EmbeddingsOptions {
   clock: Clock;
 }
 
-/** So many numbers are written at a time: a few milliseconds, between which others are served. */
+/** Numbers that are written before other requests are served, a few milliseconds of work. */
 const NUMBERS_AT_ONCE = 32_768;
 
-/** The list of vectors as JSON. A large answer takes most of a second to write. */
+/** The list of vectors as JSON. A large answer takes most of a second to write; yields to other requests. */
 async function encodeVectors(vectors: readonly Vector[], format: 'float' | 'base64'): Promise<string> {
   let json = '';
   let numbers = 0;
@@ -44,14 +44,14 @@ async function encode(
   format: 'float' | 'base64',
 ): Promise<string> {
   const { prompt_tokens, total_tokens, cost, is_byok, cost_details } = usage;
-  const { in_image: image_tokens = 0 } = classes;
+  const { in_image: imageTokens = 0 } = classes;
   const shown = {
     prompt_tokens,
     total_tokens,
     ...(cost === undefined ? {} : { cost }),
     is_byok,
     ...(cost_details === undefined ? {} : { cost_details }),
-    prompt_tokens_details: { text_tokens: prompt_tokens - image_tokens, image_tokens },
+    prompt_tokens_details: { text_tokens: prompt_tokens - imageTokens, image_tokens: imageTokens },
   };
   const { model, provider } = served;
   const head = JSON.stringify({ object: 'list', id, model, provider }).slice(0, -1);
@@ -62,7 +62,7 @@ async function encode(
   return `${head},"data":[${await encodeVectors(answer, format)}],${tail}`;
 }
 
-/** `POST /embeddings`: a vector for each input, in their order. */
+/** `POST /embeddings`: a vector for each input, in order. */
 export function createEmbeddings(server: Server, { inference, tokenizer, clock }: EmbeddingsOptions): void {
   server.route({
     method: 'POST',
@@ -78,18 +78,18 @@ export function createEmbeddings(server: Server, { inference, tokenizer, clock }
       response: { 200: EmbeddingsAnswer, ...errors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503) },
     },
     handler: async (request, reply) => {
-      const { request: wanted, asked } = embeddingRequest(request.body);
-      const call = callOf(request, asked, clock, {
+      const { request: embedding, routed } = embeddingRequest(request.body);
+      const call = callOf(request, routed, clock, {
         api_type: 'embeddings',
-        estimate: () => estimateInputs(wanted.inputs),
+        estimate: () => estimateInputs(embedding.inputs),
       });
       reply.header('x-generation-id', call.generation_id);
-      request.log_facts = { generation_id: call.generation_id, model: asked.model, streamed: false };
+      request.log_facts = { generation_id: call.generation_id, model: routed.model, streamed: false };
       return answerWhole(
         reply,
         call,
-        () => inference.run(call, embeddingsTask(wanted, asked, tokenizer)),
-        (answer) => encode(answer, call.generation_id, wanted.encoding_format),
+        () => inference.run(call, embeddingsTask(embedding, routed, tokenizer)),
+        (answer) => encode(answer, call.generation_id, embedding.encoding_format),
       );
     },
   });

@@ -8,7 +8,7 @@ import type { Listings } from '../catalog/listings.ts';
 import { ModelList } from '../catalog/model-list.ts';
 import { modelFilters, modelPage, modelQuery } from '../catalog/model-query.ts';
 
-/** `GET /embeddings/models`: the models that make vectors, newest first. */
+/** `GET /embeddings/models`: the embedding models, newest first. */
 export function listEmbeddingModels(
   server: Server,
   { listings, statistics, now }: { listings: () => Listings; statistics: StatisticsOf; now: () => number },

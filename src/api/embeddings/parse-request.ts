@@ -8,7 +8,7 @@ import type { JsonObject } from '../../schemas/json.ts';
 
 export type EmbeddingsRequestBody = Static<typeof EmbeddingsBody>;
 
-/** A content object; one of texts alone is a text, which every wire takes. */
+/** A content object; with texts only it becomes one text, which every wire accepts. */
 function contentOf({ content }: { content: (TextPart | ImagePart)[] }): EmbeddingInput {
   if (content.every((part) => part.type === 'text')) return content.map(({ text }) => text).join('\n');
   return content.map((part): TextPart | ImagePart =>
@@ -21,12 +21,12 @@ function contentOf({ content }: { content: (TextPart | ImagePart)[] }): Embeddin
 function inputsOf(input: EmbeddingsRequestBody['input']): EmbeddingInput[] {
   if (typeof input === 'string') return [input];
   if (typeof input[0] === 'number') return [input as number[]];
-  return (input as (string | number[] | { content: (TextPart | ImagePart)[] })[]).map((one) =>
-    typeof one === 'string' || Array.isArray(one) ? one : contentOf(one),
+  return (input as (string | number[] | { content: (TextPart | ImagePart)[] })[]).map((entry) =>
+    typeof entry === 'string' || Array.isArray(entry) ? entry : contentOf(entry),
   );
 }
 
-/** Fields that are ours, or that would get around what the gateway sets or has a price for. */
+/** The remaining fields, without those of the gateway and those that would bypass its settings or prices. */
 function restOf(others: Record<string, unknown>): JsonObject {
   return Object.fromEntries(
     Object.entries(others).filter(
@@ -40,10 +40,10 @@ function restOf(others: Record<string, unknown>): JsonObject {
   ) as JsonObject;
 }
 
-/** The body as the dialects read it, and as the flow reads every call. */
+/** Two views of a body: `request` for dialects, `routed` for routing and records. */
 export function embeddingRequest(body: EmbeddingsRequestBody): {
   request: EmbeddingRequest;
-  asked: ChatRequest & { model: string };
+  routed: ChatRequest & { model: string };
 } {
   const { model, dimensions, input_type, user, encoding_format, provider, input, ...others } = body;
   const inputs = inputsOf(input);
@@ -57,7 +57,7 @@ export function embeddingRequest(body: EmbeddingsRequestBody): {
       ...(user == null ? {} : { user }),
       ...(Object.keys(rest).length === 0 ? {} : { rest }),
     },
-    asked: {
+    routed: {
       model,
       messages: messagesOf(inputs),
       ...(provider == null ? {} : { provider: provider as ProviderPreferences }),

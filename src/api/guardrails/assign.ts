@@ -9,27 +9,27 @@ import {
 } from '../../storage/guardrails.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import type { Change, Work } from '../change.ts';
-import { foundGuardrail } from './found-guardrail.ts';
+import { requireGuardrail } from './require-guardrail.ts';
 
-/** What guardrails are assigned to: how assignees are found and held, and where their assignments are. */
+/** A kind of assignee: how assignees are found and locked, and where their assignments are stored. */
 export interface AssigneeKind {
-  /** The field of the body, as errors name it. */
+  /** The field of the body, for errors. */
   field: 'key_hashes' | 'member_user_ids';
-  /** What an assignee is called in the audit. */
+  /** The name of an assignee's id in the audit log. */
   audited_as: 'key_hash' | 'user_id';
-  /** Holds those that there are until the transaction ends. */
-  lock(store: AssignmentStore, organization_id: string, assignees: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Locks the existing ones among these until the transaction ends, and returns them. */
+  lock(store: AssignmentStore, organizationId: string, assignees: readonly string[]): Promise<ReadonlySet<string>>;
   find: 'findKeys' | 'findMembers';
   insert: 'insertKeys' | 'insertMembers';
   delete: 'deleteKeys' | 'deleteMembers';
   deleteAll: 'deleteAllKeys' | 'deleteAllMembers';
 }
 
-/** API keys of the organization, of whatever workspace: a guardrail is only filed under one. Management keys call no model. */
+/** API keys of the organization, in any workspace. Management keys are excluded, since they call no model. */
 export const keyAssignees: AssigneeKind = {
   field: 'key_hashes',
   audited_as: 'key_hash',
-  lock: (store, organization_id, hashes) => store.lockKeys(organization_id, hashes),
+  lock: (store, organizationId, hashes) => store.lockKeys(organizationId, hashes),
   find: 'findKeys',
   insert: 'insertKeys',
   delete: 'deleteKeys',
@@ -40,30 +40,32 @@ export const keyAssignees: AssigneeKind = {
 export const memberAssignees: AssigneeKind = {
   field: 'member_user_ids',
   audited_as: 'user_id',
-  lock: (store, organization_id, user_ids) => store.lockMembers(organization_id, user_ids),
+  lock: (store, organizationId, userIds) => store.lockMembers(organizationId, userIds),
   find: 'findMembers',
   insert: 'insertMembers',
   delete: 'deleteMembers',
   deleteAll: 'deleteAllMembers',
 };
 
-interface Wanted {
+interface AssignmentRequest {
   kind: AssigneeKind;
   guardrail_id: string;
   assignees: readonly string[];
 }
 
-/** The guardrail and its assignees, all of them held, and the assignments that they have; 404 names the first that is not there. */
-async function hold({ tx, actor }: Work, { kind, guardrail_id, assignees: given }: Wanted) {
+/** Locks the guardrail and its assignees, and returns them with their current assignments. Throws a 404 for the first that does not exist. */
+async function hold({ tx, actor }: Work, { kind, guardrail_id, assignees: requested }: AssignmentRequest) {
   const { organization_id } = actor;
-  const guardrail = await foundGuardrail({ organization_id, id: guardrail_id }, guardrailStore(tx).lock);
+  const guardrail = await requireGuardrail({ organization_id, id: guardrail_id }, guardrailStore(tx).lock);
   const store = assignmentStore(tx);
   await store.takeTurn();
-  const found = await kind.lock(store, organization_id, given.filter(isStorable));
-  const index = given.findIndex((assignee) => !found.has(assignee));
+  const existing = await kind.lock(store, organization_id, requested.filter(isStorable));
+  const index = requested.findIndex((assignee) => !existing.has(assignee));
   if (index >= 0) throw new GatewayError(404, `${kind.field}[${index}] was not found in this organization`);
-  const assignees = [...new Set(given)];
-  const former = new Map((await store[kind.find]({ organization_id }, assignees)).map((one) => [one.assignee, one]));
+  const assignees = [...new Set(requested)];
+  const former = new Map(
+    (await store[kind.find]({ organization_id }, assignees)).map((former) => [former.assignee, former]),
+  );
   return { guardrail, store, assignees, former };
 }
 
@@ -77,11 +79,11 @@ async function auditUnassigned({ audit }: Work, kind: AssigneeKind, former: Form
   });
 }
 
-/** Assigns a guardrail; an assignee that holds another one leaves that. Gives how many hold it now that did not before. */
-export function assign(change: Change, actor: Actor, wanted: Wanted): Promise<number> {
+/** Assigns a guardrail, in place of an assignee's former one. Resolves to the number of new assignments. */
+export function assign(change: Change, actor: Actor, request: AssignmentRequest): Promise<number> {
   return change(actor, async (work) => {
-    const { guardrail, store, assignees, former } = await hold(work, wanted);
-    const { kind } = wanted;
+    const { guardrail, store, assignees, former } = await hold(work, request);
+    const { kind } = request;
     const joining = assignees.filter((assignee) => former.get(assignee)?.guardrail_id !== guardrail.id);
     if (joining.length === 0) return 0;
     const leaving = joining.flatMap((assignee) => former.get(assignee) ?? []);
@@ -94,8 +96,8 @@ export function assign(change: Change, actor: Actor, wanted: Wanted): Promise<nu
       created_at: work.at,
     });
     for (const [index, assignee] of joining.entries()) {
-      const before = left.find((one) => one.assignee === assignee);
-      if (before) await auditUnassigned(work, kind, before);
+      const previous = left.find((former) => former.assignee === assignee);
+      if (previous) await auditUnassigned(work, kind, previous);
       await work.audit({
         action: 'assign',
         resource_type: 'guardrail_assignment',
@@ -109,31 +111,31 @@ export function assign(change: Change, actor: Actor, wanted: Wanted): Promise<nu
   });
 }
 
-/** Takes a guardrail from assignees; those that do not hold it are passed over. Gives how many held it. */
-export function unassign(change: Change, actor: Actor, wanted: Wanted): Promise<number> {
+/** Unassigns a guardrail; assignees without it are ignored. Resolves to the number of removed assignments. */
+export function unassign(change: Change, actor: Actor, request: AssignmentRequest): Promise<number> {
   return change(actor, async (work) => {
-    const { guardrail, store, former } = await hold(work, wanted);
+    const { guardrail, store, former } = await hold(work, request);
     const leaving = [...former.values()].filter(({ guardrail_id }) => guardrail_id === guardrail.id);
     if (leaving.length === 0) return 0;
-    const left = await store[wanted.kind.delete](leaving.map(({ id }) => id));
-    for (const one of left) await auditUnassigned(work, wanted.kind, one);
+    const left = await store[request.kind.delete](leaving.map(({ id }) => id));
+    for (const former of left) await auditUnassigned(work, request.kind, former);
     work.announce({ topic: 'policy', id: guardrail.id });
     return left.length;
   });
 }
 
-/** Takes a guardrail that is held from all its assignees, and from the workspaces that it holds for. */
-export async function unassignAll(work: Work, guardrail_id: string): Promise<void> {
+/** Unassigns a locked guardrail from all assignees, and from the workspaces that it is the default of. */
+export async function unassignAll(work: Work, guardrailId: string): Promise<void> {
   const store = assignmentStore(work.tx);
   for (const kind of [keyAssignees, memberAssignees]) {
-    for (const one of await store[kind.deleteAll](guardrail_id)) await auditUnassigned(work, kind, one);
+    for (const former of await store[kind.deleteAll](guardrailId)) await auditUnassigned(work, kind, former);
   }
-  for (const resource_id of await workspaceStore(work.tx).dropGuardrail(guardrail_id, work.at)) {
+  for (const resourceId of await workspaceStore(work.tx).dropGuardrail(guardrailId, work.at)) {
     await work.audit({
       action: 'update',
       resource_type: 'workspace',
-      resource_id,
-      before: { default_guardrail_id: guardrail_id },
+      resource_id: resourceId,
+      before: { default_guardrail_id: guardrailId },
       after: { default_guardrail_id: null },
     });
   }

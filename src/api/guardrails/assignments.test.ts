@@ -12,23 +12,23 @@ type Data = Record<string, unknown>;
 describeStores('assignments of guardrails', ({ open }) => {
   const setUp = async () => guardrailsServer(await open(), NOW);
 
-  test('a key holds one guardrail at most: assigning again moves it, counts what changed, and leaves an audit', async () => {
+  test('a key has one guardrail at most: assigning again moves it, counts changes, and adds audit entries', async () => {
     const { create, call, addKey, home, database } = await setUp();
     const [one, two] = [(await create()).data['id'], (await create()).data['id']];
     const keys = [await addKey(), await addKey()];
-    const key_hashes = keys.map(({ hash }) => hash);
+    const keyHashes = keys.map(({ hash }) => hash);
     const assign = (id: unknown, hashes: string[], what = '') =>
       call('POST', `/guardrails/${id}/assignments/keys${what}`, { key_hashes: hashes });
-    expect((await assign(one, [...key_hashes, ...key_hashes])).body).toEqual({ assigned_count: 2 });
-    expect((await assign(one, key_hashes)).body).toEqual({ assigned_count: 0 });
-    expect((await assign(two, key_hashes.slice(0, 1))).body).toEqual({ assigned_count: 1 });
+    expect((await assign(one, [...keyHashes, ...keyHashes])).body).toEqual({ assigned_count: 2 });
+    expect((await assign(one, keyHashes)).body).toEqual({ assigned_count: 0 });
+    expect((await assign(two, keyHashes.slice(0, 1))).body).toEqual({ assigned_count: 1 });
     expect((await call('GET', `/guardrails/${two}/assignments/keys`)).body).toEqual({
       total_count: 1,
       data: [
         {
           id: expect.stringMatching(/^[0-9a-f-]{36}$/),
           guardrail_id: two,
-          key_hash: key_hashes[0],
+          key_hash: keyHashes[0],
           key_name: 'a key',
           key_label: keys[0]?.label,
           assigned_by: home.owner_user_id,
@@ -38,7 +38,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     });
     const listed = (await call('GET', '/guardrails/assignments/keys')).body;
     expect(listed).toMatchObject({ total_count: 2, data: [{ guardrail_id: one }, { guardrail_id: two }] });
-    expect((await assign(one, key_hashes, '/remove')).body).toEqual({ unassigned_count: 1 });
+    expect((await assign(one, keyHashes, '/remove')).body).toEqual({ unassigned_count: 1 });
     expect((await call('GET', '/guardrails/assignments/keys')).body).toMatchObject({ total_count: 1 });
     const { data } = await auditStore(database.queries).listBy(
       { organization_id: home.organization_id, resource_type: 'guardrail_assignment' },
@@ -50,9 +50,9 @@ describeStores('assignments of guardrails', ({ open }) => {
   test('the same holds for members', async () => {
     const { create, call, home } = await setUp();
     const [one, two] = [(await create()).data['id'], (await create()).data['id']];
-    const user_id = home.owner_user_id;
+    const userId = home.owner_user_id;
     const assign = (id: unknown, what = '') =>
-      call('POST', `/guardrails/${id}/assignments/members${what}`, { member_user_ids: [user_id, user_id] });
+      call('POST', `/guardrails/${id}/assignments/members${what}`, { member_user_ids: [userId, userId] });
     expect((await assign(one)).body).toEqual({ assigned_count: 1 });
     expect((await assign(two)).body).toEqual({ assigned_count: 1 });
     expect((await call('GET', `/guardrails/${one}/assignments/members`)).body).toEqual({ data: [], total_count: 0 });
@@ -60,8 +60,8 @@ describeStores('assignments of guardrails', ({ open }) => {
       id: expect.any(String),
       guardrail_id: two,
       organization_id: home.organization_id,
-      user_id,
-      assigned_by: user_id,
+      user_id: userId,
+      assigned_by: userId,
       created_at: NOW,
     };
     for (const path of [`/guardrails/${two}/assignments/members`, '/guardrails/assignments/members']) {
@@ -71,7 +71,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     expect((await assign(two, '/remove')).body).toEqual({ unassigned_count: 1 });
   });
 
-  test("all are assigned or none: 404 names who is not there, another organization's and management keys included", async () => {
+  test('all are assigned or none: 404 names the missing one, including keys of other organizations and management keys', async () => {
     const { create, call, addKey, foreign } = await setUp();
     const { data } = await create();
     const key = await addKey();
@@ -107,9 +107,9 @@ describeStores('assignments of guardrails', ({ open }) => {
     const hashes = keys.map(({ hash }) => hash);
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, index) => {
-        const key_hashes = index % 2 === 0 ? hashes : [...hashes].reverse();
+        const keyHashes = index % 2 === 0 ? hashes : [...hashes].reverse();
         const id = guardrails[index % 10]?.data['id'];
-        return call('POST', `/guardrails/${id}/assignments/keys`, { key_hashes });
+        return call('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: keyHashes });
       }),
     );
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
@@ -125,7 +125,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(5);
   }, 60_000);
 
-  test('DELETE takes the assignments with it, each told to the audit; the key can be given another', async () => {
+  test('DELETE removes the assignments, each with an audit entry; the key can get another', async () => {
     const { create, call, addKey, home, database } = await setUp();
     const [one, two] = [(await create()).data['id'], (await create()).data['id']];
     const { hash } = await addKey();
@@ -151,7 +151,7 @@ describeStores('assignments of guardrails', ({ open }) => {
     expect((await call('POST', `/guardrails/${two}/assignments/keys`, body)).body).toEqual({ assigned_count: 1 });
   });
 
-  test('what a key leaves while that guardrail is being deleted is told to the audit once', async () => {
+  test('an assignment that is removed during the deletion of its guardrail has one audit entry', async () => {
     const { create, call, addKey, database, home } = await setUp();
     const [one, two] = [String((await create()).data['id']), (await create()).data['id']];
     const body = { key_hashes: [(await addKey()).hash] };

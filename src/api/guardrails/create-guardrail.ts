@@ -7,10 +7,10 @@ import { errors } from '../../schemas/error.ts';
 import { CreateGuardrailBody, Guardrail } from '../../schemas/guardrail.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';
 import { actorOf, type Change } from '../change.ts';
-import { workspaceOfNew } from '../workspaces/found-workspace.ts';
-import { type NameSources, namesOf } from './found-guardrail.ts';
+import { workspaceOfNew } from '../workspaces/require-workspace.ts';
+import { type NameSources, namesOf } from './require-guardrail.ts';
 
-/** Serves `POST /guardrails`. Until it is assigned, it holds for nobody. */
+/** Serves `POST /guardrails`. A new guardrail has no effect until it is assigned. */
 export function createGuardrail(server: Server, { change, ...sources }: { change: Change } & NameSources): void {
   server.route({
     method: 'POST',

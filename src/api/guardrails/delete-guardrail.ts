@@ -7,9 +7,9 @@ import { Deleted } from '../../schemas/page.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';
 import { actorOf, type Change } from '../change.ts';
 import { unassignAll } from './assign.ts';
-import { foundGuardrail } from './found-guardrail.ts';
+import { requireGuardrail } from './require-guardrail.ts';
 
-/** Serves `DELETE /guardrails/{id}`. Its assignments go with it. */
+/** Serves `DELETE /guardrails/{id}`. Also deletes its assignments. */
 export function deleteGuardrail(server: Server, { change }: { change: Change }): void {
   server.route({
     method: 'DELETE',
@@ -27,7 +27,7 @@ export function deleteGuardrail(server: Server, { change }: { change: Change }):
         const { tx, actor, audit, announce } = work;
         const store = guardrailStore(tx);
         const which = { organization_id: actor.organization_id, id: request.params.id };
-        const stored = await foundGuardrail(which, store.lock);
+        const stored = await requireGuardrail(which, store.lock);
         checkVersion(request, stored.version);
         await unassignAll(work, stored.id);
         await store.delete(stored.id);

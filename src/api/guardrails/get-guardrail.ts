@@ -6,7 +6,7 @@ import { errors } from '../../schemas/error.ts';
 import { Guardrail, GuardrailParams } from '../../schemas/guardrail.ts';
 import type { GuardrailStore } from '../../storage/guardrails.ts';
 import { principalOf } from '../change.ts';
-import { foundGuardrail } from './found-guardrail.ts';
+import { requireGuardrail } from './require-guardrail.ts';
 
 /** Serves `GET /guardrails/{id}`. */
 export function getGuardrail(server: Server, { guardrails }: { guardrails: GuardrailStore }): void {
@@ -23,7 +23,7 @@ export function getGuardrail(server: Server, { guardrails }: { guardrails: Guard
     },
     handler: async (request, reply) => {
       const { organization_id } = principalOf(request);
-      const stored = await foundGuardrail({ organization_id, id: request.params.id }, guardrails.find);
+      const stored = await requireGuardrail({ organization_id, id: request.params.id }, guardrails.find);
       setVersion(reply, stored.version);
       return { data: describeGuardrail(stored) };
     },

@@ -165,7 +165,7 @@ describeStores('guardrails', ({ open }) => {
     expect(error['metadata']).toEqual({ reason: 'invalid_regex_pattern' });
   });
 
-  test('names and addresses are found in requests alone: no guardrail may say that they hold for answers', async () => {
+  test('names and addresses are detected in requests only: no guardrail may apply them to answers', async () => {
     const { create, patch } = await setUp();
     const email = { slug: 'email', action: 'redact' };
     for (const slug of ['person-name', 'address']) {
@@ -205,7 +205,7 @@ describeStores('guardrails', ({ open }) => {
     expect((await patch(data['id'], { enforce_zdr: null })).data).toMatchObject(none);
   });
 
-  test('what a guardrail names already is taken back as it is, whatever became of it; nothing else is', async () => {
+  test('names that a guardrail already contains are accepted, whatever happened to them; no others', async () => {
     const { create, patch, database } = await setUp();
     const { data } = await create({ allowed_models: ['acme/fast-1'], ignored_providers: ['acme'] });
     await database.queries
@@ -258,7 +258,7 @@ describeStores('guardrails', ({ open }) => {
     expect(removed.data).not.toHaveProperty('reset_interval');
   });
 
-  test('filters may be an empty list: there are none, which the answer says as it was given', async () => {
+  test('filters may be an empty list, which the answer repeats', async () => {
     const { create, patch } = await setUp();
     const none = { content_filter_builtins: [], content_filters: [] };
     const made = await create({ content_filters: [{ pattern: 'x', action: 'block' }] });
@@ -279,7 +279,7 @@ describeStores('guardrails', ({ open }) => {
     expect((await call('DELETE', `/guardrails/${data['id']}`, undefined, 'management', stale)).status).toBe(409);
   });
 
-  test('GET /guardrails: the default workspace where none is named, in pages that do not move', async () => {
+  test('GET /guardrails: of the default workspace by default, in stable pages', async () => {
     const { create, call, home, foreign } = await setUp();
     for (const name of ['a', 'b', 'c']) await create({ name });
     const names = async (query: string) => {
@@ -296,7 +296,7 @@ describeStores('guardrails', ({ open }) => {
     expect((await call('GET', `/guardrails?workspace_id=${foreign.default_workspace_id}`)).status).toBe(404);
   });
 
-  test('every change is announced to all nodes; what changes nothing is not', async () => {
+  test('every change is announced to all nodes; a request without a change is not', async () => {
     const { call, create, patch, addKey, changes, home } = await setUp();
     const heard: string[] = [];
     changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
@@ -324,7 +324,7 @@ describeStores('guardrails', ({ open }) => {
     expect(told()).toEqual([`policy ${id}`]);
   });
 
-  test('a creation waits for whoever holds its workspace, so that a deletion is not kept from its end', async () => {
+  test('a creation waits for the lock of its workspace, so that a deletion is not delayed', async () => {
     const { create, database, home } = await setUp();
     const commit = await heldTransaction(database.queries, async (tx) => {
       await organizationStore(tx).lockWorkspace({

@@ -5,7 +5,7 @@ import { GuardrailParams, KeyAssignment } from '../../schemas/guardrail.ts';
 import { PageOf, PageQuery, pageOf } from '../../schemas/page.ts';
 import type { AssignmentStore, GuardrailStore } from '../../storage/guardrails.ts';
 import { principalOf } from '../change.ts';
-import { foundGuardrail } from './found-guardrail.ts';
+import { requireGuardrail } from './require-guardrail.ts';
 
 /** Serves `GET /guardrails/{id}/assignments/keys`. */
 export function listGuardrailKeys(
@@ -26,7 +26,7 @@ export function listGuardrailKeys(
     },
     handler: async (request) => {
       const { organization_id } = principalOf(request);
-      const { id } = await foundGuardrail({ organization_id, id: request.params.id }, guardrails.find);
+      const { id } = await requireGuardrail({ organization_id, id: request.params.id }, guardrails.find);
       return assignments.listKeys({ organization_id, guardrail_id: id }, pageOf(request.query));
     },
   });

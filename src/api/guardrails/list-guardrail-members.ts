@@ -5,7 +5,7 @@ import { GuardrailParams, MemberAssignment } from '../../schemas/guardrail.ts';
 import { PageOf, PageQuery, pageOf } from '../../schemas/page.ts';
 import type { AssignmentStore, GuardrailStore } from '../../storage/guardrails.ts';
 import { principalOf } from '../change.ts';
-import { foundGuardrail } from './found-guardrail.ts';
+import { requireGuardrail } from './require-guardrail.ts';
 
 /** Serves `GET /guardrails/{id}/assignments/members`. */
 export function listGuardrailMembers(
@@ -26,7 +26,7 @@ export function listGuardrailMembers(
     },
     handler: async (request) => {
       const { organization_id } = principalOf(request);
-      const { id } = await foundGuardrail({ organization_id, id: request.params.id }, guardrails.find);
+      const { id } = await requireGuardrail({ organization_id, id: request.params.id }, guardrails.find);
       return assignments.listMembers({ organization_id, guardrail_id: id }, pageOf(request.query));
     },
   });

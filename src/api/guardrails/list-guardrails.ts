@@ -7,14 +7,14 @@ import { PageOf, PageQuery, pageOf } from '../../schemas/page.ts';
 import type { GuardrailStore } from '../../storage/guardrails.ts';
 import type { OrganizationStore } from '../../storage/organizations.ts';
 import { principalOf } from '../change.ts';
-import { workspaceAsked } from '../workspaces/found-workspace.ts';
+import { queriedWorkspace } from '../workspaces/require-workspace.ts';
 
 export interface ListGuardrailsDependencies {
   guardrails: GuardrailStore;
   organizations: OrganizationStore;
 }
 
-/** Serves `GET /guardrails`: those of one workspace, the default one where none is named. */
+/** Serves `GET /guardrails`: those of one workspace, by default the default workspace. */
 export function listGuardrails(server: Server, { guardrails, organizations }: ListGuardrailsDependencies): void {
   server.route({
     method: 'GET',
@@ -33,9 +33,9 @@ export function listGuardrails(server: Server, { guardrails, organizations }: Li
     handler: async (request) => {
       const { organization_id } = principalOf(request);
       const { workspace_id: id } = request.query;
-      const workspace_id = await workspaceAsked(organizations, organization_id, id);
+      const workspaceId = await queriedWorkspace(organizations, organization_id, id);
       const page = pageOf(request.query);
-      const { data, total_count } = await guardrails.listBy({ organization_id, workspace_id }, page);
+      const { data, total_count } = await guardrails.listBy({ organization_id, workspace_id: workspaceId }, page);
       return { data: data.map(describeGuardrail), total_count };
     },
   });

@@ -6,7 +6,7 @@ import { PageOf, PageQuery, pageOf } from '../../schemas/page.ts';
 import type { AssignmentStore } from '../../storage/guardrails.ts';
 import { principalOf } from '../change.ts';
 
-/** Serves `GET /guardrails/assignments/keys`: those of the whole organization. */
+/** Serves `GET /guardrails/assignments/keys`: all of the organization. */
 export function listKeyAssignments(server: Server, { assignments }: { assignments: AssignmentStore }): void {
   server.route({
     method: 'GET',

@@ -6,7 +6,7 @@ import { PageOf, PageQuery, pageOf } from '../../schemas/page.ts';
 import type { AssignmentStore } from '../../storage/guardrails.ts';
 import { principalOf } from '../change.ts';
 
-/** Serves `GET /guardrails/assignments/members`: those of the whole organization. */
+/** Serves `GET /guardrails/assignments/members`: all of the organization. */
 export function listMemberAssignments(server: Server, { assignments }: { assignments: AssignmentStore }): void {
   server.route({
     method: 'GET',

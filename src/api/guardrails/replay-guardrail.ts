@@ -8,11 +8,11 @@ import type { Clock } from '../../inference/call.ts';
 import { analyzeInTime, unavailable } from '../../inference/guardrails/dry-run.ts';
 import { limits } from '../../limits.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
-import type { ReplayWish } from '../../schemas/guardrail-replay.ts';
+import type { ReplaySelection } from '../../schemas/guardrail-replay.ts';
 import type { WorkspaceName } from '../../storage/workspaces.ts';
 import type { LoggedContents } from '../chat/logged-contents.ts';
 
-/** Where requests are that were kept. */
+/** The logged requests. */
 export interface ReplaySources {
   contents: Pick<LoggedContents, 'list'>;
   findWorkspace(name: WorkspaceName): Promise<StoredWorkspace | undefined>;
@@ -25,36 +25,36 @@ export interface ReplaySources {
 const EVER = '1970-01-01T00:00:00.000Z';
 
 /**
- * Tries a guardrail on requests that a workspace of the organization keeps. Throws a 400 where there is no such workspace or it
- * keeps none, and a 503 where names and addresses cannot be looked for in time.
+ * Tests a guardrail on logged requests of a workspace of the organization. Throws a 400 if there is no such workspace, or it logs none, and
+ * a 503 if the detectors of names and addresses do not answer in time.
  */
 export async function replayGuardrail(
   guardrail: BoundGuardrail,
-  wish: ReplayWish,
-  organization_id: string,
+  selection: ReplaySelection,
+  organizationId: string,
   { contents, findWorkspace, analyzer, timeout_ms, phone_regions, clock }: ReplaySources,
 ): Promise<Replay> {
-  const workspace = await findWorkspace({ organization_id, id_or_slug: wish.workspace_id });
+  const workspace = await findWorkspace({ organization_id: organizationId, id_or_slug: selection.workspace_id });
   if (workspace === undefined) throw invalidField('replay.workspace_id', 'must be a workspace of this organization');
   if (!workspace.is_observability_io_logging_enabled) {
     throw invalidField('replay.workspace_id', 'must be a workspace that keeps requests: I/O logging is off there');
   }
   const set = filterSetOf([guardrail], phone_regions?.());
   if (set === undefined) throw invalidField('guardrail', 'must have a content filter: only those read content');
-  const since = wish.since === undefined ? EVER : new Date(wish.since).toISOString();
-  const found = contents.list({
+  const since = selection.since === undefined ? EVER : new Date(selection.since).toISOString();
+  const logged = contents.list({
     workspace_id: workspace.id,
     since,
-    limit: wish.limit ?? limits.replay_requests_default,
+    limit: selection.limit ?? limits.replay_requests_default,
   });
-  const until_ms = clock.monotonic_ms() + limits.replay_ms_max;
+  const untilMs = clock.monotonic_ms() + limits.replay_ms_max;
   const requests = async function* () {
-    for await (const { id, content } of found) yield { id, request: content.request };
+    for await (const { id, content } of logged) yield { id, request: content.request };
   };
   return replay(requests(), {
     set,
     pause: nextTurn,
     analyze: (texts) => analyzeInTime(analyzer, texts, timeout_ms()).catch(unavailable),
-    isLate: () => clock.monotonic_ms() > until_ms,
+    isLate: () => clock.monotonic_ms() > untilMs,
   });
 }

@@ -34,7 +34,7 @@ const redact = { content_filter_builtins: [{ slug: 'email', action: 'redact' }] 
 const EMAIL = 'jane.doe@example.com';
 
 describe('a draft', () => {
-  test('tells what it would find in a text, and what it would make of it', async () => {
+  test('shows its findings in a text, and the changed text', async () => {
     const { data } = await tried({ guardrail: redact, text: `To ${EMAIL}.` });
     expect(data).toMatchObject({
       verdict: 'redacted',
@@ -50,7 +50,7 @@ describe('a draft', () => {
     expect(JSON.stringify(data)).not.toContain(EMAIL);
   });
 
-  test('tells whom it would refuse, with the words of the refusal', async () => {
+  test('shows a refusal with its message', async () => {
     const guardrail = { content_filters: [{ pattern: 'x-[0-9]+', action: 'block', label: 'Codes' }] };
     const { data } = await tried({ guardrail, text: 'of x-42' });
     expect(data).toMatchObject({
@@ -84,7 +84,7 @@ describe('a draft', () => {
     });
   });
 
-  test('that leaves no endpoint tells what the client would be told', async () => {
+  test('that excludes every endpoint shows the error that the client would get', async () => {
     const request = { model: 'acme/m', messages: [{ role: 'user', content: 'x' }] };
     const { data } = await tried({ guardrail: { ignored_models: ['acme/m'] }, request });
     expect(data['routing']).toMatchObject({ endpoints: [], error: expect.stringContaining('guardrail') });
@@ -114,7 +114,7 @@ describe('a draft', () => {
   });
 });
 
-test('a stored guardrail is tried by its id, and nothing of it is counted', async () => {
+test('a stored guardrail is tested by its id, and nothing is counted', async () => {
   const authorization = `Bearer ${gateway.management_key}`;
   const made = await gateway.call('POST', '/guardrails', { name: 'g', ...redact }, { authorization });
   const { id } = ((await made.json()) as { data: { id: string } }).data;

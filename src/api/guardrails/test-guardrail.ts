@@ -34,8 +34,8 @@ import { type MessagesRequestBody, messagesRequest } from '../messages/parse-req
 import { responsesFieldNames } from '../responses/field-names.ts';
 import { responsesRequest } from '../responses/parse-request.ts';
 import { callOf } from '../shared/call-of.ts';
-import { foundGuardrail, type NameSources, namesOf } from './found-guardrail.ts';
 import { type ReplaySources, replayGuardrail } from './replay-guardrail.ts';
+import { type NameSources, namesOf, requireGuardrail } from './require-guardrail.ts';
 
 export interface TestGuardrailOptions extends NameSources {
   inference: Inference;
@@ -45,29 +45,29 @@ export interface TestGuardrailOptions extends NameSources {
   phone_regions?(): readonly string[];
   envelopes: Envelopes;
   clock: Clock;
-  /** Where requests are that were kept. */
+  /** The logged requests. */
   contents: ReplaySources['contents'];
   workspaces: { find: ReplaySources['findWorkspace'] };
 }
 
 type Api = NonNullable<Static<typeof TestGuardrailBody>['api']>;
 
-/** A guardrail that does nothing. */
+/** A guardrail without rules. */
 const EMPTY: BoundGuardrail = { ...UNRESTRICTED, id: 'draft', scope: 'api-key' };
 
-/** No filter restricts, and no restriction filters: each is looked at by itself. */
+/** Filters and restrictions are tested separately. */
 const NO_FILTERS = { content_filter_builtins: null, content_filters: null };
 
-/** How an API's body is checked and read, and how its client calls a field of the inner language (absent: by the same name). */
+/** Checks and translates the body of a client API, and maps field names of the inner language to its own (not set: the same names). */
 interface ApiReader {
   schema: TSchema;
   read(body: JsonObject): ChatRequest[];
   fieldNames?(body: JsonObject): (field: string) => string;
 }
 
-/** By the name that a test gives to the API. */
-function readersOf({ envelopes }: TestGuardrailOptions, organization_id: string): Record<Api, ApiReader> {
-  const envelope = envelopes(organization_id);
+/** The readers by the API's name in a test. */
+function readersOf({ envelopes }: TestGuardrailOptions, organizationId: string): Record<Api, ApiReader> {
+  const envelope = envelopes(organizationId);
   return {
     chat: { schema: ChatCompletionBody, read: (body) => [chatRequest(body as unknown as ChatBody)] },
     responses: {
@@ -85,12 +85,12 @@ function readersOf({ envelopes }: TestGuardrailOptions, organization_id: string)
 }
 
 function requestsOf({ schema, read }: ApiReader, body: JsonObject): ChatRequest[] {
-  const found = explain(schema as unknown as Parameters<typeof explain>[0], body, 'request');
-  if (found.length > 0) throw new ValidationError('body', found);
+  const violations = explain(schema as unknown as Parameters<typeof explain>[0], body, 'request');
+  if (violations.length > 0) throw new ValidationError('body', violations);
   return read(body);
 }
 
-/** How the client of such a request calls a field of the inner language. */
+/** Maps field names of the inner language to those of the request's client API. */
 function fieldNamesOf(
   { fieldNames }: ApiReader,
   body: unknown,
@@ -101,7 +101,7 @@ function fieldNamesOf(
   return (field) => clientField({ request, ...named }, field);
 }
 
-/** What was found, shown so that whoever asked knows it again, and nobody else does. */
+/** A finding, masked so that only a reader who knows the text recognizes it. */
 function masked(text: string, start: number, end: number): string {
   const characters = [...text.slice(start, end)];
   if (characters.length < 4) return '•'.repeat(characters.length);
@@ -109,7 +109,7 @@ function masked(text: string, start: number, end: number): string {
 }
 
 function findingsOf({ found, filters }: DryRun<unknown>, nameOf: (field: string) => string): GuardrailTest['findings'] {
-  const told = found.flatMap(({ field, text, findings }) =>
+  const findings = found.flatMap(({ field, text, findings }) =>
     findings.map(({ start, end, filter: index, pattern }) => {
       const { slug, pattern: custom, label, action } = filters[index]!;
       return {
@@ -124,7 +124,7 @@ function findingsOf({ found, filters }: DryRun<unknown>, nameOf: (field: string)
       };
     }),
   );
-  return told.slice(0, limits.findings_told_max);
+  return findings.slice(0, limits.findings_told_max);
 }
 
 function routingOf({ plan, error }: Explanation): NonNullable<GuardrailTest['routing']> {
@@ -148,7 +148,7 @@ function exactlyOne(body: TestGuardrailBody, ...names: (keyof TestGuardrailBody)
   }
 }
 
-/** What is told of a guardrail that was tried on many requests. */
+/** The result of a test on many requests. */
 function replayedTest(replay: Replay): Static<typeof GuardrailTest> {
   const verdict = (['blocked', 'redacted', 'flagged'] as const).find((action) => replay[action] > 0) ?? 'passed';
   return {
@@ -169,10 +169,10 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
 
   async function boundOf(
     { guardrail_id, guardrail }: TestGuardrailBody,
-    organization_id: string,
+    organizationId: string,
   ): Promise<BoundGuardrail> {
     if (guardrail_id !== undefined) {
-      const stored = await foundGuardrail({ organization_id, id: guardrail_id }, guardrails.find);
+      const stored = await requireGuardrail({ organization_id: organizationId, id: guardrail_id }, guardrails.find);
       return { ...stored, scope: 'api-key' };
     }
     const { workspace_id: _, ...draft } = guardrail ?? {};
@@ -180,7 +180,7 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
       await checkGuardrail(draft, nextTurn);
       return { ...EMPTY, ...guardrailSettings(draft, namesOf(options)) };
     } catch (error) {
-      // A draft's fields are those of a field of the body.
+      // The draft is a field of the body, and so are its fields.
       throw error instanceof GatewayError ? inClientsWords(error, { fieldName: (name) => `guardrail.${name}` }) : error;
     }
   }
@@ -216,33 +216,33 @@ export function testGuardrail(server: Server, options: TestGuardrailOptions): vo
       const subject: Subject<unknown> =
         body.request === undefined
           ? (visit) => visit(text, { field: 'text', kind: 'text' })
-          : (visit) => wanted.map((one) => requestTexts(one, { visit, keeps_signatures: false }));
-      const told = await dryRun(subject, [bound], {
+          : (visit) => wanted.map((inner) => requestTexts(inner, { visit, keeps_signatures: false }));
+      const result = await dryRun(subject, [bound], {
         analyzer,
         timeout_ms: timeout_ms(),
         phone_regions: options.phone_regions?.(),
       });
       const [first] = wanted;
       const nameOf = fieldNamesOf(reader, body.request, first);
-      const { refusal } = told;
+      const { refusal } = result;
       const unfiltered = [{ ...bound, ...NO_FILTERS }];
       const routed = first && { ...callOf(request, first, clock), wants_metadata: false };
       const explained =
         routed && (await inference.explain({ ...routed, principal: { ...routed.principal, guardrails: unfiltered } }));
       return {
         data: {
-          verdict: told.verdict,
+          verdict: result.verdict,
           refusal:
             refusal === undefined
               ? null
               : { status: 403, ...refusalTold({ ...refusal, field: nameOf(refusal.field) }) },
-          findings: findingsOf(told, nameOf),
-          findings_count: told.found.reduce((sum, { findings }) => sum + findings.length, 0),
-          changes: [...told.changed].slice(0, limits.findings_told_max).map(([{ field }, text]) => ({
+          findings: findingsOf(result, nameOf),
+          findings_count: result.found.reduce((sum, { findings }) => sum + findings.length, 0),
+          changes: [...result.changed].slice(0, limits.findings_told_max).map(([{ field }, text]) => ({
             field: nameOf(field),
             text,
           })),
-          pipeline: told.stages,
+          pipeline: result.stages,
           routing: explained === undefined ? null : routingOf(explained),
         },
       };

@@ -7,9 +7,9 @@ import { errors } from '../../schemas/error.ts';
 import { Guardrail, GuardrailParams, UpdateGuardrailBody } from '../../schemas/guardrail.ts';
 import { guardrailStore } from '../../storage/guardrails.ts';
 import { actorOf, type Change } from '../change.ts';
-import { foundGuardrail, type NameSources, namesOf } from './found-guardrail.ts';
+import { type NameSources, namesOf, requireGuardrail } from './require-guardrail.ts';
 
-/** Serves `PATCH /guardrails/{id}`. Lists are replaced whole; null removes them. */
+/** Serves `PATCH /guardrails/{id}`. Lists are replaced; null removes them. */
 export function updateGuardrail(server: Server, { change, ...sources }: { change: Change } & NameSources): void {
   server.route({
     method: 'PATCH',
@@ -28,7 +28,7 @@ export function updateGuardrail(server: Server, { change, ...sources }: { change
       const changed = await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const store = guardrailStore(tx);
         const which = { organization_id: actor.organization_id, id: request.params.id };
-        const before = await foundGuardrail(which, store.lock);
+        const before = await requireGuardrail(which, store.lock);
         checkVersion(request, before.version);
         const settings = guardrailSettings(request.body, namesOf(sources), before);
         const after = await store.update(before.id, { ...settings, updated_at: at });

@@ -11,20 +11,20 @@ import type { Queries } from '../../storage/database.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { organizationStore } from '../../storage/organizations.ts';
 import { actorOf, type Change, principalOf } from '../change.ts';
-import { workspaceOfNew } from '../workspaces/found-workspace.ts';
+import { workspaceOfNew } from '../workspaces/require-workspace.ts';
 
 export interface CreateKeyDependencies {
   change: Change;
 }
 
-/** The member whom the key is for, held, so that who leaves now is removed with the key or before it. */
-async function creatorOf(tx: Queries, organization_id: string, user_id: string): Promise<string> {
-  const member = await organizationStore(tx).lockMember({ organization_id, user_id });
-  if (!member) throw new GatewayError(400, `creator_user_id ${user_id} is not a member of this organization`);
-  return user_id;
+/** The member who will own the key. Locks the membership, so that a removal either includes the key or precedes it. */
+async function creatorOf(tx: Queries, organizationId: string, userId: string): Promise<string> {
+  const member = await organizationStore(tx).lockMember({ organization_id: organizationId, user_id: userId });
+  if (!member) throw new GatewayError(400, `creator_user_id ${userId} is not a member of this organization`);
+  return userId;
 }
 
-/** Serves `POST /keys`. The secret is in this answer and nowhere else. */
+/** Serves `POST /keys`. The secret is only in this answer. */
 export function createKey(server: Server, { change }: CreateKeyDependencies): void {
   server.route({
     method: 'POST',

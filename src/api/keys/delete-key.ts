@@ -5,9 +5,9 @@ import { Deleted } from '../../schemas/page.ts';
 import { keyStore } from '../../storage/keys.ts';
 import { actorOf, type Change } from '../change.ts';
 import { deleteKeys } from './delete-keys.ts';
-import { foundKey, KeyParams } from './found-key.ts';
+import { KeyParams, requireKey } from './require-key.ts';
 
-/** Serves `DELETE /keys/{hash}`. From its answer on no node takes the key, or one that was made with it; streams that run finish, what it spent stays. */
+/** Serves `DELETE /keys/{hash}`. After its answer, no node accepts the key or its descendants. Running streams finish, and their spending counts. */
 export function deleteKey(server: Server, { change }: { change: Change }): void {
   server.route({
     method: 'DELETE',
@@ -23,7 +23,7 @@ export function deleteKey(server: Server, { change }: { change: Change }): void 
     handler: async (request) => {
       await change(actorOf(request), async (work) => {
         const which = { organization_id: work.actor.organization_id, hash: request.params.hash };
-        const key = await foundKey(which, keyStore(work.tx).lock);
+        const key = await requireKey(which, keyStore(work.tx).lock);
         checkVersion(request, key.version);
         await deleteKeys(work, [key]);
       });

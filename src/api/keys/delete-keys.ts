@@ -2,7 +2,7 @@ import { keyState, type StoredKey } from '../../accounts/key.ts';
 import { keyStore } from '../../storage/keys.ts';
 import type { Work } from '../change.ts';
 
-/** Deletes keys that are held, and all keys that were made with them. Each leaves a word in the audit, as do their guardrails. */
+/** Deletes locked keys and all their descendants. Adds audit entries for each key and each of its guardrail assignments. */
 export async function deleteKeys({ tx, actor, audit, announce }: Work, held: readonly StoredKey[]): Promise<void> {
   const { organization_id } = actor;
   const store = keyStore(tx);

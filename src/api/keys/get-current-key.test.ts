@@ -3,14 +3,14 @@ import { startGateway } from '../../../test/harness.ts';
 import { creditStore } from '../../storage/credits.ts';
 import { openDatabase } from '../../storage/database.ts';
 
-test('GET /key, and its former path: what the key may spend and has spent; nobody may keep the answer', async () => {
+test('GET /key, and its former path: what the key may spend and has spent; caches may not keep the answer', async () => {
   const gateway = await startGateway();
   try {
     const manage = { authorization: `Bearer ${gateway.management_key}` };
     const body = { name: 'k', limit: 5, limit_reset: 'daily', expires_at: '2999-01-01T00:00:00Z' };
     const made = await (await gateway.call('POST', '/keys', body, manage)).json();
     const { key, data } = made as { key: string; data: Record<string, unknown> };
-    const own_limit = {
+    const ownLimit = {
       scope: 'key_limit',
       guardrail_id: null,
       budget_id: null,
@@ -43,8 +43,8 @@ test('GET /key, and its former path: what the key may spend and has spent; nobod
           byok_usage_weekly: 0,
           byok_usage_monthly: 0,
           organization_id: expect.any(String),
-          budgets: [own_limit],
-          effective_budget: own_limit,
+          budgets: [ownLimit],
+          effective_budget: ownLimit,
           allowed_data_regions: ['global'],
           free_model_daily_requests: { limit: 2_147_483_647, used: 0, remaining: 2_147_483_647 },
           is_free_tier: false,
@@ -63,7 +63,7 @@ test('GET /key, and its former path: what the key may spend and has spent; nobod
   }
 });
 
-test('GET /key: the credits of the organization are the effective budget where the least is left of them', async () => {
+test('GET /key: the credits of the organization are the effective budget if the least of them is left', async () => {
   const gateway = await startGateway();
   try {
     const shown = async () => {

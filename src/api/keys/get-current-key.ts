@@ -20,7 +20,7 @@ export interface GetCurrentKeyDependencies {
   now: () => number;
 }
 
-/** The management key of the environment has no record: what can be said of it follows from who it acts for. */
+/** Describes the management key of the environment, which has no record, by its organization. */
 function environmentKey({ organization_id, workspace_id, user_id }: Principal): CurrentKey {
   const unlimited = { limit_nano: null, limit_reset: null, include_byok_in_limit: false };
   const whose = { organization_id, workspace_id, creator_user_id: user_id };
@@ -31,7 +31,7 @@ function environmentKey({ organization_id, workspace_id, user_id }: Principal): 
 const OWN_SCOPES = ['key', 'guardrail'] as const;
 const ALL_SCOPES = [...OWN_SCOPES, 'workspace', 'organization'] as const;
 
-/** Whether a budget is of the key or of a guardrail, and not of all keys of its workspace or organization. */
+/** Whether a budget is specific to the key or a guardrail, and not shared by its workspace or organization. */
 const isOwn = ({ scope }: BudgetState) => scope === 'key' || scope === 'guardrail';
 
 /** Serves `GET /key`, and `GET /auth/key`, its former path at the public service. */
@@ -40,13 +40,13 @@ export function getCurrentKey(server: Server, { keys, queries, recorder, now }: 
     const { key_hash } = principal;
     if (key_hash === null) return environmentKey(principal);
     const key = await keys.findByHash(key_hash);
-    // Deleted since it came in.
+    // The key was deleted after authentication.
     if (key === undefined) throw new GatewayError(401, 'Invalid API key');
     await recentOutcomes(recorder);
     const at = now();
-    // What its organization spends is none of an application's business.
+    // An application must not see the spending of the organization.
     const scopes = key.made_by === null ? ALL_SCOPES : OWN_SCOPES;
-    // Management keys call no model: nothing limits them.
+    // Management keys call no model, so limits do not apply.
     const states = key.is_management ? [] : await budgetStore(queries).findStates(principal, scopes, at);
     const describe = (state: BudgetState) => describeKeyBudget(state, at);
     const budgets = inOrderOfScope(states.filter(isOwn).map(describe));
@@ -59,14 +59,14 @@ export function getCurrentKey(server: Server, { keys, queries, recorder, now }: 
       url,
       config: { access: 'any' },
       schema: {
-        // Without an id it is not documented.
+        // Without an id the operation is not documented.
         ...(url === '/key' ? { operationId: 'getCurrentKey' } : {}),
         tags: ['API keys'],
         summary: 'Returns the limit and the usage of the calling key.',
         response: { 200: Type.Object({ data: CurrentKey }), ...errors(401, 500) },
       },
       handler: async (request, reply) => {
-        // Before anything can fail: no answer about a key is anybody else's.
+        // Set before anything can fail: every answer about a key is private.
         reply.header('cache-control', 'private, no-store');
         return { data: await currentKey(principalOf(request)) };
       },

@@ -26,12 +26,12 @@ describeStores('GET /keys/{hash}', ({ open }) => {
     expect(await call('GET', `/keys/${key.hash}`)).toMatchObject({ status: 200, body: { data: key } });
   });
 
-  test('200: usage is what the store adds up after the last outcomes are in it', async () => {
+  test('200: usage includes the last outcomes', async () => {
     let raise = async () => {};
     const { call, key, database, home } = await setUp(() => raise());
     const settle = await spendingNode(database);
-    const { organization_id, default_workspace_id: workspace_id } = home;
-    const payer = { organization_id, workspace_id, key_hash: key.hash };
+    const { organization_id, default_workspace_id: workspaceId } = home;
+    const payer = { organization_id, workspace_id: workspaceId, key_hash: key.hash };
     const cost = { cost_nano: 1_500_000_000, byok_cost_nano: 1 };
     raise = async () => {
       await settle(

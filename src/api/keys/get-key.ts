@@ -8,7 +8,7 @@ import { Key } from '../../schemas/key.ts';
 import type { KeyStore } from '../../storage/keys.ts';
 import { principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
-import { foundKey, KeyParams } from './found-key.ts';
+import { KeyParams, requireKey } from './require-key.ts';
 
 export interface GetKeyDependencies {
   keys: KeyStore;
@@ -16,7 +16,7 @@ export interface GetKeyDependencies {
   now: () => number;
 }
 
-/** Serves `GET /keys/{hash}`. Its usage includes every request that this node has answered. */
+/** Serves `GET /keys/{hash}`. The usage includes all requests that this node has answered. */
 export function getKey(server: Server, { keys, recorder, now }: GetKeyDependencies): void {
   server.route({
     method: 'GET',
@@ -32,7 +32,7 @@ export function getKey(server: Server, { keys, recorder, now }: GetKeyDependenci
     handler: async (request, reply) => {
       const { organization_id } = principalOf(request);
       const { hash } = request.params;
-      const key = await foundKey({ organization_id, hash }, () => keys.findByHash(hash));
+      const key = await requireKey({ organization_id, hash }, () => keys.findByHash(hash));
       await recentOutcomes(recorder);
       setVersion(reply, key.version);
       return { data: describeKey(key, await keys.findUsage(key.hash, windowStarts(now()))) };

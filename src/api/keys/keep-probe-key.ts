@@ -6,14 +6,14 @@ import type { Home } from '../../storage/organizations.ts';
 import type { Change } from '../change.ts';
 
 /**
- * The identity of the key that probes are counted against, the same on every node. It is no SHA-256, so that there is no
- * secret that it stands for: nobody can call with this key.
+ * The identity of the key that pays for probes, the same on every node. It is not a SHA-256, so no secret corresponds to it, and nobody can
+ * call with this key.
  */
-export function probeKeyHash(organization_id: string): string {
-  return createHash('sha3-256').update(`health probes of ${organization_id}`).digest('hex');
+export function probeKeyHash(organizationId: string): string {
+  return createHash('sha3-256').update(`health probes of ${organizationId}`).digest('hex');
 }
 
-/** Makes the key of probes, or gives it the limit that is configured now: a daily one, kept strictly. */
+/** Makes the key of probes, or updates its limit to the configured one: daily and strict. */
 export async function keepProbeKey({
   change,
   home,
@@ -23,7 +23,7 @@ export async function keepProbeKey({
   home: Home;
   limit_nano: number;
 }): Promise<void> {
-  const { organization_id, default_workspace_id: workspace_id, owner_user_id } = home;
+  const { organization_id, default_workspace_id: workspaceId, owner_user_id } = home;
   const hash = probeKeyHash(organization_id);
   const actor = { organization_id, actor: 'environment' as const, key_hash: null, user_id: null, request_id: null };
   const limit = { limit_nano, limit_reset: 'daily', budget_mode: 'strict' } as const;
@@ -31,7 +31,7 @@ export async function keepProbeKey({
     hash,
     label: 'no secret',
     organization_id,
-    workspace_id,
+    workspace_id: workspaceId,
     creator_user_id: owner_user_id,
     name: 'Health probes',
     is_management: false,
@@ -67,7 +67,7 @@ export async function keepProbeKey({
   try {
     await keep();
   } catch (error) {
-    // Another node that starts made it.
+    // Another node made it concurrently.
     if (!isUniqueViolation(error)) throw error;
     await keep();
   }

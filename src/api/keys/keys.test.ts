@@ -40,12 +40,12 @@ describeStores('API keys', ({ open }) => {
       });
     let settle: Awaited<ReturnType<typeof spendingNode>> | undefined;
     const spend = async (
-      key_hash: string,
+      keyHash: string,
       payment: { cost_nano?: number; byok_cost_nano?: number; created_at?: string },
     ) => {
       settle ??= await spendingNode(database);
-      const { organization_id, default_workspace_id: workspace_id } = made.home;
-      await settle({ id: randomUUID(), organization_id, workspace_id, key_hash, ...payment });
+      const { organization_id, default_workspace_id: workspaceId } = made.home;
+      await settle({ id: randomUUID(), organization_id, workspace_id: workspaceId, key_hash: keyHash, ...payment });
     };
     const events = async () => {
       const filter = { organization_id: made.home.organization_id };
@@ -126,7 +126,7 @@ describeStores('API keys', ({ open }) => {
     expect((await call('PATCH', `/keys/${hash}`, { name: 'x' }, 'management', { 'if-match': '"5"' })).status).toBe(200);
   });
 
-  test('DELETE takes the key and its guardrail assignment away, and says what it was to the audit alone', async () => {
+  test('DELETE removes the key and its guardrail assignment; only the audit keeps its values', async () => {
     const { call, addKey, events, announced, database, home } = await setUp();
     const { hash } = await addKey();
     const owned = { organization_id: home.organization_id, created_at: NOW, seq: 1 };
@@ -218,13 +218,13 @@ describeStores('API keys', ({ open }) => {
     expect((await call(method, url, body)).status).toBe(500);
   });
 
-  test('429: one management request too many, and when to come back', async () => {
-    let now_ms = 0;
-    const { call } = await setUp(createRateLimit(2, { now_ms: () => now_ms, monotonic_ms: () => now_ms }));
+  test('429: one management request too many, with the time to wait', async () => {
+    let nowMs = 0;
+    const { call } = await setUp(createRateLimit(2, { now_ms: () => nowMs, monotonic_ms: () => nowMs }));
     expect((await call('GET', '/keys')).status).toBe(200);
     expect((await call('GET', '/keys')).status).toBe(200);
     expect(await call('GET', '/keys')).toMatchObject({ status: 429, headers: { 'retry-after': '30' } });
-    now_ms = 30_000;
+    nowMs = 30_000;
     expect((await call('GET', '/keys')).status).toBe(200);
   });
 });

@@ -9,7 +9,7 @@ import type { KeyStore } from '../../storage/keys.ts';
 import type { OrganizationStore } from '../../storage/organizations.ts';
 import { principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
-import { workspaceAsked } from '../workspaces/found-workspace.ts';
+import { queriedWorkspace } from '../workspaces/require-workspace.ts';
 
 export interface ListKeysDependencies {
   keys: KeyStore;
@@ -18,10 +18,10 @@ export interface ListKeysDependencies {
   now: () => number;
 }
 
-/** The public service takes any text but an empty one for yes; its clients also send `false`. */
+/** Values that mean no. The public service takes any other text for yes; its clients also send `false`. */
 const NO = ['', 'false', '0', 'no', 'off'];
 
-/** Serves `GET /keys`: the ordinary keys of one workspace, in the order of creation. Management keys are not listed. */
+/** Serves `GET /keys`: the ordinary keys of one workspace, in order of creation. Management keys are not listed. */
 export function listKeys(server: Server, { keys, organizations, recorder, now }: ListKeysDependencies): void {
   server.route({
     method: 'GET',
@@ -46,10 +46,10 @@ export function listKeys(server: Server, { keys, organizations, recorder, now }:
     handler: async (request) => {
       const { organization_id } = principalOf(request);
       const { include_disabled = '', workspace_id } = request.query;
-      const found = await keys.listBy(
+      const stored = await keys.listBy(
         {
           organization_id,
-          workspace_id: await workspaceAsked(organizations, organization_id, workspace_id),
+          workspace_id: await queriedWorkspace(organizations, organization_id, workspace_id),
           is_management: false,
           disabled: NO.includes(include_disabled.toLowerCase()) ? false : undefined,
         },
@@ -57,10 +57,10 @@ export function listKeys(server: Server, { keys, organizations, recorder, now }:
       );
       await recentOutcomes(recorder);
       const usages = await keys.findUsages(
-        found.map(({ hash }) => hash),
+        stored.map(({ hash }) => hash),
         windowStarts(now()),
       );
-      return { data: found.map((key) => describeKey(key, usages.get(key.hash) ?? UNUSED)) };
+      return { data: stored.map((key) => describeKey(key, usages.get(key.hash) ?? UNUSED)) };
     },
   });
 }

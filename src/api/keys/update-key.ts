@@ -10,7 +10,7 @@ import { checkStorable } from '../../schemas/text.ts';
 import { type KeyStore, keyStore } from '../../storage/keys.ts';
 import { actorOf, type Change } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
-import { foundKey, KeyParams } from './found-key.ts';
+import { KeyParams, requireKey } from './require-key.ts';
 
 export interface UpdateKeyDependencies {
   change: Change;
@@ -19,7 +19,7 @@ export interface UpdateKeyDependencies {
   now: () => number;
 }
 
-/** Serves `PATCH /keys/{hash}`. From its answer on no node takes the key for what it was; streams that run finish. */
+/** Serves `PATCH /keys/{hash}`. After its answer, no node uses the key's old state. Running streams finish. */
 export function updateKey(server: Server, { change, keys, recorder, now }: UpdateKeyDependencies): void {
   server.route({
     method: 'PATCH',
@@ -40,7 +40,7 @@ export function updateKey(server: Server, { change, keys, recorder, now }: Updat
       const changed = await change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const which = { organization_id: actor.organization_id, hash: request.params.hash };
         const store = keyStore(tx);
-        const before = await foundKey(which, store.lock);
+        const before = await requireKey(which, store.lock);
         checkVersion(request, before.version);
         const after = await store.update(which, { ...settings, ...limited, updated_at: at });
         await audit({

@@ -8,7 +8,7 @@ import type { Home } from '../../storage/organizations.ts';
 import type { Change } from '../change.ts';
 
 export interface LostNodesOptions {
-  /** `ledger.lost_node_release_after` in milliseconds; undefined: nothing is ever booked. */
+  /** `ledger.lost_node_release_after` in milliseconds; undefined: nodes are never booked. */
   after_ms: number | undefined;
   database: Database;
   change: Change;
@@ -18,8 +18,8 @@ export interface LostNodesOptions {
 }
 
 /**
- * Books what nodes have set aside that were silent for long as spent, with a word for the audit. A node is booked at the second
- * look that finds it as silent as the first: after an outage of the store all nodes look lost, and are heard of before the next.
+ * Books the reservations of nodes that were silent for `after_ms` as spent, with an audit entry. A node is booked at the second check
+ * that sees the same silence: after an outage of the store all nodes look lost, and report before the next check.
  */
 export function createLostNodes({ after_ms, database, change, home, clock, log }: LostNodesOptions) {
   const { engine, queries } = database;
@@ -29,9 +29,9 @@ export function createLostNodes({ after_ms, database, change, home, clock, log }
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> | undefined;
 
-  async function book(node: string, silent_ms: number): Promise<void> {
+  async function book(node: string, silentMs: number): Promise<void> {
     const booked = await change(actor, async ({ tx, audit }) => {
-      const moved = await ledgerOperations(tx, engine).book(node, clock.now_ms(), silent_ms);
+      const moved = await ledgerOperations(tx, engine).book(node, clock.now_ms(), silentMs);
       if (moved === undefined || moved.leases === 0) return undefined;
       const { leased_nano, leases: windows } = moved;
       await audit({
@@ -44,22 +44,22 @@ export function createLostNodes({ after_ms, database, change, home, clock, log }
       return moved;
     });
     if (booked === undefined) return;
-    const facts = { node, usd: toUsd(booked.leased_nano), windows: booked.leases, silent_s: silent_ms / 1000 };
+    const facts = { node, usd: toUsd(booked.leased_nano), windows: booked.leases, silent_s: silentMs / 1000 };
     log.warn(facts, 'a node is lost: the money that it had reserved counts as spent until the node returns');
   }
 
-  async function look(silent_ms: number): Promise<void> {
-    const nodes = await ledgerOperations(queries, engine).findSilent(clock.now_ms(), silent_ms);
+  async function check(silentMs: number): Promise<void> {
+    const nodes = await ledgerOperations(queries, engine).findSilent(clock.now_ms(), silentMs);
     const before = silent;
     silent = new Map(nodes.map(({ id, seen_at }) => [id, seen_at]));
-    for (const { id, seen_at } of nodes) if (before.get(id) === seen_at) await book(id, silent_ms);
+    for (const { id, seen_at } of nodes) if (before.get(id) === seen_at) await book(id, silentMs);
   }
 
   return {
     start(): void {
       if (after_ms === undefined) return;
       timer = setInterval(() => {
-        looking ??= look(after_ms)
+        looking ??= check(after_ms)
           .catch((err: unknown) => log.warn({ err }, 'the search for lost nodes failed; trying again at the next one'))
           .finally(() => {
             looking = undefined;
@@ -70,7 +70,7 @@ export function createLostNodes({ after_ms, database, change, home, clock, log }
       clearInterval(timer);
       await looking;
     },
-    /** For tests: one look, now. */
-    look: () => (after_ms === undefined ? Promise.resolve() : look(after_ms)),
+    /** Checks once, now; for tests. */
+    check: () => (after_ms === undefined ? Promise.resolve() : check(after_ms)),
   };
 }

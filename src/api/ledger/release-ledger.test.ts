@@ -31,7 +31,8 @@ describeStores('POST /ledger/release', ({ open }) => {
       .insertInto('ledger_lost_leases')
       .values({ node_id: 'gone', ...window, amount: 3_000, booked_at: NOW })
       .execute();
-    const release = (node_id: string, credential?: string) => call('POST', '/ledger/release', { node_id }, credential);
+    const release = (nodeId: string, credential?: string) =>
+      call('POST', '/ledger/release', { node_id: nodeId }, credential);
     expect((await release('gone', 'foreign')).status).toBe(403);
     expect((await release('gone', 'ordinary')).status).toBe(403);
     expect((await release('gone', '')).status).toBe(401);

@@ -5,10 +5,10 @@ import { ledgerOperations } from '../../storage/ledger-operations.ts';
 import type { MovedLeases } from '../../storage/lost-leases.ts';
 import type { Work } from '../change.ts';
 
-/** What a release came to; `why`: there is nothing of that name, or the node may still spend. */
+/** The result of a release. `why`: there is no node of that name, or it may still spend. */
 export type ReleasedNode = (MovedLeases & { booked_nano: number }) | { why: 'unknown' | 'live' };
 
-/** Gives up what a lost node has set aside, with its word for the audit: for the operation and the command. */
+/** Releases the reservations of a lost node, with an audit entry; for the operation and the command. */
 export async function releaseNode(
   { tx, audit }: Pick<Work, 'tx' | 'audit'>,
   { engine, node, at }: { engine: Database['engine']; node: string; at: number },
@@ -16,8 +16,8 @@ export async function releaseNode(
   const operations = ledgerOperations(tx, engine);
   const released = await operations.release(node, at);
   if (released === undefined) {
-    const is_known = (await operations.listNodes(at)).some(({ id }) => id === node);
-    return { why: is_known ? 'live' : 'unknown' };
+    const isKnown = (await operations.listNodes(at)).some(({ id }) => id === node);
+    return { why: isKnown ? 'live' : 'unknown' };
   }
   const { leased_nano, leases, booked_nano } = released;
   await audit({
@@ -30,7 +30,7 @@ export async function releaseNode(
   return released;
 }
 
-/** Why a live node is not released, and what to do. */
+/** Explains why a live node is not released, and what to do. */
 export function liveNode(node: string): string {
   return `${node} sent a sign of life within the last ${limits.node_lost_ms / 1_000} seconds: it may still spend what it has reserved. Stop it first: it gives back what it does not use, and the rest can then be released.`;
 }

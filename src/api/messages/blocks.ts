@@ -6,18 +6,18 @@ import type { BlockSink } from './block-sink.ts';
 import { createThinkingWriter, type ThinkingOptions } from './thinking.ts';
 import { shownCallId } from './tool-ids.ts';
 
-/** Turns the chunks of a turn, block after block, into blocks of the Messages API. */
+/** Writes the chunks of a turn, block after block, as blocks of the Messages API. */
 export interface BlockWriter {
   add(chunk: ChatChunk): void;
-  /** Closes what is open. */
+  /** Closes the open block. */
   end(): void;
-  /** Another endpoint goes on with the text. */
+  /** Another endpoint continues the text. */
   continue(): void;
   /** Whether the model refused in words. */
   hasRefused(): boolean;
 }
 
-/** Whether a block of this kind has a place in a Messages answer. */
+/** Whether a Messages answer can contain a block of this kind. */
 export function isShownBlock({ kind, native }: NonNullable<SlotEvent['open']>): boolean {
   if (kind === 'native') return isOwn(native);
   return kind !== 'image' && kind !== 'audio';
@@ -25,7 +25,7 @@ export function isShownBlock({ kind, native }: NonNullable<SlotEvent['open']>): 
 
 type OpenBlock =
   | {
-      kind: 'text' /** Only what is cited may still come. */;
+      kind: 'text' /** Whether only citations may follow. */;
       is_over: boolean;
       citations: JsonObject[];
       is_cited: boolean;
@@ -37,7 +37,7 @@ function isUrlCitation(annotation: Annotation): annotation is UrlCitation {
   return annotation.type === 'url_citation';
 }
 
-/** A source of another wire, without what only its provider could read. */
+/** A citation of another wire, without fields that only its provider can read. */
 function citationOf({ url_citation: { url, title, content } }: UrlCitation): JsonObject {
   return {
     type: 'web_search_result_location',
@@ -48,15 +48,15 @@ function citationOf({ url_citation: { url, title, content } }: UrlCitation): Jso
   };
 }
 
-/** Makes the writer of one turn. The blocks of its chunks do not run into each other: see `createBlockOrder`. */
+/** Makes the writer of one turn. Its chunks must be ordered by block (`createBlockOrder`). */
 export function createBlockWriter(sink: BlockSink, options: ThinkingOptions): BlockWriter {
   let open: OpenBlock | undefined;
-  /** The remainder of the slot that was opened last. */
+  /** The remainder of the last opened slot. */
   let rest: JsonObject = {};
-  /** What cites a text that is not there yet. */
+  /** Citations that arrived before their text. */
   let early: JsonObject[] = [];
   let refused = false;
-  let goes_on = false;
+  let goesOn = false;
   const thinking = createThinkingWriter({ start: (block) => start(block, { kind: 'thinking' }), sink, stop }, options);
 
   function stop(): void {
@@ -68,21 +68,21 @@ export function createBlockWriter(sink: BlockSink, options: ThinkingOptions): Bl
 
   function start(block: JsonObject, next: OpenBlock): void {
     stop();
-    goes_on = false;
+    goesOn = false;
     open = next;
     sink.start(block);
   }
 
-  function textBlock(is_cited = false): OpenBlock & { kind: 'text' } {
+  function textBlock(isCited = false): OpenBlock & { kind: 'text' } {
     thinking.end();
-    if (open?.kind === 'text' && (!open.is_over || goes_on)) {
+    if (open?.kind === 'text' && (!open.is_over || goesOn)) {
       open.is_over = false;
       return open;
     }
-    const is_known = is_cited || rest['citations'] !== undefined;
-    const block: OpenBlock & { kind: 'text' } = { kind: 'text', is_over: false, citations: early, is_cited: is_known };
+    const isKnown = isCited || rest['citations'] !== undefined;
+    const block: OpenBlock & { kind: 'text' } = { kind: 'text', is_over: false, citations: early, is_cited: isKnown };
     early = [];
-    start({ ...(is_cited ? { citations: [] } : {}), ...rest, type: 'text', text: '' }, block);
+    start({ ...(isCited ? { citations: [] } : {}), ...rest, type: 'text', text: '' }, block);
     return block;
   }
 
@@ -103,7 +103,7 @@ export function createBlockWriter(sink: BlockSink, options: ThinkingOptions): Bl
 
   function annotate(annotations: readonly Annotation[]): void {
     const text = open?.kind === 'text' ? open : undefined;
-    // Where the wire's own citations came, the annotations say the same once more.
+    // The wire's own citations contain the same as the annotations.
     if (text?.is_cited) return;
     append(text?.citations ?? early, annotations.filter(isUrlCitation).map(citationOf));
   }
@@ -117,7 +117,7 @@ export function createBlockWriter(sink: BlockSink, options: ThinkingOptions): Bl
 
   function closeSlot(): void {
     thinking.end();
-    // Text may still be cited; it is closed when something else begins.
+    // Citations of the text may follow; it is closed when another block begins.
     if (open?.kind === 'text') open.is_over = true;
     else stop();
     rest = {};
@@ -150,7 +150,7 @@ export function createBlockWriter(sink: BlockSink, options: ThinkingOptions): Bl
     },
     continue() {
       thinking.end();
-      if (open?.kind === 'text') goes_on = true;
+      if (open?.kind === 'text') goesOn = true;
       else stop();
       rest = {};
     },

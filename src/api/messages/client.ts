@@ -2,7 +2,7 @@ import { WIRE } from '../../providers/anthropic-messages/wire.ts';
 import type { ClientProfile } from '../../schemas/inner.ts';
 import { createRunWriter } from './own-runs.ts';
 
-/** Clients of `POST /messages`. */
+/** The profile of clients of `POST /messages`. */
 export const messagesClient: ClientProfile = {
   name: 'messages',
   ownWire: WIRE,

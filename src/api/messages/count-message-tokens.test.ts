@@ -30,7 +30,7 @@ async function count(body: object, key = gateway.key, at = gateway) {
 
 const anthropic = { model: 'sandbox/echo', provider: { only: ['sandbox-anthropic'] } };
 
-test('an upstream of this wire is asked, and tells what it will bill', async () => {
+test('an upstream of this wire counts, and returns what it will bill', async () => {
   const { status, body } = await count(anthropic);
   expect(status).toBe(200);
   const answer = await gateway.call('POST', '/messages', { ...PROMPT, ...anthropic, max_tokens: 100 });
@@ -68,7 +68,7 @@ test('an upstream that fails does not matter; one that finds fault with the prom
   expect(body).toMatchObject({ type: 'error', error: { type: 'invalid_request_error' } });
 });
 
-test('what the wire cannot carry is counted all the same: the call would go elsewhere', async () => {
+test('a prompt that the wire cannot express is counted nevertheless: the call would go to another endpoint', async () => {
   const image = { type: 'image', source: { type: 'base64', media_type: 'image/bmp', data: 'AAAA' } };
   const { body } = await count({ ...anthropic, messages: [{ role: 'user', content: [image] }] });
   expect(body).toEqual({ input_tokens: expect.any(Number), estimated: true });
@@ -85,7 +85,7 @@ test('nothing is charged, held or recorded', async () => {
   expect(await spent()).toBe(before);
 });
 
-describe('errors are told as this API tells them', () => {
+describe('errors have the form of this API', () => {
   test.each<[number, string, object, string]>([
     [400, 'no messages', { model: 'sandbox/echo', messages: [] }, 'messages'],
     [

@@ -11,7 +11,7 @@ import { messagesError } from './errors.ts';
 import { regainInputs } from './exact-inputs.ts';
 import { messagesFieldNames } from './field-names.ts';
 import { messagesRequest } from './parse-request.ts';
-import { tellRequestId } from './request-id.ts';
+import { sendRequestId } from './request-id.ts';
 
 export interface CountOptions {
   inference: Inference;
@@ -19,7 +19,7 @@ export interface CountOptions {
   clock: Clock;
 }
 
-/** `POST /messages/count_tokens`: the tokens of a prompt, by the provider that a call would go to, or by our own count. */
+/** `POST /messages/count_tokens`: the tokens of a prompt, counted by the provider that a call would go to, or estimated. */
 export function countMessageTokens(server: Server, { inference, envelopes, clock }: CountOptions): void {
   server.route({
     method: 'POST',
@@ -35,13 +35,13 @@ export function countMessageTokens(server: Server, { inference, envelopes, clock
       body: CountTokensBody,
       response: { 200: TokenCount, ...messagesErrors(400, 401, 403, 404, 413, 429, 500, 503) },
     },
-    onSend: tellRequestId,
+    onSend: sendRequestId,
     handler: async (request, reply) => {
       const envelope = envelopes(request.principal?.organization_id ?? '');
-      const asked = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
-      asked.stream = false;
-      const call = callOf(request, asked, clock, { api_type: 'messages', fieldName: messagesFieldNames(request.body) });
-      request.log_facts = { model: asked.model };
+      const chat = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
+      chat.stream = false;
+      const call = callOf(request, chat, clock, { api_type: 'messages', fieldName: messagesFieldNames(request.body) });
+      request.log_facts = { model: chat.model };
       return answerWhole(
         reply,
         call,

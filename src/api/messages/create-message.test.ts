@@ -45,8 +45,8 @@ beforeEach(() => {
   steps = [];
 });
 
-const chunk = (delta: JsonObject, finish_reason: string | null = null) =>
-  `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const chunk = (delta: JsonObject, finishReason: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
 const stream = responseHead(200, 'text/event-stream');
 const json = (status: number, body: object, headers: Record<string, string> = {}): Step[] => [
   responseHead(status, 'application/json', headers),
@@ -63,7 +63,7 @@ const ask = (more: object = {}, headers: Record<string, string> = {}) =>
   );
 
 describe('before a stream', () => {
-  test('an answer of no tokens is asked of no other wire, which would read it as no bound', async () => {
+  test('an answer of zero tokens is requested from no other wire, which would read it as no bound', async () => {
     const response = await ask({ max_tokens: 0 });
     expect([response.status, await response.json()]).toEqual([
       400,
@@ -81,12 +81,12 @@ describe('before a stream', () => {
     [401, {}, 502, 'api_error', null],
     [400, {}, 400, 'invalid_request_error', null],
     [413, {}, 413, 'request_too_large', null],
-  ] as const)('a %i of the provider', async (upstream, headers, status, type, retry_after) => {
+  ] as const)('a %i of the provider', async (upstream, headers, status, type, retryAfter) => {
     steps = json(upstream, { error: { message: 'so it is' } }, headers);
-    for (const is_stream of [false, true]) {
-      const response = await ask({ stream: is_stream });
+    for (const isStream of [false, true]) {
+      const response = await ask({ stream: isStream });
       const body = (await response.json()) as JsonObject;
-      expect([response.status, response.headers.get('retry-after')]).toEqual([status, retry_after]);
+      expect([response.status, response.headers.get('retry-after')]).toEqual([status, retryAfter]);
       expect(body).toMatchObject({
         type: 'error',
         error: { type, error_type: expect.any(String), metadata: { provider_name: 'Scripted' } },
@@ -114,18 +114,18 @@ describe('before a stream', () => {
 
   test.each([false, true])(
     'what the provider says of an answer that failed before its first word (%s)',
-    async (is_stream) => {
+    async (isStream) => {
       const finishReason = 'MALFORMED_FUNCTION_CALL';
       const body = { candidates: [{ finishReason, finishMessage: 'Malformed function call: run(secret)' }] };
-      steps = is_stream ? [stream, `data: ${JSON.stringify(body)}\n\n`, 'END'] : json(200, body);
-      const response = await ask({ model: 'test/gemini', stream: is_stream });
+      steps = isStream ? [stream, `data: ${JSON.stringify(body)}\n\n`, 'END'] : json(200, body);
+      const response = await ask({ model: 'test/gemini', stream: isStream });
       expect(response.status).toBe(502);
       const message = 'Scripted returned an error: Malformed function call: run([redacted])';
       expect(await response.json()).toMatchObject({ error: { message, metadata: { provider_code: finishReason } } });
     },
   );
 
-  test('routing is told where it was asked for', async () => {
+  test('routing is shown if requested', async () => {
     steps = json(500, { error: { message: 'so it is' } });
     const response = await ask({}, { 'x-gateway-metadata': 'enabled' });
     expect(await response.json()).toMatchObject({ type: 'error', gateway_metadata: { attempt: 1 } });
@@ -133,7 +133,7 @@ describe('before a stream', () => {
 });
 
 describe('in a stream', () => {
-  test('a message begins with the tokens of its prompt by our count where the provider tells them last', async () => {
+  test('a message begins with the estimated tokens of its prompt if the provider reports them last', async () => {
     const usage = { prompt_tokens: 90, completion_tokens: 1, total_tokens: 91 };
     const last = `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [], usage })}\n\n`;
     steps = [stream, chunk({ content: 'Hi' }), chunk({}, 'stop'), last, 'data: [DONE]\n\n', 'END'];
@@ -177,7 +177,7 @@ describe('in a stream', () => {
     expect(error).toMatchObject({ type: 'api_error', error_type: 'provider_unavailable' });
   });
 
-  test('a provider that dies in the middle ends it with an error, and what it cost', async () => {
+  test('a provider that dies in the middle ends it with an error and the cost', async () => {
     steps = [stream, chunk({ content: 'a word' }), { wait: 20 }, 'DESTROY'];
     const { events, error, message } = checkMessagesStream(await read());
     expect(error).toMatchObject({ type: 'api_error' });
@@ -185,7 +185,7 @@ describe('in a stream', () => {
     expect(Number(object(events.at(-1)!['usage'])['cost'])).toBeGreaterThan(0);
   });
 
-  test('the official client throws what it is told', async () => {
+  test('the official client throws the error that it receives', async () => {
     steps = [stream, chunk({ content: 'a word' }), { wait: 20 }, 'DESTROY'];
     const client = new Anthropic({ apiKey: gateway.key, baseURL: gateway.url, maxRetries: 0 });
     const messages = [{ role: 'user' as const, content: 'Hello' }];
@@ -198,7 +198,7 @@ describe('in a stream', () => {
     expect(error!.type).toBe('api_error');
   });
 
-  test('what was sent upstream is told in a ping', async () => {
+  test('the body that was sent upstream is shown in a ping', async () => {
     steps = [stream, chunk({ content: 'a' }, 'stop'), 'data: [DONE]\n\n', 'END'];
     const { events } = checkMessagesStream(await read({ debug: { echo_upstream_body: true } }));
     expect(events[0]).toMatchObject({ type: 'ping', debug: { echo_upstream_body: { model: 'm' } } });

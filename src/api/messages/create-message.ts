@@ -14,7 +14,7 @@ import { messagesError } from './errors.ts';
 import { regainInputs } from './exact-inputs.ts';
 import { messagesFieldNames } from './field-names.ts';
 import { messagesRequest } from './parse-request.ts';
-import { tellRequestId } from './request-id.ts';
+import { sendRequestId } from './request-id.ts';
 import { createMessagesStream, type MessagesEnvelope, PING } from './stream.ts';
 import type { ReasoningShown } from './thinking.ts';
 
@@ -23,7 +23,7 @@ export interface MessagesOptions extends AnswerOptions {
   envelopes: Envelopes;
 }
 
-/** What of the reasoning the client wants to see. */
+/** How much of the reasoning the client wants to see. */
 function reasoningShown({ ext, reasoning }: ChatRequest): ReasoningShown {
   const thinking = ext?.rest['thinking'];
   const display = typeof thinking === 'object' && thinking !== null && 'display' in thinking ? thinking.display : null;
@@ -36,7 +36,7 @@ function envelopeOf(call: Call, envelope: Envelope): MessagesEnvelope {
   return { id: call.generation_id, envelope, reasoning: reasoningShown(call.request), promptTokens };
 }
 
-/** `POST /messages`: an answer of the model in the Messages API of Anthropic, whole or as a stream of server-sent events. */
+/** `POST /messages`: an answer in the Messages API of Anthropic, whole or as a stream of server-sent events. */
 export function createMessage(server: Server, options: MessagesOptions): void {
   server.route({
     method: 'POST',
@@ -54,18 +54,18 @@ export function createMessage(server: Server, options: MessagesOptions): void {
         ...messagesErrors(400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 502, 503),
       },
     },
-    onSend: tellRequestId,
+    onSend: sendRequestId,
     handler: async (request, reply) => {
       const envelope = options.envelopes(request.principal?.organization_id ?? '');
-      const asked = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
-      const call = callOf(request, asked, options.clock, {
+      const chat = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
+      const call = callOf(request, chat, options.clock, {
         api_type: 'messages',
         fieldName: messagesFieldNames(request.body),
       });
       reply.header('request-id', call.generation_id);
       const shown = envelopeOf(call, envelope);
       const answer: ClientAnswer = {
-        whole: (told) => writeParts(messageParts(told, shown)),
+        whole: (answer) => writeParts(messageParts(answer, shown)),
         stream: () => createMessagesStream(shown),
         heartbeat: PING,
       };

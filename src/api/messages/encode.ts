@@ -9,9 +9,9 @@ import { brokenAnswer } from './errors.ts';
 import { ownRest, stopOf, usageOf } from './fields.ts';
 import type { MessagesEnvelope } from './stream.ts';
 
-/** Gathers blocks as JSON. A tool's input is written as the model wrote it, numbers included. */
+/** Collects blocks as JSON. The input of a tool is kept as the model wrote it, including its numbers. */
 class ContentSink implements BlockSink {
-  /** Each after a comma, but for the first. */
+  /** All but the first begin with a comma. */
   readonly blocks: JsonPart[] = [];
   #block: JsonObject = {};
   #input: string | undefined;
@@ -34,10 +34,10 @@ class ContentSink implements BlockSink {
   input(piece: string): void {
     this.#input = (this.#input ?? '') + piece;
   }
-  /** The block was whole when it began. */
+  /** A native block is complete when it begins. */
   raw(): void {}
   cite(citation: JsonObject): void {
-    // A list of the block's own: what it began with is the answer's.
+    // A copy: the initial list belongs to the answer.
     if (this.#citations === undefined) {
       const { citations } = this.#block;
       this.#citations = Array.isArray(citations) ? [...citations] : [];
@@ -56,12 +56,12 @@ class ContentSink implements BlockSink {
   }
 }
 
-/** The whole answer as a message. */
+/** The whole answer as JSON text. */
 export function encodeMessage(answer: WholeAnswer, envelope: MessagesEnvelope): string {
   return joinParts(messageParts(answer, envelope));
 }
 
-/** The same (https://platform.claude.com/docs/en/api/messages) as the parts of its JSON: what its stream adds up to. */
+/** The whole answer as parts of JSON (https://platform.claude.com/docs/en/api/messages), equal to the sum of its stream. */
 export function messageParts(answer: WholeAnswer, envelope: MessagesEnvelope): JsonPart[] {
   const { completion, served, classes, usage, metadata } = answer;
   const [{ finish_reason, native_finish_reason, error }] = completion.choices;

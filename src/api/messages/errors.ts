@@ -3,7 +3,7 @@ import type { ErrorFormat } from '../../http/error-envelope.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { errorTypeOf } from '../shared/error-type.ts';
 
-/** https://platform.claude.com/docs/en/api/errors; statuses of no row there are told as the nearest one. */
+/** https://platform.claude.com/docs/en/api/errors; other statuses have the nearest type. */
 const KINDS: Record<ErrorStatus, string> = {
   400: 'invalid_request_error',
   401: 'authentication_error',
@@ -21,7 +21,7 @@ const KINDS: Record<ErrorStatus, string> = {
   503: 'overloaded_error',
 };
 
-/** An error as clients of the Messages API read it, before a stream and inside one. */
+/** Makes the error body of the Messages API, before a stream and inside one. */
 export const messagesError: ErrorFormat = (error: GatewayError, { generation_id }) => {
   return {
     type: 'error',
@@ -30,7 +30,7 @@ export const messagesError: ErrorFormat = (error: GatewayError, { generation_id 
       message: error.message,
       error_type: errorTypeOf(error.status, error.metadata),
       ...(error.metadata === undefined ? {} : { metadata: error.metadata }),
-      // The wire's own place of what a program is to do about an error.
+      // The wire's field for machine-readable details.
       ...(error.metadata?.['error_code'] === undefined ? {} : { details: error.metadata }),
     },
     request_id: generation_id ?? null,
@@ -38,7 +38,7 @@ export const messagesError: ErrorFormat = (error: GatewayError, { generation_id 
   };
 };
 
-/** An answer that its upstream ended with an error: the wire has no reason to stop that says so. */
-export function brokenAnswer(told: { message: string } | undefined): GatewayError {
-  return new GatewayError(502, told?.message ?? 'The provider ended its answer with an error');
+/** The error of an answer that its upstream ended with an error, for which the wire has no stop reason. */
+export function brokenAnswer(cause: { message: string } | undefined): GatewayError {
+  return new GatewayError(502, cause?.message ?? 'The provider ended its answer with an error');
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../schemas/json.ts';
 import type { MessagesRequestBody } from './parse-request.ts';
 
-/** Fields that chat calls otherwise. */
+/** Fields with another name in chat. */
 const NAMES: Readonly<Record<string, string>> = {
   max_completion_tokens: 'max_tokens',
   stop: 'stop_sequences',
@@ -12,10 +12,10 @@ const NAMES: Readonly<Record<string, string>> = {
   parallel_tool_calls: 'tool_choice.disable_parallel_tool_use',
 };
 
-/** A message, or a part of one. */
+/** Matches a message, or a part of one. */
 const ENTRY = /^messages\[(\d+)\](?:\.content\[(\d+)\])?/;
 
-/** How a client of this API calls a field of the inner language. */
+/** Maps field names of the inner language to those of this API. */
 export function messagesFieldNames(body: Pick<MessagesRequestBody, 'messages' | 'system'>): (field: string) => string {
   let messages: readonly Name[] | undefined;
   return (field) => {
@@ -26,14 +26,14 @@ export function messagesFieldNames(body: Pick<MessagesRequestBody, 'messages' | 
   };
 }
 
-/** The name of a message, or that of one of its parts. */
+/** Makes the name of a message, or of one of its parts. */
 type Name = (part: number | undefined) => string;
 
 function within(place: string): Name {
   return (part) => (part === undefined ? place : `${place}.content[${part}]`);
 }
 
-/** Of each inner message its name. The prompt of the system is one, and each result of a tool is, before what else its message says. */
+/** A name for each inner message. The system prompt is a message, and each tool result is one before the rest of its message. */
 function messageNames({ system, messages }: Pick<MessagesRequestBody, 'messages' | 'system'>): Name[] {
   const names: Name[] = [];
   if (typeof system === 'string' || (Array.isArray(system) && system.length > 0)) {
@@ -41,7 +41,7 @@ function messageNames({ system, messages }: Pick<MessagesRequestBody, 'messages'
   }
   for (const [i, { role, content }] of messages.entries()) {
     const place = `messages[${i}]`;
-    // A turn of the model is read as a whole.
+    // A turn of the model is one message.
     if (role === 'assistant') names.push(() => place);
     else if (typeof content === 'string') names.push(() => `${place}.content`);
     else if (role === 'system') names.push(within(place));

@@ -4,7 +4,7 @@ import type { FinishReason, ResponseExt, TokenClasses } from '../../schemas/inne
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { outputTokens } from '../../schemas/usage.ts';
 
-/** How an answer ended, in words of the inner language. */
+/** How an answer ended, in terms of the inner language. */
 export interface Ending {
   finish_reason: FinishReason | null;
   native_finish_reason: string | null;
@@ -13,7 +13,7 @@ export interface Ending {
   response: Partial<ResponseExt>;
 }
 
-/** Of what this very wire told beside the blocks; empty where another wire answered. `model` and ids are ours. */
+/** Fields of the upstream's answer besides its blocks, if it used this wire; else empty. `model` and ids are the gateway's. */
 export function ownRest(response: Partial<ResponseExt>): JsonObject {
   if (!isOwn(response) || response.rest === undefined) return {};
   const { model: _, usage: __, ...others } = response.rest;
@@ -33,31 +33,31 @@ export function stopOf({ finish_reason, native_finish_reason, refused, response 
   stop_reason: string;
   stop_sequence: string | null;
 } {
-  const stop_sequence = response.stopSequence ?? null;
+  const stopSequence = response.stopSequence ?? null;
   const finish = finish_reason ?? 'stop';
   if (isOwn(response) && native_finish_reason !== null) {
-    // Calls decide between the two, whatever the upstream says: clients run tools by it.
-    const is_untrue = (native_finish_reason === 'tool_use') !== (finish === 'tool_calls');
-    const is_plain = native_finish_reason === 'tool_use' || native_finish_reason === 'end_turn';
-    if (!is_untrue || !is_plain) return { stop_reason: native_finish_reason, stop_sequence };
+    // Calls decide, whatever the upstream states, since clients run tools by this value.
+    const isUntrue = (native_finish_reason === 'tool_use') !== (finish === 'tool_calls');
+    const isPlain = native_finish_reason === 'tool_use' || native_finish_reason === 'end_turn';
+    if (!isUntrue || !isPlain) return { stop_reason: native_finish_reason, stop_sequence: stopSequence };
   }
-  if (refused && finish === 'stop') return { stop_reason: 'refusal', stop_sequence };
-  if (stop_sequence !== null && finish === 'stop') return { stop_reason: 'stop_sequence', stop_sequence };
-  return { stop_reason: STOP_REASONS[finish], stop_sequence };
+  if (refused && finish === 'stop') return { stop_reason: 'refusal', stop_sequence: stopSequence };
+  if (stopSequence !== null && finish === 'stop') return { stop_reason: 'stop_sequence', stop_sequence: stopSequence };
+  return { stop_reason: STOP_REASONS[finish], stop_sequence: stopSequence };
 }
 
 function sum(...counts: (number | undefined)[]): number | undefined {
-  const told = counts.filter((count) => count !== undefined);
-  return told.length === 0 ? undefined : told.reduce((total, count) => total + count, 0);
+  const known = counts.filter((count) => count !== undefined);
+  return known.length === 0 ? undefined : known.reduce((total, count) => total + count, 0);
 }
 
-/** The token counts of the wire's `usage`, among what this very wire told `beside` them. What was not told is null, as there. */
+/** The token counts of `usage`, and the upstream's further counts (`beside`) if it used this wire. Unknown counts are null, as in this API. */
 function countsOf(classes: TokenClasses, beside: JsonObject): JsonObject {
   const { in_cache_write_5m, in_cache_write_1h, out_reasoning, counts } = classes;
   const written = sum(in_cache_write_5m, in_cache_write_1h);
   const among = (name: string, counted: JsonObject | null): JsonObject | null => {
-    const told = beside[name] as JsonObject | undefined;
-    return told === undefined ? counted : { ...counted, ...told };
+    const reported = beside[name] as JsonObject | undefined;
+    return reported === undefined ? counted : { ...counted, ...reported };
   };
   const details = among(
     'output_tokens_details',
@@ -91,12 +91,12 @@ function countsOf(classes: TokenClasses, beside: JsonObject): JsonObject {
   };
 }
 
-/** `default` is what this wire calls standard. */
-function tierOf(service_tier: string | null | undefined): string | null {
-  return service_tier === 'default' ? 'standard' : (service_tier ?? null);
+/** The name of a service tier in this API, which calls `default` `standard`. */
+function tierOf(serviceTier: string | null | undefined): string | null {
+  return serviceTier === 'default' ? 'standard' : (serviceTier ?? null);
 }
 
-/** The `usage` of a message as far as it is known; a beginning knows no costs. */
+/** The `usage` of a message, as far as it is known. At its beginning there are no costs. */
 export function usageOf(
   classes: TokenClasses | null | undefined,
   { response, service_tier }: { response: Partial<ResponseExt>; service_tier: string | null | undefined },

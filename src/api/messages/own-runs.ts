@@ -2,14 +2,14 @@ import { nativeOf } from '../../providers/anthropic-messages/wire.ts';
 import type { ChatChunk, Native, RunResult, RunWriter, ShownRun, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
-/** Ids of blocks of the gateway's own tools begin so: such blocks are recognized when they come back in a conversation. */
+/** Prefix of ids of blocks of the gateway's own tools, by which they are recognized in later requests. */
 export const OWN_BLOCK = 'srvtoolu_gateway_';
 
 function chunkOf(n: number, slot: Omit<SlotEvent, 'n'>): ChatChunk {
   return { delta: {}, ext: { slot: { n, ...slot } } };
 }
 
-/** A run that is shown: its place among the others, and its block. */
+/** A shown run, with its ordinal and block. */
 interface RunBlock extends ShownRun {
   at: number;
   n: number;
@@ -42,7 +42,7 @@ function resultOf({ id, name, query }: RunBlock, { sources, has_failed }: RunRes
   const content =
     has_failed === true
       ? { type: 'web_search_tool_result_error', error_code: 'unavailable' }
-      : // What only Anthropic can read is empty: a result that comes back so is known to be none of theirs.
+      : // Fields that only Anthropic can read are empty, so that a returned result is not mistaken for one of Anthropic's.
         sources.map(({ url, title }) => ({
           type: 'web_search_result',
           url,
@@ -53,7 +53,7 @@ function resultOf({ id, name, query }: RunBlock, { sources, has_failed }: RunRes
   return nativeOf({ type: 'web_search_tool_result', tool_use_id: id, content });
 }
 
-/** Runs as blocks of Anthropic's tool for searches (https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool). */
+/** Writes runs as blocks of Anthropic's web search tool (https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool). */
 export function createRunWriter(takeSlot: () => number, stem: string): RunWriter {
   let shown: RunBlock[] = [];
   let count = 0;

@@ -19,7 +19,7 @@ function ask(body: object, betas: string[] = []): ChatRequest {
 const turn = (content: unknown, role = 'user') => ask({ messages: [{ role, content }] }).messages;
 const rest = (fields: object) => ({ wire: 'anthropic-messages', rest: fields });
 
-describe('every field goes where it is meant to', () => {
+describe('every field is translated to its place', () => {
   test.each<[string, object, Partial<ChatRequest>]>([
     ['max_tokens', { max_tokens: 5 }, { max_tokens: 5 }],
     ['temperature', { temperature: 0.5 }, { temperature: 0.5 }],
@@ -54,7 +54,7 @@ describe('every field goes where it is meant to', () => {
     expect(ext).toEqual({ client: messagesClient, wire: 'anthropic-messages', rest: {} });
   });
 
-  test("what has no place is the wire's own", () => {
+  test('fields without a place belong to the wire', () => {
     const fields = {
       container: 'c',
       context_management: { edits: [] },
@@ -81,7 +81,7 @@ describe('every field goes where it is meant to', () => {
   });
 });
 
-describe('how to think, how hard, and in what form', () => {
+describe('thinking, effort and format', () => {
   test.each<[string, object, Partial<ChatRequest>]>([
     ['with a budget', { thinking: { type: 'enabled', budget_tokens: 2000 } }, { reasoning: { max_tokens: 2000 } }],
     ['as the model sees fit', { thinking: { type: 'adaptive' } }, { reasoning: { enabled: true } }],
@@ -137,21 +137,29 @@ describe('how to think, how hard, and in what form', () => {
 });
 
 describe('tools', () => {
-  const input_schema = { type: 'object', properties: {} };
-  test("the client's own, with what only this wire knows of them", () => {
+  const inputSchema = { type: 'object', properties: {} };
+  test("the client's own, including fields that only this wire knows", () => {
     const more = {
       defer_loading: true,
       input_examples: [{ a: 1 }],
       eager_input_streaming: true,
       allowed_callers: ['direct'],
     };
-    const cache_control = { type: 'ephemeral', ttl: '1h' };
-    const tool = { type: 'custom', name: 'f', description: 'd', input_schema, strict: false, cache_control, ...more };
+    const cacheControl = { type: 'ephemeral', ttl: '1h' };
+    const tool = {
+      type: 'custom',
+      name: 'f',
+      description: 'd',
+      input_schema: inputSchema,
+      strict: false,
+      cache_control: cacheControl,
+      ...more,
+    };
     expect(ask({ tools: [tool] }).tools).toEqual([
       {
         type: 'function',
-        function: { name: 'f', description: 'd', parameters: input_schema, strict: false },
-        cache_control,
+        function: { name: 'f', description: 'd', parameters: inputSchema, strict: false },
+        cache_control: cacheControl,
         ext: rest({ type: 'custom', ...more }),
       },
     ]);
@@ -166,27 +174,27 @@ describe('tools', () => {
   );
 
   test.each([undefined, null, 'custom'])('of type %s is a function', (type) => {
-    expect(ask({ tools: [{ type, name: 'f', input_schema }] }).tools).toEqual([
+    expect(ask({ tools: [{ type, name: 'f', input_schema: inputSchema }] }).tools).toEqual([
       {
         type: 'function',
-        function: { name: 'f', parameters: input_schema },
+        function: { name: 'f', parameters: inputSchema },
         ...(type === 'custom' ? { ext: rest({ type }) } : {}),
       },
     ]);
   });
 
-  test('strictly where every wire can, else for this one alone', () => {
-    const closed = { ...input_schema, additionalProperties: false };
+  test('strictly if every wire can, else for this one only', () => {
+    const closed = { ...inputSchema, additionalProperties: false };
     const [one, other] = ask({
       tools: [
         { name: 'f', input_schema: closed, strict: true },
-        { name: 'g', input_schema, strict: true },
+        { name: 'g', input_schema: inputSchema, strict: true },
       ],
     }).tools!;
     expect(one).toEqual({ type: 'function', function: { name: 'f', parameters: closed, strict: true } });
     expect(other).toEqual({
       type: 'function',
-      function: { name: 'g', parameters: input_schema },
+      function: { name: 'g', parameters: inputSchema },
       ext: rest({ strict: true }),
     });
   });
@@ -207,29 +215,29 @@ describe('tools', () => {
       { tool_choice: 'auto', parallel_tool_calls: false },
     ],
     [{ type: 'any', disable_parallel_tool_use: false }, { tool_choice: 'required' }],
-  ])('the choice %j', (tool_choice, told) => {
+  ])('the choice %j', (toolChoice, told) => {
     const {
       ext,
       model: _m,
       messages: _s,
       tools: _t,
       ...request
-    } = ask({ tools: [{ name: 'f', input_schema }], tool_choice });
+    } = ask({ tools: [{ name: 'f', input_schema: inputSchema }], tool_choice: toolChoice });
     expect(request).toEqual(told);
-    expect(ext?.rest).toEqual({ tool_choice });
+    expect(ext?.rest).toEqual({ tool_choice: toolChoice });
   });
 });
 
-describe('what is said', () => {
-  const cache_control = { type: 'ephemeral' };
+describe('messages', () => {
+  const cacheControl = { type: 'ephemeral' };
 
   test('the system prompt is the first message; one in the midst stays there', () => {
     const body = {
-      system: [{ type: 'text', text: 'A', cache_control }],
+      system: [{ type: 'text', text: 'A', cache_control: cacheControl }],
       messages: [...hello, { role: 'system', content: 'B', clear_at: 'never' }],
     };
     expect(ask(body).messages).toEqual([
-      { role: 'system', content: [{ type: 'text', text: 'A', cache_control }] },
+      { role: 'system', content: [{ type: 'text', text: 'A', cache_control: cacheControl }] },
       ...hello,
       { role: 'system', content: 'B', ext: rest({ role: 'system', clear_at: 'never' }) },
     ]);
@@ -237,7 +245,11 @@ describe('what is said', () => {
   });
 
   test.each<[string, object, object]>([
-    ['a text', { type: 'text', text: 'a', cache_control }, { type: 'text', text: 'a', cache_control }],
+    [
+      'a text',
+      { type: 'text', text: 'a', cache_control: cacheControl },
+      { type: 'text', text: 'a', cache_control: cacheControl },
+    ],
     [
       'an image by URL',
       { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } },
@@ -245,8 +257,8 @@ describe('what is said', () => {
     ],
     [
       'an image',
-      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' }, cache_control },
-      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' }, cache_control },
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' }, cache_control: cacheControl },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' }, cache_control: cacheControl },
     ],
     [
       'an image by its id, which only this wire knows',
@@ -294,12 +306,12 @@ describe('what is said', () => {
           ],
         },
         title: 'T',
-        cache_control,
+        cache_control: cacheControl,
       },
       {
         type: 'text',
         text: 'T\na\nb',
-        cache_control,
+        cache_control: cacheControl,
         ext: rest({
           type: 'document',
           source: {
@@ -353,11 +365,11 @@ describe('what is said', () => {
     expect(turn([block])).toEqual([{ role: 'user', content: [part] }]);
   });
 
-  test('results of tools are messages of their own, before what else the user says', () => {
+  test("results of tools are messages of their own, before the rest of the user's message", () => {
     expect(
       turn([
         { type: 'text', text: 'so' },
-        { type: 'tool_result', tool_use_id: 'a', content: 'A', is_error: true, cache_control },
+        { type: 'tool_result', tool_use_id: 'a', content: 'A', is_error: true, cache_control: cacheControl },
         {
           type: 'tool_result',
           tool_use_id: 'b',
@@ -369,7 +381,7 @@ describe('what is said', () => {
         { type: 'tool_result', tool_use_id: 'c' },
       ]),
     ).toEqual([
-      { role: 'tool', tool_call_id: 'a', content: 'A', cache_control, ext: rest({ is_error: true }) },
+      { role: 'tool', tool_call_id: 'a', content: 'A', cache_control: cacheControl, ext: rest({ is_error: true }) },
       {
         role: 'tool',
         tool_call_id: 'b',
@@ -385,19 +397,19 @@ describe('what is said', () => {
 
   test('a hint for the cache on the last block of a turn is the turn’s, on others the block’s', () => {
     const blocks = [
-      { type: 'text', text: 'a', cache_control },
-      { type: 'tool_use', id: 'c', name: 'f', input: {}, cache_control },
+      { type: 'text', text: 'a', cache_control: cacheControl },
+      { type: 'tool_use', id: 'c', name: 'f', input: {}, cache_control: cacheControl },
       { type: 'thinking', thinking: 'hm', signature: 'S' },
     ];
     const [message] = turn(blocks, 'assistant');
     expect(message).toMatchObject({
       content: 'a',
-      cache_control,
-      ext: { order: [{ kind: 'text', ext: rest({ cache_control }) }, { kind: 'call' }, {}] },
+      cache_control: cacheControl,
+      ext: { order: [{ kind: 'text', ext: rest({ cache_control: cacheControl }) }, { kind: 'call' }, {}] },
     });
     expect(message?.tool_calls?.[0]).not.toHaveProperty('ext');
-    expect(turn([{ type: 'text', text: 'a', cache_control }], 'assistant')).toEqual([
-      { role: 'assistant', content: 'a', cache_control },
+    expect(turn([{ type: 'text', text: 'a', cache_control: cacheControl }], 'assistant')).toEqual([
+      { role: 'assistant', content: 'a', cache_control: cacheControl },
     ]);
   });
 
@@ -448,8 +460,8 @@ describe('what is said', () => {
   });
 });
 
-describe('reasoning of other wires comes out of its envelope', () => {
-  const of_google: ReasoningDetail = { type: 'reasoning.text', text: 'hm', signature: 'G', format: 'google-gemini-v1' };
+describe('reasoning of other wires is restored from its envelope', () => {
+  const ofGoogle: ReasoningDetail = { type: 'reasoning.text', text: 'hm', signature: 'G', format: 'google-gemini-v1' };
   const summary: ReasoningDetail = { type: 'reasoning.summary', summary: '', format: 'openai-responses-v1' };
   const item: ReasoningDetail = { type: 'reasoning.encrypted', data: 'E', id: 'rs_1', format: 'openai-responses-v1' };
   const wrap = (...details: ReasoningDetail[]) => envelope.wrap(details)!;
@@ -459,7 +471,7 @@ describe('reasoning of other wires comes out of its envelope', () => {
       [
         { type: 'thinking', thinking: 'shown', signature: wrap(summary, item) },
         { type: 'text', text: 'a' },
-        { type: 'redacted_thinking', data: wrap(of_google) },
+        { type: 'redacted_thinking', data: wrap(ofGoogle) },
         { type: 'thinking', thinking: 'mine', signature: 'S' },
         { type: 'text', text: 'b' },
       ],
@@ -468,7 +480,7 @@ describe('reasoning of other wires comes out of its envelope', () => {
     expect(message?.reasoning_details).toEqual([
       { ...summary, summary: 'shown', index: 0 },
       { ...item, index: 1 },
-      { ...of_google, index: 2 },
+      { ...ofGoogle, index: 2 },
       { type: 'reasoning.text', text: 'mine', signature: 'S', format: 'anthropic-claude-v1', id: null, index: 3 },
     ]);
     expect(message?.ext?.order).toEqual([
@@ -489,18 +501,18 @@ describe('reasoning of other wires comes out of its envelope', () => {
     expect(message?.reasoning_details?.map((detail) => 'summary' in detail && detail.summary)).toEqual(['one', 'two']);
   });
 
-  test('a text that only the block shows is put back where it can only be one detail’s', () => {
+  test('a text that only the block shows is restored if it can only belong to one detail', () => {
     const opened = (thinking: string, ...details: ReasoningDetail[]) =>
       turn([{ type: 'thinking', thinking, signature: wrap(...details) }], 'assistant')[0]?.reasoning_details;
-    expect(opened('shown', { ...of_google, text: '' })).toEqual([{ ...of_google, text: 'shown', index: 0 }]);
+    expect(opened('shown', { ...ofGoogle, text: '' })).toEqual([{ ...ofGoogle, text: 'shown', index: 0 }]);
     const silent = [summary, { ...summary, summary: 'two' }];
     expect(opened('one\n\ntwo', ...silent)).toEqual(silent.map((detail, index) => ({ ...detail, index })));
   });
 
   test.each([
-    ['changed since', `${wrap(of_google)}x`],
-    ["another organization's", createEnvelopes('secret')('other').wrap([of_google])!],
-    ["another gateway's", createEnvelopes('other')('org').wrap([of_google])!],
+    ['changed since', `${wrap(ofGoogle)}x`],
+    ["another organization's", createEnvelopes('secret')('other').wrap([ofGoogle])!],
+    ["another gateway's", createEnvelopes('other')('org').wrap([ofGoogle])!],
     ['nonsense', 'gw1.AAAA'],
   ])('one that is %s is left out', (_title, signature) => {
     const [message] = turn(
@@ -577,7 +589,7 @@ describe('400 names the field', () => {
   });
 });
 
-test('what the gateway told of its own tools stays out of a conversation, what a provider did stays in it', () => {
+test("blocks of the gateway's own tools are removed from a conversation, those of the provider stay", () => {
   const search = (id: string) => [
     { type: 'server_tool_use', id, name: 'web_search', input: { query: 'q' } },
     { type: 'web_search_tool_result', tool_use_id: id, content: [] },
@@ -589,7 +601,7 @@ test('what the gateway told of its own tools stays out of a conversation, what a
   expect(told).toContain('Yes');
 });
 
-test('a turn that is nothing but what the gateway told of its tools is left out whole', () => {
+test("a turn that contains only blocks of the gateway's tools is removed", () => {
   const blocks = [{ type: 'server_tool_use', id: 'srvtoolu_gateway_1', name: 'web_search', input: {} }];
   const { messages } = ask({ messages: [...hello, { role: 'assistant', content: blocks }, ...hello] });
   expect(messages.map(({ role }) => role)).toEqual(['user', 'user']);

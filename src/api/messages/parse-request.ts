@@ -16,14 +16,14 @@ import { innerCallId } from './tool-ids.ts';
 
 export type MessagesRequestBody = Static<typeof MessagesBody>;
 
-/** What the door is told beside the body. */
-export interface DoorContext {
+/** What the translation needs besides the body. */
+export interface ParseContext {
   envelope: Envelope;
   /** Values of the beta headers. */
   betas: readonly string[];
 }
 
-/** Fields with a place in the inner language. All others are the wire's own, and return to it alone. */
+/** Fields with a place in the inner language. All others belong to the wire, and are sent only to it. */
 const PLACED: ReadonlySet<string> = new Set([
   'model',
   'messages',
@@ -43,29 +43,29 @@ const PLACED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A request of the Messages API in the one inner language. Throws `GatewayError` 400 that names the field. What the inner
- * language says in other words (how to think, what form the answer has, which tool to choose) is also kept as it was said,
- * for upstreams of this very wire.
+ * Translates a request of the Messages API into the inner language. Throws a `GatewayError` 400 that names the field. Fields that the inner
+ * language expresses differently (thinking, form of the answer, tool choice) are also kept in their original form, for upstreams of the same
+ * wire.
  */
 export function messagesRequest(
   body: MessagesRequestBody | Static<typeof CountTokensBody>,
-  { envelope, betas }: DoorContext,
+  { envelope, betas }: ParseContext,
 ): ChatRequest {
-  const given = body as MessagesRequestBody & Record<string, unknown>;
-  refuse(given);
+  const fields = body as MessagesRequestBody & Record<string, unknown>;
+  refuse(fields);
   const rest: JsonObject = {};
   const request: Record<string, unknown> = {};
-  for (const [field, value] of Object.entries(given)) {
+  for (const [field, value] of Object.entries(fields)) {
     if (value == null || PLACED.has(field)) continue;
     if (gatewayOnlyFields.has(field)) request[field] = value;
     else rest[field] = value as JsonValue;
   }
-  const { model, max_tokens, temperature, top_p, top_k, stop_sequences, stream, cache_control } = given;
+  const { model, max_tokens, temperature, top_p, top_k, stop_sequences, stream, cache_control } = fields;
   const messages = decodeConversation({
-    system: (given.system ?? null) as JsonValue,
-    messages: withoutOwnBlocks(given.messages as unknown as JsonObject[]),
+    system: (fields.system ?? null) as JsonValue,
+    messages: withoutOwnBlocks(fields.messages as unknown as JsonObject[]),
   }).map((message) => withInnerIds(openEnvelopes(message, envelope)));
-  const told = {
+  const translated = {
     model,
     messages,
     max_tokens,
@@ -75,28 +75,28 @@ export function messagesRequest(
     stop: stop_sequences,
     stream,
     cache_control,
-    service_tier: given.service_tier === 'standard_only' ? 'default' : given.service_tier,
-    user: given.user ?? given.metadata?.user_id,
-    models: given['models'] ?? modelsOf(given.fallbacks),
-    tools: given.tools?.flatMap((tool) => toolOf(tool as unknown as JsonObject)),
-    ...decodeToolChoice(given.tool_choice as unknown as JsonValue),
-    ...thoughts(given),
+    service_tier: fields.service_tier === 'standard_only' ? 'default' : fields.service_tier,
+    user: fields.user ?? fields.metadata?.user_id,
+    models: fields['models'] ?? modelsOf(fields.fallbacks),
+    tools: fields.tools?.flatMap((tool) => toolOf(tool as unknown as JsonObject)),
+    ...decodeToolChoice(fields.tool_choice as unknown as JsonValue),
+    ...thoughts(fields),
   };
-  for (const [field, value] of Object.entries(told)) if (value != null) request[field] = value;
-  // Clouds that resell Claude take them in the body, by the second of these names.
-  const wanted = [...new Set([...betas, ...listOf(rest['betas']), ...listOf(rest['anthropic_beta'])])];
+  for (const [field, value] of Object.entries(translated)) if (value != null) request[field] = value;
+  // Clouds that resell Claude accept betas in the body, as `anthropic_beta`.
+  const allBetas = [...new Set([...betas, ...listOf(rest['betas']), ...listOf(rest['anthropic_beta'])])];
   delete rest['betas'];
   delete rest['anthropic_beta'];
   request['ext'] = {
     wire: WIRE,
     client: messagesClient,
     rest,
-    ...(wanted.length === 0 ? {} : { betas: wanted }),
+    ...(allBetas.length === 0 ? {} : { betas: allBetas }),
   };
   return withAskedTools(request as unknown as ChatRequest);
 }
 
-/** The conversation without what the gateway told of its own tools: no provider knows it, and the text that came of it stays. */
+/** The messages without blocks of the gateway's own tools, which providers do not know. The text that resulted from them stays. */
 function withoutOwnBlocks(messages: JsonObject[]): JsonObject[] {
   const isOwn = (block: JsonValue) => {
     const { id, tool_use_id } = (block ?? {}) as JsonObject;
@@ -106,12 +106,12 @@ function withoutOwnBlocks(messages: JsonObject[]): JsonObject[] {
     const { content } = message;
     if (!Array.isArray(content) || !content.some(isOwn)) return [message];
     const kept = content.filter((block) => !isOwn(block));
-    // A message without content is refused upstream.
+    // Upstreams refuse a message without content.
     return kept.length === 0 ? [] : [{ ...message, content: kept }];
   });
 }
 
-/** Ids of calls as they were before this API's clients were shown them. */
+/** Restores the original ids of calls from those shown to clients of this API. */
 function withInnerIds(message: Message): Message {
   const { tool_call_id, tool_calls } = message;
   if (tool_call_id !== undefined) return { ...message, tool_call_id: innerCallId(tool_call_id) };
@@ -119,76 +119,77 @@ function withInnerIds(message: Message): Message {
   return { ...message, tool_calls: tool_calls.map((call) => ({ ...call, id: innerCallId(call.id) })) };
 }
 
-/** What would change what an answer is worth, or where it may be made, cannot be left out quietly. */
-function refuse(given: Record<string, unknown>): void {
-  if (given['thread'] != null) {
-    // Anthropic's SDK asks for a thread wherever it runs tools, and goes on without one where it is told so in these words.
+/** Throws for fields that change the price or the region of an answer, which must not be ignored silently. */
+function refuse(fields: Record<string, unknown>): void {
+  if (fields['thread'] != null) {
+    // Anthropic's SDK requests a thread whenever it runs tools, and continues without one if it gets this message.
     throw new GatewayError(400, 'thread must be left out: conversations are not kept at providers', {
       metadata: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
     });
   }
-  const geo = given['inference_geo'];
+  const geo = fields['inference_geo'];
   if (geo != null && geo !== 'global') {
     throw invalidField('inference_geo', 'must be global: choose where a model runs with provider.only');
   }
 }
 
-/** The client's own tools, those that the provider knows, and the gateway's. */
+/** A tool of the client, of the provider, or of the gateway. */
 function toolOf(tool: JsonObject): InnerTool[] {
   const { type, ext: _, ...options } = tool;
   if (typeof type === 'string' && type.includes(':')) return [{ ...options, type } as InnerTool];
-  const told = decodeTool(tool);
-  if (told === undefined) return [];
-  if (!isFunction(told) || told.function.strict !== true || isStrict(told.function.parameters)) return [told];
-  // Other wires would refuse it: for them it is a wish.
-  const { strict, ...wish } = told.function;
-  const { ext } = told;
-  return [{ ...told, function: wish, ext: { wire: WIRE, rest: { ...ext?.rest, strict } } }];
+  const decoded = decodeTool(tool);
+  if (decoded === undefined) return [];
+  if (!isFunction(decoded) || decoded.function.strict !== true || isStrict(decoded.function.parameters))
+    return [decoded];
+  // Other wires refuse such a schema: for them `strict` is dropped.
+  const { strict, ...loose } = decoded.function;
+  const { ext } = decoded;
+  return [{ ...decoded, function: loose, ext: { wire: WIRE, rest: { ...ext?.rest, strict } } }];
 }
 
 function isFunction(tool: InnerTool): tool is FunctionTool {
   return tool.type === 'function';
 }
 
-/** Other models to try are the gateway's business: an upstream would get around the rules for them. */
+/** Fallback models, which the gateway tries itself: an upstream would bypass the rules that apply to them. */
 function modelsOf(fallbacks: MessagesRequestBody['fallbacks']): string[] | undefined {
   return Array.isArray(fallbacks) ? fallbacks.map(({ model }) => model) : undefined;
 }
 
-/** How to think, how hard to work and what form the answer has, in the inner language's words. */
+/** Thinking, effort and the form of the answer, in terms of the inner language. */
 function thoughts({
   thinking,
   output_config,
   output_format,
 }: MessagesRequestBody): Pick<ChatRequest, 'reasoning' | 'verbosity' | 'response_format'> {
-  const told: Pick<ChatRequest, 'reasoning' | 'verbosity' | 'response_format'> = {};
+  const options: Pick<ChatRequest, 'reasoning' | 'verbosity' | 'response_format'> = {};
   const effort = output_config?.effort ?? undefined;
   const reasoning: ReasoningOptions = {};
   if (thinking?.type === 'disabled') {
     reasoning.effort = 'none';
-    if (effort !== undefined) told.verbosity = effort;
+    if (effort !== undefined) options.verbosity = effort;
   } else if (thinking?.type === 'enabled') {
     reasoning.max_tokens = thinking.budget_tokens;
-    if (effort !== undefined) told.verbosity = effort;
+    if (effort !== undefined) options.verbosity = effort;
   } else {
     if (thinking?.type === 'adaptive') reasoning.enabled = true;
     if (effort !== undefined) reasoning.effort = effort;
   }
   if (thinking != null && 'display' in thinking) {
     if (thinking.display === 'omitted') reasoning.exclude = true;
-    // Other wires tell thoughts only where their summary is asked for.
+    // Other wires send reasoning only if a summary is requested.
     if (thinking.display === 'summarized') reasoning.summary = 'auto';
   }
-  if (Object.keys(reasoning).length > 0) told.reasoning = reasoning;
+  if (Object.keys(reasoning).length > 0) options.reasoning = reasoning;
   const format = output_config?.format ?? output_format ?? undefined;
   if (format !== undefined) {
     const schema = format.schema as JsonObject;
-    told.response_format = {
+    options.response_format = {
       type: 'json_schema',
       json_schema: { name: 'answer', ...(isStrict(schema) ? { strict: true } : {}), schema },
     };
   }
-  return told;
+  return options;
 }
 
 function listOf(value: JsonValue | undefined): string[] {

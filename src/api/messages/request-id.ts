@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-/** Clients of this API read the id of a request in a header of its own, also of one that was refused. */
-export function tellRequestId(request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: () => void): void {
+/** Sends the request id in the header in which clients of this API read it, also with errors. */
+export function sendRequestId(request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: () => void): void {
   if (!reply.hasHeader('request-id')) reply.header('request-id', request.id);
   done();
 }

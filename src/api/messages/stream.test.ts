@@ -26,9 +26,9 @@ const reasoning = (n: number, ...details: ReasoningDetail[]): ChatChunk =>
 const text = (n: number, content: string, more: Delta = {}): ChatChunk => slot(n, 'text', { content, ...more });
 const call = (n: number, index: number, id: string, told: string): ChatChunk =>
   slot(n, 'call', { tool_calls: [{ index, id, type: 'function', function: { name: 'f', arguments: told } }] });
-const finish = (finish_reason: ChatChunk['finish_reason'], native: string | null = null): ChatChunk => ({
+const finish = (finishReason: ChatChunk['finish_reason'], native: string | null = null): ChatChunk => ({
   delta: {},
-  finish_reason: finish_reason!,
+  finish_reason: finishReason!,
   native_finish_reason: native,
 });
 const stopped = (wire: Wire, stopSequence: string): ChatChunk => ({
@@ -58,14 +58,14 @@ const detailsBack = (message: JsonObject) => (backThroughDoor(message).reasoning
 
 test('a message that begins with counts of its wire has no output yet, and no thinking in it', () => {
   const usage = { in_uncached: 7, out_text: 2, out_reasoning: 3 };
-  const text_out = streamText([[begin('gemini-generate-content', { usage }), text(0, 'a'), finish('stop')]]);
-  const { events } = checkMessagesStream(text_out);
+  const textOut = streamText([[begin('gemini-generate-content', { usage }), text(0, 'a'), finish('stop')]]);
+  const { events } = checkMessagesStream(textOut);
   const { message } = events[0] as { message: JsonObject };
   expect(message['usage']).toMatchObject({ input_tokens: 7, output_tokens: 0 });
   expect(message['usage']).not.toHaveProperty('output_tokens_details');
 });
 
-test('a thought without text and signature is no block, which nobody would take back', () => {
+test('a thought without text and signature makes no block, since no wire would accept it back', () => {
   const empty = detail({ type: 'reasoning.text', text: '', format: 'anthropic-claude-v1' });
   const message = messageOf([begin('openai-chat'), reasoning(0, empty), text(1, 'a'), finish('stop')]);
   expect(message['content']).toEqual([{ type: 'text', text: 'a' }]);
@@ -76,9 +76,9 @@ describe('reasons to stop', () => {
     ['stop', 'end_turn'],
     ['length', 'max_tokens'],
     ['content_filter', 'refusal'],
-  ])('%s of another wire is %s', (reason, stop_reason) => {
+  ])('%s of another wire is %s', (reason, stopReason) => {
     const message = messageOf([begin('openai-chat'), text(0, 'a'), finish(reason, 'whatever')]);
-    expect(message).toMatchObject({ stop_reason, stop_sequence: null });
+    expect(message).toMatchObject({ stop_reason: stopReason, stop_sequence: null });
   });
 
   test('calls are to be answered', () => {
@@ -100,7 +100,7 @@ describe('reasons to stop', () => {
     expect(message['stop_reason']).toBe('end_turn');
   });
 
-  test('a sequence is told where it is known', () => {
+  test('the stop sequence is included if it is known', () => {
     const message = messageOf([
       begin('openai-chat'),
       text(0, 'a'),
@@ -120,7 +120,7 @@ describe('reasoning', () => {
   const unknown = detail({ type: 'reasoning.text', text: 'hm', format: 'unknown' });
   const end = [text(9, 'a'), finish('stop')];
 
-  test('of this wire is what it was', () => {
+  test('of this wire is unchanged', () => {
     const chunks = [
       begin('anthropic-messages'),
       reasoning(0, detail({ type: 'reasoning.text', text: 'hm', signature: 'sig', format: 'anthropic-claude-v1' })),
@@ -155,7 +155,7 @@ describe('reasoning', () => {
     expect(detailsBack(message)).toEqual(told.map(withoutNull));
   });
 
-  test('of another wire goes through its client and back', () => {
+  test('of another wire survives the way to its client and back', () => {
     const signed = detail({ type: 'reasoning.text', text: 'hm', signature: 'sig', format: 'google-gemini-v1' });
     for (const told of [unknown, signed]) {
       const message = messageOf([begin('gemini-generate-content'), reasoning(0, told), ...end]);
@@ -184,7 +184,7 @@ describe('reasoning', () => {
     expect(detailsBack(message)).toEqual([...item, ...next].map(withoutNull));
   });
 
-  test('of an item whose second part begins with nothing has a blank line between the two', () => {
+  test('of an item whose second part begins empty has a blank line between the two', () => {
     const format = 'openai-responses-v1';
     const part = (index: number, told: string) => detail({ type: 'reasoning.text', text: told, format, index });
     const more = (told: ReasoningDetail, event: Partial<SlotEvent>): ChatChunk => ({
@@ -201,7 +201,7 @@ describe('reasoning', () => {
     expect(message['content']).toMatchObject([{ thinking: 'one\n\ntwo' }, { type: 'text' }]);
   });
 
-  test('a signature of a call stands right before it, and comes back to it', () => {
+  test('a signature of a call is directly before it, and is restored to it', () => {
     const id = 'functions.f:0';
     const signature = detail({ type: 'reasoning.encrypted', data: 'sig', format: 'google-gemini-v1', id });
     const message = messageOf([
@@ -216,7 +216,7 @@ describe('reasoning', () => {
     expect(backThroughDoor(message).tool_calls).toMatchObject([{ id }]);
   });
 
-  test('that is not to be read keeps what is opaque', () => {
+  test('without visible text keeps the opaque state', () => {
     const own = detail({ type: 'reasoning.text', text: 'hm', signature: 'sig', format: 'anthropic-claude-v1' });
     for (const told of [unknown, own]) {
       const message = messageOf([begin('bedrock-converse'), reasoning(0, told), ...end], 'omitted');
@@ -238,14 +238,14 @@ describe('reasoning', () => {
     ]);
   });
 
-  test('that another gateway marked as its own comes back as it was', () => {
+  test('with the mark of another gateway is restored unchanged', () => {
     const own = detail({ type: 'reasoning.text', text: 'hm', signature: 'gw1.x.y', format: 'anthropic-claude-v1' });
     const encrypted = detail({ type: 'reasoning.encrypted', data: 'gw1.z.y', format: 'anthropic-claude-v1', index: 1 });
     const message = messageOf([begin('anthropic-messages'), reasoning(0, own), reasoning(1, encrypted), ...end]);
     expect(detailsBack(message)).toEqual([own, encrypted].map(withoutNull));
   });
 
-  test('a seal stands behind everything', () => {
+  test('a seal is behind everything', () => {
     const seal = detail({ type: 'reasoning.encrypted', data: 'gw1.a.b', format: 'unknown', id: 'seal_x', index: 0 });
     const chunks = [begin('openai-responses'), text(0, 'a'), { delta: { reasoning_details: [seal] } }, finish('stop')];
     const { message } = checkMessagesStream(streamText([chunks]));
@@ -273,7 +273,7 @@ describe('calls', () => {
     expect(backThroughDoor({ content }).tool_calls).toMatchObject([{ id: 'gwid_x' }]);
   });
 
-  test('an id without room gets a stand-in, always the same', () => {
+  test('an id that is too long gets a constant replacement', () => {
     const idOf = () => {
       const message = messageOf([begin('openai-chat'), call(0, 0, `${'x'.repeat(60)}:0`, '{}'), finish('tool_calls')]);
       return (message['content'] as JsonObject[])[0]!['id'];
@@ -293,7 +293,7 @@ describe('calls', () => {
     expect(wholeMessage(completion)['content']).toMatchObject([{ input: { _raw: '{"a":' } }]);
   });
 
-  test('of which pieces alternate are told one after the other', () => {
+  test('with interleaved pieces are sent one after the other', () => {
     const piece = (n: number, index: number, told: string, more: Partial<SlotEvent> = {}): ChatChunk => ({
       delta: { tool_calls: [{ index, function: { arguments: told } }] },
       ext: { slot: { n, ...more } },
@@ -321,13 +321,13 @@ describe('calls', () => {
   });
 });
 
-describe('what is beside text', () => {
-  const cites = (url: string, end_index = 1) => ({
+describe('content other than text', () => {
+  const cites = (url: string, endIndex = 1) => ({
     type: 'url_citation' as const,
-    url_citation: { url, title: 'T', content: 'said', start_index: 0, end_index },
+    url_citation: { url, title: 'T', content: 'said', start_index: 0, end_index: endIndex },
   });
 
-  test('citations of another wire stand at the end of their text, without an index of the provider', () => {
+  test('citations of another wire are at the end of their text, without an index of the provider', () => {
     const chunks = [
       begin('gemini-generate-content'),
       text(0, 'a'),
@@ -361,7 +361,7 @@ describe('what is beside text', () => {
     ]);
   });
 
-  test('citations that come before their text are its own, and of no other', () => {
+  test('citations that arrive before their text belong to it, and to no other', () => {
     const chunks = [
       begin('openai-chat'),
       { delta: { annotations: [cites('https://a.example')] } },
@@ -374,7 +374,7 @@ describe('what is beside text', () => {
     expect(cited).toEqual([1, 0]);
   });
 
-  test('citations of this wire are not told twice', () => {
+  test('citations of this wire are not sent twice', () => {
     const citation = { type: 'page_location', cited_text: 'x', document_index: 0 };
     const chunks: ChatChunk[] = [
       begin('anthropic-messages'),
@@ -402,7 +402,7 @@ describe('what is beside text', () => {
     expect(messageOf(chunks)['content']).toEqual([{ type: 'text', text: 'a' }]);
   });
 
-  test('nothing but an end is a message all the same', () => {
+  test('an end without content is a message nevertheless', () => {
     expect(messageOf([begin('openai-chat'), finish('length')])).toMatchObject({
       content: [],
       stop_reason: 'max_tokens',
@@ -411,7 +411,7 @@ describe('what is beside text', () => {
 });
 
 describe('usage', () => {
-  test('is told in the classes of the wire', () => {
+  test('is reported in the classes of the wire', () => {
     const usage = {
       in_uncached: 10,
       in_audio: 2,
@@ -443,12 +443,12 @@ describe('usage', () => {
   test.each([
     ['default', 'standard'],
     ['priority', 'priority'],
-  ])('calls the tier %s %s', (service_tier, told) => {
-    const message = messageOf([{ ...begin('openai-chat'), service_tier }, text(0, 'a'), finish('stop')]);
+  ])('calls the tier %s %s', (serviceTier, told) => {
+    const message = messageOf([{ ...begin('openai-chat'), service_tier: serviceTier }, text(0, 'a'), finish('stop')]);
     expect(message['usage']).toMatchObject({ service_tier: told });
   });
 
-  test('begins with what is known of the input, and no output', () => {
+  test('begins with the known input counts, and no output', () => {
     const usage = { in_uncached: 5, in_cache_read: 3, out_text: 9 };
     const chunks = [begin('anthropic-messages', { usage }), text(0, 'a'), finish('stop', 'end_turn')];
     const { events } = checkMessagesStream(streamText([chunks]));
@@ -461,7 +461,7 @@ describe('usage', () => {
 describe('the stream', () => {
   const options = { id: STATE.generation_id, envelope, reasoning: 'shown' as const };
   const ended = { type: 'end', classes: null, metadata: undefined, error: undefined } as const;
-  const no_usage = {
+  const noUsage = {
     prompt_tokens: 0,
     completion_tokens: 0,
     total_tokens: 0,
@@ -471,7 +471,7 @@ describe('the stream', () => {
     is_byok: false,
   };
 
-  test('that another endpoint goes on with has one text', () => {
+  test('that another endpoint continues has one text', () => {
     const encoder = createMessagesStream(options);
     const stream = [
       encoder.open(SERVED),
@@ -481,13 +481,13 @@ describe('the stream', () => {
       ]),
       encoder.open({ ...SERVED, provider: 'Another' }),
       encoder.chunks([begin('anthropic-messages'), text(0, 'two'), finish('stop', 'end_turn')]),
-      encoder.end({ ...ended, usage: no_usage }),
+      encoder.end({ ...ended, usage: noUsage }),
     ].join('');
     const { message } = checkMessagesStream(stream);
     expect(message!['content']).toEqual([{ type: 'text', text: 'one two' }]);
   });
 
-  test('that another endpoint goes on with keeps later texts apart', () => {
+  test('that another endpoint continues keeps later texts apart', () => {
     const encoder = createMessagesStream(options);
     const stream = [
       encoder.open(SERVED),
@@ -497,7 +497,7 @@ describe('the stream', () => {
       ]),
       encoder.open(SERVED),
       encoder.chunks([call(0, 0, 'c', '{}'), text(1, 'two'), text(2, 'three'), finish('tool_calls')]),
-      encoder.end({ ...ended, usage: no_usage }),
+      encoder.end({ ...ended, usage: noUsage }),
     ].join('');
     const { message } = checkMessagesStream(stream);
     expect((message!['content'] as JsonObject[]).map(({ type, text: said }) => said ?? type)).toEqual([
@@ -508,7 +508,7 @@ describe('the stream', () => {
     ]);
   });
 
-  test('of texts that nobody closed keeps them apart', () => {
+  test('with unclosed texts keeps them apart', () => {
     const opened = (n: number, content: string): ChatChunk => ({
       delta: { content },
       ext: { slot: { n, open: { kind: 'text' } } },
@@ -517,19 +517,19 @@ describe('the stream', () => {
     expect(messageOf(chunks)['content']).toMatchObject([{ text: 'a' }, { text: 'b' }]);
   });
 
-  test('of which nothing came is a message without content', () => {
+  test('without content is a message without content', () => {
     const encoder = createMessagesStream(options);
-    const stream = encoder.open(SERVED) + encoder.end({ ...ended, usage: no_usage });
+    const stream = encoder.open(SERVED) + encoder.end({ ...ended, usage: noUsage });
     expect(checkMessagesStream(stream).message).toMatchObject({ content: [], stop_reason: 'end_turn' });
   });
 
-  test('tells the end of a call as soon as it is known', () => {
+  test('ends a call as soon as its end is known', () => {
     const encoder = createMessagesStream(options);
     encoder.open(SERVED);
     expect(encoder.chunks([begin('cohere-chat'), call(0, 0, 'c', '{}')])).toMatch(/event: content_block_stop\n.*\n\n$/);
   });
 
-  test('of deltas that name no block begins one where their kind changes', () => {
+  test('of deltas without a slot begins a block when their kind changes', () => {
     const chunks: ChatChunk[] = [
       begin('openai-chat'),
       { delta: { reasoning: 'h' } },
@@ -547,14 +547,14 @@ describe('the stream', () => {
     ]);
   });
 
-  test('does not wait for what it does not show', () => {
+  test('does not wait for blocks that are not shown', () => {
     const encoder = createMessagesStream(options);
     encoder.open(SERVED);
     encoder.chunks([begin('openai-responses'), { delta: {}, ext: { slot: { n: 0, open: { kind: 'image' } } } }]);
     expect(encoder.chunks([text(1, 'a')])).toContain('"text":"a"');
   });
 
-  test('tells fields of this wire once they are known, and never the name that a provider has for its model', () => {
+  test('includes fields of this wire once they are known, and never the name that a provider has for its model', () => {
     const encoder = createMessagesStream(options);
     const rest = { model: 'theirs-2026', context_management: { applied_edits: [] }, container: { id: 'c' } };
     const stream = [
@@ -570,7 +570,7 @@ describe('the stream', () => {
         finish('stop', 'end_turn'),
         begin('anthropic-messages', { rest: { stop_details: { type: 'refusal' } } }),
       ]),
-      encoder.end({ ...ended, usage: no_usage }),
+      encoder.end({ ...ended, usage: noUsage }),
     ].join('');
     expect(stream).not.toContain('theirs');
     const { message } = checkMessagesStream(stream);
@@ -581,7 +581,7 @@ describe('the stream', () => {
     });
   });
 
-  test('that fails late shows what waited', () => {
+  test('that fails late emits the blocks that waited', () => {
     const encoder = createMessagesStream(options);
     const opened = (n: number, content: string): ChatChunk => ({
       delta: { content },
@@ -590,12 +590,12 @@ describe('the stream', () => {
     const stream = [
       encoder.open(SERVED),
       encoder.chunks([begin('openai-responses'), opened(0, 'a'), opened(1, 'b')]),
-      encoder.end({ ...ended, usage: no_usage, error: new GatewayError(502, 'gone') }),
+      encoder.end({ ...ended, usage: noUsage, error: new GatewayError(502, 'gone') }),
     ].join('');
     expect(checkMessagesStream(stream).message!['content']).toMatchObject([{ text: 'a' }, { text: 'b' }]);
   });
 
-  test('that fails late tells it, with what it cost', () => {
+  test('that fails late ends with the error and the cost', () => {
     const encoder = createMessagesStream(options);
     const error = new GatewayError(502, 'gone', { metadata: { provider_name: 'Recorded' } });
     const stream = [
@@ -604,7 +604,7 @@ describe('the stream', () => {
         begin('openai-chat'),
         { delta: { content: 'a' }, ext: { slot: { n: 0, open: { kind: 'text' } } } },
       ]),
-      encoder.end({ ...ended, usage: no_usage, metadata: { attempt: 1 }, error }),
+      encoder.end({ ...ended, usage: noUsage, metadata: { attempt: 1 }, error }),
     ].join('');
     const { error: told, events } = checkMessagesStream(stream);
     expect(told).toEqual({
@@ -630,13 +630,13 @@ describe('the stream', () => {
     expect(() => wholeMessage(accumulate(chunks, 0))).toThrow('broken');
   });
 
-  test('that never began tells its failure alone', () => {
+  test('that never began contains only its failure', () => {
     const encoder = createMessagesStream(options);
     const { events } = checkMessagesStream(encoder.failed(new GatewayError(503, 'nobody'), null));
     expect(events).toMatchObject([{ type: 'error', error: { type: 'overloaded_error' } }]);
   });
 
-  test('tells what was sent upstream in a ping, which clients pass over', () => {
+  test('shows the body that was sent upstream in a ping, which clients ignore', () => {
     const encoder = createMessagesStream(options);
     expect(encoder.debug({ served: { model: 'a/b', provider: 'C' }, body: { model: 'x' } })).toBe(
       'event: ping\ndata: {"type":"ping","debug":{"echo_upstream_body":{"model":"x"}}}\n\n',

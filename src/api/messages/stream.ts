@@ -11,32 +11,32 @@ import { brokenAnswer, messagesError } from './errors.ts';
 import { ownRest, stopOf, usageOf } from './fields.ts';
 import type { ThinkingOptions } from './thinking.ts';
 
-/** What is sent in silence: every client of this API passes pings over. */
+/** Sent during silence. Clients of this API ignore pings. */
 export const PING = 'event: ping\ndata: {"type":"ping"}\n\n';
 
-/** What one answer's encoding knows of its call. */
+/** Facts about the call that the encoding of an answer needs. */
 export interface MessagesEnvelope extends ThinkingOptions {
-  /** The generation's id, which is the message's. */
+  /** The id of the generation, which is also that of the message. */
   id: string;
-  /** The tokens of the prompt by our count, for the beginning of a message whose provider counts at its end. Absent: 0. */
+  /** The estimated tokens of the prompt, for the beginning of a message whose provider counts only at its end. Default: 0. */
   promptTokens?: () => number;
 }
 
-/** An event as the wire frames it. */
+/** An event as text of the wire. */
 function frame(type: string, fields: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 }
 
-/** Writes blocks as events. What all deltas of a block begin with is made once for each block. */
+/** Writes blocks as events. The common beginning of a block's deltas is made once per block. */
 class EventSink implements BlockSink {
   text_out = '';
   #index = -1;
   #head = '';
 
   take(): string {
-    const told = this.text_out;
+    const text = this.text_out;
     this.text_out = '';
-    return told;
+    return text;
   }
   start(block: JsonObject): void {
     this.#index += 1;
@@ -66,38 +66,38 @@ class EventSink implements BlockSink {
   }
 }
 
-/** What was not told yet. */
-function unlike(rest: JsonObject, told: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(rest).filter(([name, value]) => told[name] !== value));
+/** The fields that were not sent yet. */
+function unlike(rest: JsonObject, sent: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(rest).filter(([name, value]) => sent[name] !== value));
 }
 
-/** Streams a Messages answer (https://platform.claude.com/docs/en/build-with-claude/streaming). */
+/** Makes the encoder of one stream (https://platform.claude.com/docs/en/build-with-claude/streaming). */
 export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder {
   const sink = new EventSink();
   const blocks = createBlockWriter(sink, envelope);
   const order = createBlockOrder(blocks.add, isShownBlock);
   let served: Served | undefined;
   let response: Partial<ResponseExt> = {};
-  /** What was told of the remainder when the message began. */
-  let told: JsonObject | undefined;
-  let finish_reason: FinishReason | null = null;
-  let native_finish_reason: string | null = null;
+  /** The fields of the remainder that were sent at the beginning. Undefined before the beginning. */
+  let sent: JsonObject | undefined;
+  let finishReason: FinishReason | null = null;
+  let nativeFinishReason: string | null = null;
   let failure: { message: string } | undefined;
-  let service_tier: string | null = null;
+  let serviceTier: string | null = null;
 
   function messageStart(): string {
-    // What came by now: the rest goes on.
-    told = { ...ownRest(response) };
-    // Some wires count from the first chunk on; what has no output has no thinking in it either.
-    const { output_tokens_details: _, ...input } = usageOf(response.usage, { response, service_tier });
-    const input_tokens =
+    // Only the fields that have arrived; later ones are sent at the end.
+    sent = { ...ownRest(response) };
+    // Some wires report counts from the first chunk on. Without output there is no reasoning in it either.
+    const { output_tokens_details: _, ...input } = usageOf(response.usage, { response, service_tier: serviceTier });
+    const inputTokens =
       response.usage?.in_uncached === undefined ? (envelope.promptTokens?.() ?? 0) : (input['input_tokens'] ?? 0);
-    const usage = { ...input, input_tokens, output_tokens: 0 };
+    const usage = { ...input, input_tokens: inputTokens, output_tokens: 0 };
     return frame('message_start', {
       message: {
         stop_details: null,
         container: null,
-        ...told,
+        ...sent,
         id: envelope.id,
         type: 'message',
         role: 'assistant',
@@ -115,9 +115,9 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
     const next = chunk.ext?.response;
     if (next !== undefined)
       response = Object.assign(response, next, { rest: Object.assign(response.rest ?? {}, next.rest) });
-    if (chunk.finish_reason != null) finish_reason = chunk.finish_reason;
-    if (chunk.native_finish_reason != null) native_finish_reason = chunk.native_finish_reason;
-    if (chunk.service_tier != null) service_tier = chunk.service_tier;
+    if (chunk.finish_reason != null) finishReason = chunk.finish_reason;
+    if (chunk.native_finish_reason != null) nativeFinishReason = chunk.native_finish_reason;
+    if (chunk.service_tier != null) serviceTier = chunk.service_tier;
     if (chunk.error !== undefined) failure = chunk.error;
   }
 
@@ -135,29 +135,34 @@ export function createMessagesStream(envelope: MessagesEnvelope): StreamEncoder 
       served = next;
       return sink.take();
     },
-    debug: ({ body: echo_upstream_body }) => frame('ping', { debug: { echo_upstream_body } }),
+    debug: ({ body: echoUpstreamBody }) => frame('ping', { debug: { echo_upstream_body: echoUpstreamBody } }),
     chunks(chunks) {
-      let begun = '';
+      let opening = '';
       for (const chunk of chunks) {
         follow(chunk);
-        if (told === undefined) begun = messageStart();
+        if (sent === undefined) opening = messageStart();
         order.take(chunk);
       }
-      return begun + sink.take();
+      return opening + sink.take();
     },
     end({ usage, classes, metadata, error }) {
-      let text = told === undefined ? messageStart() : '';
+      let text = sent === undefined ? messageStart() : '';
       const shown = metadataMembers(metadata);
-      const counted = usageOf(classes, { response, service_tier }, usage);
+      const counted = usageOf(classes, { response, service_tier: serviceTier }, usage);
       order.flush();
-      const late = error ?? (finish_reason === 'error' ? brokenAnswer(failure) : undefined);
+      const late = error ?? (finishReason === 'error' ? brokenAnswer(failure) : undefined);
       if (late !== undefined) return `${text}${sink.take()}${errorEvent(late, { usage: counted, ...shown })}`;
       blocks.end();
       const { context_management, stop_details = null, container = null, ...rest } = ownRest(response);
-      const stop = stopOf({ finish_reason, native_finish_reason, refused: blocks.hasRefused(), response });
+      const stop = stopOf({
+        finish_reason: finishReason,
+        native_finish_reason: nativeFinishReason,
+        refused: blocks.hasRefused(),
+        response,
+      });
       text += sink.take();
       text += frame('message_delta', {
-        delta: { ...unlike(rest, told ?? {}), stop_details, container, ...stop },
+        delta: { ...unlike(rest, sent ?? {}), stop_details, container, ...stop },
         usage: counted,
         ...(context_management === undefined ? {} : { context_management }),
       });

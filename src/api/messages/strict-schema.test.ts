@@ -27,7 +27,7 @@ test.each<[string, unknown, boolean]>([
   ['a text', text, true],
 ])('%s', (_title, schema, strict) => expect(isStrict(schema)).toBe(strict));
 
-test('what is nested without end is not strict', () => {
+test('endless nesting is not strict', () => {
   let schema: object = text;
   for (let i = 0; i < 10_000; i += 1) schema = { type: 'array', items: schema };
   expect(isStrict(schema)).toBe(false);

@@ -1,12 +1,12 @@
 import { limits } from '../../limits.ts';
 
 /**
- * Whether a schema is one that OpenAI's strict mode takes: objects say that they have no other properties, and require all that
- * they have (https://platform.openai.com/docs/guides/structured-outputs). Anthropic's form lets properties be left out.
+ * Whether a schema fulfills OpenAI's strict mode: objects allow no additional properties, and require all properties
+ * (https://platform.openai.com/docs/guides/structured-outputs). Anthropic's form allows optional properties.
  */
-export function isStrict(schema: unknown, levels_max: number = limits.schema_levels_max): boolean {
-  if (levels_max <= 0) return false;
-  if (Array.isArray(schema)) return schema.every((one) => isStrict(one, levels_max - 1));
+export function isStrict(schema: unknown, levelsMax: number = limits.schema_levels_max): boolean {
+  if (levelsMax <= 0) return false;
+  if (Array.isArray(schema)) return schema.every((child) => isStrict(child, levelsMax - 1));
   if (typeof schema !== 'object' || schema === null) return true;
   const { properties, required, additionalProperties, enum: _enum, const: _const, ...others } = schema as Schema;
   if (properties !== undefined || others['type'] === 'object') {
@@ -14,7 +14,9 @@ export function isStrict(schema: unknown, levels_max: number = limits.schema_lev
     const names = Object.keys(properties ?? {});
     if (!names.every((name) => required?.includes(name))) return false;
   }
-  return [...Object.values(properties ?? {}), ...Object.values(others)].every((one) => isStrict(one, levels_max - 1));
+  return [...Object.values(properties ?? {}), ...Object.values(others)].every((child) =>
+    isStrict(child, levelsMax - 1),
+  );
 }
 
 type Schema = Record<string, unknown> & { properties?: object; required?: unknown[]; additionalProperties?: unknown };

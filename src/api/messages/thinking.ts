@@ -6,7 +6,7 @@ import type { BlockSink } from './block-sink.ts';
 
 const OWN_FORMAT = 'anthropic-claude-v1';
 
-/** `omitted`: blocks without their text, so that what is opaque comes back; `hidden`: none. */
+/** `omitted`: blocks without text, for their opaque state; `hidden`: no blocks. */
 export type ReasoningShown = 'shown' | 'omitted' | 'hidden';
 
 export interface ThinkingOptions {
@@ -14,15 +14,15 @@ export interface ThinkingOptions {
   reasoning: ReasoningShown;
 }
 
-/** Writes reasoning as blocks: that of this wire as it is, that of others with an envelope for what only they can read. */
+/** Writes reasoning as blocks: reasoning of this wire unchanged, that of other wires with an envelope for what only they can read. */
 export interface ThinkingWriter {
-  /** `rest` is what remains of a block that came over this very wire. */
+  /** `rest` is the remainder of a block that arrived over this wire. */
   add(details: readonly ReasoningDetail[], rest: JsonObject): void;
-  /** Nothing more comes of the details so far. */
+  /** The details so far are complete. */
   end(): void;
 }
 
-/** One of this wire's own details, which its clients send back as they are. */
+/** Whether a detail has this wire's format. Clients send such details back unchanged. */
 function isOwn(detail: ReasoningDetail): boolean {
   return detail.format === OWN_FORMAT && detail.type !== 'reasoning.summary';
 }
@@ -44,7 +44,7 @@ function addPiece(detail: ReasoningDetail, piece: ReasoningDetail): void {
   }
 }
 
-/** The details without the text that their block shows, where it can only be one detail's. */
+/** The details without the text that is in their block, if it is that of a single detail. */
 function withoutShown(details: readonly ReasoningDetail[]): readonly ReasoningDetail[] {
   if (details.filter((detail) => detail.type !== 'reasoning.encrypted').length !== 1) return details;
   return details.map((detail): ReasoningDetail => {
@@ -53,36 +53,36 @@ function withoutShown(details: readonly ReasoningDetail[]): readonly ReasoningDe
   });
 }
 
-/** `start` ends whatever block is open before. */
+/** Makes the writer of one turn. `start` closes the open block first. */
 export function createThinkingWriter(
   { start, sink, stop }: { start(block: JsonObject): void; sink: BlockSink; stop(): void },
   { envelope, reasoning }: ThinkingOptions,
 ): ThinkingWriter {
-  /** The open block of this wire's own. */
+  /** The open block of this wire. */
   let own: ReasoningDetail | undefined;
-  /** What one envelope will stand for: details of other wires, or of which nothing is to be seen. */
+  /** Details for one envelope: of other wires, or without visible text. */
   let group: ReasoningDetail[] = [];
-  /** Whether some of the group's text was shown. */
-  let is_shown = false;
+  /** Whether any text of the group was written. */
+  let isShown = false;
 
   const startThinking = (rest: JsonObject = {}) => start({ ...rest, type: 'thinking', thinking: '', signature: '' });
 
   function end(): void {
     own = undefined;
     if (group.length === 0) return;
-    const data = envelope.wrap(is_shown ? withoutShown(group) : group);
-    const has_text = group.some((detail) => readable(detail) !== '');
-    if (!is_shown && data !== undefined) {
-      if (has_text) startThinking();
+    const data = envelope.wrap(isShown ? withoutShown(group) : group);
+    const hasText = group.some((detail) => readable(detail) !== '');
+    if (!isShown && data !== undefined) {
+      if (hasText) startThinking();
       else start({ type: 'redacted_thinking', data });
     }
-    if (has_text && data !== undefined) sink.signature(data);
-    if (is_shown || data !== undefined) stop();
+    if (hasText && data !== undefined) sink.signature(data);
+    if (isShown || data !== undefined) stop();
     group = [];
-    is_shown = false;
+    isShown = false;
   }
 
-  /** Whether a detail is one with the group: of the same item (translation R6). */
+  /** Whether a detail belongs to the group: it is of the same item (translation R6). */
   function isOfGroup(detail: ReasoningDetail): boolean {
     const last = group.at(-1);
     if (last === undefined || last.type === 'reasoning.encrypted' || last.format !== detail.format) return false;
@@ -91,21 +91,21 @@ export function createThinkingWriter(
 
   function collect(detail: ReasoningDetail): void {
     const last = group.at(-1);
-    const is_more = last !== undefined && isSameDetail(last, detail);
-    const has_begun = is_more && readable(last) !== '';
-    if (is_more) addPiece(last, detail);
+    const isMore = last !== undefined && isSameDetail(last, detail);
+    const hasBegun = isMore && readable(last) !== '';
+    if (isMore) addPiece(last, detail);
     else {
       if (!isOfGroup(detail)) end();
       group.push({ ...detail });
     }
     const text = readable(detail);
     if (reasoning === 'omitted' || text === '') return;
-    if (!is_shown) startThinking();
-    sink.thinking(is_shown && !has_begun ? `\n\n${text}` : text);
-    is_shown = true;
+    if (!isShown) startThinking();
+    sink.thinking(isShown && !hasBegun ? `\n\n${text}` : text);
+    isShown = true;
   }
 
-  /** What another gateway marked as its own would be taken for ours when it comes back. */
+  /** Wraps opaque state that carries the mark of a gateway: if it came back unwrapped, it would be mistaken for this gateway's. */
   function throughUs(opaque: string, detail: ReasoningDetail): string | undefined {
     return isMarked(opaque) ? envelope.wrap([detail]) : opaque;
   }
@@ -129,7 +129,7 @@ export function createThinkingWriter(
     }
   }
 
-  /** Whether a detail goes into an envelope: also one of this wire's that has a text which is not to be seen. */
+  /** Whether a detail goes into an envelope; also one of this wire if its text must not be shown. */
   function isCollected(detail: ReasoningDetail): boolean {
     const last = group.at(-1);
     if (last !== undefined && isSameDetail(last, detail)) return true;

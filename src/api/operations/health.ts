@@ -5,15 +5,15 @@ import { errors } from '../../schemas/error.ts';
 
 const Health = Type.Object({ status: Type.Literal('ok') }, { title: 'Health' });
 
-/** Supervisors ask an idle gateway too, and what leaves out what a schema does not name is loaded with the first answer that needs it. */
+/** A plain serializer. Supervisors poll idle gateways too, and the schema serializer is loaded at its first use. */
 const asItIs = () => (answer: unknown) => JSON.stringify(answer);
 
 export interface HealthOptions {
-  /** Why no request should be sent here now; undefined when all is well. */
+  /** Why the gateway should get no requests now; undefined if it should. */
   unready(): Promise<string | undefined>;
 }
 
-/** `GET /health/live`: the process answers. `GET /health/ready`: it may be sent requests. */
+/** `GET /health/live`: the process answers. `GET /health/ready`: it accepts requests. */
 export function health(server: Server, { unready }: HealthOptions): void {
   server.route({
     method: 'GET',

@@ -39,7 +39,7 @@ test('no page of a browser may read the metrics, nor other paths beside the API'
   }
 });
 
-test.each(['the file', 'the environment'])('with a token of %s they are for those who bring it', async (place) => {
+test.each(['the file', 'the environment'])('with a token from %s, metrics require it', async (place) => {
   const inFile = place === 'the file';
   gateway = await startGateway({
     yaml: inFile ? 'metrics: { token: "${SCRAPER}" }' : '{}',
@@ -67,7 +67,7 @@ test.each(['the file', 'the environment'])('with a token of %s they are for thos
   expect(gateway.log_lines.join('')).not.toContain(TOKEN);
 });
 
-test('at an address of their own they are there alone, and nothing else is', async () => {
+test('an address for metrics serves them alone, and no other address does', async () => {
   const port = await freePort();
   gateway = await startGateway({ yaml: `metrics: { port: ${port}, token: ${TOKEN} }` });
   const own = `http://127.0.0.1:${port}`;

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-test('200: counts requests, tokens, cost and attempts, and tells the lag of the journal', async () => {
+test('200: counts requests, tokens, cost and attempts, and reports the lag of the journal', async () => {
   const ask = (model: string) =>
     gateway.call('POST', '/chat/completions', { model, messages: [{ role: 'user', content: 'Hello' }] });
   await (await ask('sandbox/echo')).text();

@@ -6,7 +6,7 @@ import { coalesced } from '../../http/coalesced.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 
-/** Prometheus' text format, of this process, or of all workers of the machine. */
+/** Metrics in Prometheus' text format, of this process or of all workers of the machine. */
 export interface MetricsSource {
   content_type: string;
   text(): Promise<string>;
@@ -14,13 +14,13 @@ export interface MetricsSource {
 
 const digest = (text: string) => createHash('sha256').update(text).digest();
 
-/** Whether a header brings the token, in a time that says nothing about it. */
+/** Whether a header has the token, in constant time. */
 function bringsToken(authorization: string | undefined, token: string): boolean {
   const [, sent] = /^bearer +(\S+) *$/i.exec(authorization ?? '') ?? [];
   return sent !== undefined && timingSafeEqual(digest(sent), digest(token));
 }
 
-/** `GET /metrics`: for Prometheus, with a token where one is set. Holds names of models and providers, and no key. */
+/** `GET /metrics`: for Prometheus, protected by a token if one is configured. Contains names of models and providers, but no keys. */
 export function metrics(server: Server, source: MetricsSource, token: string | undefined): void {
   const text = coalesced(async () => Buffer.from(await source.text()));
   server.route({

@@ -27,7 +27,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     const made = await managementServer(database, NOW);
     deleteOrganizationMember(made.server, { change: made.change });
     createKey(made.server, { change: made.change });
-    const { organization_id, default_workspace_id: workspace_id } = made.home;
+    const { organization_id, default_workspace_id: workspaceId } = made.home;
     const add = (name: string, role: 'admin' | 'member' = 'member') =>
       queries
         .transaction()
@@ -40,9 +40,16 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     const remove = (id: string, query = '', credential = 'management') =>
       made.call('DELETE', `/organization/members/${id}${query}`, undefined, credential);
     /** A code that a session of the user approved. */
-    const addCode = (user_id: string, code: string) =>
+    const addCode = (userId: string, code: string) =>
       authorizationCodeStore(queries).insert({
-        ...{ code_hash: hashCode(code), organization_id, workspace_id, user_id, asker_key_hash: null, app_id: null },
+        ...{
+          code_hash: hashCode(code),
+          organization_id,
+          workspace_id: workspaceId,
+          user_id: userId,
+          asker_key_hash: null,
+          app_id: null,
+        },
         ...{ callback_url: null, code_challenge: null, code_challenge_method: null, key_label: 'l', limit_nano: null },
         ...{ limit_reset: null, key_expires_at: null, failures: 0, created_at: NOW, expires_at: LATER, used_at: null },
         made_by: 'session',
@@ -57,9 +64,20 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
       (
         await queries.selectFrom('api_keys').select(['name', 'disabled', 'creator_user_id']).orderBy('id').execute()
       ).map(({ name, disabled, creator_user_id }) => [name, disabled, creator_user_id]);
-    const isMember = async (user_id: string) =>
-      (await organizationStore(queries).findMember({ organization_id, user_id })) !== undefined;
-    return { ...made, database, queries, organization_id, workspace_id, add, addCode, remove, keys, isMember };
+    const isMember = async (userId: string) =>
+      (await organizationStore(queries).findMember({ organization_id, user_id: userId })) !== undefined;
+    return {
+      ...made,
+      database,
+      queries,
+      organization_id,
+      workspace_id: workspaceId,
+      add,
+      addCode,
+      remove,
+      keys,
+      isMember,
+    };
   }
 
   test('200: sessions, waiting codes, memberships, guardrails and named rights go, keys are disabled, and the audit says so', async () => {
@@ -70,16 +88,16 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     await addKey({ name: 'off', creator_user_id: ada, disabled: true });
     await addKey({ name: 'probes', creator_user_id: ada, hash: probeKeyHash(organization_id) });
     await addKey({ name: 'of bob', creator_user_id: bob });
-    for (const user_id of [ada, bob]) {
-      const session = { organization_id, user_id, credential: ISSUER_CREDENTIAL, previous_hash: null };
+    for (const userId of [ada, bob]) {
+      const session = { organization_id, user_id: userId, credential: ISSUER_CREDENTIAL, previous_hash: null };
       const times = { created_at: NOW, rotated_at: NOW, expires_at: LATER };
-      await sessionStore(queries).insert({ id: `s ${user_id}`, token_hash: user_id, ...session, ...times });
-      await memberStore(queries).insert({ workspace_id, user_id, role: 'member', created_at: NOW });
-      await addCode(user_id, user_id);
+      await sessionStore(queries).insert({ id: `s ${userId}`, token_hash: userId, ...session, ...times });
+      await memberStore(queries).insert({ workspace_id, user_id: userId, role: 'member', created_at: NOW });
+      await addCode(userId, userId);
     }
     const shared = { organization_id, workspace_id, created_at: NOW };
-    const { id: guardrail_id } = await guardrailStore(queries).insert({ ...shared, name: 'G', limit_nano: 5 });
-    const assigned = { organization_id, guardrail_id, assigned_by: null, created_at: NOW };
+    const { id: guardrailId } = await guardrailStore(queries).insert({ ...shared, name: 'G', limit_nano: 5 });
+    const assigned = { organization_id, guardrail_id: guardrailId, assigned_by: null, created_at: NOW };
     await assignmentStore(queries).insertMembers({ ...assigned, assignees: [ada, bob] });
     await queries
       .insertInto('byok_credentials')
@@ -144,7 +162,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     ]);
   });
 
-  test('400: the last administrator; keys for the one who leaves, or for no member; nothing is changed', async () => {
+  test('400: the last administrator; keys for the removed member, or for no member; nothing changes', async () => {
     const { add, remove, home, isMember, addKey, keys } = await setUp();
     const [owner, ada] = [home.owner_user_id, await add('ada')];
     await addKey({ name: 'one', creator_user_id: ada });
@@ -157,7 +175,7 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
     expect((await remove(second)).status).toBe(400);
   });
 
-  test('404: nobody, somebody who was removed, a member of another organization; 403: an ordinary key; 401: none', async () => {
+  test('404: an unknown user, a removed one, a member of another organization; 403: an ordinary key; 401: none', async () => {
     const { add, remove, foreign, isMember } = await setUp();
     const ada = await add('ada');
     expect((await remove('nobody')).status).toBe(404);
@@ -173,29 +191,29 @@ describeStores('DELETE /organization/members/{id}', ({ open }) => {
   test('a key that an application gets while the member is removed is disabled, or refused', async () => {
     const { add, addCode, remove, call, queries, organization_id } = await setUp();
     for (let round = 0; round < 8; round += 1) {
-      const user_id = await add(`ada-${round}`);
-      const codes = Array.from({ length: 4 }, (_, index) => `${user_id} ${index}`);
-      for (const code of codes) await addCode(user_id, code);
+      const userId = await add(`ada-${round}`);
+      const codes = Array.from({ length: 4 }, (_, index) => `${userId} ${index}`);
+      for (const code of codes) await addCode(userId, code);
       const [, ...exchanged] = await Promise.all([
-        remove(user_id),
+        remove(userId),
         ...codes.map((code) => call('POST', '/auth/keys', { code }, '')),
       ]);
       for (const { status } of exchanged) expect([200, 403, 409]).toContain(status);
       const enabled = await keyStore(queries).listBy({ organization_id, disabled: false });
-      expect(enabled.filter(({ creator_user_id }) => creator_user_id === user_id)).toEqual([]);
+      expect(enabled.filter(({ creator_user_id }) => creator_user_id === userId)).toEqual([]);
     }
   });
 
   test('a key that is made for a member while the member is removed is disabled, or refused', async () => {
     const { add, remove, call, queries, organization_id } = await setUp();
     for (let round = 0; round < 5; round += 1) {
-      const user_id = await add(`ada-${round}`);
-      const make = () => call('POST', '/keys', { name: 'late', creator_user_id: user_id });
-      const [first, , second] = await Promise.all([make(), remove(user_id), make()]);
+      const userId = await add(`ada-${round}`);
+      const make = () => call('POST', '/keys', { name: 'late', creator_user_id: userId });
+      const [first, , second] = await Promise.all([make(), remove(userId), make()]);
       expect([201, 400]).toContain(first.status);
       expect([201, 400]).toContain(second.status);
       const held = await keyStore(queries).listBy({ organization_id, disabled: false });
-      expect(held.filter(({ creator_user_id }) => creator_user_id === user_id)).toEqual([]);
+      expect(held.filter(({ creator_user_id }) => creator_user_id === userId)).toEqual([]);
     }
   });
 });

@@ -5,7 +5,7 @@ import { RemovedMember } from '../../schemas/organization.ts';
 import { actorOf, type Change } from '../change.ts';
 import { removeMember } from './remove-member.ts';
 
-/** Serves `DELETE /organization/members/{id}`. From its answer on no node takes a session or a disabled key of the member. */
+/** Serves `DELETE /organization/members/{id}`. After its answer, no node accepts a session or a disabled key of the member. */
 export function deleteOrganizationMember(server: Server, { change }: { change: Change }): void {
   server.route({
     method: 'DELETE',

@@ -20,8 +20,8 @@ export function listOrganizationMembers(server: Server, { members }: { members: 
       response: { 200: PageOf(OrganizationMember), ...errors(400, 401, 403, 429, 500) },
     },
     handler: async (request) => {
-      const found = await members.listOrganization(principalOf(request).organization_id, pageOf(request.query));
-      return { ...found, data: found.data.map((member) => ({ ...member, email: member.email ?? '' })) };
+      const page = await members.listOrganization(principalOf(request).organization_id, pageOf(request.query));
+      return { ...page, data: page.data.map((member) => ({ ...member, email: member.email ?? '' })) };
     },
   });
 }

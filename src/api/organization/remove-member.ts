@@ -12,43 +12,43 @@ import { sessionStore } from '../../storage/sessions.ts';
 import type { Work } from '../change.ts';
 import { probeKeyHash } from '../keys/keep-probe-key.ts';
 
-/** Who leaves, and who takes over the ordinary keys; undefined: nobody, so that they are disabled. */
+/** The member to remove, and the member who gets the ordinary keys; undefined: they are disabled. */
 export interface Removal {
   user_id: string;
   hand_keys_to: string | undefined;
 }
 
-/** What became of what the member had. */
+/** What happened to the member's keys and sessions. */
 export interface Removed {
   keys_disabled: number;
   keys_handed_over: number;
   sessions_ended: number;
 }
 
-/** Who belongs to the organization now, held against every other change of members until the transaction ends. */
+/** Locks the members of the organization until the transaction ends, and checks the removal. */
 async function holdMember({ tx, actor }: Work, { user_id, hand_keys_to }: Removal) {
   const { organization_id } = actor;
   const members = memberStore(tx);
   const held = isStorable(user_id) ? await members.lockForRoles(organization_id, user_id) : [];
-  const role = held.find((one) => one.user_id === user_id)?.role;
+  const role = held.find((member) => member.user_id === user_id)?.role;
   if (role === undefined) throw new GatewayError(404, 'Member not found');
-  if (role === 'admin' && held.filter((one) => one.role === 'admin').length === 1) {
+  if (role === 'admin' && held.filter((member) => member.role === 'admin').length === 1) {
     throw new GatewayError(400, 'The last administrator cannot be removed; make another member one first');
   }
   if (hand_keys_to === undefined) return { role };
   if (hand_keys_to === user_id) throw new GatewayError(400, 'The keys cannot be handed to the member who is removed');
-  const is_member = isStorable(hand_keys_to) && (await members.lockRoles(organization_id, [hand_keys_to])).size === 1;
-  if (!is_member) throw new GatewayError(400, `The keys cannot be handed to ${hand_keys_to}: not a member`);
+  const isMember = isStorable(hand_keys_to) && (await members.lockRoles(organization_id, [hand_keys_to])).size === 1;
+  if (!isMember) throw new GatewayError(400, `The keys cannot be handed to ${hand_keys_to}: not a member`);
   return { role };
 }
 
-/** Whoever leaves may know the secrets of management keys: these are never handed over. */
+/** Disables or hands over keys. Management keys are never handed over, since the removed member may know their secrets. */
 async function takeKeys(work: Work, { user_id, hand_keys_to }: Removal): Promise<Omit<Removed, 'sessions_ended'>> {
   const { tx, at, actor, audit, announce } = work;
   const { organization_id } = actor;
   const store = keyStore(tx);
   await assignmentStore(tx).takeTurn();
-  // Nobody can call with the key of probes: it has no secret.
+  // Nobody can call with the key of probes, which has no secret.
   const keys = (await store.lockOf({ organization_id, user_id })).filter(
     ({ hash }) => hash !== probeKeyHash(organization_id),
   );
@@ -78,14 +78,20 @@ async function takeKeys(work: Work, { user_id, hand_keys_to }: Removal): Promise
   return { keys_disabled: disabled.length, keys_handed_over: handed.length };
 }
 
-/** Ends sessions, and codes that wait for their exchange. */
-async function endSignIns({ tx, actor, audit }: Work, user_id: string): Promise<number> {
+/** Ends sessions and pending authorization codes. */
+async function endSignIns({ tx, actor, audit }: Work, userId: string): Promise<number> {
   const { organization_id } = actor;
-  const sessions = await sessionStore(tx).deleteOf({ organization_id, user_id });
+  const sessions = await sessionStore(tx).deleteOf({ organization_id, user_id: userId });
   for (const id of sessions) {
-    await audit({ action: 'sign-out', resource_type: 'session', resource_id: id, before: { user_id }, after: null });
+    await audit({
+      action: 'sign-out',
+      resource_type: 'session',
+      resource_id: id,
+      before: { user_id: userId },
+      after: null,
+    });
   }
-  for (const code of await authorizationCodeStore(tx).deleteWaiting({ organization_id, user_id })) {
+  for (const code of await authorizationCodeStore(tx).deleteWaiting({ organization_id, user_id: userId })) {
     await audit({
       action: 'delete',
       resource_type: 'authorization_code',
@@ -97,25 +103,31 @@ async function endSignIns({ tx, actor, audit }: Work, user_id: string): Promise<
   return sessions.length;
 }
 
-/** Takes what was meant for the member by name: guardrails, and credentials of the organization's own provider accounts. */
-async function dropNames(work: Work, user_id: string): Promise<void> {
+/** Removes the member from the guardrails and the credentials that name them. */
+async function dropNames(work: Work, userId: string): Promise<void> {
   const { tx, at, actor, audit, announce } = work;
   const { organization_id } = actor;
   const assignments = assignmentStore(tx);
-  const held = await assignments.findMembers({ organization_id }, [user_id]);
+  const held = await assignments.findMembers({ organization_id }, [userId]);
   const left = held.length === 0 ? [] : await assignments.deleteMembers(held.map(({ id }) => id));
-  for (const { id: resource_id, guardrail_id } of left) {
-    const before = { guardrail_id, user_id };
-    await audit({ action: 'unassign', resource_type: 'guardrail_assignment', resource_id, before, after: null });
+  for (const { id: resourceId, guardrail_id } of left) {
+    const before = { guardrail_id, user_id: userId };
+    await audit({
+      action: 'unassign',
+      resource_type: 'guardrail_assignment',
+      resource_id: resourceId,
+      before,
+      after: null,
+    });
     announce({ topic: 'policy', id: guardrail_id });
   }
   const byok = byokStore(tx);
-  for (const { id } of await byok.listNaming({ organization_id, user_id })) {
+  for (const { id } of await byok.listNaming({ organization_id, user_id: userId })) {
     const before = await byok.lock({ organization_id, id });
-    if (!before?.allowed_user_ids?.includes(user_id)) continue;
-    // An empty list is nobody, not everybody.
-    const allowed_user_ids = before.allowed_user_ids.filter((one) => one !== user_id);
-    const after = await byok.update({ organization_id, id }, { allowed_user_ids, updated_at: at });
+    if (!before?.allowed_user_ids?.includes(userId)) continue;
+    // An empty list allows nobody, not everybody.
+    const allowedUserIds = before.allowed_user_ids.filter((id) => id !== userId);
+    const after = await byok.update({ organization_id, id }, { allowed_user_ids: allowedUserIds, updated_at: at });
     await audit({
       action: 'update',
       resource_type: 'byok_credential',
@@ -128,9 +140,9 @@ async function dropNames(work: Work, user_id: string): Promise<void> {
 }
 
 /**
- * Removes a member from the organization with all that the membership gave: sessions, waiting codes, memberships of workspaces,
- * guardrails and credentials by name, and the keys, which are disabled or handed over. The user stays known, so that nobody
- * comes back by signing in. Throws 404 where there is no such member, 400 for the last administrator.
+ * Removes a member with everything that the membership gave: sessions, pending codes, memberships of workspaces, named guardrails and
+ * credentials, and keys, which are disabled or handed over. The user record stays, so that signing in does not restore the membership. Throws a
+ * 404 if there is no such member, a 400 for the last administrator.
  */
 export async function removeMember(work: Work, removal: Removal): Promise<Removed> {
   const { tx, actor, audit, announce } = work;
@@ -138,7 +150,7 @@ export async function removeMember(work: Work, removal: Removal): Promise<Remove
   const { user_id } = removal;
   const { role } = await holdMember(work, removal);
   const keys = await takeKeys(work, removal);
-  const sessions_ended = await endSignIns(work, user_id);
+  const sessionsEnded = await endSignIns(work, user_id);
   await dropNames(work, user_id);
   const members = memberStore(tx);
   for (const member of await members.deleteFromWorkspaces({ organization_id, user_id })) {
@@ -151,7 +163,7 @@ export async function removeMember(work: Work, removal: Removal): Promise<Remove
     });
   }
   await members.deleteFromOrganization({ organization_id, user_id });
-  const removed = { ...keys, sessions_ended };
+  const removed = { ...keys, sessions_ended: sessionsEnded };
   await audit({
     action: 'delete',
     resource_type: 'user',

@@ -12,9 +12,14 @@ const chunk = (n: number, delta: Delta, event: Omit<SlotEvent, 'n'> = {}): ChatC
   delta,
   ext: { slot: { n, ...event } },
 });
-const cited = (start_index: number, end_index: number): ChatChunk => ({
+const cited = (startIndex: number, endIndex: number): ChatChunk => ({
   delta: {
-    annotations: [{ type: 'url_citation', url_citation: { url: 'https://a.example', start_index, end_index } }],
+    annotations: [
+      {
+        type: 'url_citation',
+        url_citation: { url: 'https://a.example', start_index: startIndex, end_index: endIndex },
+      },
+    ],
   },
 });
 const own = (rest: JsonObject): Ext => ({ wire: 'openai-responses', rest });
@@ -36,11 +41,11 @@ const block = fc.record<Block>({
 /** The chunks of each block, and how often each is interrupted by the next. */
 function chunksOfBlocks(blocks: readonly Block[]): ChatChunk[][] {
   const counts = { call: 0, detail: 0, n: 0 };
-  let has_refused = false;
+  let hasRefused = false;
   return blocks.flatMap(({ kind, wire, pieces, is_own }): ChatChunk[][] => {
     // There is one refusal in a turn at most, and what is not said is no block.
-    if (kind === 'refusal' && (has_refused || pieces.length === 0)) return [];
-    has_refused ||= kind === 'refusal';
+    if (kind === 'refusal' && (hasRefused || pieces.length === 0)) return [];
+    hasRefused ||= kind === 'refusal';
     const n = counts.n;
     counts.n += 1;
     const ext = is_own ? { ext: own({ id: `${kind}_${n}` }) } : {};
@@ -121,7 +126,7 @@ function mixed(blocks: readonly ChatChunk[][], turns: readonly number[]): ChatCh
   return out;
 }
 
-test('any blocks, told in any mixture and cut anywhere, make a stream of the grammar that says what the whole answer says', () => {
+test('any blocks, in any mixture and cut anywhere, make a valid stream with the same content as the whole answer', () => {
   fc.assert(
     fc.property(
       fc.array(block, { maxLength: 6 }),
@@ -129,10 +134,10 @@ test('any blocks, told in any mixture and cut anywhere, make a stream of the gra
       fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 5 }),
       fc.constantFrom<ChatChunk['finish_reason']>('stop', 'length', 'content_filter', 'error', 'tool_calls'),
       fc.option(fc.tuple(fc.nat(20), fc.nat(20))),
-      (blocks, turns, sizes, finish_reason, place) => {
+      (blocks, turns, sizes, finishReason, place) => {
         // A citation that comes behind all, of any text.
         const end: ChatChunk[] = [...(place === null ? [] : [cited(Math.min(...place), Math.max(...place))])];
-        end.push({ delta: {}, finish_reason } as ChatChunk);
+        end.push({ delta: {}, finish_reason: finishReason } as ChatChunk);
         const chunks = [...mixed(chunksOfBlocks(blocks), turns), ...end];
         const groups: ChatChunk[][] = [];
         for (let at = 0, group = 0; at < chunks.length; group += 1) {

@@ -3,35 +3,35 @@ import type { JsonObject } from '../../schemas/json.ts';
 import { type CustomInput, createCustomInput } from './custom-input.ts';
 import { announce, type ItemContext, type ItemWriter, type Place } from './item.ts';
 
-/** A call of one of the client's tools: of a function, or of a tool whose input is a text. */
+/** Writes a call of one of the client's tools: a function, or a tool whose input is a text. */
 export function createCall(context: ItemContext): ItemWriter {
   const { events, tools } = context;
   let rest: JsonObject = {};
   let place: Place | undefined;
   let known: JsonObject = {};
-  let told = '';
+  let received = '';
   let input: CustomInput | undefined;
 
-  function begin(call_id: string, name: string): Place {
-    const { type, id: wire_id, status: _status, call_id: _renamed, ...further } = rest;
-    const is_own = wire_id !== undefined || type !== undefined;
-    const is_custom = type === 'custom_tool_call' || (!is_own && tools.isCustom(name));
-    if (is_custom) input = createCustomInput();
-    const id = context.idOf(is_custom ? 'ctc' : 'fc', wire_id);
+  function begin(callId: string, name: string): Place {
+    const { type, id: wireId, status: _status, call_id: _renamed, ...further } = rest;
+    const isOwn = wireId !== undefined || type !== undefined;
+    const isCustom = type === 'custom_tool_call' || (!isOwn && tools.isCustom(name));
+    if (isCustom) input = createCustomInput();
+    const id = context.idOf(isCustom ? 'ctc' : 'fc', wireId);
     known = {
       ...further,
       id,
-      type: is_custom ? 'custom_tool_call' : 'function_call',
-      call_id,
+      type: isCustom ? 'custom_tool_call' : 'function_call',
+      call_id: callId,
       name,
-      ...(is_own ? {} : tools.inNamespace(name)),
+      ...(isOwn ? {} : tools.inNamespace(name)),
     };
-    return announce(context, id, { ...known, status: 'in_progress', [is_custom ? 'input' : 'arguments']: '' });
+    return announce(context, id, { ...known, status: 'in_progress', [isCustom ? 'input' : 'arguments']: '' });
   }
 
-  function say(text: string): void {
+  function addText(text: string): void {
     if (text === '' || place === undefined) return;
-    told += text;
+    received += text;
     if (!events.are_read) return;
     const type =
       input === undefined ? 'response.function_call_arguments.delta' : 'response.custom_tool_call_input.delta';
@@ -43,11 +43,11 @@ export function createCall(context: ItemContext): ItemWriter {
     open: ({ ext }) => {
       rest = restOf(ext);
     },
-    say({ delta }) {
+    write({ delta }) {
       for (const { id, function: called } of delta.tool_calls ?? []) {
         if (place === undefined && called.name !== undefined) place = begin(id ?? '', called.name);
         const fragment = called.arguments ?? '';
-        say(input === undefined ? fragment : input.add(fragment));
+        addText(input === undefined ? fragment : input.add(fragment));
       }
     },
     close: ({ ext }) => {
@@ -55,22 +55,22 @@ export function createCall(context: ItemContext): ItemWriter {
     },
     finish(status) {
       if (place === undefined) return undefined;
-      const { type: _type, id: _id, call_id: _renamed, status: wire_status, ...further } = rest;
+      const { type: _type, id: _id, call_id: _renamed, status: wireStatus, ...further } = rest;
       if (input !== undefined) {
-        say(input.end());
+        addText(input.end());
         if (events.are_read) {
-          events.send('response.custom_tool_call_input.done', `${place.json},"input":${JSON.stringify(told)}`);
+          events.send('response.custom_tool_call_input.done', `${place.json},"input":${JSON.stringify(received)}`);
         }
-        return { ...further, ...known, status: wire_status ?? status, input: told };
+        return { ...further, ...known, status: wireStatus ?? status, input: received };
       }
       if (events.are_read) {
         const name = JSON.stringify(known['name']);
         events.send(
           'response.function_call_arguments.done',
-          `${place.json},"name":${name},"arguments":${JSON.stringify(told)}`,
+          `${place.json},"name":${name},"arguments":${JSON.stringify(received)}`,
         );
       }
-      return { ...further, ...known, status: wire_status ?? status, arguments: told };
+      return { ...further, ...known, status: wireStatus ?? status, arguments: received };
     },
   };
 }

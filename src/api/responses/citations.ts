@@ -5,34 +5,34 @@ import type { JsonObject } from '../../schemas/json.ts';
 /** A part of a message that may be cited. */
 export interface CitedText {
   text(): string;
-  /** Whether its message was told as a whole: what comes now comes late. */
+  /** Whether its message was already sent as a whole, so that citations come too late. */
   isClosed(): boolean;
-  /** Tells a citation of it. */
+  /** Adds a citation. */
   cite(annotation: JsonObject): void;
 }
 
-/** The citations of one answer: each goes to the text that it is of, whenever its provider tells it. */
+/** Assigns the citations of one answer to the texts that they are of, whenever they arrive. */
 export interface Citations {
-  /** A text begins; those before it are whole. */
+  /** A new text begins; the texts before it are complete. */
   begin(text: CitedText): void;
   take(annotations: readonly Annotation[]): void;
-  /** Tells those whose text came after them. */
+  /** Assigns the citations that arrived before their text. */
   settle(): void;
-  /** No text follows: tells all that are of texts of open messages. */
+  /** No more text follows: assigns all citations of texts in open messages. */
   settleOpen(): void;
-  /** Tells those of messages that are closed, late as they are; whether there were any. */
+  /** Adds the citations of closed messages, late as they are. Returns whether there were any. */
   settleClosed(): boolean;
 }
 
 type Citation = UrlCitation['url_citation'];
 
-/** A citation whose text is still to come, and its turn among all. */
+/** A citation that arrived before its text, with its order of arrival. */
 interface Early {
   citation: Citation;
   turn: number;
 }
 
-/** Those whose text is still to come; the one whose text ends first comes out first. A heap: each costs as much as their number has digits. */
+/** Citations whose text has not arrived, as a heap by the end of their text. Insertion takes logarithmic time. */
 class EarlyCitations {
   #heap: Early[] = [];
   #turns = 0;
@@ -53,8 +53,8 @@ class EarlyCitations {
     return this.#heap.length === 0;
   }
 
-  /** Takes out those that end up to there, in the order in which they came. */
-  takeUpTo(total: number): Citation[] {
+  /** Removes those that end up to this offset, in order of arrival. */
+  removeUpTo(total: number): Citation[] {
     const taken: Early[] = [];
     while (this.#heap.length > 0 && endOf(this.#heap[0]!) <= total) taken.push(this.#takeFirst());
     return taken.sort((a, b) => a.turn - b.turn).map(({ citation }) => citation);
@@ -80,29 +80,29 @@ class EarlyCitations {
 
 const endOf = ({ citation }: Early): number => citation.end_index;
 
-/** Makes the empty list of one answer's citations. */
+/** Makes the citations of one answer. */
 export function createCitations(): Citations {
   const texts: CitedText[] = [];
-  /** Where each begins in the joined text, in code points. */
+  /** The offset of each text in the joined text, in code points. */
   const starts: number[] = [];
   const early = new EarlyCitations();
-  /** Those that wait for the end: of no place, or of a message that is closed. */
+  /** Citations that wait for the end of the answer: without offsets, or of a closed message. */
   let late: Citation[] = [];
-  /** The last text as far as it is counted, in characters, and where it ends by that, in code points. */
-  let counted_chars = 0;
+  /** How far the last text was counted, in characters, and its end by that count, in code points. */
+  let countedChars = 0;
   let counted = 0;
 
   function end(): number {
     const text = texts.at(-1)?.text() ?? '';
-    if (text.length > counted_chars) {
-      counted += countCodePoints(text.slice(counted_chars));
-      counted_chars = text.length;
+    if (text.length > countedChars) {
+      counted += countCodePoints(text.slice(countedChars));
+      countedChars = text.length;
     }
     return counted;
   }
 
-  /** The text that it begins in; of one without a place, the last. */
-  function placeOf({ start_index, end_index }: Citation): number {
+  /** The index of the text that a citation begins in; the last text for one without offsets. */
+  function textIndexOf({ start_index, end_index }: Citation): number {
     let [low, high] = [0, starts.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -113,10 +113,10 @@ export function createCitations(): Citations {
     return end_index > 0 && low > 0 ? low - 1 : texts.length - 1;
   }
 
-  function tell(citation: Citation, at: number): void {
+  function add(citation: Citation, at: number): void {
     const { url, title, content, start_index, end_index } = citation;
     const before = end_index > 0 ? starts[at]! : 0;
-    // Places count in the part (translation E7); one that ends before it begins is none.
+    // Offsets count inside the part (translation E7). A citation that ends before it begins has none.
     const start = Math.max(0, start_index - before);
     texts[at]!.cite({
       type: 'url_citation',
@@ -128,31 +128,31 @@ export function createCitations(): Citations {
     });
   }
 
-  /** Tells it where that is possible by now. */
+  /** Adds a citation if its text has arrived. */
   function place(citation: Citation, total: number): void {
     if (citation.end_index === 0) late.push(citation);
     else if (citation.end_index > total) early.add(citation);
-    else tellOrKeep(citation);
+    else addOrDelay(citation);
   }
 
-  function tellOrKeep(citation: Citation): void {
-    const at = placeOf(citation);
+  function addOrDelay(citation: Citation): void {
+    const at = textIndexOf(citation);
     if (at === -1) return;
     if (texts[at]!.isClosed()) late.push(citation);
-    else tell(citation, at);
+    else add(citation, at);
   }
 
   function settle(): void {
-    // Counting a text takes as long as it is.
+    // Counting a text takes time in proportion to its length.
     if (early.isEmpty()) return;
     const total = end();
-    for (const citation of early.takeUpTo(total)) place(citation, total);
+    for (const citation of early.removeUpTo(total)) place(citation, total);
   }
 
   return {
     begin(text) {
       starts.push(end());
-      counted_chars = 0;
+      countedChars = 0;
       texts.push(text);
     },
     take(annotations) {
@@ -166,14 +166,14 @@ export function createCitations(): Citations {
     settle,
     settleOpen() {
       settle();
-      const waiting = [...early.takeUpTo(Number.POSITIVE_INFINITY), ...late];
+      const waiting = [...early.removeUpTo(Number.POSITIVE_INFINITY), ...late];
       late = [];
-      for (const citation of waiting) tellOrKeep(citation);
+      for (const citation of waiting) addOrDelay(citation);
     },
     settleClosed() {
       const waiting = late;
       late = [];
-      for (const citation of waiting) tell(citation, placeOf(citation));
+      for (const citation of waiting) add(citation, textIndexOf(citation));
       return waiting.length > 0;
     },
   };

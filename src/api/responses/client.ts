@@ -2,7 +2,7 @@ import { WIRE } from '../../providers/openai-responses/wire.ts';
 import type { ClientProfile } from '../../schemas/inner.ts';
 import { createRunWriter } from './own-runs.ts';
 
-/** Clients of `POST /responses`. */
+/** The profile of clients of `POST /responses`. */
 export const responsesClient: ClientProfile = {
   name: 'responses',
   ownWire: WIRE,

@@ -68,7 +68,7 @@ describe('a Response object', () => {
     });
   });
 
-  test('repeats what was asked for, in the words of the client', async () => {
+  test("repeats the request in the client's form", async () => {
     const asked = {
       instructions: 'Be brief.',
       temperature: 0.5,
@@ -94,7 +94,7 @@ describe('a Response object', () => {
     expect(events[0]!['response']).toMatchObject(asked);
   });
 
-  test('tells what it used and cost, as the generation does', async () => {
+  test("contains usage and cost, equal to the generation's", async () => {
     const { answer } = await post(hello);
     const { input_tokens, output_tokens, cost } = object(answer['usage']) as Record<string, number>;
     // 0.1 and 0.4 USD per million tokens.
@@ -104,7 +104,7 @@ describe('a Response object', () => {
     expect(data).toMatchObject({ api_type: 'responses', total_cost: cost, tokens_completion: output_tokens });
   });
 
-  test('is incomplete where its bound was reached, and so is its last item', async () => {
+  test('is incomplete if its bound was reached, and so is its last item', async () => {
     const { answer } = await post({ model: 'sandbox/story', input: 'Tell me', max_output_tokens: 16 });
     expect(answer).toMatchObject({
       status: 'incomplete',
@@ -125,7 +125,7 @@ describe('a stream', () => {
     ['this very wire', { model: 'sandbox/responses-think', input: 'Think' }],
     ['a bound', { model: 'sandbox/story', input: 'Tell me', max_output_tokens: 16 }],
   ];
-  test.each(asked)('ends with the response that the whole answer is: %s', async (_what, body) => {
+  test.each(asked)('ends with the response of the whole answer: %s', async (_what, body) => {
     const { response, headers } = await stream(body);
     expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
     expect(headers.get('x-generation-id')).toBe(response['id']);
@@ -148,7 +148,7 @@ describe('a stream', () => {
     expect(object(object(response['usage'])['output_tokens_details'])['reasoning_tokens']).toBeGreaterThan(0);
   });
 
-  test('has the metadata in its last event, only when asked for', async () => {
+  test('has the metadata in its last event, only if requested', async () => {
     const { events } = await stream(hello, { 'x-gateway-experimental-metadata': 'enabled' });
     const told = events.filter(({ response }) => object(response)['gateway_metadata'] !== undefined);
     expect(told).toEqual([events.at(-1)]);
@@ -158,12 +158,12 @@ describe('a stream', () => {
     expect(answer['gateway_metadata']).toMatchObject({ requested: 'sandbox/echo' });
   });
 
-  test('tells what was sent upstream where that is asked for, before any output', async () => {
+  test('shows the body that was sent upstream before any output, if requested', async () => {
     const { events } = await stream({ ...hello, debug: { echo_upstream_body: true } });
     expect(events[2]).toMatchObject({ type: 'response.debug', debug: { echo_upstream_body: { model: 'echo' } } });
   });
 
-  test('that fails late says so in its last event, with what it cost', async () => {
+  test('that fails late states the error in its last event, with the cost', async () => {
     const { response, events } = await stream({ model: 'sandbox/fail-mid-stream', input: 'Tell me' });
     expect(events.at(-1)!['type']).toBe('response.failed');
     expect(response).toMatchObject({ status: 'failed', error: { code: 'server_error', message: expect.any(String) } });
@@ -179,7 +179,7 @@ describe('a stream', () => {
     expect(response).toMatchObject({ error: { code: 'server_error' }, error_type: 'timeout', output: [] });
   });
 
-  test('that another endpoint goes on with stays one message', async () => {
+  test('that another endpoint continues stays one message', async () => {
     const { response } = await stream({
       model: 'sandbox/break-off',
       input: 'Tell me',
@@ -200,10 +200,14 @@ describe('errors before the stream', () => {
     [408, 'timeout', { ...hello, model: 'sandbox/hang' }, 'in time', 'invalid_request_error', null],
   ])(
     '%i %s: the envelope of all, with what clients of this API read',
-    async (status, error_type, body, part, type, param) => {
+    async (status, errorType, body, part, type, param) => {
       const { status: given, answer } = await post(body);
       expect(given).toBe(status);
-      expect(answer).toMatchObject({ error: { code: status, type, param }, error_type, user_id: expect.anything() });
+      expect(answer).toMatchObject({
+        error: { code: status, type, param },
+        error_type: errorType,
+        user_id: expect.anything(),
+      });
       expect(object(answer['error'])['message']).toContain(part);
     },
   );

@@ -13,7 +13,7 @@ import { callOf } from '../shared/call-of.ts';
 import { hidesReasoning } from '../shared/hides-reasoning.ts';
 import { writeParts } from '../shared/json-parts.ts';
 import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-values.ts';
-import { askedModel } from '../shared/unanswered.ts';
+import { requestedModel } from '../shared/unanswered.ts';
 import { declaredTools } from './declared-tools.ts';
 import { type ResponseContext, responseParts } from './encode.ts';
 import { responsesError } from './errors.ts';
@@ -28,22 +28,22 @@ export interface ResponsesOptions extends AnswerOptions {
   samplerOffValues(): SamplerOffValues;
   clock: Clock;
   envelopes: Envelopes;
-  /** Undefined: responses are not stored here. */
+  /** Undefined: responses are not stored. */
   stored: StoredResponses | undefined;
 }
 
 const secondsOf = (ms: number) => Math.floor(ms / 1000);
 
 function objectOf({ generation_id, request, accepted_ms }: Call, body: ResponsesRequestBody): ResponseObject {
-  const told = { id: generation_id, created_at: secondsOf(accepted_ms), model: askedModel(request) };
-  return createResponseObject(told, body as unknown as JsonObject);
+  const facts = { id: generation_id, created_at: secondsOf(accepted_ms), model: requestedModel(request) };
+  return createResponseObject(facts, body as unknown as JsonObject);
 }
 
 function itemsOf({ input }: ResponsesRequestBody): number {
   return Array.isArray(input) ? input.length : 1;
 }
 
-/** `POST /responses`: an answer of the model as a Response object, whole or as a stream of events. */
+/** `POST /responses`: an answer as a Response object, whole or as a stream of events. */
 export function createResponse(server: Server, options: ResponsesOptions): void {
   const { clock, envelopes, inference, stored } = options;
 
@@ -81,17 +81,20 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       const envelope = envelopes(principal.organization_id);
       const input = await stored?.inputOf(body, principal, claimOf(request), request.store_wait);
       if (input !== undefined && isLongJson(input)) request.long_body_bytes = limits.json_long_chars_min;
-      const given = input === undefined ? body : { ...body, input: input as unknown as typeof body.input };
-      const inner = responsesRequest(given, { envelope, stored: stored !== undefined });
-      const fieldName = responsesFieldNames(given, itemsOf(given) - itemsOf(body));
+      const full = input === undefined ? body : { ...body, input: input as unknown as typeof body.input };
+      const inner = responsesRequest(full, { envelope, stored: stored !== undefined });
+      const fieldName = responsesFieldNames(full, itemsOf(full) - itemsOf(body));
       const call = callOf(request, inner, clock, { api_type: 'responses', fieldName });
       if (request.long_body_bytes > limits.repeated_chars_max) checkRepeated(body as unknown as JsonObject);
       const context = contextOf(call, body);
-      const repeated_bytes = context.response.repeatedBytes();
-      if (repeated_bytes > limits.counted_bytes_min) await call.room?.take(repeated_bytes * limits.repeated_copies);
+      const repeatedBytes = context.response.repeatedBytes();
+      if (repeatedBytes > limits.counted_bytes_min) await call.room?.take(repeatedBytes * limits.repeated_copies);
       const answer: ClientAnswer = {
         ...(stored === undefined || input === undefined || body.store !== true
-          ? { whole: (told) => writeParts(responseParts(told, context)), stream: () => createResponseStream(context) }
+          ? {
+              whole: (answer) => writeParts(responseParts(answer, context)),
+              stream: () => createResponseStream(context),
+            }
           : storedAnswer(context, {
               unstored: objectOf(call, { ...body, store: false }),
               keep: (finished) => stored.keep(call, input, finished),

@@ -1,68 +1,68 @@
-/** The text of a custom tool out of arguments that are `{"input": "…"}`, piece by piece. */
+/** Extracts the text of a custom tool from arguments of the form `{"input": "…"}`, piece by piece. */
 export interface CustomInput {
-  /** What more of the text a further piece of the arguments tells. */
+  /** Adds a piece of the arguments. Returns the text that it adds. */
   add(fragment: string): string;
-  /** What is still to be told at the end: all of arguments that have another form. */
+  /** The remaining text at the end: all of the arguments if they have another form. */
   end(): string;
 }
 
-/** Arguments that have not begun so by then are of another form. */
+/** Arguments that do not begin in this form within so many characters have another form. */
 const BEGINNING_CHARS_MAX = 1_000;
 const BEGINNING = /^\s*\{\s*"input"\s*:\s*"/;
 const ESCAPES: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
-/** Makes the reader of one call's arguments. */
+/** Makes the reader of the arguments of one call. */
 export function createCustomInput(): CustomInput {
-  /** The arguments so far; once the text has begun, what is not read yet of them. */
-  let told = '';
-  let has_begun = false;
-  let is_over = false;
+  /** The arguments so far; once the text has begun, the part that was not read yet. */
+  let pending = '';
+  let hasBegun = false;
+  let isOver = false;
 
-  /** Up to an escape that is not whole yet. */
+  /** Reads up to the end, or to an incomplete escape. */
   function read(from: number): string {
     let text = '';
     let next = from;
-    for (; next < told.length; next += 1) {
-      const char = told[next]!;
+    for (; next < pending.length; next += 1) {
+      const char = pending[next]!;
       if (char === '"') {
-        is_over = true;
+        isOver = true;
         break;
       }
       if (char !== '\\') {
         text += char;
         continue;
       }
-      const length = told[next + 1] === 'u' ? 6 : 2;
-      if (next + length > told.length) break;
-      const kind = told[next + 1]!;
+      const length = pending[next + 1] === 'u' ? 6 : 2;
+      if (next + length > pending.length) break;
+      const kind = pending[next + 1]!;
       text +=
         kind === 'u'
-          ? String.fromCharCode(Number.parseInt(told.slice(next + 2, next + 6), 16))
+          ? String.fromCharCode(Number.parseInt(pending.slice(next + 2, next + 6), 16))
           : (ESCAPES[kind] ?? kind);
       next += length - 1;
     }
-    told = told.slice(next);
+    pending = pending.slice(next);
     return text;
   }
 
   return {
     add(fragment) {
-      if (is_over) return '';
-      told += fragment;
-      if (has_begun) return read(0);
-      if (told.length - fragment.length > BEGINNING_CHARS_MAX) return '';
-      const beginning = BEGINNING.exec(told)?.[0];
+      if (isOver) return '';
+      pending += fragment;
+      if (hasBegun) return read(0);
+      if (pending.length - fragment.length > BEGINNING_CHARS_MAX) return '';
+      const beginning = BEGINNING.exec(pending)?.[0];
       if (beginning === undefined) return '';
-      has_begun = true;
+      hasBegun = true;
       return read(beginning.length);
     },
     end() {
-      if (has_begun) return '';
+      if (hasBegun) return '';
       try {
-        const input = (JSON.parse(told) as { input?: unknown } | null)?.input;
-        return typeof input === 'string' ? input : told;
+        const input = (JSON.parse(pending) as { input?: unknown } | null)?.input;
+        return typeof input === 'string' ? input : pending;
       } catch {
-        return told;
+        return pending;
       }
     },
   };

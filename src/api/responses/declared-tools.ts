@@ -1,15 +1,15 @@
 import { declaredTools as toolsByName } from '../../providers/openai-responses/declared.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 
-/** Which kinds of calls the tools that a client declared ask for. */
+/** How calls of the declared tools are represented. */
 export interface DeclaredTools {
-  /** Whether this is a tool whose input is a text of its own form. */
+  /** Whether the input of this tool is a text instead of JSON. */
   isCustom(name: string): boolean;
-  /** The name inside its namespace; undefined for a tool that is in none. */
+  /** The name of a tool inside its namespace; undefined if it is in none. */
   inNamespace(name: string): { namespace: string; name: string } | undefined;
 }
 
-/** Reads what a request declares, its items included. Tools of a namespace are known to other wires as `namespace__name`. */
+/** Reads the tools that a request declares. Other wires know a tool of a namespace as `namespace__name`. */
 export function declaredTools(tools: ChatRequest['tools']): DeclaredTools {
   const declared = toolsByName(tools);
   return {

@@ -10,7 +10,7 @@ describe('deleting stored responses', () => {
   let gateway: TestGateway;
   const ask = askOf(() => gateway);
 
-  const start = (data_dir?: string) => startStoring({ now_ms: Date.now }, { data_dir });
+  const start = (dataDir?: string) => startStoring({ now_ms: Date.now }, { data_dir: dataDir });
   const open = () => openDatabase({ data_dir: gateway.data_dir });
   beforeAll(async () => {
     gateway = await start();
@@ -19,7 +19,7 @@ describe('deleting stored responses', () => {
 
   const echo = { model: 'sandbox/echo', store: true };
 
-  test('it goes with its workspace', async () => {
+  test('it is deleted with its workspace', async () => {
     const management = gateway.management_key;
     const made = await ask(
       'POST',
@@ -27,15 +27,15 @@ describe('deleting stored responses', () => {
       { name: 'Gone', slug: `g${randomBytes(4).toString('hex')}` },
       management,
     );
-    const workspace_id = String(object(made.answer['data'])['id']);
-    const { key, data } = (await ask('POST', '/keys', { name: 'k', workspace_id }, management)).answer;
+    const workspaceId = String(object(made.answer['data'])['id']);
+    const { key, data } = (await ask('POST', '/keys', { name: 'k', workspace_id: workspaceId }, management)).answer;
     expect((await ask('POST', '/responses', { ...echo, input: 'x' }, String(key))).answer['store']).toBe(true);
     await ask('DELETE', `/keys/${object(data)['hash']}`, undefined, management);
-    expect((await ask('DELETE', `/workspaces/${workspace_id}`, undefined, management)).status).toBe(200);
+    expect((await ask('DELETE', `/workspaces/${workspaceId}`, undefined, management)).status).toBe(200);
     const database = await open();
     try {
       const rows = await database.queries.selectFrom('stored_responses').select('workspace_id').execute();
-      expect(rows.map((row) => row.workspace_id)).not.toContain(workspace_id);
+      expect(rows.map((row) => row.workspace_id)).not.toContain(workspaceId);
     } finally {
       await database.close();
     }
@@ -43,9 +43,9 @@ describe('deleting stored responses', () => {
 });
 
 describeStores('a stored conversation', ({ freshUrl }) => {
-  test('is found, goes on and is deleted', async () => {
-    const database_url = await freshUrl();
-    const gateway = await startStoring({ now_ms: Date.now }, { database_url });
+  test('can be read, continued and deleted', async () => {
+    const databaseUrl = await freshUrl();
+    const gateway = await startStoring({ now_ms: Date.now }, { database_url: databaseUrl });
     try {
       const ask = askOf(() => gateway);
       const body = { model: 'sandbox/echo', store: true, input: 'Hello' };

@@ -5,7 +5,7 @@ import { responsesErrors } from '../../schemas/responses-answer.ts';
 import { responsesError } from './errors.ts';
 import { notStored, ResponseParams, type StoredResponses } from './stored-responses.ts';
 
-/** Serves `DELETE /responses/{id}`. Responses that went on from it keep what they are about. */
+/** Serves `DELETE /responses/{id}`. Responses that continued it keep their own copy of the conversation. */
 export function deleteResponse(server: Server, { stored }: { stored: StoredResponses | undefined }): void {
   server.route({
     method: 'DELETE',
@@ -27,8 +27,8 @@ export function deleteResponse(server: Server, { stored }: { stored: StoredRespo
     },
     handler: async (request) => {
       const { id } = request.params;
-      const was_there = await stored?.delete(id, request.principal as Principal);
-      if (was_there !== true) throw notStored();
+      const wasThere = await stored?.delete(id, request.principal as Principal);
+      if (wasThere !== true) throw notStored();
       return { id, object: 'response.deleted' as const, deleted: true as const };
     },
   });

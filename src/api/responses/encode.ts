@@ -5,39 +5,39 @@ import { turnChunks } from '../shared/turn-chunks.ts';
 import type { DeclaredTools } from './declared-tools.ts';
 import { type Events, NO_EVENTS } from './events.ts';
 import { createItems, type Items } from './items.ts';
-import { endingOf, itemStatusOf, type ResponseObject, type Told } from './response-object.ts';
+import { endingOf, type FinishedFacts, itemStatusOf, type ResponseObject } from './response-object.ts';
 
-/** What tells an answer in this API. */
+/** What the encoding of an answer needs. */
 export interface ResponseContext {
   generation_id: string;
   response: ResponseObject;
   tools: DeclaredTools;
   envelope: Envelope;
-  /** The client wants no reasoning shown. */
+  /** The client wants no reasoning in the answer. */
   hide_reasoning: boolean;
-  /** The client asked for a summary of the reasoning. */
+  /** The client requested a summary of the reasoning. */
   wants_summary: boolean;
   shows_logprobs: boolean;
   /** Unix seconds. */
   now(): number;
 }
 
-/** The output of one answer, with events that somebody reads or nobody. */
+/** Makes the output items of one answer. They write to `events`, which may be discarded. */
 export function itemsOf(context: ResponseContext, events: Events): Items {
   return createItems({ ...context, events });
 }
 
-/** The whole answer as a Response object: what the last event of its stream would tell. */
+/** The whole answer as a Response object in JSON, equal to that in the last event of its stream. */
 export function encodeResponse(answer: WholeAnswer, context: ResponseContext): string {
-  return context.response.finished(toldOf(answer, context));
+  return context.response.finished(factsOf(answer, context));
 }
 
-/** The same as the parts of its JSON. */
+/** The whole answer as parts of JSON. */
 export function responseParts(answer: WholeAnswer, context: ResponseContext): JsonPart[] {
-  return context.response.finishedParts(toldOf(answer, context));
+  return context.response.finishedParts(factsOf(answer, context));
 }
 
-function toldOf({ completion, served, usage, metadata }: WholeAnswer, context: ResponseContext): Told {
+function factsOf({ completion, served, usage, metadata }: WholeAnswer, context: ResponseContext): FinishedFacts {
   const [{ finish_reason, error }] = completion.choices;
   const items = itemsOf(context, NO_EVENTS);
   for (const chunk of turnChunks(completion)) items.take(chunk);

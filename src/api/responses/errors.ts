@@ -2,7 +2,7 @@ import type { GatewayError } from '../../errors.ts';
 import { type ErrorFormat, errorBody } from '../../http/error-envelope.ts';
 import { errorTypeOf } from '../shared/error-type.ts';
 
-/** `response.error.code` of a response that failed: the few that this API knows. */
+/** `response.error.code` of a failed response: one of the codes of this API. */
 export function errorCodeOf(status: number, metadata: Record<string, unknown> | undefined): string {
   switch (errorTypeOf(status, metadata)) {
     case 'rate_limit_exceeded':
@@ -18,7 +18,7 @@ export function errorCodeOf(status: number, metadata: Record<string, unknown> | 
   }
 }
 
-/** `error.type` as OpenAI's clients know it (https://platform.openai.com/docs/guides/error-codes). */
+/** `error.type` for OpenAI's clients (https://platform.openai.com/docs/guides/error-codes). */
 function clientTypeOf(status: number): string {
   if (status === 401) return 'authentication_error';
   if (status === 402) return 'insufficient_quota';
@@ -27,7 +27,7 @@ function clientTypeOf(status: number): string {
   return status >= 500 ? 'server_error' : 'invalid_request_error';
 }
 
-/** The field that is at fault, where the error names one. */
+/** The field that the error names; null if none. */
 function paramOf({ metadata }: GatewayError): string | null {
   const violations = metadata?.['violations'];
   const first: unknown = Array.isArray(violations) ? violations[0] : undefined;
@@ -36,8 +36,8 @@ function paramOf({ metadata }: GatewayError): string | null {
 }
 
 /**
- * The error of this API before its stream: the envelope that all operations have, with what OpenAI's clients read in it
- * (`type`, `param`), and the kind of error beside.
+ * Makes the error body of this API before a stream: the common envelope, with the fields that OpenAI's clients read (`type`, `param`), and
+ * `error_type`.
  */
 export const responsesError: ErrorFormat = (error, { user_id }) => {
   const { error: shown, ...rest } = errorBody(error, user_id);

@@ -1,22 +1,22 @@
-/** Writes the events of one stream, each with its type and the next sequence number. */
+/** Writes the events of one stream, each with its type and sequence number. */
 export interface Events {
-  /** Whether anybody reads them: of an answer that is told whole only its items are of use. */
+  /** Whether events are used. For a whole answer, only the items are. */
   readonly are_read: boolean;
-  /** `fields` is JSON of the further members, each after a comma. */
+  /** `fields` is JSON text of further members, each after a comma. */
   send(type: string, fields: string): void;
-  /** The text of the events since it was last asked for. */
+  /** The text of the events since the last call. */
   take(): string;
 }
 
-/** Makes the events of a stream. Only `data:` lines: the type stands in each event. */
+/** Makes the events of a stream. Only `data:` lines, since each event contains its type. */
 export function createEvents(): Events {
-  let sequence_number = 0;
+  let sequenceNumber = 0;
   let text = '';
   return {
     are_read: true,
     send(type, fields) {
-      text += `data: {"type":"${type}","sequence_number":${sequence_number}${fields}}\n\n`;
-      sequence_number += 1;
+      text += `data: {"type":"${type}","sequence_number":${sequenceNumber}${fields}}\n\n`;
+      sequenceNumber += 1;
     },
     take() {
       const taken = text;
@@ -26,5 +26,5 @@ export function createEvents(): Events {
   };
 }
 
-/** Events that nobody reads. */
+/** Discards events. */
 export const NO_EVENTS: Events = { are_read: false, send: () => {}, take: () => '' };

@@ -76,7 +76,7 @@ test('a text is the input', () => {
   expect(read({ instructions: 'I', input: 'Hi' }).nameOf('messages[1]')).toBe('input');
 });
 
-test('items of a response before are its own', () => {
+test('items of the former response have names of their own', () => {
   const { nameOf } = read({ input: [says('user', 'Hi'), says('assistant', 'A'), says('user', [part])] }, 2);
   expect(nameOf('messages[1]')).toBe('previous_response_id');
   expect(nameOf('messages[2].content[0]')).toBe('input[0].content[0]');

@@ -2,7 +2,7 @@ import { groupItems } from '../../providers/openai-responses/from-wire.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
-/** Fields that chat calls otherwise. */
+/** Fields with another name in chat. */
 const NAMES: Readonly<Record<string, string>> = {
   messages: 'input',
   max_tokens: 'max_output_tokens',
@@ -13,10 +13,10 @@ const NAMES: Readonly<Record<string, string>> = {
   logprobs: 'include',
 };
 
-/** A message, a tool, or a part of one. */
+/** Matches a message, a tool, or a part of one. */
 const ENTRY = /^(messages|tools)\[(\d+)\](?:\.content(\[\d+\]))?/;
 
-/** How a client of this API calls a field of the inner language. The `former` first items of its input are those of a response before it. */
+/** Maps field names of the inner language to those of this API. The first `former` items of the input belong to a former response. */
 export function responsesFieldNames(body: ResponsesRequestBody, former: number): (field: string) => string {
   let messages: readonly ((part: string) => string)[] | undefined;
   let tools: readonly string[] | undefined;
@@ -32,14 +32,14 @@ export function responsesFieldNames(body: ResponsesRequestBody, former: number):
   };
 }
 
-/** Of each message its name, or that of one of its parts. */
+/** A name for each message, or for one of its parts. */
 function messageNames({ instructions, input }: ResponsesRequestBody, former: number): ((part: string) => string)[] {
   const names: ((part: string) => string)[] = typeof instructions === 'string' ? [() => 'instructions'] : [];
   if (!Array.isArray(input)) return names;
   for (const { kind, items, first, last } of groupItems(input as unknown as JsonValue[])) {
     const place = `input[${first - former}]`;
     if (first < former) names.push(() => (last < former ? 'previous_response_id' : 'input'));
-    // Items of a turn are read together: what is said of it is said of them all.
+    // The items of a turn are one message, so errors name all of them.
     else if (first < last) names.push(() => `${place} to input[${last - former}]`);
     else if (kind === 'result') names.push((part) => (part === '' ? place : `${place}.output${part}`));
     else if (kind === 'other' && items[0]?.type === 'message')
@@ -49,7 +49,7 @@ function messageNames({ instructions, input }: ResponsesRequestBody, former: num
   return names;
 }
 
-/** Of each tool its name: those of a namespace stand in it. */
+/** A name for each tool; tools of a namespace are named inside it. */
 function toolNames({ tools }: ResponsesRequestBody): string[] {
   return (tools ?? []).flatMap((tool, i) => {
     const { type, tools: inside } = tool as unknown as JsonObject;

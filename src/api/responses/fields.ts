@@ -4,7 +4,7 @@ import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
 type Text = NonNullable<ResponsesRequestBody['text']>;
 
-/** `text.format`, which is flat where chat's is nested; undefined where it says no more than nothing. */
+/** Translates `text.format`, which is flat here and nested in chat; undefined for the default. */
 export function formatOf(format: Text['format']): ResponseFormat | undefined {
   if (format == null || format.type === 'text') return undefined;
   if (format.type !== 'json_schema') return { type: format.type };
@@ -20,18 +20,18 @@ export function formatOf(format: Text['format']): ResponseFormat | undefined {
   } as ResponseFormat;
 }
 
-/** The part of `reasoning` that chat knows. */
+/** The fields of `reasoning` that chat has. */
 export function reasoningOf(reasoning: ResponsesRequestBody['reasoning']): ReasoningOptions | undefined {
   if (reasoning == null) return undefined;
   const { effort, max_tokens, summary, enabled, exclude } = reasoning;
   if (effort && typeof max_tokens === 'number') {
     throw invalidField('reasoning', 'may have effort or max_tokens, not both');
   }
-  const wish: ReasoningOptions = {};
-  if (effort != null) wish.effort = effort;
-  if (max_tokens != null) wish.max_tokens = max_tokens;
-  if (summary != null) wish.summary = summary;
-  if (enabled != null) wish.enabled = enabled;
-  if (exclude != null) wish.exclude = exclude;
-  return Object.keys(wish).length === 0 ? undefined : wish;
+  const options: ReasoningOptions = {};
+  if (effort != null) options.effort = effort;
+  if (max_tokens != null) options.max_tokens = max_tokens;
+  if (summary != null) options.summary = summary;
+  if (enabled != null) options.enabled = enabled;
+  if (exclude != null) options.exclude = exclude;
+  return Object.keys(options).length === 0 ? undefined : options;
 }

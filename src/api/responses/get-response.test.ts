@@ -7,10 +7,10 @@ import { openDatabase } from '../../storage/database.ts';
 
 describe('getting a stored response', () => {
   let gateway: TestGateway;
-  let now_ms = Date.parse('2026-01-01T00:00:00Z');
+  let nowMs = Date.parse('2026-01-01T00:00:00Z');
   const ask = askOf(() => gateway);
 
-  const start = (data_dir?: string) => startStoring({ now_ms: () => now_ms }, { data_dir });
+  const start = (dataDir?: string) => startStoring({ now_ms: () => nowMs }, { data_dir: dataDir });
   const open = () => openDatabase({ data_dir: gateway.data_dir });
   beforeAll(async () => {
     gateway = await start();
@@ -19,7 +19,7 @@ describe('getting a stored response', () => {
 
   const echo = { model: 'sandbox/echo', store: true };
 
-  test('a whole answer is found as it was told, by its workspace alone, until it is deleted', async () => {
+  test('a whole answer is stored as it was sent, for its workspace only, until it is deleted', async () => {
     const { status, answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
     expect(status).toBe(200);
     expect(answer).toMatchObject({ status: 'completed', store: true });
@@ -32,8 +32,8 @@ describe('getting a stored response', () => {
       { name: 'Other', slug: `o${randomBytes(4).toString('hex')}` },
       management,
     );
-    const workspace_id = object(made.answer['data'])['id'];
-    const { key } = (await ask('POST', '/keys', { name: 'k', workspace_id }, management)).answer;
+    const workspaceId = object(made.answer['data'])['id'];
+    const { key } = (await ask('POST', '/keys', { name: 'k', workspace_id: workspaceId }, management)).answer;
     for (const method of ['GET', 'DELETE']) {
       const refused = await ask(method, path, undefined, String(key));
       expect([refused.status, object(refused.answer['error'])['code']]).toEqual([404, 404]);
@@ -46,7 +46,7 @@ describe('getting a stored response', () => {
     expect((await ask('DELETE', path)).status).toBe(404);
   });
 
-  test('it is told whole: whoever wants its events hears that there are none', async () => {
+  test('it is sent whole: a request for its events is refused', async () => {
     const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
     const path = `/responses/${answer['id']}`;
     expect(await ask('GET', `${path}?stream=true`)).toMatchObject({
@@ -59,13 +59,13 @@ describe('getting a stored response', () => {
     });
   });
 
-  test('a streamed answer is stored when its last event is told', async () => {
+  test('a streamed answer is stored before its last event is sent', async () => {
     const { response } = await streamed(gateway, { ...echo, input: 'Hello' });
     expect(response).toMatchObject({ status: 'completed', store: true });
     expect((await ask('GET', `/responses/${response['id']}`)).answer).toEqual(response);
   });
 
-  test('it is told whole: a stream of it is refused, not left out without a word', async () => {
+  test('it is sent whole: a stream is refused, not ignored silently', async () => {
     const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
     const refused = await ask('GET', `/responses/${answer['id']}?stream=true`);
     expect(refused.status).toBe(400);
@@ -73,13 +73,13 @@ describe('getting a stored response', () => {
     expect((await ask('GET', `/responses/${answer['id']}?stream=false`)).answer).toEqual(answer);
   });
 
-  test('what is not asked for is not stored', async () => {
+  test('a response is stored only if requested', async () => {
     const { answer } = await ask('POST', '/responses', { model: 'sandbox/echo', input: 'Hello' });
     expect(answer['store']).toBe(false);
     expect((await ask('GET', `/responses/${answer['id']}`)).status).toBe(404);
   });
 
-  test('nothing of it can be read in the store, and a row opens in its own place alone', async () => {
+  test('the store does not reveal it, and a row can be decrypted only in its own place', async () => {
     const word = `Secret${randomBytes(6).toString('hex')}`;
     const [one, two] = [
       (await ask('POST', '/responses', { ...echo, input: word })).answer,
@@ -103,7 +103,7 @@ describe('getting a stored response', () => {
     expect((await ask('GET', `/responses/${one['id']}`)).status).toBe(200);
   });
 
-  test('a restart finds it; after the retention nothing does', async () => {
+  test('it survives a restart, but not its retention', async () => {
     const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
     const path = `/responses/${answer['id']}`;
     const again = await start(gateway.data_dir);
@@ -113,7 +113,7 @@ describe('getting a stored response', () => {
     } finally {
       await again.stop();
     }
-    now_ms += 2 * 86_400_000;
+    nowMs += 2 * 86_400_000;
     expect((await ask('GET', path)).status).toBe(404);
     const next = await ask('POST', '/responses', { ...echo, input: 'x', previous_response_id: answer['id'] });
     expect(next.status).toBe(400);

@@ -7,7 +7,7 @@ import { ResponseAnswer, responsesErrors } from '../../schemas/responses-answer.
 import { responsesError } from './errors.ts';
 import { notStored, ResponseParams, type StoredResponses } from './stored-responses.ts';
 
-/** Serves `GET /responses/{id}`: a stored response, as its client got it. */
+/** Serves `GET /responses/{id}`: a stored response, as it was sent to its client. */
 export function getResponse(server: Server, { stored }: { stored: StoredResponses | undefined }): void {
   server.route({
     method: 'GET',
@@ -24,19 +24,19 @@ export function getResponse(server: Server, { stored }: { stored: StoredResponse
       response: { 200: ResponseAnswer, ...responsesErrors(400, 401, 404, 429, 500, 503) },
     },
     handler: async (request, reply) => {
-      const found = await stored?.find(
+      const match = await stored?.find(
         request.params.id,
         request.principal as Principal,
         claimOf(request),
         request.store_wait,
       );
-      if (found === undefined) throw notStored();
-      return sendJson(reply, JSON.stringify(found.response));
+      if (match === undefined) throw notStored();
+      return sendJson(reply, JSON.stringify(match.response));
     },
   });
 }
 
-/** As it was written for its client, not by the schema. */
+/** Sends the JSON as it was written, without the serializer of the schema. */
 function sendJson(reply: FastifyReply, json: string): FastifyReply {
   return reply.header('content-type', 'application/json; charset=utf-8').send(json);
 }

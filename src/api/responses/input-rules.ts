@@ -2,10 +2,10 @@ import { invalidField } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
-/** Parts that the assistant's messages hold: what else it made are items of their own. */
+/** Parts of assistant messages. Other output of the assistant is in items of its own. */
 const OF_ASSISTANT: ReadonlySet<unknown> = new Set(['output_text', 'input_text', 'text', 'refusal']);
 
-/** Rules of `input` that go beyond the shape of its items. Throws `GatewayError` 400 that names the field. */
+/** Checks rules of `input` beyond the schema. Throws a `GatewayError` 400 that names the field. */
 export function checkInput(input: readonly JsonObject[]): void {
   let parts = 0;
   for (const [i, item] of input.entries()) {
@@ -26,15 +26,15 @@ export function checkInput(input: readonly JsonObject[]): void {
   }
 }
 
-function checkParts(parts: unknown, field: string, is_assistant: boolean): void {
+function checkParts(parts: unknown, field: string, isAssistant: boolean): void {
   if (!Array.isArray(parts)) return;
   for (const [i, part] of (parts as JsonObject[]).entries()) {
     const { type, image_url, file_id, file_url, file_data } = part;
     const at = `${field}[${i}]`;
-    if (is_assistant && !OF_ASSISTANT.has(type)) {
+    if (isAssistant && !OF_ASSISTANT.has(type)) {
       throw invalidField(`${at}.type`, 'must be one of "output_text", "refusal" in a message of the assistant');
     }
-    if (!is_assistant && type === 'refusal') {
+    if (!isAssistant && type === 'refusal') {
       throw invalidField(`${at}.type`, 'must not be "refusal": only messages of the assistant may have it');
     }
     if (type === 'input_image' && !image_url && !file_id) {

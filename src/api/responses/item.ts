@@ -5,54 +5,54 @@ import type { Citations } from './citations.ts';
 import type { DeclaredTools } from './declared-tools.ts';
 import type { Events } from './events.ts';
 
-/** What a block is told to be when it opens. */
+/** The facts about a block at its beginning. */
 export type Opening = NonNullable<SlotEvent['open']>;
-/** What is told of a block at its end. */
+/** The facts about a block at its end. */
 export type Closing = NonNullable<SlotEvent['close']>;
 
-/** How an item of the output ended. */
+/** The final status of an output item. */
 export type ItemStatus = 'completed' | 'incomplete';
 
-/** One item of an answer's output while it grows: blocks go in, events and the finished item come out. */
+/** Writes one output item as it grows: receives blocks, sends events, and returns the finished item. */
 export interface ItemWriter {
-  /** Whether a block that opens now is another part of this item. */
+  /** Whether a new block is another part of this item. */
   takes(opening: Opening): boolean;
-  /** A block opens: the item's first, or another that it takes. */
+  /** Opens a block: the first of the item, or another one that it takes. */
   open(opening: Opening): void;
-  say(chunk: ChatChunk): void;
-  /** The open block is over. */
-  close(told: Closing): void;
-  /** The whole item; undefined where there was nothing to tell. */
+  write(chunk: ChatChunk): void;
+  /** Closes the open block. */
+  close(closing: Closing): void;
+  /** The finished item; undefined if it is empty. */
   finish(status: ItemStatus): JsonObject | undefined;
 }
 
 /** What the items of one answer share. */
 export interface ItemContext {
   events: Events;
-  /** The place that the next item takes in the output. */
+  /** Takes the index of the next item in the output. */
   nextIndex(): number;
-  /** The id that the upstream told, where it may stay; else one of the answer's own, the same whenever it is asked for again. */
-  idOf(prefix: string, told: JsonValue | undefined): string;
+  /** The upstream's id (`ownId`) if it can be used, else an id of the gateway, which is deterministic. */
+  idOf(prefix: string, ownId: JsonValue | undefined): string;
   tools: DeclaredTools;
   envelope: Envelope;
   shows_logprobs: boolean;
-  /** The client asked for a summary of the reasoning. */
+  /** The client requested a summary of the reasoning. */
   wants_summary: boolean;
   citations: Citations;
 }
 
-/** An item that was announced, and where its events say that it is. */
+/** An item that was announced, and its place in its events. */
 export interface Place {
   id: string;
   /** `,"output_index":0,"item_id":"…"` */
   json: string;
 }
 
-/** Tells that an item begins: as it is, in the next place of the output. */
+/** Announces an item at the next place of the output. */
 export function announce({ events, nextIndex }: ItemContext, id: string, item: JsonObject): Place {
-  const output_index = nextIndex();
+  const outputIndex = nextIndex();
   if (events.are_read) {
-    events.send('response.output_item.added', `,"output_index":${output_index},"item":${JSON.stringify(item)}`);
+    events.send('response.output_item.added', `,"output_index":${outputIndex},"item":${JSON.stringify(item)}`);
   }
-  return { id, json: `,"output_index":${output_index},"item_id":${JSON.stringify(id)}` };
+  return { id, json: `,"output_index":${outputIndex},"item_id":${JSON.stringify(id)}` };
 }

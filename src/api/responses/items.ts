@@ -12,7 +12,7 @@ import { createMessage, type MessageWriter } from './message-item.ts';
 import { createImage, createNative } from './own-items.ts';
 import { createReasoning } from './reasoning-item.ts';
 
-/** What the output of one answer is made with. */
+/** Dependencies of the output items of one answer. */
 export interface ItemsOptions {
   generation_id: string;
   events: Events;
@@ -23,19 +23,19 @@ export interface ItemsOptions {
   shows_logprobs: boolean;
 }
 
-/** The output of one answer while it grows: chunks go in, events and finished items come out, one item at a time. */
+/** The output items of one answer as it grows: receives chunks, sends events, and returns finished items, one at a time. */
 export interface Items {
   take(chunk: ChatChunk): void;
-  /** Another upstream goes on with the text; its blocks count anew. */
+  /** Another upstream continues the text. Ordinals of blocks start anew. */
   resume(): void;
-  /** Ends what is open. `status` is that of an item that was open to the last. */
+  /** Ends the open items. `status` is that of the last open item. */
   end(status: ItemStatus): void;
-  /** The same without what still waits for its turn. */
+  /** Ends the open items, and drops blocks that wait. */
   breakOff(): void;
   readonly output: readonly OutputItem[];
 }
 
-/** A finished item, and the same as JSON, which is written when it is first asked for. */
+/** A finished item, with its JSON text, which is made at first use. */
 export class OutputItem {
   readonly value: JsonObject;
   #json: string | undefined;
@@ -51,7 +51,7 @@ export class OutputItem {
   }
 }
 
-/** What a chunk says without saying of which block. */
+/** The kind of a chunk without slot. */
 function kindOf(delta: Delta): Slot['kind'] | undefined {
   if (delta.content) return 'text';
   if (delta.refusal) return 'refusal';
@@ -60,27 +60,27 @@ function kindOf(delta: Delta): Slot['kind'] | undefined {
   return delta.images?.length ? 'image' : undefined;
 }
 
-/** An item, and the same where it is a message. */
+/** An item, with its writer as a message if it is one. */
 interface Item {
   writer: ItemWriter;
   message: MessageWriter | undefined;
 }
 
-/** A message that is over: where it stands, and how it ended. */
+/** A finished message: its index, and its status. */
 interface Former {
   message: MessageWriter;
   at: number;
   status: ItemStatus;
 }
 
-/** Makes the empty output of one answer. */
+/** Makes the output items of one answer. */
 export function createItems(options: ItemsOptions): Items {
   const { events, generation_id, hide_reasoning } = options;
   const output: OutputItem[] = [];
   const citations = createCitations();
   const messages: Former[] = [];
   const ids = new Set<string>();
-  /** What the answer's own ids are made of: the generation's without its dashes. */
+  /** The basis of the gateway's own ids: the generation's id without dashes. */
   const stem = generation_id.replace(/^gen-/, '').replaceAll('-', '');
   const context: ItemContext = {
     ...options,
@@ -88,25 +88,25 @@ export function createItems(options: ItemsOptions): Items {
     nextIndex() {
       if (former !== undefined) finish(former, 'completed');
       former = undefined;
-      is_announced = true;
+      isAnnounced = true;
       return output.length;
     },
-    idOf(prefix, told) {
+    idOf(prefix, ownId) {
       const nth = output.length + (former === undefined ? 0 : 1);
-      const id = typeof told === 'string' && told !== '' && !ids.has(told) ? told : `${prefix}_${stem}${nth}`;
+      const id = typeof ownId === 'string' && ownId !== '' && !ids.has(ownId) ? ownId : `${prefix}_${stem}${nth}`;
       ids.add(id);
       return id;
     },
   };
-  /** The block that the last chunk was of, and the item that it is a part of. */
+  /** The ordinal of the block of the last chunk, and its item. */
   let n: number | undefined;
   let kind: Slot['kind'] | undefined;
   let item: Item | undefined;
-  /** Whether the item has said anything. Until then the one before it is not over: blocks that say nothing are none (translation E5). */
-  let is_announced = false;
+  /** Whether the item has content. Until then the item before it is not finished: empty blocks are dropped (translation E5). */
+  let isAnnounced = false;
   let former: Item | undefined;
-  let has_picture = false;
-  let is_resumed = false;
+  let hasPicture = false;
+  let isResumed = false;
 
   function finishedItem(made: JsonObject, message: MessageWriter | undefined): OutputItem {
     return new OutputItem(made, events.are_read ? message?.jsonOf(made) : undefined);
@@ -124,12 +124,12 @@ export function createItems(options: ItemsOptions): Items {
     output.push(finished);
   }
 
-  /** Goes back to the item before one that said nothing. */
+  /** Returns to the item before an empty one. */
   function leaveUnannounced(): void {
-    if (item === undefined || is_announced) return;
+    if (item === undefined || isAnnounced) return;
     item = former;
     former = undefined;
-    is_announced = item !== undefined;
+    isAnnounced = item !== undefined;
   }
 
   function makeItem(opening: Opening): Item {
@@ -139,7 +139,7 @@ export function createItems(options: ItemsOptions): Items {
       case 'call':
         return { writer: createCall(context), message: undefined };
       case 'image':
-        has_picture = false;
+        hasPicture = false;
         return { writer: createImage(context), message: undefined };
       case 'native':
         return { writer: createNative(context), message: undefined };
@@ -153,30 +153,30 @@ export function createItems(options: ItemsOptions): Items {
   function open(opening: Opening): void {
     kind = opening.kind;
     leaveUnannounced();
-    if (is_resumed && item?.message !== undefined) item.message.resume();
+    if (isResumed && item?.message !== undefined) item.message.resume();
     else if (item?.writer.takes(opening) !== true) {
       former = item;
       item = makeItem(opening);
-      is_announced = false;
+      isAnnounced = false;
     }
-    is_resumed = false;
+    isResumed = false;
     item?.writer.open(opening);
   }
 
-  /** Each picture is an item of its own. */
-  function sayImages(chunk: ChatChunk): void {
+  /** Each image is an item of its own. */
+  function addImages(chunk: ChatChunk): void {
     const { images = [] } = chunk.delta;
-    if (images.length === 0) item?.writer.say(chunk);
+    if (images.length === 0) item?.writer.write(chunk);
     for (const image of images) {
-      if (has_picture) open({ kind: 'image' });
-      item?.writer.say({ ...chunk, delta: { images: [image] } });
-      has_picture = true;
+      if (hasPicture) open({ kind: 'image' });
+      item?.writer.write({ ...chunk, delta: { images: [image] } });
+      hasPicture = true;
     }
   }
 
-  function say(chunk: ChatChunk): void {
-    if (kind === 'image') sayImages(chunk);
-    else item?.writer.say(chunk);
+  function write(chunk: ChatChunk): void {
+    if (kind === 'image') addImages(chunk);
+    else item?.writer.write(chunk);
   }
 
   function release(chunk: ChatChunk): void {
@@ -186,21 +186,21 @@ export function createItems(options: ItemsOptions): Items {
         open(slot.open ?? { kind: kindOf(chunk.delta) ?? 'text' });
         n = slot.n;
       }
-      say(chunk);
+      write(chunk);
       if (slot.close === undefined) return;
       item?.writer.close(slot.close);
       n = undefined;
       return;
     }
-    const told = kindOf(chunk.delta);
-    if (told === undefined) {
+    const newKind = kindOf(chunk.delta);
+    if (newKind === undefined) {
       citations.take(chunk.delta.annotations ?? []);
-      if (chunk.logprobs != null) (item?.message ?? former?.message)?.say({ delta: {}, logprobs: chunk.logprobs });
-    } else if (told !== 'reasoning' || !hide_reasoning) {
-      const opens_call = chunk.delta.tool_calls?.[0]?.id !== undefined;
-      if (item === undefined || kind !== told || n !== undefined || opens_call) open({ kind: told });
+      if (chunk.logprobs != null) (item?.message ?? former?.message)?.write({ delta: {}, logprobs: chunk.logprobs });
+    } else if (newKind !== 'reasoning' || !hide_reasoning) {
+      const opensCall = chunk.delta.tool_calls?.[0]?.id !== undefined;
+      if (item === undefined || kind !== newKind || n !== undefined || opensCall) open({ kind: newKind });
       n = undefined;
-      say(chunk);
+      write(chunk);
     }
   }
 
@@ -226,7 +226,7 @@ export function createItems(options: ItemsOptions): Items {
     resume() {
       order.flush();
       n = undefined;
-      is_resumed = true;
+      isResumed = true;
     },
     end(status) {
       order.flush();

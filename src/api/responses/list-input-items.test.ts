@@ -8,7 +8,7 @@ describe('listing the input of a stored response', () => {
   let gateway: TestGateway;
   const ask = askOf(() => gateway);
 
-  const start = (data_dir?: string) => startStoring({ now_ms: Date.now }, { data_dir });
+  const start = (dataDir?: string) => startStoring({ now_ms: Date.now }, { data_dir: dataDir });
   beforeAll(async () => {
     gateway = await start();
   });
@@ -40,7 +40,7 @@ describe('listing the input of a stored response', () => {
     expect((await ask('GET', '/responses/gen-0/input_items')).status).toBe(404);
   });
 
-  test('pages come to an end where items came under one id', async () => {
+  test('paging ends even if items have the same id', async () => {
     const item = (content: string) => ({ role: 'user', content, id: 'msg_same' });
     const { answer } = await ask('POST', '/responses', { ...echo, input: [item('One'), item('Two'), item('Three')] });
     const texts: unknown[] = [];

@@ -25,22 +25,22 @@ const InputItems = Type.Object(
   { title: 'ListedInputItems' },
 );
 
-/** The items with a type and an id each; those that came without, or under the id of another, have one of their place, the same whenever they are listed. */
-function listed(response_id: string, input: readonly JsonObject[]): (JsonObject & { id: string; type: string })[] {
-  const stem = response_id.replace(/^gen-/, '').replaceAll('-', '');
+/** The items, each with a type and a unique id. Items without one get an id by their position, the same in every listing. */
+function listed(responseId: string, input: readonly JsonObject[]): (JsonObject & { id: string; type: string })[] {
+  const stem = responseId.replace(/^gen-/, '').replaceAll('-', '');
   const ids = new Set<string>();
   return input.map((item, at) => {
-    const { id: given, type = 'message', role, content } = item;
-    const id = typeof given === 'string' && given !== '' && !ids.has(given) ? given : `in_${stem}${at}`;
+    const { id: ownId, type = 'message', role, content } = item;
+    const id = typeof ownId === 'string' && ownId !== '' && !ids.has(ownId) ? ownId : `in_${stem}${at}`;
     ids.add(id);
-    const told = { ...item, id, type: String(type) };
-    if (type !== 'message' || typeof content !== 'string') return told;
+    const listedItem = { ...item, id, type: String(type) };
+    if (type !== 'message' || typeof content !== 'string') return listedItem;
     const part = { type: role === 'assistant' ? 'output_text' : 'input_text', text: content };
-    return { ...told, content: [part] };
+    return { ...listedItem, content: [part] };
   });
 }
 
-/** Serves `GET /responses/{id}/input_items`: what a stored response answered, with all of the conversation before it. */
+/** Serves `GET /responses/{id}/input_items`: the input of a stored response, including the conversation before it. */
 export function listInputItems(server: Server, { stored }: { stored: StoredResponses | undefined }): void {
   server.route({
     method: 'GET',
@@ -61,9 +61,9 @@ export function listInputItems(server: Server, { stored }: { stored: StoredRespo
     handler: async (request) => {
       const { id } = request.params;
       const { limit = 20, order = 'desc', after } = request.query;
-      const found = await stored?.find(id, request.principal as Principal, claimOf(request), request.store_wait);
-      if (found === undefined) throw notStored();
-      const items = listed(id, found.input);
+      const match = await stored?.find(id, request.principal as Principal, claimOf(request), request.store_wait);
+      if (match === undefined) throw notStored();
+      const items = listed(id, match.input);
       if (order === 'desc') items.reverse();
       const from = after === undefined ? 0 : items.findIndex((item) => item.id === after) + 1;
       if (after !== undefined && from === 0) throw invalidField('after', 'must be the id of an item of this response');

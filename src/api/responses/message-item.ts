@@ -5,45 +5,45 @@ import type { ChatChunk, Ext } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { announce, type ItemContext, type ItemWriter, type Opening, type Place } from './item.ts';
 
-/** One part of a message while it grows. */
+/** One part of a message as it grows. */
 interface Part {
   kind: 'text' | 'refusal';
   text: string;
-  /** The text inside of a JSON string, where its events are read: written once, and told several times. */
+  /** The text as the content of a JSON string, if events are used: encoded once, and sent several times. */
   json: string;
   annotations: JsonObject[];
   logprobs: JsonValue[];
-  /** What else it carried on this very wire. */
+  /** The remainder of the part, if the upstream used this wire. */
   rest: JsonObject;
   is_done: boolean;
-  /** Place of its events, with the part's own. */
+  /** The place in its events, including the index of the part. */
   place: string;
 }
 
-/** A message, which may also be cited, and told again, after its end. */
+/** Writes a message. Citations may be added, and the message sent again, after its end. */
 export interface MessageWriter extends ItemWriter {
-  /** Another upstream goes on with the text: what opens next is not another part. */
+  /** Another upstream continues the text: the next block continues the last part. */
   resume(): void;
-  /** What it finished as, as JSON; where its events are read. */
+  /** The finished message as JSON; only if events are used. */
   jsonOf(finished: JsonObject): string;
 }
 
 const RAW_ANNOTATION = 'response.output_text.annotation.added';
 
-/** A message of the assistant: each block of text, or refusal, is a part of it (translation 3.4). */
+/** Writes a message of the assistant: each block of text or refusal is a part of it (translation 3.4). */
 export function createMessage(context: ItemContext): MessageWriter {
   const { events, citations } = context;
   const parts: Part[] = [];
   let rest: JsonObject = {};
   let place: Place | undefined;
   let opening: Opening | undefined;
-  /** The part of the open block; one that is closed is still the last until another begins, as citations may follow. */
+  /** The part of the open block. A closed part stays here until another begins, since citations may follow. */
   let part: Part | undefined;
-  let is_resumed = false;
-  let is_closed = false;
-  /** What is remembered of the open block: told at its opening, or at its end. */
+  let isResumed = false;
+  let isClosed = false;
+  /** The remainder of the open block, from its opening or its end. */
   let block: JsonObject = {};
-  const partTold = (ext: Ext | undefined): JsonObject | undefined => asObject(restOf(ext)['part'] ?? block['part']);
+  const upstreamPart = (ext: Ext | undefined): JsonObject | undefined => asObject(restOf(ext)['part'] ?? block['part']);
 
   function beginPart(kind: Part['kind']): Part {
     if (part !== undefined) endPart(part);
@@ -73,7 +73,7 @@ export function createMessage(context: ItemContext): MessageWriter {
     if (kind === 'text') {
       citations.begin({
         text: () => made.text,
-        isClosed: () => is_closed,
+        isClosed: () => isClosed,
         cite: (annotation) => addAnnotation(made, annotation),
       });
     }
@@ -97,7 +97,7 @@ export function createMessage(context: ItemContext): MessageWriter {
     events.send('response.content_part.done', `${ended.place},"part":${partJson(ended)}`);
   }
 
-  function say(kind: Part['kind'], text: string, logprobs: JsonValue | undefined): void {
+  function addText(kind: Part['kind'], text: string, logprobs: JsonValue | undefined): void {
     const to = opening !== undefined || part === undefined || part.kind !== kind ? beginPart(kind) : part;
     opening = undefined;
     to.text += text;
@@ -107,16 +107,17 @@ export function createMessage(context: ItemContext): MessageWriter {
       if (events.are_read) events.send('response.refusal.delta', `${to.place},"delta":${json}`);
       return;
     }
-    const told = context.shows_logprobs ? logprobsOf(logprobs) : [];
-    append(to.logprobs, told);
+    const entries = context.shows_logprobs ? logprobsOf(logprobs) : [];
+    append(to.logprobs, entries);
     if (!events.are_read) return;
-    const shown = told.length === 0 ? '[]' : JSON.stringify(told);
+    const shown = entries.length === 0 ? '[]' : JSON.stringify(entries);
     events.send('response.output_text.delta', `${to.place},"delta":${json},"logprobs":${shown}`);
   }
 
-  function addAnnotation(to: Part, told: JsonObject): void {
-    // Some providers of this wire leave out what its clients hold for certain.
-    const annotation = told['type'] === 'url_citation' ? { title: '', start_index: 0, end_index: 0, ...told } : told;
+  function addAnnotation(to: Part, received: JsonObject): void {
+    // Some providers of this wire omit fields that its clients require.
+    const annotation =
+      received['type'] === 'url_citation' ? { title: '', start_index: 0, end_index: 0, ...received } : received;
     if (events.are_read) {
       const index = `,"annotation_index":${to.annotations.length}`;
       events.send(RAW_ANNOTATION, `${to.place}${index},"annotation":${JSON.stringify(annotation)}`);
@@ -127,62 +128,62 @@ export function createMessage(context: ItemContext): MessageWriter {
   return {
     takes({ kind, ext }) {
       if (kind !== 'text' && kind !== 'refusal') return false;
-      const told = restOf(ext);
-      return told['id'] === rest['id'] && told['phase'] === rest['phase'];
+      const remainder = restOf(ext);
+      return remainder['id'] === rest['id'] && remainder['phase'] === rest['phase'];
     },
-    open(told) {
-      const kind = told.kind === 'refusal' ? 'refusal' : 'text';
-      block = restOf(told.ext);
-      if (is_resumed && part?.kind === kind) {
-        is_resumed = false;
+    open(blockOpening) {
+      const kind = blockOpening.kind === 'refusal' ? 'refusal' : 'text';
+      block = restOf(blockOpening.ext);
+      if (isResumed && part?.kind === kind) {
+        isResumed = false;
         return;
       }
-      is_resumed = false;
+      isResumed = false;
       if (place === undefined) {
-        const { part: _, ...known } = restOf(told.ext);
+        const { part: _, ...known } = restOf(blockOpening.ext);
         rest = known;
       }
-      opening = told;
-      // A part of this wire is one also where it is empty.
-      if (restOf(told.ext)['id'] === undefined) return;
+      opening = blockOpening;
+      // A part of this wire exists also if it is empty.
+      if (restOf(blockOpening.ext)['id'] === undefined) return;
       beginPart(kind);
       opening = undefined;
     },
-    say({ delta, ext, logprobs }) {
-      if (delta.content) say('text', delta.content, logprobs);
+    write({ delta, ext, logprobs }) {
+      if (delta.content) addText('text', delta.content, logprobs);
       else if (logprobs != null && part?.kind === 'text' && context.shows_logprobs) {
-        // Some providers tell them behind their text: its end has them.
+        // Some providers send them after their text: the end of the part contains them.
         append(part.logprobs, logprobsOf(logprobs));
       }
-      if (delta.refusal) say('refusal', delta.refusal, undefined);
+      if (delta.refusal) addText('refusal', delta.refusal, undefined);
       const raw = ext?.slot?.raw;
       if (raw?.['type'] === RAW_ANNOTATION) {
         const annotation = asObject(raw['annotation']);
         if (annotation !== undefined && part?.kind === 'text') addAnnotation(part, annotation);
-      } else if (delta.annotations !== undefined && !isCited(partTold(ext?.slot?.close?.ext))) {
+      } else if (delta.annotations !== undefined && !isCited(upstreamPart(ext?.slot?.close?.ext))) {
         citations.take(delta.annotations);
       }
     },
-    close(told) {
+    close(closing) {
       opening = undefined;
       if (part === undefined) return;
       const { id } = rest;
-      for (const known of [block, restOf(told.ext)]) {
+      for (const known of [block, restOf(closing.ext)]) {
         for (const [name, value] of Object.entries(known)) if (name !== 'part') rest[name] = value;
       }
       if (id !== undefined) rest['id'] = id;
-      const of_part = partTold(told.ext);
-      const { annotations: _, ...further } = of_part ?? {};
+      const ofPart = upstreamPart(closing.ext);
+      const { annotations: _, ...further } = ofPart ?? {};
       part.rest = further;
-      for (const annotation of annotationsOf(of_part).slice(part.annotations.length)) addAnnotation(part, annotation);
+      for (const annotation of annotationsOf(ofPart).slice(part.annotations.length)) addAnnotation(part, annotation);
     },
     resume() {
-      is_resumed = true;
+      isResumed = true;
     },
     finish(status) {
       if (place === undefined) return undefined;
       if (part !== undefined) endPart(part);
-      is_closed = true;
+      isClosed = true;
       return {
         ...rest,
         id: place.id,
@@ -198,14 +199,14 @@ export function createMessage(context: ItemContext): MessageWriter {
   };
 }
 
-/** The citations of a part of this very wire, as they came. */
+/** The citations in a part of this wire, unchanged. */
 function annotationsOf(part: JsonObject | undefined): JsonObject[] {
   const annotations = asArray(part?.['annotations']);
-  return annotations.map(asObject).filter((one) => one !== undefined);
+  return annotations.map(asObject).filter((annotation) => annotation !== undefined);
 }
 
 function isCited(part: JsonObject | undefined): boolean {
-  return asArray(part?.['annotations']).some((one) => asObject(one) !== undefined);
+  return asArray(part?.['annotations']).some((annotation) => asObject(annotation) !== undefined);
 }
 
 function partOf({ kind, text, annotations, logprobs, rest }: Part): JsonObject {
@@ -219,35 +220,35 @@ function partOf({ kind, text, annotations, logprobs, rest }: Part): JsonObject {
   };
 }
 
-/** The same as JSON. */
+/** The part as JSON. */
 function partJson(part: Part): string {
   const name = part.kind === 'refusal' ? 'refusal' : 'text';
-  const { [name]: _, ...told } = partOf(part);
-  return `${JSON.stringify(told).slice(0, -1)},"${name}":"${part.json}"}`;
+  const { [name]: _, ...others } = partOf(part);
+  return `${JSON.stringify(others).slice(0, -1)},"${name}":"${part.json}"}`;
 }
 
-/** Of the chat wire's form; bytes that are not known are left out, as this API's events have none. */
+/** Log probabilities from the chat wire's form. Unknown bytes are omitted, since events of this API have none. */
 function logprobsOf(value: ChatChunk['logprobs']): JsonObject[] {
-  return ofEachToken(asArray(asObject(value)?.['content']), ({ bytes, ...told }) =>
-    bytes == null ? told : { ...told, bytes },
+  return ofEachToken(asArray(asObject(value)?.['content']), ({ bytes, ...entry }) =>
+    bytes == null ? entry : { ...entry, bytes },
   );
 }
 
-function ofEachToken(tokens: readonly JsonValue[], tell: (token: JsonObject) => JsonObject): JsonObject[] {
-  return tokens.map((told) => {
-    const { top_logprobs, ...token } = asObject(told) ?? {};
-    return { ...tell(token), top_logprobs: asArray(top_logprobs).map((one) => tell(asObject(one) ?? {})) };
+function ofEachToken(tokens: readonly JsonValue[], convert: (token: JsonObject) => JsonObject): JsonObject[] {
+  return tokens.map((value) => {
+    const { top_logprobs, ...token } = asObject(value) ?? {};
+    return { ...convert(token), top_logprobs: asArray(top_logprobs).map((top) => convert(asObject(top) ?? {})) };
   });
 }
 
 const utf8 = new TextEncoder();
 
-/** A piece of a character, which its bytes alone tell: OpenAI writes `bytes:\xe2\x80`. */
+/** Matches a token that is part of a character: OpenAI writes `bytes:\xe2\x80`. */
 const BROKEN = /^bytes:|\ufffd/;
 
-/** A token of a finished part has its bytes: those of its text, where the provider does not tell them and they are known. */
-function withBytes(told: JsonObject): JsonObject {
-  const { token } = told;
-  const is_known = told['bytes'] !== undefined || typeof token !== 'string' || BROKEN.test(token);
-  return is_known ? told : { ...told, bytes: [...utf8.encode(token)] };
+/** Adds the bytes of a token in a finished part: those of its text if the provider sends none and they are known. */
+function withBytes(entry: JsonObject): JsonObject {
+  const { token } = entry;
+  const isKnown = entry['bytes'] !== undefined || typeof token !== 'string' || BROKEN.test(token);
+  return isKnown ? entry : { ...entry, bytes: [...utf8.encode(token)] };
 }

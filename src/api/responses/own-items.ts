@@ -2,15 +2,15 @@ import { restOf } from '../../providers/openai-responses/wire.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { announce, type ItemContext, type ItemWriter, type Place } from './item.ts';
 
-/** An event of this very wire, said again in its new place. */
-function sayAgain({ events }: ItemContext, place: Place | undefined, raw: JsonObject | undefined): void {
+/** Sends an event of this wire again, with its place in this answer. */
+function forwardEvent({ events }: ItemContext, place: Place | undefined, raw: JsonObject | undefined): void {
   if (raw === undefined || place === undefined || !events.are_read) return;
   const { type, ...fields } = raw;
   const json = JSON.stringify(fields).slice(1, -1);
   events.send(String(type), json === '' ? place.json : `${place.json},${json}`);
 }
 
-/** An item that an upstream of this wire made for itself: as it came, its events with it. */
+/** Writes an item that an upstream of this wire made, with its events. */
 export function createNative(context: ItemContext): ItemWriter {
   let place: Place | undefined;
   let block: JsonObject = {};
@@ -21,7 +21,7 @@ export function createNative(context: ItemContext): ItemWriter {
       const id = context.idOf('item', block['id']);
       place = announce(context, id, { ...block, id });
     },
-    say: ({ ext }) => sayAgain(context, place, ext?.slot?.raw),
+    write: ({ ext }) => forwardEvent(context, place, ext?.slot?.raw),
     close({ native }) {
       block = native?.block ?? block;
     },
@@ -29,7 +29,7 @@ export function createNative(context: ItemContext): ItemWriter {
   };
 }
 
-/** A picture: an item of OpenAI's own tool for them, whoever made it. */
+/** Writes an image as an item of OpenAI's image tool, whoever made it. */
 export function createImage(context: ItemContext): ItemWriter {
   const { events } = context;
   let rest: JsonObject = {};
@@ -50,11 +50,11 @@ export function createImage(context: ItemContext): ItemWriter {
       rest = restOf(ext);
       if (rest['id'] !== undefined) begin();
     },
-    say({ delta, ext }) {
-      sayAgain(context, place, ext?.slot?.raw);
+    write({ delta, ext }) {
+      forwardEvent(context, place, ext?.slot?.raw);
       for (const { image_url } of delta.images ?? []) {
         const { json } = begin();
-        // What is no data URL is told as it is.
+        // An address that is no data URL is sent as it is.
         result = image_url.url.slice(/^data:[^,]*,/.exec(image_url.url)?.[0].length ?? 0);
         if (rest['id'] !== undefined) continue;
         events.send('response.image_generation_call.in_progress', json);

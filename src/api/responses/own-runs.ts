@@ -2,21 +2,21 @@ import { nativeOf } from '../../providers/openai-responses/wire.ts';
 import type { ChatChunk, Native, RunWriter, ShownRun, SlotEvent } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
-/** Ids of items of the gateway's own tools begin so: such items are recognized when they come back in a conversation. */
+/** Prefix of ids of items of the gateway's own tools, by which they are recognized in later requests. */
 export const OWN_ITEM = 'ws_gateway_';
 
 function chunkOf(n: number, slot: Omit<SlotEvent, 'n'>): ChatChunk {
   return { delta: {}, ext: { slot: { n, ...slot } } };
 }
 
-/** A run that is shown: its place among the others, and its item. */
+/** A shown run, with its ordinal and item. */
 interface RunItem extends ShownRun {
   at: number;
   n: number;
   id: string;
 }
 
-/** Runs as items of OpenAI's own tool for searches (https://platform.openai.com/docs/guides/tools-web-search, "Output and citations"). */
+/** Writes runs as items of OpenAI's web search tool (https://platform.openai.com/docs/guides/tools-web-search, "Output and citations"). */
 export function createRunWriter(takeSlot: () => number, stem: string): RunWriter {
   let shown: RunItem[] = [];
   let count = 0;
@@ -36,7 +36,7 @@ export function createRunWriter(takeSlot: () => number, stem: string): RunWriter
         count += 1;
         return [{ ...run, at, n: takeSlot(), id: `${OWN_ITEM}${stem}${count}` }];
       });
-      // One block is open at a time.
+      // Only one block is open at a time.
       return shown.slice(0, 1).flatMap(opening);
     },
     end: (results) =>

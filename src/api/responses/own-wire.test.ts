@@ -12,7 +12,7 @@ function decode(events: readonly JsonObject[]): ChatChunk[] {
   return [...chunks, ...decoder.end()];
 }
 
-const at = (item_id: string, more: JsonObject = {}): JsonObject => ({ output_index: 0, item_id, ...more });
+const at = (itemId: string, more: JsonObject = {}): JsonObject => ({ output_index: 0, item_id: itemId, ...more });
 const logprobs = [{ token: 'A', logprob: -0.1, top_logprobs: [] }];
 const picture = { id: 'ig_1', type: 'image_generation_call', output_format: 'png' };
 const custom = { id: 'ctc_1', type: 'custom_tool_call', call_id: 'call_1', name: 'shell' };
@@ -104,7 +104,7 @@ test.each(cases)('%s', (_what, opening, between, finished) => {
   expect(last).toEqual(whole(chunks));
 });
 
-test('what the upstream tells of itself stands beside what the gateway tells, but not in its place', () => {
+test('fields of the upstream are added to those of the gateway, and do not replace them', () => {
   const response = {
     id: 'resp_1',
     model: 'gpt-internal',
@@ -132,7 +132,7 @@ test('what the upstream tells of itself stands beside what the gateway tells, bu
   });
 });
 
-test('what the upstream tells of itself in another kind of value is not repeated', () => {
+test('fields of the upstream with another type are not repeated', () => {
   const response = { id: 'resp_1', model: 'gpt', status: 'completed', output: [] };
   const odd = { reasoning: 'high', text: { format: null }, temperature: '1', top_p: null, truncation: {} };
   const chunks = decode([{ type: 'response.completed', response: { ...response, ...odd } }]);

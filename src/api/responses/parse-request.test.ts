@@ -38,7 +38,7 @@ const ITEM_KINDS =
 const PART_KINDS =
   '"input_text", "output_text", "text", "input_image", "input_file", "input_audio", "input_video", "refusal"';
 
-describe('what breaks a rule is refused in words that name the field', () => {
+describe('violations are refused with a message that names the field', () => {
   const cases: [JsonObject, string][] = [
     [{}, 'input is required'],
     [{ input: null }, 'input must be a string or an array'],
@@ -184,8 +184,8 @@ describe('what breaks a rule is refused in words that name the field', () => {
       'x_search_filter.to_date must be an ISO 8601 date such as 2026-01-31',
     ],
     ...['2026-00-01', '2026-13-01', '2026-01-00', '2026-01-32', '2026-01-01T25:00:00Z'].map(
-      (to_date): [JsonObject, string] => [
-        { input: 'Hi', x_search_filter: { to_date } },
+      (toDate): [JsonObject, string] => [
+        { input: 'Hi', x_search_filter: { to_date: toDate } },
         'x_search_filter.to_date must be an ISO 8601 date such as 2026-01-31',
       ],
     ),
@@ -256,7 +256,7 @@ describe('what breaks a rule is refused in words that name the field', () => {
     ]);
   });
 
-  test('what would be stored is refused, unless responses are stored', () => {
+  test('requests that need storage are refused, unless responses are stored', () => {
     expect(refusalOf({ input: 'Hi', store: true })).toMatch(/^store must be false/);
     expect(refusalOf({ input: 'Hi', previous_response_id: 'gen-1' })).toMatch(/^previous_response_id must be null/);
     const { ext } = requestOf({ input: 'Hi', store: true, previous_response_id: 'gen-1' }, true);
@@ -264,7 +264,7 @@ describe('what breaks a rule is refused in words that name the field', () => {
   });
 });
 
-describe('what asks for nothing is taken', () => {
+describe('fields with neutral values are accepted', () => {
   const cases: JsonObject[] = [
     { input: '' },
     { input: 'Hi', store: false, background: false, previous_response_id: null, conversation: null, prompt: null },
@@ -292,7 +292,7 @@ describe('what asks for nothing is taken', () => {
   });
 });
 
-describe('fields that have other names, or stand elsewhere', () => {
+describe('fields with another name or place', () => {
   const schema = { type: 'object', properties: {} };
   const cases: [name: string, body: JsonObject, fields: JsonObject, rest: JsonObject][] = [
     ['the output bound', { max_output_tokens: 5 }, { max_completion_tokens: 5 }, {}],
@@ -404,7 +404,7 @@ describe('the conversation', () => {
   const messagesOf = (input: JsonValue, fields: JsonObject = {}): Message[] => requestOf({ input, ...fields }).messages;
   const own = (rest: JsonObject) => ({ wire: 'openai-responses', rest });
 
-  test('instructions stand before it', () => {
+  test('instructions are before it', () => {
     expect(messagesOf('Hi', { instructions: 'Be brief.' })).toEqual([
       { role: 'system', content: 'Be brief.', ext: own({ via: 'instructions' }) },
       { role: 'user', content: 'Hi' },
@@ -440,7 +440,7 @@ describe('the conversation', () => {
     ]);
   });
 
-  test('ids and statuses may be left out of what the assistant did', () => {
+  test("ids and statuses of the assistant's items may be omitted", () => {
     const messages = messagesOf([
       { role: 'user', content: 'Look it up.' },
       { type: 'function_call', call_id: 'call_1', name: 'f', arguments: '{"a":1}' },
@@ -489,13 +489,13 @@ describe('the conversation', () => {
     });
   });
 
-  test('a result that answers no call is told as one all the same', () => {
+  test('a result without a call is a tool message nevertheless', () => {
     expect(messagesOf([{ type: 'function_call_output', call_id: 'lost', output: 'R' }])).toEqual([
       { role: 'tool', tool_call_id: 'lost', content: 'R' },
     ]);
   });
 
-  test('what the provider did itself stays as it is', () => {
+  test("items of the provider's own tools stay unchanged", () => {
     const item = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search' } };
     const answered = { type: 'shell_call_output', call_id: 'c', output: [] };
     const messages = messagesOf([{ role: 'user', content: 'Hi' }, item, answered]);
@@ -507,7 +507,7 @@ describe('the conversation', () => {
   });
 });
 
-describe('reasoning of other wires comes back', () => {
+describe('reasoning of other wires is restored', () => {
   const carried = (item: JsonObject): ReasoningDetail[] | undefined =>
     requestOf({
       input: [
@@ -523,16 +523,16 @@ describe('reasoning of other wires comes back', () => {
   };
 
   test('from an envelope, with its own signature, whatever the item shows', () => {
-    const encrypted_content = envelope.wrap([thought])!;
+    const encryptedContent = envelope.wrap([thought])!;
     const content = [{ type: 'reasoning_text', text: 'Changed' }];
-    expect(carried({ encrypted_content, content })).toEqual([{ ...thought, index: 0 }]);
+    expect(carried({ encrypted_content: encryptedContent, content })).toEqual([{ ...thought, index: 0 }]);
   });
 
-  test('from an envelope that leaves out what the item shows', () => {
+  test('from an envelope without the text that the item shows', () => {
     const summarized: ReasoningDetail = { type: 'reasoning.summary', summary: '', format: 'x' };
-    const encrypted_content = envelope.wrap([{ ...thought, text: null }, summarized])!;
+    const encryptedContent = envelope.wrap([{ ...thought, text: null }, summarized])!;
     const shown = { content: [{ type: 'reasoning_text', text: 'Hm' }], summary: [{ type: 'summary_text', text: 'S' }] };
-    expect(carried({ encrypted_content, ...shown })).toEqual([
+    expect(carried({ encrypted_content: encryptedContent, ...shown })).toEqual([
       { ...thought, index: 0 },
       { ...summarized, summary: 'S', index: 1 },
     ]);
@@ -549,8 +549,8 @@ describe('reasoning of other wires comes back', () => {
   test('not from an envelope of another organization, or one that was changed', () => {
     const content = [{ type: 'reasoning_text', text: 'Hm' }];
     const foreign = envelopes('another').wrap([thought])!;
-    for (const encrypted_content of [foreign, `${foreign}x`, 'gw1.', 'gw1.a.b']) {
-      for (const told of [{ encrypted_content }, { signature: encrypted_content }]) {
+    for (const encryptedContent of [foreign, `${foreign}x`, 'gw1.', 'gw1.a.b']) {
+      for (const told of [{ encrypted_content: encryptedContent }, { signature: encryptedContent }]) {
         const details = carried({ ...told, content });
         expect(JSON.stringify(details)).not.toContain('gw1.');
         expect(details).toMatchObject([{ type: 'reasoning.text', text: 'Hm' }]);
@@ -572,7 +572,7 @@ describe('reasoning of other wires comes back', () => {
 describe('tools', () => {
   const toolsOf = (tools: JsonObject[], input: JsonValue = 'Hi') => requestOf({ input, tools }).tools;
 
-  test('of functions, flat and as chat has them, with what only this API knows apart', () => {
+  test('of functions, flat or in the form of chat, with fields that only this API knows kept apart', () => {
     const told = { name: 'f', description: 'D', parameters: { type: 'object' } };
     expect(toolsOf([{ type: 'function', ...told, strict: true, defer_loading: true }])).toEqual([
       {
@@ -589,7 +589,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('that say nothing of being strict are not strict elsewhere', () => {
+  test('without `strict` are not strict on other wires', () => {
     for (const strict of [undefined, null]) {
       const [tool] = toolsOf([{ ...FUNCTION, ...(strict === undefined ? {} : { strict }) }])!;
       expect(tool).toMatchObject({ function: { name: 'f' }, ext: { rest: { strict: null } } });
@@ -651,7 +651,7 @@ describe('tools', () => {
     expect(tools).toHaveLength(3);
   });
 
-  test('of other kinds stay as they are; those of the gateway are what chat has', () => {
+  test('of other kinds stay unchanged; those of the gateway have the form of chat', () => {
     const search = { type: 'web_search', search_context_size: 'low' };
     expect(toolsOf([search, { type: 'gateway:web_search', parameters: { max_results: 3 } }])).toEqual([
       { type: 'native', wire: 'openai-responses', block: search },
@@ -701,13 +701,13 @@ describe('tools', () => {
       },
     ],
   ];
-  test.each(choices)('chosen by %j', (tool_choice, told) => {
+  test.each(choices)('chosen by %j', (toolChoice, told) => {
     const tools = [FUNCTION, { type: 'custom', name: 'c' }];
-    expect(requestOf({ input: 'Hi', tools, tool_choice }).tool_choice).toEqual(told);
+    expect(requestOf({ input: 'Hi', tools, tool_choice: toolChoice }).tool_choice).toEqual(told);
   });
 });
 
-test('what the gateway told of its own tools stays out of a conversation, what a provider did stays in it', () => {
+test("items of the gateway's own tools are removed from a conversation, those of the provider stay", () => {
   const search = (id: string) => ({
     type: 'web_search_call',
     id,

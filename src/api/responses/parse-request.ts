@@ -15,14 +15,14 @@ import { checkXSearch } from './x-search.ts';
 
 export type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
-export interface ResponsesDoorContext {
-  /** What carries reasoning of other wires through clients of this API. */
+export interface ResponsesParseContext {
+  /** Opens the envelopes in which reasoning of other wires passes through clients of this API. */
   envelope: Envelope;
-  /** Whether this gateway stores responses: `store` and `previous_response_id` are then somebody else's to read. Absent: no. */
+  /** Whether this gateway stores responses: other code then reads `store` and `previous_response_id`. Default: no. */
   stored?: boolean;
 }
 
-/** Carried under their own names. */
+/** Fields with the same name in chat. */
 const SAME = [
   'model',
   'models',
@@ -52,7 +52,7 @@ const SAME = [
   'debug',
 ] as const;
 
-/** Read into other fields, or asked for nothing but what is done anyway. */
+/** Fields that become other fields, or request what is the default. */
 const READ: ReadonlySet<string> = new Set<string>([
   ...SAME,
   'input',
@@ -74,58 +74,58 @@ const READ: ReadonlySet<string> = new Set<string>([
   'ext',
 ]);
 
-/** Included in answers as log probabilities, which the inner language has a field for. */
+/** The value of `include` for log probabilities, which the inner language has a field for. */
 const LOGPROBS = 'message.output_text.logprobs';
 
 /**
- * A request of the Responses API in the one inner language. What only this API knows travels in the remainder, to upstreams
- * that speak it. Throws `GatewayError` 400 that names the field.
+ * Translates a request of the Responses API into the inner language. Fields that only this API has become the remainder, for upstreams of the
+ * same wire. Throws a `GatewayError` 400 that names the field.
  */
-export function responsesRequest(body: ResponsesRequestBody, { envelope, stored }: ResponsesDoorContext): ChatRequest {
+export function responsesRequest(body: ResponsesRequestBody, { envelope, stored }: ResponsesParseContext): ChatRequest {
   refuse(body, stored === true);
   checkXSearch(body.x_search_filter);
-  const given = body as unknown as JsonObject;
+  const fields = body as unknown as JsonObject;
   if (Array.isArray(body.input)) checkInput(body.input as unknown as JsonObject[]);
   const request: Record<string, unknown> = {};
-  for (const name of SAME) if (given[name] != null) request[name] = given[name];
+  for (const name of SAME) if (fields[name] != null) request[name] = fields[name];
   const { include, text, reasoning, top_logprobs } = body;
   if (body.max_output_tokens != null) request['max_completion_tokens'] = body.max_output_tokens;
   if (include?.includes(LOGPROBS) || (top_logprobs ?? 0) > 0) request['logprobs'] = true;
   if (request['logprobs'] === true && top_logprobs != null) request['top_logprobs'] = top_logprobs;
-  // The newer name of it; upstreams are told neither as it came.
+  // `safety_identifier` is the newer name of `user`. Upstreams get neither in its original form.
   const user = body.user ?? body.safety_identifier;
   if (user != null) request['user'] = user;
   if (text?.verbosity != null) request['verbosity'] = text.verbosity;
   const format = formatOf(text?.format);
   if (format !== undefined) request['response_format'] = format;
-  const wish = reasoningOf(reasoning);
-  if (wish !== undefined) request['reasoning'] = wish;
+  const options = reasoningOf(reasoning);
+  if (options !== undefined) request['reasoning'] = options;
   request['messages'] = decodeInput(
-    { instructions: given['instructions'] as JsonValue, input: withoutOwnItems(given['input']) as JsonValue },
+    { instructions: fields['instructions'] as JsonValue, input: withoutOwnItems(fields['input']) as JsonValue },
     { unwrap: envelope.unwrap },
   );
   Object.assign(request, requestTools(body));
   const plugins = pluginsOf(body);
   if (plugins !== undefined) request['plugins'] = plugins;
-  request['ext'] = { wire: WIRE, client: responsesClient, rest: remainderOf(given) };
+  request['ext'] = { wire: WIRE, client: responsesClient, rest: remainderOf(fields) };
   return withAskedTools(request as unknown as ChatRequest);
 }
 
-/** The conversation without what the gateway told of its own tools: no provider knows it, and the text that came of it stays. */
+/** The input without items of the gateway's own tools, which providers do not know. The text that resulted from them stays. */
 function withoutOwnItems(input: JsonValue | undefined): JsonValue | undefined {
   if (!Array.isArray(input)) return input;
   const isOwn = (item: JsonValue) => String((item as JsonObject | null)?.['id'] ?? '').startsWith(OWN_ITEM);
   return input.some(isOwn) ? input.filter((item) => !isOwn(item)) : input;
 }
 
-/** What this API has and a gateway that keeps nothing cannot do. */
-function refuse(body: ResponsesRequestBody, is_stored: boolean): void {
+/** Throws for features of this API that need storage, if the gateway stores nothing. */
+function refuse(body: ResponsesRequestBody, isStored: boolean): void {
   const { store, previous_response_id, background, conversation, prompt } = body;
-  const unless_stored =
+  const unlessStored =
     'this gateway does not store responses (the operator can enable it with responses.store in gateway.yaml)';
-  if (store === true && !is_stored) throw invalidField('store', `must be false: ${unless_stored}`);
-  if (previous_response_id != null && !is_stored) {
-    throw invalidField('previous_response_id', `must be null: ${unless_stored}; send the conversation in input`);
+  if (store === true && !isStored) throw invalidField('store', `must be false: ${unlessStored}`);
+  if (previous_response_id != null && !isStored) {
+    throw invalidField('previous_response_id', `must be null: ${unlessStored}; send the conversation in input`);
   }
   if (background === true) throw invalidField('background', 'must be false: background responses are not supported');
   if (conversation != null) {
@@ -136,25 +136,25 @@ function refuse(body: ResponsesRequestBody, is_stored: boolean): void {
   }
 }
 
-/** `truncation: auto` is this API's word for what chat completions have a plugin for. */
+/** `truncation: auto` becomes the plugin that chat has for it. */
 function pluginsOf({ plugins, truncation }: ResponsesRequestBody): ChatRequest['plugins'] {
   if (truncation !== 'auto' || plugins?.some(({ id }) => id === 'context-compression')) return undefined;
   return [...((plugins ?? []) as NonNullable<ChatRequest['plugins']>), { id: 'context-compression' }];
 }
 
-/** What the inner language has no place for: back on the same wire only. */
-function remainderOf(given: JsonObject): JsonObject {
+/** The fields that the inner language has no place for, for upstreams of the same wire. */
+function remainderOf(fields: JsonObject): JsonObject {
   const rest: JsonObject = {};
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(fields)) {
     if (value != null && !READ.has(name)) rest[name] = value;
   }
-  const include = (given['include'] as string[] | null | undefined)?.filter((wanted) => wanted !== LOGPROBS);
+  const include = (fields['include'] as string[] | null | undefined)?.filter((value) => value !== LOGPROBS);
   if (include !== undefined && include.length > 0) rest['include'] = include;
-  const text = without(given['text'], ['format', 'verbosity']);
+  const text = without(fields['text'], ['format', 'verbosity']);
   if (text !== undefined) rest['text'] = text;
-  // Tools of namespaces are chosen by other names elsewhere.
-  if (isNamespaced(given)) rest['tool_choice'] = given['tool_choice']!;
-  const reasoning = without(given['reasoning'], ['effort', 'summary', 'max_tokens', 'enabled', 'exclude']);
+  // Other wires know tools of namespaces by other names.
+  if (isNamespaced(fields)) rest['tool_choice'] = fields['tool_choice']!;
+  const reasoning = without(fields['reasoning'], ['effort', 'summary', 'max_tokens', 'enabled', 'exclude']);
   if (reasoning !== undefined) rest['reasoning'] = reasoning;
   return rest;
 }

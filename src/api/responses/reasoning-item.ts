@@ -5,23 +5,23 @@ import type { ReasoningDetail } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { announce, type ItemContext, type ItemWriter, type Place } from './item.ts';
 
-/** One readable part: of the summary, or of the content. */
+/** A readable part of the summary or the content. */
 interface Part {
   kind: 'summary' | 'text';
-  /** Which detail it is of. */
+  /** The index of its detail. */
   detail: number | undefined;
   text: string;
   place: string;
 }
 
-/** Reasoning in the form of this API, be it OpenAI's own, Azure's or xAI's: it needs no envelope. */
+/** Whether reasoning has a format of this API, of OpenAI, Azure or xAI, and so needs no envelope. */
 function isOfThisApi(format: string | null | undefined): boolean {
   return format?.endsWith('-responses-v1') === true;
 }
 
 /**
- * A reasoning item: texts are its content, summaries its summary. Opaque state of this API is its `encrypted_content`; that of
- * another goes there in an envelope, with all that the block told: clients that send back no more than this field lose nothing.
+ * Writes a reasoning item: texts are its content, summaries its summary. Opaque state of this API is its `encrypted_content`; that of
+ * another API is put there in an envelope with the whole block, since some clients send back only this field.
  */
 export function createReasoning(context: ItemContext): ItemWriter {
   const { events, envelope } = context;
@@ -68,7 +68,7 @@ export function createReasoning(context: ItemContext): ItemWriter {
     return open;
   }
 
-  function say(kind: Part['kind'], detail: number | undefined, text: string): void {
+  function addText(kind: Part['kind'], detail: number | undefined, text: string): void {
     const part = partFor(kind, detail);
     part.text += text;
     if (!events.are_read) return;
@@ -76,47 +76,47 @@ export function createReasoning(context: ItemContext): ItemWriter {
     events.send(type, `${part.place},"delta":${JSON.stringify(text)}`);
   }
 
-  function add(told: ReasoningDetail): void {
-    remember(details, told);
-    if (told.type === 'reasoning.text') {
-      if (told.text) say(isSummary(told) ? 'summary' : 'text', told.index, told.text);
-    } else if (told.type === 'reasoning.summary') {
-      if (told.summary !== '') say('summary', told.index, told.summary);
+  function add(detail: ReasoningDetail): void {
+    mergeDetail(details, detail);
+    if (detail.type === 'reasoning.text') {
+      if (detail.text) addText(isSummary(detail) ? 'summary' : 'text', detail.index, detail.text);
+    } else if (detail.type === 'reasoning.summary') {
+      if (detail.summary !== '') addText('summary', detail.index, detail.summary);
     }
-    // A signature, or what is encrypted, is told with the finished item.
+    // Signatures and encrypted data are sent with the finished item.
     begin();
   }
 
-  /** Clients of OpenAI read summaries alone: where one is asked for, what models of other APIs thought is told as one. */
+  /** Whether a text is sent as a summary. Clients of OpenAI read only summaries: if one is requested, reasoning of other APIs becomes one. */
   function isSummary({ format }: ReasoningDetail): boolean {
     return context.wants_summary && !isOfThisApi(format);
   }
 
-  /** What only its maker can read, and the form of it; of another API always an envelope, without which clients send no item back. */
+  /** The opaque state and its format. State of another API is always in an envelope: clients return no item without one. */
   function state(): JsonObject {
     const encrypted = details.filter((detail) => detail.type === 'reasoning.encrypted');
     const [only] = encrypted;
     const format = details[0]?.format ?? 'unknown';
-    const is_own = details.every((detail) => isOfThisApi(detail.format));
-    const told: JsonObject = is_own && format === OPENAI_FORMAT ? {} : { format };
+    const isOwn = details.every((detail) => isOfThisApi(detail.format));
+    const fields: JsonObject = isOwn && format === OPENAI_FORMAT ? {} : { format };
     if (details.length === 0) return {};
-    if (is_own && only === undefined) return told;
-    // Of several the item has no place but for one; what another gateway marked as its own would be taken for ours when it comes back.
-    if (is_own && encrypted.length === 1 && !isMarked(only!.data)) return { ...told, encrypted_content: only!.data };
-    const [signed, ...others] = details.filter((one) => one.type === 'reasoning.text' && one.signature);
-    if (signed?.type === 'reasoning.text' && others.length === 0) told['signature'] = asText(signed.signature);
+    if (isOwn && only === undefined) return fields;
+    // The item has a place for only one. State with the mark of another gateway is wrapped, or it would be mistaken for this one's when it comes back.
+    if (isOwn && encrypted.length === 1 && !isMarked(only!.data)) return { ...fields, encrypted_content: only!.data };
+    const [signed, ...others] = details.filter((detail) => detail.type === 'reasoning.text' && detail.signature);
+    if (signed?.type === 'reasoning.text' && others.length === 0) fields['signature'] = asText(signed.signature);
     const wrapped = envelope.wrap(details);
-    return wrapped === undefined ? told : { ...told, encrypted_content: wrapped };
+    return wrapped === undefined ? fields : { ...fields, encrypted_content: wrapped };
   }
 
   return {
-    // Blocks of this very API keep apart by their ids; of another they are one, as nothing tells them apart.
+    // Blocks of this API are separate items by their ids; blocks of other APIs have none, and are one item.
     takes: ({ kind, ext }) => kind === 'reasoning' && restOf(ext)['id'] === undefined && rest?.['id'] === undefined,
     open({ ext }) {
       rest ??= { ...restOf(ext) };
       if (rest['id'] !== undefined) begin();
     },
-    say({ delta }) {
+    write({ delta }) {
       if (delta.reasoning_details !== undefined) delta.reasoning_details.forEach(add);
       else if (delta.reasoning) add({ type: 'reasoning.text', text: delta.reasoning, format: 'unknown' });
     },
@@ -128,7 +128,7 @@ export function createReasoning(context: ItemContext): ItemWriter {
     finish(status) {
       if (place === undefined) return undefined;
       endPart();
-      const is_own = rest?.['id'] !== undefined;
+      const isOwn = rest?.['id'] !== undefined;
       return {
         ...rest,
         id: place.id,
@@ -136,7 +136,7 @@ export function createReasoning(context: ItemContext): ItemWriter {
         summary: summary.map(({ text }) => ({ type: 'summary_text', text })),
         ...(content.length === 0 ? {} : { content: content.map(({ text }) => ({ type: 'reasoning_text', text })) }),
         ...state(),
-        ...(is_own ? {} : { status }),
+        ...(isOwn ? {} : { status }),
       };
     },
   };
@@ -147,18 +147,18 @@ function withoutStatus(rest: JsonObject | undefined): JsonObject {
   return known;
 }
 
-/** Joins the deltas of one detail. */
-function remember(details: ReasoningDetail[], told: ReasoningDetail): void {
+/** Appends a delta to its detail. */
+function mergeDetail(details: ReasoningDetail[], delta: ReasoningDetail): void {
   const former = details.at(-1);
-  const goes_on = former !== undefined && former.type === told.type && former.index === told.index;
-  if (!goes_on || told.type === 'reasoning.encrypted') {
-    details.push({ ...told });
+  const continues = former !== undefined && former.type === delta.type && former.index === delta.index;
+  if (!continues || delta.type === 'reasoning.encrypted') {
+    details.push({ ...delta });
     return;
   }
-  if (former.type === 'reasoning.text' && told.type === 'reasoning.text') {
-    if (told.text != null) former.text = (former.text ?? '') + told.text;
-    if (told.signature != null) former.signature = told.signature;
-  } else if (former.type === 'reasoning.summary' && told.type === 'reasoning.summary') {
-    former.summary += told.summary;
+  if (former.type === 'reasoning.text' && delta.type === 'reasoning.text') {
+    if (delta.text != null) former.text = (former.text ?? '') + delta.text;
+    if (delta.signature != null) former.signature = delta.signature;
+  } else if (former.type === 'reasoning.summary' && delta.type === 'reasoning.summary') {
+    former.summary += delta.summary;
   }
 }

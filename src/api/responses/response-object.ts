@@ -15,47 +15,47 @@ import { errorCodeOf } from './errors.ts';
 import type { ItemStatus } from './item.ts';
 import type { OutputItem } from './items.ts';
 
-/** How an answer ended, as this API tells it. */
+/** How an answer ended, in terms of this API. */
 export interface Ending {
   status: 'completed' | 'incomplete' | 'failed';
   incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null;
   error: { code: string; message: string } | null;
-  /** Which kind of failure it was, more finely than `error.code`. */
+  /** The kind of failure, finer than `error.code`. */
   error_type?: string;
 }
 
-/** What a finished response tells beside its request. */
-export interface Told {
-  /** Undefined where nobody answered. */
+/** The facts about a finished response besides its request. */
+export interface FinishedFacts {
+  /** Undefined if no endpoint answered. */
   served: Served | undefined;
   output: readonly OutputItem[];
   ending: Ending;
   usage: AnswerUsage;
   service_tier: string | null;
-  /** What the upstream's own response told, where it is of this very wire. */
+  /** The remainder of the upstream's response, if it used this wire. */
   remainder: Ext | undefined;
   metadata: Record<string, unknown> | undefined;
   /** Unix seconds. */
   completed_at: number;
 }
 
-/** The Response object of one answer (specification, "Responses API items"): what it repeats of its request is written once. */
+/** The Response object of one answer (specification, "Responses API items"). The fields that repeat the request are encoded once. */
 export interface ResponseObject {
   /**
-   * What it repeats of its request, in bytes of memory: each event that shows the whole object holds it once more. Throws
-   * `GatewayError` 400 for a request that is nested too deeply.
+   * Memory in bytes for repeating the request, which each event with the whole object does. Throws a `GatewayError` 400 for a request that
+   * is nested too deeply.
    */
   repeatedBytes(): number;
-  /** As it begins, without any output. */
-  begun(served: Served | undefined): string;
-  finished(told: Told): string;
-  /** The same as the parts of its JSON. */
-  finishedParts(told: Told): JsonPart[];
+  /** The object at the beginning, without output. */
+  started(served: Served | undefined): string;
+  finished(told: FinishedFacts): string;
+  /** The finished object as parts of JSON. */
+  finishedParts(told: FinishedFacts): JsonPart[];
 }
 
-/** How the model's finish reads here. An error of the gateway's own is `failure`. */
+/** The status and the reason for an answer's finish reason. `failure` is an error of the gateway. */
 export function endingOf(
-  finish_reason: FinishReason | null,
+  finishReason: FinishReason | null,
   error: ChoiceError | undefined,
   failure: GatewayError | undefined,
 ): Ending {
@@ -69,7 +69,7 @@ export function endingOf(
       error_type: errorTypeOf(status, metadata),
     };
   }
-  switch (finish_reason) {
+  switch (finishReason) {
     case 'length':
       return { ...none, status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } };
     case 'content_filter':
@@ -88,7 +88,7 @@ export function endingOf(
   }
 }
 
-/** The status of an item that was open when the answer ended. */
+/** The status of an item that was open at the end of the answer. */
 export function itemStatusOf({ status }: Ending): ItemStatus {
   return status === 'completed' ? 'completed' : 'incomplete';
 }
@@ -120,7 +120,7 @@ function publicUsage(usage: AnswerUsage): JsonObject {
   };
 }
 
-/** What a response says of its request where the request says nothing: OpenAI's defaults. */
+/** Values of fields that the request omits: OpenAI's defaults. */
 const DEFAULTS: JsonObject = {
   background: false,
   frequency_penalty: 0,
@@ -145,10 +145,10 @@ const DEFAULTS: JsonObject = {
   user: null,
 };
 
-/** Values of an upstream of this very wire that stand where the request left them open. */
+/** Fields whose value comes from an upstream of this wire if the request omits them. */
 const OPEN = ['reasoning', 'temperature', 'text', 'top_p', 'truncation'];
 
-/** What an upstream says of itself, and the gateway tells of its own. */
+/** Fields in which the gateway replaces the upstream's values. */
 const OURS: ReadonlySet<string> = new Set([
   ...Object.keys(DEFAULTS),
   'model',
@@ -158,16 +158,16 @@ const OURS: ReadonlySet<string> = new Set([
   'openrouter_metadata',
 ]);
 
-/** The request as its response repeats it, in the client's own words; where those are silent, in the upstream's. */
-function echoOf(body: JsonObject, told: JsonObject): JsonObject {
+/** The repeated fields of the request, in the client's form; omitted ones from the upstream. */
+function echoOf(body: JsonObject, upstream: JsonObject): JsonObject {
   const echo: JsonObject = { ...DEFAULTS };
   for (const name of OPEN) {
-    const value = told[name];
+    const value = upstream[name];
     if (value != null && typeof value === typeof DEFAULTS[name]) echo[name] = value;
   }
   for (const name of Object.keys(DEFAULTS)) if (body[name] != null) echo[name] = body[name];
   for (const name of ['text', 'reasoning']) {
-    const known = [DEFAULTS[name], told[name], body[name]].map((one) => withoutNulls(asObject(one)));
+    const known = [DEFAULTS[name], upstream[name], body[name]].map((value) => withoutNulls(asObject(value)));
     echo[name] = Object.assign({}, asObject(DEFAULTS[name]), ...known);
   }
   return echo;
@@ -177,7 +177,7 @@ function withoutNulls(value: JsonObject | undefined): JsonObject {
   return Object.fromEntries(Object.entries(value ?? {}).filter(([, member]) => member !== null));
 }
 
-/** Refuses a request of which its response would repeat too much. Throws `GatewayError` 400. */
+/** Throws a `GatewayError` 400 for a request whose repeated fields are too large. */
 export function checkRepeated(body: JsonObject): void {
   if (!isLongJson(echoOf(body, {}), limits.repeated_chars_max)) return;
   throw new GatewayError(
@@ -200,20 +200,20 @@ export function createResponseObject(
   const tier = JSON.stringify(body['service_tier'] ?? 'auto');
   return {
     repeatedBytes() {
-      const is_wide = /[^\0-\xff]/.test(echoed());
-      return echoed().length * (is_wide ? 2 : 1);
+      const isWide = /[^\0-\xff]/.test(echoed());
+      return echoed().length * (isWide ? 2 : 1);
     },
-    begun(served) {
+    started(served) {
       const shown = JSON.stringify(served?.model ?? model);
       return `{${head},"status":"in_progress","completed_at":null,"error":null,"incomplete_details":null,"model":${shown},"output":[],${echoed()},"service_tier":${tier},"usage":null}`;
     },
-    finished: (told) => finished(told, ({ json }) => json).join(''),
-    finishedParts: (told) => finished(told, ({ value }) => ({ value })),
+    finished: (facts) => finished(facts, ({ json }) => json).join(''),
+    finishedParts: (facts) => finished(facts, ({ value }) => ({ value })),
   };
 
-  /** Its JSON, of which `written` makes the items of the output. */
-  function finished<T>(told: Told, written: (item: OutputItem) => T): (string | T)[] {
-    const { served, output, ending, usage, service_tier, remainder, metadata, completed_at } = told;
+  /** The finished object as JSON; `written` encodes the items of the output. */
+  function finished<T>(facts: FinishedFacts, written: (item: OutputItem) => T): (string | T)[] {
+    const { served, output, ending, usage, service_tier, remainder, metadata, completed_at } = facts;
     const { status, error, incomplete_details, error_type } = ending;
     const theirs = restOf(remainder);
     const rest: JsonObject = {};

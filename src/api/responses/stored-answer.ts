@@ -2,27 +2,27 @@ import type { WholeAnswer } from '../../inference/events.ts';
 import type { ClientAnswer, ClientStream } from '../shared/answer-call.ts';
 import { encodeResponse, type ResponseContext } from './encode.ts';
 import type { OutputItem } from './items.ts';
-import type { ResponseObject, Told } from './response-object.ts';
+import type { FinishedFacts, ResponseObject } from './response-object.ts';
 import type { FinishedResponse } from './stored-responses.ts';
 import { createResponseStream } from './stream.ts';
 
-/** What becomes of an answer that is to be kept. */
+/** How an answer is stored. */
 export interface Keeping {
-  /** The Response object of an answer that could not be kept: it says so. `response` is that of one that was. */
+  /** The Response object for an answer that could not be stored, which states `store: false`. */
   unstored: ResponseObject;
-  /** Keeps the finished response; whether it did. */
+  /** Stores the finished response. Resolves to whether it was stored. */
   keep(finished: FinishedResponse): Promise<boolean>;
 }
 
-/** A Response object that remembers how it was finished. */
-function remembering(response: ResponseObject): ResponseObject & { told?: Told; json?: string } {
-  const kept: ResponseObject & { told?: Told; json?: string } = {
+/** A Response object that records how it was finished. */
+function remembering(response: ResponseObject): ResponseObject & { facts?: FinishedFacts; json?: string } {
+  const kept: ResponseObject & { facts?: FinishedFacts; json?: string } = {
     repeatedBytes: response.repeatedBytes,
-    begun: response.begun,
+    started: response.started,
     finishedParts: response.finishedParts,
-    finished(told) {
-      kept.told = told;
-      kept.json = response.finished(told);
+    finished(facts) {
+      kept.facts = facts;
+      kept.json = response.finished(facts);
       return kept.json;
     },
   };
@@ -31,27 +31,27 @@ function remembering(response: ResponseObject): ResponseObject & { told?: Told; 
 
 type Remembering = ReturnType<typeof remembering>;
 
-/** The text once what it tells is kept, or with a Response object that says that it is not. */
+/** The text after the response was stored, or with a Response object that says that it was not. */
 async function settled(
   text: string,
-  { told, json }: Remembering,
+  { facts, json }: Remembering,
   output: readonly OutputItem[],
   { keep, unstored }: Keeping,
 ): Promise<string> {
-  if (told === undefined || json === undefined) return text;
+  if (facts === undefined || json === undefined) return text;
   const finished = { response: json, output: output.map((item) => item.json) };
-  if (told.ending.status !== 'failed' && (await keep(finished))) return text;
+  if (facts.ending.status !== 'failed' && (await keep(finished))) return text;
   const at = text.lastIndexOf(json);
-  return text.slice(0, at) + unstored.finished(told) + text.slice(at + json.length);
+  return text.slice(0, at) + unstored.finished(facts) + text.slice(at + json.length);
 }
 
-/** The answer with the reasoning that the client is not shown, which a request that goes on from it needs. */
+/** The context for the stored answer, which includes hidden reasoning, since a request that continues it needs that. */
 function whole(context: ResponseContext): { context: ResponseContext; response: Remembering } {
   const response = remembering(context.response);
   return { context: { ...context, hide_reasoning: false, response }, response };
 }
 
-/** How an answer is told that is kept before its client hears of its end. A failed one is not kept. */
+/** Encodes an answer that is stored before its client receives the end. A failed answer is not stored. */
 export function storedAnswer(context: ResponseContext, keeping: Keeping): Pick<ClientAnswer, 'whole' | 'stream'> {
   return {
     whole: (answer) => encodeStored(answer, context, keeping),
@@ -62,10 +62,10 @@ export function storedAnswer(context: ResponseContext, keeping: Keeping): Pick<C
 async function encodeStored(answer: WholeAnswer, context: ResponseContext, keeping: Keeping): Promise<string> {
   const response = remembering(context.response);
   const text = encodeResponse(answer, { ...context, response });
-  if (!context.hide_reasoning) return settled(text, response, response.told?.output ?? [], keeping);
+  if (!context.hide_reasoning) return settled(text, response, response.facts?.output ?? [], keeping);
   const unhidden = whole(context);
   encodeResponse(answer, unhidden.context);
-  return settled(text, response, unhidden.response.told?.output ?? [], keeping);
+  return settled(text, response, unhidden.response.facts?.output ?? [], keeping);
 }
 
 function createStoredStream(context: ResponseContext, keeping: Keeping): ClientStream {
@@ -83,16 +83,16 @@ function createStoredStream(context: ResponseContext, keeping: Keeping): ClientS
       hidden?.chunks(chunks);
       return encoder.chunks(chunks);
     },
-    end(told) {
-      hidden?.end(told);
-      const text = encoder.end(told);
-      const { told: finished } = unhidden?.response ?? response;
+    end(facts) {
+      hidden?.end(facts);
+      const text = encoder.end(facts);
+      const { facts: finished } = unhidden?.response ?? response;
       return settled(text, response, finished?.output ?? [], keeping);
     },
-    failed(error, user_id) {
-      const text = encoder.failed(error, user_id);
-      const { told, json = '' } = response;
-      return told === undefined ? text : text.replace(json, () => keeping.unstored.finished(told));
+    failed(error, userId) {
+      const text = encoder.failed(error, userId);
+      const { facts, json = '' } = response;
+      return facts === undefined ? text : text.replace(json, () => keeping.unstored.finished(facts));
     },
   };
 }

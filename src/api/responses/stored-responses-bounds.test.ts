@@ -13,10 +13,7 @@ import { createStoredResponses } from './stored-responses.ts';
 const AT = '2026-01-01T00:00:00.000Z';
 
 describeStores('stored responses', ({ open }) => {
-  async function setUp(
-    store: (real: StoredResponseStore) => StoredResponseStore = (real) => real,
-    write_ms_max = 5_000,
-  ) {
+  async function setUp(store: (real: StoredResponseStore) => StoredResponseStore = (real) => real, writeMsMax = 5_000) {
     const { queries } = await open();
     const { default_workspace_id } = await organizationStore(queries).insertFirst({ at: AT });
     const warnings: string[] = [];
@@ -25,7 +22,7 @@ describeStores('stored responses', ({ open }) => {
       vault: createVault('a secret of the test'),
       retention_days: 1,
       now_ms: () => Date.parse(AT),
-      write_ms_max,
+      write_ms_max: writeMsMax,
       log: { warn: (_, message) => void warnings.push(message) },
     });
     const principal = { workspace_id: default_workspace_id } as Principal;
@@ -38,7 +35,7 @@ describeStores('stored responses', ({ open }) => {
     return { stored, principal, rows, keep, warnings };
   }
 
-  test('a write that comes too late leaves nothing behind, as its client was told', async () => {
+  test('a write that finishes too late leaves nothing behind, as the client was informed', async () => {
     let written = false;
     const slow = (real: StoredResponseStore): StoredResponseStore => ({
       ...real,
@@ -64,7 +61,7 @@ describeStores('stored responses', ({ open }) => {
     expect(await keep('gen-1', 'Hello')).toBe(false);
   });
 
-  test('what comes out of a few bytes is counted before it does', async () => {
+  test('memory for decompression is reserved first', async () => {
     const { stored, principal, rows, keep } = await setUp();
     const text = 'x'.repeat(1_000_000);
     expect(await keep('gen-1', text)).toBe(true);
@@ -78,7 +75,7 @@ describeStores('stored responses', ({ open }) => {
   });
 });
 
-test('what a response repeats of its request in each of its events is counted in the memory that requests share', async () => {
+test('memory for repeating the request in each event of a response is reserved', async () => {
   const gateway = await startGateway({ yaml: 'limits: { memory_bytes: 16777216 }' });
   try {
     const text = 'abcdefg '.repeat(170_000);

@@ -7,7 +7,7 @@ import { limits } from '../../limits.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { openDatabase } from '../../storage/database.ts';
 
-describe('where responses are not stored', () => {
+describe('without storage of responses', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startGateway();
@@ -31,7 +31,7 @@ describe('stored responses', () => {
   let gateway: TestGateway;
   const ask = askOf(() => gateway);
 
-  const start = (data_dir?: string) => startStoring({ now_ms: Date.now }, { data_dir });
+  const start = (dataDir?: string) => startStoring({ now_ms: Date.now }, { data_dir: dataDir });
   beforeAll(async () => {
     gateway = await start();
   });
@@ -43,7 +43,7 @@ describe('stored responses', () => {
     return JSON.stringify(events.find(({ type }) => type === 'response.debug')?.['debug']);
   };
 
-  test('a conversation goes on, without its instructions, and each part of it stands alone', async () => {
+  test('a conversation continues without its instructions, and each part of it is stored independently', async () => {
     const first = await ask('POST', '/responses', { ...echo, input: 'One', instructions: 'Be brief' });
     const { response: second } = await streamed(gateway, {
       ...echo,
@@ -85,7 +85,7 @@ describe('stored responses', () => {
   ];
   test.each(wires.flatMap((wire) => [['shown', ...wire] as const, ['hidden', ...wire] as const]))(
     'reasoning that is %s goes back upstream as it came: %s',
-    async (shown, _wire, routed, as_it_came) => {
+    async (shown, _wire, routed, asItCame) => {
       const reasoning = { effort: 'high', exclude: shown === 'hidden' };
       const body = { ...routed, input: 'Hello', store: true, reasoning };
       for (const { answer } of [
@@ -96,7 +96,7 @@ describe('stored responses', () => {
         expect(kinds, JSON.stringify(answer)).toEqual(shown === 'shown' ? ['reasoning', 'message'] : ['message']);
         expect((await ask('GET', `/responses/${answer['id']}`)).answer).toEqual(answer);
         const next = { ...body, store: false, input: 'Go on', previous_response_id: answer['id'] };
-        expect(await upstreamInput(next)).toMatch(as_it_came);
+        expect(await upstreamInput(next)).toMatch(asItCame);
       }
     },
   );
@@ -114,7 +114,7 @@ describe('stored responses', () => {
     expect(JSON.stringify(done['output'])).toContain('a cat');
   });
 
-  test('where the store refuses, an answer is given all the same, and says that it is not stored', async () => {
+  test('if the store refuses, the answer is sent nevertheless, and states that it is not stored', async () => {
     const other = await start();
     const database = await openDatabase({ data_dir: other.data_dir });
     try {
@@ -169,9 +169,9 @@ describe('stored responses', () => {
     expect((await ask('GET', `/responses/${response['id']}`)).status).toBe(404);
   });
 
-  test('what is too long to store is answered, and says that it is not stored', async () => {
-    const image_url = `data:image/png;base64,${'A'.repeat(limits.stored_response_chars_max)}`;
-    const content = [{ type: 'input_image', image_url }];
+  test('an answer that is too long to store is sent, and states that it is not stored', async () => {
+    const imageUrl = `data:image/png;base64,${'A'.repeat(limits.stored_response_chars_max)}`;
+    const content = [{ type: 'input_image', image_url: imageUrl }];
     const body = { ...echo, model: 'sandbox/story', input: [{ role: 'user', content }] };
     const whole = await ask('POST', '/responses', body);
     expect(whole.status, messageOf(whole.answer)).toBe(200);

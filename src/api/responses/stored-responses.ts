@@ -17,48 +17,48 @@ import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 import { isStorable } from '../../schemas/text.ts';
 import type { StoredResponseRow, StoredResponseStore } from '../../storage/stored-responses.ts';
 
-/** At most, in UTF-8. */
+/** The most bytes that a character takes in UTF-8. */
 const BYTES_PER_CHAR = 3;
 
 const deflate = promisify(deflateRaw);
 const inflate = promisify(inflateRaw);
 
-/** A response with the conversation that it answered, as items. */
+/** A stored response, with its whole conversation as items. */
 export interface StoredResponse {
   input: JsonObject[];
-  /** With the reasoning that its client was not shown. */
+  /** Includes reasoning that was hidden from the client. */
   output: JsonObject[];
-  /** As its client got it. */
+  /** The Response object as it was sent to the client. */
   response: JsonObject;
 }
 
-/** An answer to keep, as JSON: the Response object, and the items that a request which goes on needs. */
+/** A finished answer as JSON: the Response object, and the items that a continuing request needs. */
 export interface FinishedResponse {
   response: string;
   output: readonly string[];
 }
 
-/** The call whose response is kept, under the id of its generation. */
+/** The call whose response is stored, under the id of its generation. */
 export type KeptCall = Pick<Call, 'generation_id' | 'principal' | 'room'>;
 
-/** Keeps responses whose requests say so, for the workspace of their key. */
+/** Stores responses of requests with `store`, for the workspace of their key. */
 export interface StoredResponses {
   /**
-   * The input of a request that stores its response or goes on from another, with all that was before it; undefined of others.
-   * Throws `GatewayError` 400 where what it asks to keep must not be, or what it goes on from is not known.
+   * The full input of a request that stores its response or continues another one, including the earlier conversation; undefined for other
+   * requests. Throws a `GatewayError` 400 if the response must not be stored, or the former one is unknown.
    */
   inputOf(
     body: ResponsesRequestBody,
     principal: Principal,
     room: Room | undefined,
-    store_wait?: StoreWait,
+    storeWait?: StoreWait,
   ): Promise<JsonObject[] | undefined>;
-  /** Whether it is kept. An answer never fails for it. */
+  /** Stores a response. Resolves to whether it was stored; never rejects. */
   keep(call: KeptCall, input: readonly JsonObject[], finished: FinishedResponse): Promise<boolean>;
-  find(id: string, principal: Principal, room?: Room, store_wait?: StoreWait): Promise<StoredResponse | undefined>;
-  /** Whether there was one. */
+  find(id: string, principal: Principal, room?: Room, storeWait?: StoreWait): Promise<StoredResponse | undefined>;
+  /** Resolves to whether there was one. */
   delete(id: string, principal: Principal): Promise<boolean>;
-  /** From now on what has expired is deleted, whether or not anything is stored any more. */
+  /** Starts deleting expired responses, also if nothing is stored any more. */
   start(): void;
   stop(): Promise<void>;
 }
@@ -68,26 +68,26 @@ export interface StoredResponsesOptions {
   vault: Vault;
   retention_days: number;
   now_ms(): number;
-  /** Absent: `limits.stored_response_write_ms_max`. */
+  /** Default: `limits.stored_response_write_ms_max`. */
   write_ms_max?: number;
   log: { warn(facts: object, message: string): void };
 }
 
-/** Input as items: a text is a message of the user. */
+/** The input as items. A text becomes a user message. */
 function inputItems(input: ResponsesRequestBody['input']): JsonObject[] {
   if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }];
   return (input ?? []) as unknown as JsonObject[];
 }
 
-/** The response that a path names. */
+/** The path of one response. */
 export const ResponseParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
 
-/** There is none of this name, or it is of another workspace, or nothing is stored here. */
+/** The error of a response that does not exist, belongs to another workspace, or cannot exist since nothing is stored. */
 export function notStored(): GatewayError {
   return new GatewayError(404, 'No such response is stored in this workspace');
 }
 
-/** A text as it is sealed: its length, by which a reader knows what it takes, and what it is compressed to. */
+/** Compresses a text. The result states the original length, so that a reader can reserve memory. */
 async function pack(json: string): Promise<string> {
   return `${json.length}.${(await deflate(json)).toString('base64')}`;
 }
@@ -100,10 +100,10 @@ function unpack(text: string): { chars: number; deflated: Buffer } {
   return { chars, deflated: Buffer.from(text.slice(dot + 1), 'base64') };
 }
 
-/** Where the row of a response opens, and nowhere else. */
+/** The context of encryption, which binds a response to its row. */
 const placeOf = (id: string, { workspace_id }: Principal) => `response ${workspace_id} ${id}`;
 
-/** Makes the keeper of responses: each row is one conversation, compressed and encrypted, so that deletes stay independent. */
+/** Makes the store of responses. Each row has a whole conversation, compressed and encrypted, so that deletions are independent. */
 export function createStoredResponses(options: StoredResponsesOptions): StoredResponses {
   const { store, vault, retention_days, now_ms, log } = options;
   const { write_ms_max = limits.stored_response_write_ms_max } = options;
@@ -120,7 +120,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
       });
   }
 
-  /** A store that hangs holds no answer up for long; what it takes after that goes again, since the answer says that it is not there. */
+  /** Inserts a row within a time limit. A row that the store inserts later is deleted again, since the answer says that it is not stored. */
   async function insert(row: StoredResponseRow): Promise<void> {
     const waiting = new AbortController();
     const writing = store.insert(row);
@@ -144,11 +144,11 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     id: string,
     principal: Principal,
     room?: Room,
-    store_wait?: StoreWait,
+    storeWait?: StoreWait,
   ): Promise<StoredResponse | undefined> {
     if (!isStorable(id)) return undefined;
     const reading = store.find(id, principal.workspace_id, at(now_ms()));
-    const sealed = await (store_wait === undefined ? reading : store_wait.within(reading));
+    const sealed = await (storeWait === undefined ? reading : storeWait.within(reading));
     if (sealed === undefined) return undefined;
     await room?.take(sealed.length * limits.body_copies);
     const unreadable = (err: unknown) => {
@@ -161,7 +161,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     } catch (err) {
       return unreadable(err);
     }
-    // A few bytes may hold much: what comes out of them is counted before it does.
+    // Few bytes may decompress to many: reserve memory first.
     await room?.take(packed.chars * limits.body_copies);
     let json: string;
     try {
@@ -180,12 +180,12 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
   }
 
   return {
-    async inputOf(body, principal, room, store_wait) {
+    async inputOf(body, principal, room, storeWait) {
       const { previous_response_id, input } = body;
       if (body.store === true) admit(body, principal);
       const items = inputItems(input);
       if (previous_response_id == null) return body.store === true ? items : undefined;
-      const former = await find(previous_response_id, principal, room, store_wait);
+      const former = await find(previous_response_id, principal, room, storeWait);
       if (former === undefined) {
         throw invalidField('previous_response_id', 'must be the id of a response that is stored in this workspace');
       }
@@ -206,12 +206,12 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
         return false;
       }
       try {
-        // Compressed, encoded, sealed and sent.
+        // Memory for the compressed, encoded, encrypted and sent copies.
         await room?.take(json.length * limits.body_copies);
         const { workspace_id } = principal;
         const sealed = vault.seal(await pack(json), placeOf(id, principal));
-        const expires_at = at(now_ms() + retention_days * DAY_MS);
-        await insert({ id, workspace_id, sealed, expires_at });
+        const expiresAt = at(now_ms() + retention_days * DAY_MS);
+        await insert({ id, workspace_id, sealed, expires_at: expiresAt });
         return true;
       } catch (err) {
         log.warn({ err, generation_id: id }, 'a response could not be stored; its answer has store: false');

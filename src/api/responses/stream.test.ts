@@ -84,7 +84,7 @@ describe('the order of events', () => {
     ]);
   });
 
-  test('of blocks that an upstream tells at once is that of their opening', () => {
+  test('of interleaved blocks is that of their opening', () => {
     const [first, ...rest] = calling(0, 0, 'a', '{"x":', '1}');
     const [second, ...others] = calling(1, 1, 'b', '{"y":', '2}');
     const mixed = [first!, second!, others[0]!, rest[0]!, others[1]!, rest[1]!, others[2]!, rest[2]!];
@@ -95,7 +95,7 @@ describe('the order of events', () => {
     ]);
   });
 
-  test('is given up where more waits than may: the answer fails with what was told', () => {
+  test('is given up if too much waits: the answer fails, with the output so far', () => {
     const encoder = createResponseStream(contextOf());
     const begun = encoder.open({ model: 'a/b', provider: 'A' });
     const waiting = text(1, 'x'.repeat(limits.waiting_blocks_chars_max));
@@ -113,12 +113,12 @@ describe('the order of events', () => {
 });
 
 describe('items', () => {
-  test('there are none of blocks that say nothing', () => {
+  test('are not made of empty blocks', () => {
     const { output, types } = told([...text(0), ...thinking(1), ...text(2, ''), STOP]);
     expect([output, types]).toEqual([[], ['completed']]);
   });
 
-  test('have ids that are the same for the same answer, each its own', () => {
+  test('have unique ids that are the same for the same answer', () => {
     const chunks = [...text(0, 'A'), ...calling(1, 0, 'a', '{}'), ...text(2, 'B'), STOP];
     const [first, again] = [told(chunks), told(chunks)];
     expect(first.output).toEqual(again.output);
@@ -137,7 +137,7 @@ describe('items', () => {
     expect(output[2]!['id']).toMatch(/^msg_1700000000a+2$/);
   });
 
-  test('of this wire are one message where their ids and phases are the same, two where not', () => {
+  test('of this wire are one message if their ids and phases are equal, else two', () => {
     const part = (n: number, rest: JsonObject, said: string) => [
       chunk(n, { content: said }, { open: { kind: 'text', ext: own(rest) } }),
       chunk(n, {}, { close: { ext: own(rest) } }),
@@ -162,31 +162,31 @@ describe('items', () => {
     ['a filter', 'content_filter', 'incomplete', { reason: 'content_filter' }],
     ['an error', 'error', 'failed', null],
     ['the model itself', 'stop', 'completed', null],
-  ])('the last one of an answer that ended by %s says so', (_what, finish_reason, status, incomplete_details) => {
-    const chunks = [...text(0, 'A'), ...calling(1, 0, 'a', '{"x'), { ...STOP, finish_reason }];
+  ])('the last one of an answer that ended by %s says so', (_what, finishReason, status, incompleteDetails) => {
+    const chunks = [...text(0, 'A'), ...calling(1, 0, 'a', '{"x'), { ...STOP, finish_reason: finishReason }];
     const { output, response } = told(chunks as ChatChunk[]);
-    expect(response).toMatchObject({ status, incomplete_details });
+    expect(response).toMatchObject({ status, incomplete_details: incompleteDetails });
     expect(output.map((item) => item['status'])).toEqual(['completed', status === 'completed' ? status : 'incomplete']);
     expect(whole(chunks as ChatChunk[])).toEqual(response);
   });
 
-  test('have the probabilities of their tokens only where those were asked for', () => {
+  test('have log probabilities only if requested', () => {
     const likely = { content: [{ token: 'A', logprob: -0.1, bytes: null, top_logprobs: [] }] };
     const chunks = text(0, 'A').map((one) => (one.delta.content ? { ...one, logprobs: likely } : one));
-    for (const shows_logprobs of [true, false]) {
-      const { output } = told([...chunks, STOP], contextOf({}, { shows_logprobs }));
-      const logprobs = shows_logprobs ? [{ token: 'A', logprob: -0.1, bytes: [65], top_logprobs: [] }] : [];
+    for (const showsLogprobs of [true, false]) {
+      const { output } = told([...chunks, STOP], contextOf({}, { shows_logprobs: showsLogprobs }));
+      const logprobs = showsLogprobs ? [{ token: 'A', logprob: -0.1, bytes: [65], top_logprobs: [] }] : [];
       expect(output).toMatchObject([{ content: [{ text: 'A', logprobs }] }]);
     }
   });
 
-  test('have the bytes of their tokens as the provider tells them, else as the token says', () => {
-    const top_logprobs = [
+  test('have the bytes of their tokens from the provider, else from the text of the token', () => {
+    const topLogprobs = [
       { token: '\ufffd', logprob: -1 },
       { token: 'é', logprob: -2 },
     ];
     const content = [
-      { token: 'bytes:\\xc3', logprob: 0, bytes: [195], top_logprobs },
+      { token: 'bytes:\\xc3', logprob: 0, bytes: [195], top_logprobs: topLogprobs },
       { token: 'bytes:\\xa9', logprob: 0, bytes: null, top_logprobs: [] },
     ];
     const chunks = text(0, 'é').map((one) => (one.delta.content ? { ...one, logprobs: { content } } : one));
@@ -205,15 +205,15 @@ describe('items', () => {
     ]);
   });
 
-  test('have the probabilities of their own tokens, in a stream as in the whole, also where those come behind them', () => {
+  test('have the log probabilities of their own tokens, streamed and whole, also if these arrive after them', () => {
     const likely = (token: string) => ({ content: [{ token, logprob: -0.1, bytes: null, top_logprobs: [] }] });
     const saying = (n: number, token: string): ChatChunk[] =>
       text(n, token).map((one) => (one.delta.content ? { ...one, logprobs: likely(token) } : one));
     const behind: ChatChunk = { delta: {}, logprobs: likely('é') };
     const chunks = [...saying(0, 'Łó'), ...calling(1, 0, 'a', '{}'), ...saying(2, 'x'), ...text(3, 'é'), behind, STOP];
     const { output, response } = told(chunks);
-    const told_of = array(output[2]!['content']).map((part) => array(object(part)['logprobs']));
-    expect(told_of).toMatchObject([[{ token: 'x' }], [{ token: 'é' }]]);
+    const toldOf = array(output[2]!['content']).map((part) => array(object(part)['logprobs']));
+    expect(toldOf).toMatchObject([[{ token: 'x' }], [{ token: 'é' }]]);
     expect(whole(chunks)).toEqual(response);
   });
 
@@ -227,7 +227,7 @@ describe('items', () => {
     });
   });
 
-  test('of pictures are those of the tool for them, one each', () => {
+  test('of images are those of the image tool, one each', () => {
     const image = (data: string) => ({
       type: 'image_url' as const,
       image_url: { url: `data:image/png;base64,${data}` },
@@ -256,8 +256,14 @@ describe('items', () => {
       function: { name: 'f', arguments: '{}' },
     });
     const images = [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AA==' } }];
-    const reasoning_details: ReasoningDetail[] = [{ type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 }];
-    const delta: Delta = { tool_calls: [call(0), call(1)], images, content: 'A', reasoning: 'Hm', reasoning_details };
+    const reasoningDetails: ReasoningDetail[] = [{ type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 }];
+    const delta: Delta = {
+      tool_calls: [call(0), call(1)],
+      images,
+      content: 'A',
+      reasoning: 'Hm',
+      reasoning_details: reasoningDetails,
+    };
     const { output, response } = told([{ delta, finish_reason: 'tool_calls' }]);
     expect(output.map(({ type }) => type)).toEqual([
       'reasoning',
@@ -269,7 +275,7 @@ describe('items', () => {
     expect(whole([{ delta, finish_reason: 'tool_calls' }])).toEqual(response);
   });
 
-  test('are not made of what other wires keep for themselves, nor of sound', () => {
+  test('are not made of opaque state of other wires, nor of audio', () => {
     const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block: { type: 'server_tool_use' } };
     const { output } = told([
       chunk(0, {}, { open: { kind: 'native', native } }),
@@ -283,9 +289,9 @@ describe('items', () => {
 });
 
 describe('citations', () => {
-  const cite = (start_index: number, end_index: number) => ({
+  const cite = (startIndex: number, endIndex: number) => ({
     type: 'url_citation' as const,
-    url_citation: { url: 'https://a.example', title: 'A', start_index, end_index },
+    url_citation: { url: 'https://a.example', title: 'A', start_index: startIndex, end_index: endIndex },
   });
 
   test('count in their part, in code points', () => {
@@ -303,7 +309,7 @@ describe('citations', () => {
     expect(whole(chunks)).toEqual(response);
   });
 
-  test('that come after their text stand in the part that they are of', () => {
+  test('that arrive after their text are in its part', () => {
     const late: ChatChunk = { delta: { annotations: [cite(1, 2), cite(4, 5), cite(0, 0)] } };
     const { output } = told([...text(0, 'abc'), ...text(1, 'def'), late, STOP]);
     const places = array(output[0]!['content']).map((part) =>
@@ -318,7 +324,7 @@ describe('citations', () => {
     ]);
   });
 
-  test('that come before their text wait for it', () => {
+  test('that arrive before their text wait for it', () => {
     const { output } = told([{ delta: { annotations: [cite(0, 0)] } }, ...text(0, 'abc'), STOP]);
     expect(object(array(output[0]!['content'])[0])['annotations']).toHaveLength(1);
   });
@@ -357,7 +363,7 @@ describe('citations', () => {
     expect(response).toMatchObject({ status: 'completed' });
   });
 
-  test('of no place are of the last text, told before it or between', () => {
+  test('without offsets belong to the last text, whether they arrive before or between texts', () => {
     const early: ChatChunk = { delta: { annotations: [cite(0, 0)] } };
     for (const chunks of [
       [early, ...text(0, 'abc'), ...calling(1, 0, 'look', '{}'), ...text(2, 'def'), STOP],
@@ -378,7 +384,7 @@ describe('reasoning', () => {
     { type: 'reasoning.encrypted', data: 'opaque', format: 'anthropic-claude-v1', id: null, index: 1 },
   ];
 
-  test('of another wire is readable, and its state comes back from a client that sends items as they are', () => {
+  test('of another wire is readable, and its state is restored from a client that sends items back unchanged', () => {
     const chunks = [
       ...thinking(0, ...signed),
       ...calling(1, 0, 'a', '{}'),
@@ -403,7 +409,7 @@ describe('reasoning', () => {
     expect(replayed([kept, output[1]!]).reasoning_details).toMatchObject(details);
   });
 
-  test('of this wire has its own encrypted content, and says no format', () => {
+  test('of this wire has its own encrypted content, and no format', () => {
     const format = 'openai-responses-v1';
     const chunks = [
       chunk(
@@ -435,7 +441,7 @@ describe('reasoning', () => {
     expect(whole(chunks, context())).toEqual(response);
   });
 
-  test('a seal is an item of its own at the end, and comes back as it was', () => {
+  test('a seal is an item of its own at the end, and is restored unchanged', () => {
     const seal: ReasoningDetail = {
       type: 'reasoning.encrypted',
       data: 'gw1.x.y',
@@ -468,9 +474,9 @@ describe('calls of custom tools', () => {
     ['empty', ''],
   ])('tell their input as text: %s', (_what, input) => {
     for (const size of [1, 2, 3, 7, 100]) {
-      for (const told_as of [JSON.stringify({ input }), `{ "input" :  ${JSON.stringify(input)} }`]) {
-        const escaped = told_as.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
-        for (const all of [told_as, escaped]) {
+      for (const toldAs of [JSON.stringify({ input }), `{ "input" :  ${JSON.stringify(input)} }`]) {
+        const escaped = toldAs.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+        for (const all of [toldAs, escaped]) {
           const chunks = [
             ...calling(0, 0, 'shell', ...pieces(all, size)),
             { ...STOP, finish_reason: 'tool_calls' as const },
@@ -491,7 +497,7 @@ describe('calls of custom tools', () => {
     },
   );
 
-  test('a function of a namespace is told by its own name in it', () => {
+  test('a function of a namespace has its name inside the namespace', () => {
     const { output } = told([...calling(0, 0, 'crm__find', '{}'), STOP], contextOf({ tools }));
     expect(output).toMatchObject([{ type: 'function_call', namespace: 'crm', name: 'find', arguments: '{}' }]);
   });
@@ -500,7 +506,7 @@ describe('calls of custom tools', () => {
 describe('a stream that breaks', () => {
   const broken = new GatewayError(502, 'A returned an error: gone', { metadata: { provider_name: 'A' } });
 
-  test('after its start closes what is open and fails, with what it used', () => {
+  test('after its start closes open items and fails, with its usage', () => {
     const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
     const body = streamed([text(0, 'A').slice(0, 2)], contextOf(), {
       error: broken,
@@ -522,7 +528,7 @@ describe('a stream that breaks', () => {
     expect(response).toMatchObject({ status: 'failed', model: 'asked', output: [] });
   });
 
-  test('and is continued elsewhere goes on in the same part', () => {
+  test('that is continued at another endpoint stays in the same part', () => {
     const encoder = createResponseStream(contextOf());
     // Each upstream counts its blocks for itself.
     const first = encoder.open({ model: 'a/b', provider: 'A' }) + encoder.chunks(text(1, 'One ').slice(0, 2));

@@ -9,64 +9,73 @@ import { endingOf, itemStatusOf } from './response-object.ts';
 
 const DONE = 'data: [DONE]\n\n';
 
-/** Makes the stream of one answer (https://platform.openai.com/docs/api-reference/responses-streaming). */
+/** Makes the encoder of one stream (https://platform.openai.com/docs/api-reference/responses-streaming). */
 export function createResponseStream(context: ResponseContext): StreamEncoder {
   const { response } = context;
   const events = createEvents();
   const items = itemsOf(context, events);
   let served: Served | undefined;
-  let finish_reason: FinishReason | null = null;
+  let finishReason: FinishReason | null = null;
   let error: ChoiceError | undefined;
-  let service_tier: string | null = null;
+  let serviceTier: string | null = null;
   let remainder: Ext | undefined;
 
   function begin(): void {
-    const begun = `,"response":${response.begun(served)}`;
-    events.send('response.created', begun);
-    events.send('response.in_progress', begun);
+    const started = `,"response":${response.started(served)}`;
+    events.send('response.created', started);
+    events.send('response.in_progress', started);
   }
 
   function finish(
     { usage, metadata }: Pick<StreamEnd, 'usage' | 'metadata'>,
     failure: GatewayError | undefined,
   ): string {
-    const ending = endingOf(finish_reason, error, failure);
+    const ending = endingOf(finishReason, error, failure);
     if (failure === undefined) items.end(itemStatusOf(ending));
     else items.breakOff();
     const { output } = items;
-    const completed_at = context.now();
-    const told = { served, output, ending, usage, service_tier, remainder, metadata, completed_at };
-    events.send(`response.${ending.status}`, `,"response":${response.finished(told)}`);
+    const completedAt = context.now();
+    const facts = {
+      served,
+      output,
+      ending,
+      usage,
+      service_tier: serviceTier,
+      remainder,
+      metadata,
+      completed_at: completedAt,
+    };
+    events.send(`response.${ending.status}`, `,"response":${response.finished(facts)}`);
     return events.take() + DONE;
   }
 
   return {
     open(answering) {
-      const is_first = served === undefined;
+      const isFirst = served === undefined;
       served = answering;
-      if (is_first) begin();
+      if (isFirst) begin();
       else items.resume();
       return events.take();
     },
-    debug({ body: echo_upstream_body }) {
-      events.send('response.debug', `,"debug":${JSON.stringify({ echo_upstream_body })}`);
+    debug({ body: echoUpstreamBody }) {
+      events.send('response.debug', `,"debug":${JSON.stringify({ echo_upstream_body: echoUpstreamBody })}`);
       return events.take();
     },
     chunks(chunks) {
       for (const chunk of chunks) {
-        const told = chunk.ext?.response;
-        if (told?.rest !== undefined && told.wire !== undefined) remainder = { wire: told.wire, rest: told.rest };
-        service_tier = chunk.service_tier ?? service_tier;
+        const facts = chunk.ext?.response;
+        if (facts?.rest !== undefined && facts.wire !== undefined) remainder = { wire: facts.wire, rest: facts.rest };
+        serviceTier = chunk.service_tier ?? serviceTier;
         error = chunk.error ?? error;
         items.take(chunk);
         if (chunk.finish_reason == null) continue;
-        finish_reason = chunk.finish_reason;
-        // Nothing of the output is still to come, though its bill may be.
-        items.end(itemStatusOf(endingOf(finish_reason, error, undefined)));
+        finishReason = chunk.finish_reason;
+        // All output has arrived, though usage may follow.
+        items.end(itemStatusOf(endingOf(finishReason, error, undefined)));
       }
       return events.take();
     },
-    end: (told) => finish(told, told.error),
+    end: (end) => finish(end, end.error),
     failed(failure) {
       begin();
       return finish({ usage: NO_USAGE, metadata: failure.gateway_metadata }, failure);

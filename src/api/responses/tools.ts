@@ -13,7 +13,7 @@ import type { ResponsesRequestBody } from '../../schemas/responses.ts';
 
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice'>;
 
-/** The tools of a request and how they may be chosen. Throws `GatewayError` 400 that names the tool. */
+/** The tools of a request, and the tool choice. Throws a `GatewayError` 400 that names the tool. */
 export function requestTools({ tools, tool_choice, input }: ResponsesRequestBody): Tools {
   const made: Tools = {};
   const given = (tools ?? []) as unknown as JsonObject[];
@@ -25,13 +25,13 @@ export function requestTools({ tools, tool_choice, input }: ResponsesRequestBody
   }
   if (declared.length > 0) made.tools = declared;
   const choice = decodeToolChoice(byInnerNames(tool_choice as JsonValue | undefined, declared));
-  // Of no tools none can be chosen.
+  // Without tools there is no choice.
   if (choice === undefined || declared.length === 0) return made;
   checkChoice(choice, declared);
   return { ...made, tool_choice: choice };
 }
 
-/** The choice with tools of namespaces by the names that they have elsewhere: its client knows them by their own. */
+/** The tool choice with the inner names of tools in namespaces. */
 function byInnerNames(choice: JsonValue | undefined, tools: readonly InnerTool[]): JsonValue | undefined {
   if (typeof choice !== 'object' || choice === null || Array.isArray(choice)) return choice ?? undefined;
   const declared = [...declaredTools(tools)];
@@ -55,7 +55,7 @@ function byInnerNames(choice: JsonValue | undefined, tools: readonly InnerTool[]
   return { ...choice, tools: choice['tools'].flatMap((entry) => named(entry as JsonObject)) };
 }
 
-/** A function as this API has it; some clients declare it as chat completions do. */
+/** A function tool in the form of this API. Some clients use the form of chat completions. */
 function flat(tool: JsonObject, field: string): JsonObject {
   const { type = 'function', function: nested, ...rest } = tool;
   if (type !== 'function') return tool;
@@ -64,7 +64,7 @@ function flat(tool: JsonObject, field: string): JsonObject {
   return made;
 }
 
-/** A function that is to be called must be there; whether another kind of tool is, its upstream knows. */
+/** Checks that a chosen function is declared. Only the upstream knows whether tools of other kinds are. */
 function checkChoice(choice: ToolChoice, declared: readonly InnerTool[]): void {
   if (typeof choice === 'string' || choice.type !== 'function') return;
   const { name } = (choice as { function: { name: string } }).function;

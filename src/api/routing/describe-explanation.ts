@@ -8,8 +8,8 @@ import type { RouteExplanation } from '../../schemas/route-explanation.ts';
 
 type Planned = RouteExplanation['endpoints']['planned'][number];
 
-function isoOf(at_ms: number | undefined): string | null {
-  return at_ms === undefined ? null : new Date(at_ms).toISOString();
+function isoOf(atMs: number | undefined): string | null {
+  return atMs === undefined ? null : new Date(atMs).toISOString();
 }
 
 function usdOf(nano: number | undefined): number | null {
@@ -44,16 +44,16 @@ function describeHold(hold: ExplainedHold | undefined): RouteExplanation['hold']
   };
 }
 
-/** What many share is told to those who manage it alone, as `GET /credits` and the budgets of a workspace are. */
+/** Hides the amounts of shared budgets from callers who do not manage them, as `GET /credits` and workspace budgets do. */
 function describeBudget({ budget, spent_nano, available_nano, resets_at }: ExplainedHold['lines'][number]) {
   const { scope, label, limit_nano } = budget;
-  const is_own = scope === 'key' || scope === 'guardrail';
+  const isOwn = scope === 'key' || scope === 'guardrail';
   return {
     scope,
     label,
-    limit: is_own ? toUsd(limit_nano) : null,
-    spent: is_own ? toUsd(spent_nano) : null,
-    available: is_own ? toUsd(available_nano) : null,
+    limit: isOwn ? toUsd(limit_nano) : null,
+    spent: isOwn ? toUsd(spent_nano) : null,
+    available: isOwn ? toUsd(available_nano) : null,
     resets_at: isoOf(resets_at),
   };
 }
@@ -91,7 +91,7 @@ function describeAttempt(attempt: ExplainedAttempt, index: number): Planned {
 /** The public form of an explanation. */
 export function describeExplanation(
   { requested, names, plan, told, expected, attempts, error }: Explanation,
-  now_ms: number,
+  nowMs: number,
 ): RouteExplanation {
   const planned = new Set(attempts.map(({ candidate }) => candidate));
   const others = plan.candidates.filter((candidate) => !planned.has(candidate));
@@ -116,7 +116,7 @@ export function describeExplanation(
     adjusted_parameters: [...told],
     warnings: expiryWarnings(
       plan.candidates.map(({ model }) => model),
-      now_ms,
+      nowMs,
     ),
     hold: describeHold(first?.hold),
     error: describeRefusal(error),

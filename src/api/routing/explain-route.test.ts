@@ -69,7 +69,7 @@ async function limitedKey(limit: number): Promise<string> {
 }
 
 describe('explains', () => {
-  test('the order, with weights and reasons, what each would cost and would not get', async () => {
+  test('the order, with weights, reasons, expected costs and changes of the request', async () => {
     const told = await explain({ model: 'wire/both', messages: text('Hello'), temperature: 1, max_tokens: 100 });
     expect(told).toMatchObject({ requested: 'wire/both', models: ['wire/both'], strategy: 'direct', error: null });
     const [first, second] = told.endpoints.planned;
@@ -107,7 +107,7 @@ describe('explains', () => {
     expect(second).toMatchObject({ output_tokens: null, worst_case_cost: null, expected_cost: expect.any(Number) });
   });
 
-  test('what each name stands for', async () => {
+  test('the meaning of each name', async () => {
     const told = await explain({ model: 'wire/both:floor', models: ['wire/images'], messages: text('Hello') });
     expect(told).toMatchObject({
       requested: 'wire/both:floor',
@@ -121,12 +121,12 @@ describe('explains', () => {
     expect(told.endpoints.planned.map(({ tag }) => tag)).toEqual(['chat', 'claude', 'gemini']);
   });
 
-  test('what an answer of unknown length is expected to cost', async () => {
+  test('the expected cost of an answer of unknown length', async () => {
     const told = await explain({ model: 'wire/both', messages: text('Hello') });
     expect(told.expected_completion_tokens).toBe(limits.expected_completion_tokens);
   });
 
-  test('who was left out, at which step and why, and how many each step left', async () => {
+  test('which endpoints were excluded, at which step and why, and how many remained', async () => {
     const told = await explain({ model: 'wire/both', messages: text('Hello'), provider: { ignore: ['claude'] } });
     expect(told.endpoints.excluded).toMatchObject([
       { endpoint_id: 'claude|wire/both', step: 'Filter by Ignored Providers', reason: 'it is in provider.ignore' },
@@ -147,7 +147,7 @@ describe('explains', () => {
     expect(told.error).toMatchObject({ code: 404, metadata: { failed_routing_step: 'Filter by Known Price' } });
   });
 
-  test('what would be set aside, where, and what is left there', async () => {
+  test('the amount that would be held, per budget, and what would be left', async () => {
     const key = await limitedKey(0.01);
     const told = await explain({ model: 'wire/both', messages: text('Hello'), max_tokens: 100 }, key);
     expect(told.hold).toMatchObject({
@@ -161,7 +161,7 @@ describe('explains', () => {
     });
   });
 
-  test('what a workspace has left to nobody whose key is in it', async () => {
+  test('the amounts of a workspace are hidden from its keys', async () => {
     const authorization = `Bearer ${gateway.management_key}`;
     const made = await gateway.call('POST', '/workspaces', { name: 'Team', slug: 'team' }, { authorization });
     const { id } = ((await made.json()) as { data: { id: string } }).data;
@@ -191,7 +191,7 @@ describe('explains', () => {
     );
   });
 
-  test('that a budget pays for nothing of it', async () => {
+  test('that no budget can pay for it', async () => {
     const key = await limitedKey(0.0000001);
     const body = { model: 'wire/both', messages: text('Hello'), max_tokens: 100 };
     const told = await explain(body, key);
@@ -201,7 +201,7 @@ describe('explains', () => {
     expect(told.hold).toMatchObject({ amount: 0, lowers_output: false });
   });
 
-  test('media without fetching them: what a picture costs is known, what a file costs is not', async () => {
+  test('media without fetching them: the cost of an image is known, that of a file is not', async () => {
     const picture = { type: 'image_url', image_url: { url: 'https://files.example/a.png' } };
     const file = { type: 'file', file: { file_data: 'https://files.example/a.pdf', filename: 'a.pdf' } };
     const ask = async (...parts: object[]) => {
@@ -226,14 +226,14 @@ test.each([
   );
 });
 
-test('management keys cannot ask, nor can nobody', async () => {
+test('management keys are refused, and so are requests without a key', async () => {
   const body = { model: 'wire/both', messages: text('Hello') };
   const ask = (authorization: string) => gateway.call('POST', '/route/explain', body, { authorization });
   expect((await ask(`Bearer ${gateway.management_key}`)).status).toBe(403);
   expect((await ask('')).status).toBe(401);
 });
 
-test('what is explained stands in the answer’s metadata and in its record', async () => {
+test('the explained routing is in the metadata of the answer and in its record', async () => {
   const sandbox = await startGateway({});
   try {
     const authorization = `Bearer ${sandbox.management_key}`;

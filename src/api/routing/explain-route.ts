@@ -13,8 +13,8 @@ import { checkSamplers, type SamplerOffValues } from '../shared/sampler-off-valu
 import { describeExplanation } from './describe-explanation.ts';
 
 /**
- * `POST /route/explain`: what would become of a chat completion. A request that no endpoint may serve, or that no budget pays
- * for, is explained as well: its `error` says what the client would be told.
+ * `POST /route/explain`: how a chat completion would be routed. Also explains a request that would be refused for lack of endpoints or
+ * budget: `error` has the refusal.
  */
 export function explainRoute(
   server: Server,
@@ -48,7 +48,7 @@ export function explainRoute(
     handler: async (request, reply) => {
       reply.header('cache-control', 'private, no-store');
       const call = { ...callOf(request, chatRequest(request.body), clock), wants_metadata: false };
-      // What this node has answered so far counts.
+      // Outcomes that this node has not stored yet count as well.
       if (call.principal.budgets.length > 0) await recentOutcomes(recorder);
       return { data: describeExplanation(await inference.explain(call), call.accepted_ms) };
     },

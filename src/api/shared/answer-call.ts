@@ -10,28 +10,28 @@ import type { ChatChunk } from '../../schemas/inner.ts';
 import { answerWhole } from './answer-whole.ts';
 import { clientError } from './client-error.ts';
 
-/** Writes one stream in a client API: events of a call in, text of the wire out. An empty text is not written. */
+/** Encodes one stream for a client API: events of a call in, text of the wire out. An empty text is not written. */
 export interface StreamEncoder {
-  /** Who answers. Told again where another endpoint goes on with the answer (a continuation). */
+  /** The endpoint that answers. Called again if another endpoint continues the answer. */
   open(served: Served): string;
-  /** What one attempt sent upstream (`debug.echo_upstream_body`). */
+  /** The body that one attempt sent upstream (`debug.echo_upstream_body`). */
   debug(sent: SentBody): string;
   chunks(chunks: readonly ChatChunk[]): string;
-  /** The end of a stream that was opened; with an `error`, of one that failed late. */
+  /** The end of an opened stream; with an `error` if the stream failed. */
   end(end: StreamEnd): string;
-  /** All of a stream that failed after its 200 and before it was opened. */
-  failed(error: GatewayError, user_id: string | null): string;
+  /** The whole text of a stream that failed after the 200 and before it was opened. */
+  failed(error: GatewayError, userId: string | null): string;
 }
 
-/** The same, whose end may wait for something. */
+/** A stream encoder whose `end` may be asynchronous. */
 export type ClientStream = Omit<StreamEncoder, 'end'> & { end(end: StreamEnd): string | Promise<string> };
 
-/** How one call's answer looks in the API that its client speaks. */
+/** Encodes the answer to one call for the client's API. */
 export interface ClientAnswer {
-  /** Its text, or the bytes of a long one. */
+  /** The text of a whole answer, or the bytes of a long one. */
   whole(answer: WholeAnswer): string | Promise<string | Buffer>;
   stream(): ClientStream;
-  /** What is sent in silence: a comment or an event that clients pass over; it keeps proxies from closing a quiet stream. */
+  /** Sent during silence: a comment or an event that clients ignore. It keeps proxies from closing a quiet stream. */
   heartbeat: string;
 }
 
@@ -41,10 +41,10 @@ export interface AnswerOptions {
   heartbeat_ms: number;
 }
 
-/** A comment that clients of every API but Messages pass over. */
+/** A comment, which clients of every API but Messages ignore. */
 export const COMMENT_HEARTBEAT = ': GATEWAY PROCESSING\n\n';
 
-/** Answers a call that is in the inner language, whole or as a stream, as its request asks. Errors before the 200 are thrown. */
+/** Answers a call, whole or as a stream, as its request requires. Throws errors that occur before the 200 is sent. */
 export function answerCall(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -60,7 +60,7 @@ export function answerCall(
       reply,
       call,
       () => options.inference.complete(call),
-      (told) => answer.whole(told),
+      (completed) => answer.whole(completed),
     );
   }
   return streamed(request, reply, call, answer, options);
@@ -101,7 +101,7 @@ function streamed(
       return encoder.failed(shown, call.principal.user_id);
     },
     heartbeat: answer.heartbeat,
-    onClientGone: () => call.cancellation.cancel(),
+    onClientLeft: () => call.cancellation.cancel(),
     onStop: () => call.cancellation.stop(),
     heartbeat_first_ms,
     heartbeat_ms,

@@ -7,32 +7,31 @@ import { limits } from '../../limits.ts';
 import { clientError } from './client-error.ts';
 
 /**
- * Asks, and writes what comes in one piece: JSON where nothing else is said. Tells the call when its client leaves before that, or the
- * gateway stops.
+ * Runs a call and sends its whole answer, as JSON by default. Cancels the call if its client leaves before, or the gateway stops.
  */
 export async function answerWhole<A>(
   reply: FastifyReply,
   { cancellation }: { cancellation: Pick<Cancellation, 'cancel' | 'stop' | 'stopped'> },
-  ask: () => Promise<A>,
+  run: () => Promise<A>,
   write: (answer: A) => string | Promise<string | Buffer>,
-  content_type = 'application/json; charset=utf-8',
+  contentType = 'application/json; charset=utf-8',
 ): Promise<void> {
   const { request } = reply;
   request.on_leave = () => cancellation.cancel();
   request.on_stop = () => cancellation.stop();
   if (request.long_body_bytes > 0) await nextTurn();
-  // Its client may have left while a long body was read.
+  // The client may have left while a long body was read.
   if (reply.raw.destroyed) cancellation.cancel();
   try {
-    const written = write(await ask());
+    const written = write(await run());
     const made = typeof written === 'string' ? written : await written;
-    const is_long = typeof made === 'string' && made.length > limits.answer_turn_bytes_min;
-    const body = is_long ? await encodeInTurns(made) : made;
-    void reply.header('content-type', content_type).send(body);
+    const isLong = typeof made === 'string' && made.length > limits.answer_turn_bytes_min;
+    const body = isLong ? await encodeInTurns(made) : made;
+    void reply.header('content-type', contentType).send(body);
   } catch (thrown) {
     const error = clientError(thrown, cancellation);
     if (!(error instanceof CallCancelled)) throw error;
-    // Nobody is there to answer.
+    // The client has left.
     reply.hijack();
   } finally {
     request.on_leave = undefined;

@@ -33,7 +33,7 @@ function ordered(chunks: readonly ChatChunk[], isShown = (_: Opening) => true) {
 }
 
 describe('blocks of a turn', () => {
-  test('that come one after the other pass as they come', () => {
+  test('that follow each other pass unchanged', () => {
     const { out, held } = ordered([
       text(0, 'a', opens('text')),
       text(0, 'b', closes),
@@ -44,7 +44,7 @@ describe('blocks of a turn', () => {
     expect(held).toBe(0);
   });
 
-  test('that alternate come in the order in which they opened', () => {
+  test('that are interleaved are emitted in the order in which they opened', () => {
     const { out } = ordered([
       text(0, 'a', opens('reasoning')),
       text(1, 'x', opens('text')),
@@ -56,7 +56,7 @@ describe('blocks of a turn', () => {
     expect(out).toEqual(['0a', '0b.', '1x', '1y.', '2p', '2q.']);
   });
 
-  test('that are never closed come at the end', () => {
+  test('that are never closed are emitted at the end', () => {
     const { out, held } = ordered([text(0, 'a', opens('text')), text(1, 'b', opens('text')), text(1, 'c')]);
     expect(out).toEqual(['0a', '1b', '1c']);
     expect(held).toBe(2);
@@ -88,7 +88,7 @@ describe('blocks of a turn', () => {
     expect(out).toEqual(['01', '02.', '1x']);
   });
 
-  test('that are not shown hold up nobody', () => {
+  test('that are not shown delay no others', () => {
     const { out } = ordered(
       [
         text(0, '', opens('native')),
@@ -141,8 +141,8 @@ describe('blocks of a turn', () => {
   });
 });
 
-describe('what is of no block', () => {
-  test('passes, but for what says something itself', () => {
+describe('chunks without a block', () => {
+  test('pass, unless they have content', () => {
     const { out } = ordered([
       text(0, 'a', opens('text')),
       plain({ annotations: [] }),
@@ -152,7 +152,7 @@ describe('what is of no block', () => {
     expect(out).toEqual(['0a', '-', '0b.', '-x']);
   });
 
-  test('comes after all blocks where it ends the answer', () => {
+  test('follow all blocks if they end the answer', () => {
     const { out } = ordered([
       text(0, 'a', opens('text')),
       text(1, 'b', opens('text')),

@@ -4,45 +4,45 @@ import { deltasOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, Delta, SlotEvent } from '../../schemas/inner.ts';
 import { JsonProgress } from '../../schemas/json-progress.ts';
 
-/** Hands out the chunks of a turn block by block, in the order in which the blocks opened. */
+/** Emits the chunks of a turn block by block, in the order in which the blocks opened. */
 export interface BlockOrder {
   take(chunk: ChatChunk): void;
-  /** Hands out whatever waits; blocks count anew from here. */
+  /** Emits all waiting chunks. Ordinals of blocks start anew afterwards. */
   flush(): void;
 }
 
-/** A block that is open, or waits until those before it are closed. */
+/** A block that is open, or waits until the blocks before it are closed. */
 interface Block {
   n: number | undefined;
   is_closed: boolean;
-  /** The arguments of a call so far, as far as they were handed out. */
+  /** The arguments of a call that were emitted so far. */
   readonly args: JsonProgress | undefined;
   waiting: ChatChunk[];
   waiting_chars: number;
 }
 
-/** What of a delta is a block's; the rest (role, annotations) is nobody's in particular, and waits for nobody. */
+/** Whether a delta has content of a block. Other fields (role, annotations) are emitted at once. */
 function isOfBlock(delta: Delta): boolean {
   const { content, refusal, reasoning, reasoning_details, tool_calls } = delta;
   return Boolean(content || refusal || reasoning || reasoning_details?.length || tool_calls?.length);
 }
 
-/** A chunk that says several things without saying of which block, as one chunk for each, in the order in which blocks stand. */
+/** Splits a chunk without slot whose delta has several blocks into one chunk per block, in canonical order. */
 function piecesOf(chunk: ChatChunk): ChatChunk[] {
   const { delta, logprobs } = chunk;
-  const { told: deltas, rest } = deltasOf(delta);
+  const { blocks: deltas, rest } = deltasOf(delta);
   if (deltas.length < 2) return [chunk];
   const likely = logprobs === undefined ? {} : { logprobs };
-  const pieces = deltas.map((told): ChatChunk => ({ delta: told, ...(told.content ? likely : {}) }));
+  const pieces = deltas.map((block): ChatChunk => ({ delta: block, ...(block.content ? likely : {}) }));
   const last = { ...chunk, delta: rest };
   if (delta.content) delete last.logprobs;
   return [...pieces, last];
 }
 
 /**
- * Makes the order of one answer (translation E1): upstreams may tell several blocks at a time, clients read one. What is told of
- * another block waits until the open one closes; a call whose arguments are whole is closed as soon as something waits for it,
- * since some wires close calls at the end only. Blocks that are not shown are passed over.
+ * Makes the block order of one answer (translation E1): upstreams may interleave blocks, clients read one at a time. Chunks of
+ * another block wait until the open one closes. A call with complete arguments is closed as soon as another block waits, since some wires
+ * close calls only at the end. Blocks that are not shown are dropped.
  */
 export function createBlockOrder(
   release: (chunk: ChatChunk) => void,
@@ -50,13 +50,13 @@ export function createBlockOrder(
 ): BlockOrder {
   let open: Block | undefined;
   let queue: Block[] = [];
-  /** Those before it in the queue are handed out. */
+  /** Index of the open block in the queue. */
   let head = 0;
-  let held_chars = 0;
-  /** Null: it is over, or not shown. */
+  let heldChars = 0;
+  /** Null for a block that is closed, or not shown. */
   let blocks = new Map<number, Block | null>();
 
-  function handOut(block: Block, chunk: ChatChunk): void {
+  function emit(block: Block, chunk: ChatChunk): void {
     release(chunk);
     if (block.args !== undefined) {
       for (const call of chunk.delta.tool_calls ?? []) block.args.add(call.function.arguments ?? '');
@@ -68,8 +68,8 @@ export function createBlockOrder(
     if (open === block) open = undefined;
   }
 
-  /** Hands out what waited for the block that is over, up to the next one that still grows. */
-  function goOn(): void {
+  /** Emits what waited for the closed block, up to the next block that is incomplete. */
+  function advance(): void {
     for (;;) {
       if (open !== undefined) {
         if (head === queue.length || open.args?.isClosed !== true) return;
@@ -83,8 +83,8 @@ export function createBlockOrder(
         return;
       }
       head += 1;
-      for (const chunk of next.waiting) handOut(next, chunk);
-      held_chars -= next.waiting_chars;
+      for (const chunk of next.waiting) emit(next, chunk);
+      heldChars -= next.waiting_chars;
       next.waiting = [];
       if (next.is_closed) end(next);
       else open = next;
@@ -95,14 +95,14 @@ export function createBlockOrder(
     const chars = JSON.stringify(chunk).length;
     block.waiting.push(chunk);
     block.waiting_chars += chars;
-    held_chars += chars;
-    if (held_chars > limits.waiting_blocks_chars_max) {
+    heldChars += chars;
+    if (heldChars > limits.waiting_blocks_chars_max) {
       throw new GatewayError(502, 'The provider sent too many parts of its answer at once to put them in order');
     }
   }
 
-  function blockOf(n: number | undefined, is_call: boolean): Block {
-    const args = is_call ? new JsonProgress() : undefined;
+  function blockOf(n: number | undefined, isCall: boolean): Block {
+    const args = isCall ? new JsonProgress() : undefined;
     return { n, is_closed: n === undefined, args, waiting: [], waiting_chars: 0 };
   }
 
@@ -115,7 +115,7 @@ export function createBlockOrder(
     const block = blockOf(undefined, false);
     queue.push(block);
     hold(block, chunk);
-    goOn();
+    advance();
   }
 
   function flushAll(): void {
@@ -126,7 +126,7 @@ export function createBlockOrder(
     }
     queue = [];
     head = 0;
-    held_chars = 0;
+    heldChars = 0;
   }
 
   return {
@@ -137,9 +137,9 @@ export function createBlockOrder(
         return;
       }
       if (open !== undefined && open.n === slot.n) {
-        handOut(open, chunk);
+        emit(open, chunk);
         if (slot.close !== undefined) end(open);
-        if (head < queue.length) goOn();
+        if (head < queue.length) advance();
         return;
       }
       let block = blocks.get(slot.n);
@@ -153,7 +153,7 @@ export function createBlockOrder(
         blocks.set(slot.n, block);
         if (open === undefined) {
           open = block;
-          handOut(block, chunk);
+          emit(block, chunk);
           if (slot.close !== undefined) end(block);
           return;
         }
@@ -161,7 +161,7 @@ export function createBlockOrder(
       }
       hold(block, chunk);
       block.is_closed = slot.close !== undefined;
-      goOn();
+      advance();
     },
     flush() {
       flushAll();

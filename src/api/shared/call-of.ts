@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { GatewayError, invalidField } from '../../errors.ts';
-import { asksByPublicName, headerOf } from '../../http/aliases.ts';
+import { headerOf, usesPublicMetadataHeader } from '../../http/aliases.ts';
 import { claimOf } from '../../http/bounded-bodies.ts';
 import { type Attribution, type Call, type Clock, createCancellation } from '../../inference/call.ts';
 import type { GenerationRecord } from '../../ledger/records.ts';
@@ -15,32 +15,32 @@ import './sampler-off-values.ts';
 import { checkArguments, checkDefinitions } from './tool-arguments.ts';
 
 const ALPHABET = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789');
-/** W3C Trace Context, 3.2: ids of zeros and the version ff make all of it invalid. */
+/** W3C Trace Context, 3.2. All-zero ids and version ff are invalid. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 const ID_CHARS = 20;
-/** Random characters are drawn in stock: one call to the system for many ids. */
+/** Random characters are generated in blocks, to save system calls. */
 const stock = Buffer.alloc(ID_CHARS * 256);
 let drawn = stock.length;
 
-/** `gen-<unix seconds>-<20 alphanumerics>`, the form that clients of the public service know. */
-export function generationId(now_ms: number): string {
+/** `gen-<unix seconds>-<20 alphanumerics>`, the form that clients of the public service expect. */
+export function generationId(nowMs: number): string {
   if (drawn + ID_CHARS > stock.length) {
     randomFillSync(stock);
     for (let at = 0; at < stock.length; at += 1) stock[at] = ALPHABET[stock[at]! % ALPHABET.length]!;
     drawn = 0;
   }
   drawn += ID_CHARS;
-  return `gen-${Math.floor(now_ms / 1000)}-${stock.toString('latin1', drawn - ID_CHARS, drawn)}`;
+  return `gen-${Math.floor(nowMs / 1000)}-${stock.toString('latin1', drawn - ID_CHARS, drawn)}`;
 }
 
 function cut(value: string | undefined): string | null {
   return value === undefined ? null : value.slice(0, limits.attribution_chars_max);
 }
 
-function categoriesOf(told: string | undefined): string[] {
-  if (told === undefined) return [];
-  return told
+function categoriesOf(header: string | undefined): string[] {
+  if (header === undefined) return [];
+  return header
     .split(',')
     .map((category) => category.trim())
     .filter((category) => category !== '' && category.length <= limits.app_category_chars_max)
@@ -60,7 +60,7 @@ function attributionOf(headers: IncomingHttpHeaders): Attribution {
   };
 }
 
-/** Adds who answered a call, what it used and what it cost to its request's log line; several calls of one request are summed up. */
+/** Adds the endpoint, usage and cost of a call to the log line of its request; several calls of one request are summed. */
 function noteRecord({ log_facts }: FastifyRequest, record: GenerationRecord | undefined): void {
   if (record === undefined || log_facts === undefined) return;
   const { model, provider_name, usage, cost_nano } = record;
@@ -74,9 +74,9 @@ function noteRecord({ log_facts }: FastifyRequest, record: GenerationRecord | un
   log_facts['cost'] = toUsd(cost_nano + (typeof cost === 'number' ? toNano(cost) : 0));
 }
 
-const sumOf = (before: unknown, more: number): number => (typeof before === 'number' ? before + more : more);
+const sumOf = (previous: unknown, more: number): number => (typeof previous === 'number' ? previous + more : more);
 
-/** A preset stands for fields that nobody here knows: without them the answer would be another one. */
+/** Throws a 400 for a preset, which stands for settings that this gateway does not have. */
 function refusePreset(body: unknown): void {
   if (typeof body !== 'object' || body === null || !('preset' in body) || body.preset == null) return;
   throw invalidField(
@@ -85,7 +85,7 @@ function refusePreset(body: unknown): void {
   );
 }
 
-/** What every inference operation makes of its HTTP request once the body is in the inner language. */
+/** Makes the `Call` of an inference request whose body is in the inner language. */
 export function callOf(
   request: FastifyRequest,
   body: ChatRequest,
@@ -101,27 +101,27 @@ export function callOf(
     body.session_id = session.slice(0, limits.session_id_chars_max);
   }
   if (request.long_body_bytes > limits.long_request_bytes_min) {
-    const tools_chars = checkDefinitions(body);
-    if (body.ext !== undefined) Object.assign(body.ext, { is_long: true, tools_chars });
+    const toolsChars = checkDefinitions(body);
+    if (body.ext !== undefined) Object.assign(body.ext, { is_long: true, tools_chars: toolsChars });
   }
   noteContents(body);
   if (contentsOf(body).has_calls) checkArguments(body.messages, kind.fieldName);
-  const accepted_ms = clock.now_ms();
-  const wants_metadata = headerOf(headers, 'x-gateway-experimental-metadata')?.trim().toLowerCase() === 'enabled';
+  const acceptedMs = clock.now_ms();
+  const wantsMetadata = headerOf(headers, 'x-gateway-experimental-metadata')?.trim().toLowerCase() === 'enabled';
   return {
     ...kind,
     request: body,
-    generation_id: generationId(accepted_ms),
+    generation_id: generationId(acceptedMs),
     request_id: request.id,
     principal,
     attribution: attributionOf(headers),
-    accepted_ms,
+    accepted_ms: acceptedMs,
     accepted_monotonic_ms: clock.monotonic_ms(),
     cancellation: createCancellation(),
     store_wait: request.store_wait,
     room: claimOf(request),
-    wants_metadata,
-    ...(wants_metadata && asksByPublicName(headers) ? { wants_public_metadata: true } : {}),
+    wants_metadata: wantsMetadata,
+    ...(wantsMetadata && usesPublicMetadataHeader(headers) ? { wants_public_metadata: true } : {}),
     stages: [],
     settled: (record) => noteRecord(request, record),
     changes: request.body_changes,

@@ -5,25 +5,24 @@ import { type AddressKind, eachAddress, type FieldPath, fieldName } from '../../
 import { isPublicAddress } from '../../providers/transport/addresses.ts';
 import { listedAs } from '../../providers/transport/fetch-media.ts';
 
-/** What the operator lets requests point at beside the public internet. */
+/** Private addresses and buckets that the operator lets requests reference. */
 export interface AddressRules {
   /** `host` or `host:port`, in lower case. */
   private_hosts: readonly string[];
-  /** `s3://name` or `gs://name`: what providers read there, they read with the operator's credential. */
+  /** `s3://name` or `gs://name`, which providers read with the operator's credential. */
   buckets: readonly string[];
 }
 
 /**
- * Names that resolve inside a network alone (RFC 6761, RFC 6762 with its appendix G, RFC 8375, ICANN's reservation of `internal`),
- * and those of services of Kubernetes.
+ * Host names that resolve only inside a network (RFC 6761, RFC 6762 with appendix G, RFC 8375, ICANN's reservation of `internal`), and
+ * names of Kubernetes services.
  */
 const INSIDE = /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|home|lan|svc|home\.arpa)$/;
 
 /**
- * Fields of model servers by which whoever sends them has the server connect to other machines, read a path of its own, or run code. They
- * are between the servers of one operator.
+ * Fields by which operators' servers make each other connect to other machines, read local paths, or run code. Clients must not send them.
  */
-const OF_SERVERS = new Set([
+const SERVER_FIELDS = new Set([
   'kv_transfer_params', // vLLM
   'ec_transfer_params',
   'logits_processors',
@@ -34,17 +33,17 @@ const OF_SERVERS = new Set([
   'disaggregated_params', // TensorRT-LLM
 ]);
 
-/** Readers of addresses differ on these: some drop them, some end the host there. */
+/** Control characters, which readers of addresses treat differently: some drop them, some end the host there. */
 const CONTROL = /\p{Cc}/u;
 const AMBIGUOUS_HOST = /[\s\\]/;
 const AUTHORITY = /^https?:\/\/([^/?#]*)/i;
 const HEAD_CHARS = 4_096;
 
 const BASE64_HEAD = /^[A-Za-z0-9+/_=\s-]*$/;
-/** No path of a file is longer (PATH_MAX of Linux). */
+/** The longest path of a file (PATH_MAX of Linux). */
 const PATH_CHARS_MAX = 4_096;
 
-/** Whether no machine on the public internet can be meant, by the text alone. */
+/** Whether the host name alone shows that the host is not on the public internet. */
 function isInside({ hostname }: URL): boolean {
   const host = hostname.replace(/\.$/, '');
   const literal = host.startsWith('[') ? host.slice(1, -1) : host;
@@ -52,7 +51,7 @@ function isInside({ hostname }: URL): boolean {
   return !host.includes('.') || INSIDE.test(host);
 }
 
-/** What is wrong with an address of the web; undefined: nothing that its text shows. */
+/** What is wrong with a web address; undefined if its text shows nothing wrong. */
 function webFault(address: string, rules: AddressRules): string | undefined {
   if (address.length > limits.address_chars_max)
     return `must be a URL of at most ${limits.address_chars_max} characters`;
@@ -68,7 +67,7 @@ function webFault(address: string, rules: AddressRules): string | undefined {
   return "must be on the public internet, or on a host that the operator lists in media.private_hosts; or send the file's data";
 }
 
-/** Whether a text without a scheme may be data, and no path of a file. */
+/** Whether a text without a scheme may be base64 data rather than a file path. */
 function mayBeBase64(text: string): boolean {
   if (text.startsWith('/') && text.length < PATH_CHARS_MAX) return false;
   return BASE64_HEAD.test(text.slice(0, HEAD_CHARS));
@@ -85,14 +84,14 @@ function faultOf(address: string, kind: AddressKind, rules: AddressRules): strin
   return 'must be an https, http or data URL';
 }
 
-/** Whether a value has members by name. */
+/** Whether a value is an object. */
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Looks through what a body hands on to its endpoint: its own fields, and the options of providers. */
+/** Checks the fields that are sent on to endpoints: unknown fields of the body, and the options of providers. */
 function checkOptions(body: unknown, prefix: string): void {
   if (!isRecord(body)) return;
-  for (const name of OF_SERVERS) {
+  for (const name of SERVER_FIELDS) {
     if (body[name] === undefined || body[name] === null) continue;
     throw invalidField(`${prefix}${name}`, 'must not be sent: it is only for the servers of a provider');
   }
@@ -103,15 +102,15 @@ function checkOptions(body: unknown, prefix: string): void {
 }
 
 /**
- * Refuses a body that points at what nobody is to fetch for a client, in any field of any client API: other schemes than https,
- * http and data, hosts that can only be inside a network, and fields that servers of one operator send each other. Throws a 400 that names the field. What names resolve to is checked
- * by who fetches: see `createMediaFetcher`.
+ * Checks the addresses in a body, in every field of every client API: schemes other than https, http and data, hosts inside a network, and
+ * fields between servers are refused. Throws a 400 that names the field. Whoever fetches an address checks what its name resolves to
+ * (`createMediaFetcher`).
  */
 export function checkAddresses(body: unknown, rules: AddressRules): void {
   checkOptions(body, '');
   let count = 0;
   eachAddress(body, (address, path: FieldPath, kind) => {
-    // Clients write nothing for what they leave out.
+    // Clients send an empty text for an address that is not set.
     if (address === '') return;
     count += 1;
     if (count > limits.addresses_max) {

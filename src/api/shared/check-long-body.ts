@@ -6,12 +6,12 @@ import { type AddressRules, checkAddresses } from './check-addresses.ts';
 function countParts(list: unknown): number {
   if (!Array.isArray(list)) return 0;
   let parts = list.length;
-  // Results of tools have parts of their own.
+  // Tool results have parts of their own.
   for (const part of list) if (Array.isArray(part?.content)) parts += part.content.length;
   return parts;
 }
 
-/** Refuses more parts of messages than an operation rewrites at once. Throws `GatewayError` 400. */
+/** Throws a `GatewayError` 400 if the messages have more parts than an operation may rewrite at once. */
 export function checkParts(body: unknown): void {
   const { messages, system } = (body ?? {}) as { messages?: unknown; system?: unknown };
   let parts = countParts(system);
@@ -21,7 +21,7 @@ export function checkParts(body: unknown): void {
   }
 }
 
-/** Checks a long body beyond its schema. Validation before it, and what follows, have turns of the loop of their own. */
+/** Checks a long body beyond its schema. Uses turns of the event loop of its own, after validation and before what follows. */
 export async function checkLongBody(body: unknown, rules: AddressRules): Promise<void> {
   checkParts(body);
   await nextTurn();

@@ -1,6 +1,6 @@
 import type { GatewayError } from '../../errors.ts';
 
-/** Kinds of errors by status, as the public service names them (its documentation, "Errors"). */
+/** Error types by status, as the public service names them (its documentation, "Errors"). */
 const ERROR_TYPES: Readonly<Record<number, string>> = {
   400: 'invalid_request',
   401: 'authentication',
@@ -18,14 +18,14 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   503: 'provider_overloaded',
 };
 
-/** Which kind of error this is, more finely than its status: `error_type` where an API tells it. */
+/** The `error_type` of an error, which is finer than its status. */
 export function errorTypeOf(status: number, metadata: Record<string, unknown> | undefined): string {
-  // A provider's 403 refuses what was asked; one of ours, a key that may not ask.
+  // A provider's 403 refuses content; a 403 of the gateway refuses the key.
   if (status === 403 && metadata?.['provider_name'] != null) return 'content_policy_violation';
   return ERROR_TYPES[status] ?? 'unmapped';
 }
 
-/** An error beside or inside a choice of chat and completions. Generated clients of the public service refuse a chunk whose metadata has no `error_type`. */
+/** The error beside or inside a choice of chat and completions. Generated clients of the public service require `error_type` in its metadata. */
 export function choiceError({ status, message, metadata }: GatewayError) {
   return { code: status, message, metadata: { error_type: errorTypeOf(status, metadata), ...metadata } };
 }

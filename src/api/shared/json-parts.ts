@@ -5,10 +5,10 @@ import { limits } from '../../limits.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { jsonChars, jsonPieces, pieceEnd } from '../../schemas/json-pieces.ts';
 
-/** A part of a text of JSON: written already, a value, or arguments of a call as the model wrote them, which are to be an object. */
+/** A part of a JSON text: text that is already JSON, a value, or the arguments of a call as the model wrote them, which should be an object. */
 export type JsonPart = string | { value: JsonValue } | { object: string };
 
-/** Arguments as an object; what is none is wrapped, as it is on the way to a provider. */
+/** Arguments as JSON text of an object. Anything else is wrapped, as for a provider. */
 function objectText(text: string, isObject: boolean): string {
   if (text.trim() === '') return '{}';
   return isObject ? text : JSON.stringify({ _raw: text });
@@ -26,7 +26,7 @@ function isObjectText(text: string): boolean {
   }
 }
 
-/** The same of a long text. Yields where others may be served. */
+/** The same check for a long text. Yields to other requests. */
 function* isLongObjectText(text: string): Generator<void, boolean, undefined> {
   try {
     return isObject(yield* readSlices(yield* encoded(text), JSON.parse));
@@ -40,7 +40,7 @@ function textOf(part: JsonPart): string {
   return 'value' in part ? JSON.stringify(part.value) : objectText(part.object, isObjectText(part.object));
 }
 
-/** How long it is, about; `most` where it is longer. */
+/** Approximate length of a part; `most` if it is longer. */
 function charsOf(part: JsonPart, most: number): number {
   if (typeof part === 'string') return part.length;
   return 'object' in part ? part.object.length : jsonChars(part.value, most);
@@ -96,26 +96,26 @@ function* written(parts: readonly JsonPart[]): Generator<void, Buffer, undefined
   return yield* joined(pieces);
 }
 
-/** The text of its parts. */
+/** Joins the parts into one text. */
 export function joinParts(parts: readonly JsonPart[]): string {
   let text = '';
   for (const part of parts) text += textOf(part);
   return text;
 }
 
-/** The same; of a long text its bytes, written with others served in between. */
+/** Joins the parts; a long text is written as bytes, and yields to other requests in between. */
 export function writeParts(parts: readonly JsonPart[]): string | Promise<Buffer> {
   if (!isLong(parts)) return joinParts(parts);
-  // They are always wanted.
+  // Never undefined: no `isCancelled` is passed.
   return inTurns(written(parts)).then((bytes) => bytes!);
 }
 
-/** Whether writing them in one go would take long: by all of them together. */
+/** Whether writing all parts at once would take long. */
 function isLong(parts: readonly JsonPart[]): boolean {
-  let chars_left = limits.answer_turn_bytes_min;
+  let charsLeft = limits.answer_turn_bytes_min;
   for (const part of parts) {
-    chars_left -= charsOf(part, chars_left);
-    if (chars_left <= 0) return true;
+    charsLeft -= charsOf(part, charsLeft);
+    if (charsLeft <= 0) return true;
   }
   return false;
 }

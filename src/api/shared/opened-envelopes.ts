@@ -2,21 +2,21 @@ import type { Envelope } from '../../inference/reasoning/envelope.ts';
 import type { Message, ReasoningDetail } from '../../schemas/inner.ts';
 
 /**
- * An assistant's message whose thinking blocks carried reasoning of another wire, with that reasoning in their place. What
- * does not verify is left out.
+ * Replaces the thinking blocks of an assistant message that carry reasoning of another wire in an envelope by that reasoning. Envelopes
+ * that do not verify are dropped.
  */
 export function openEnvelopes(message: Message, envelope: Envelope): Message {
   const details = message.reasoning_details;
   if (details == null) return message;
   const opened = details.map((detail) => open(detail, envelope));
-  if (opened.every((one) => one === undefined)) return message;
+  if (opened.every((details) => details === undefined)) return message;
 
   const made: ReasoningDetail[] = [];
-  /** Where each detail's own begin, and behind them where all end. */
+  /** The index at which the replacement of each detail begins, and the end of all. */
   const starts: number[] = [];
   for (const [i, detail] of details.entries()) {
     starts.push(made.length);
-    for (const one of opened[i] ?? [detail]) made.push({ ...one, index: made.length });
+    for (const carried of opened[i] ?? [detail]) made.push({ ...carried, index: made.length });
   }
   starts.push(made.length);
   const changed: Message = { ...message, reasoning_details: made };
@@ -36,8 +36,8 @@ function bringsDetails({ role, reasoning_details }: Message): boolean {
 }
 
 /**
- * The same of the messages of the chat API, whose clients are shown no envelopes: only those that a client brought from another
- * API are opened. What does not verify is a provider's, which may be a gateway itself, or a seal.
+ * Opens envelopes in messages of the chat API. Its clients are not sent any, but may send those of another client API. What does not verify
+ * is left, since it may belong to a provider, which may be a gateway itself, or be a seal.
  */
 export function openBroughtEnvelopes(messages: Message[], envelope: () => Envelope): Message[] {
   if (!messages.some(bringsDetails)) return messages;
@@ -52,7 +52,7 @@ export function openBroughtEnvelopes(messages: Message[], envelope: () => Envelo
   return messages.map((message) => (bringsDetails(message) ? openEnvelopes(message, brought) : message));
 }
 
-/** What a detail carried; undefined where it is the wire's own. */
+/** The reasoning in the envelope of a detail; undefined if it has no envelope. */
 function open(detail: ReasoningDetail, envelope: Envelope): ReasoningDetail[] | undefined {
   const carrier =
     detail.type === 'reasoning.text'
@@ -65,7 +65,7 @@ function open(detail: ReasoningDetail, envelope: Envelope): ReasoningDetail[] | 
   return detail.type === 'reasoning.text' ? withText(carried, detail.text ?? '') : carried;
 }
 
-/** What the block itself shows is not in its envelope, where it is one detail's: that one is without its text there. */
+/** Restores the text of a single detail, which is in the block itself and not in its envelope. */
 function withText(carried: readonly ReasoningDetail[], text: string): ReasoningDetail[] {
   if (text === '' || carried.filter(({ type }) => type !== 'reasoning.encrypted').length !== 1) return [...carried];
   return carried.map((detail): ReasoningDetail => {

@@ -4,15 +4,15 @@ import type { Report } from '../../providers/dialect.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What was changed of its body before it was validated. Absent: nothing. */
+    /** Changes that were made to the body before its validation. Not set: none. */
     body_changes?: Report[];
   }
 }
 
-/** What becomes of such a value: it is a 400, or counts as absent. */
+/** What happens to such a value: a 400, or it is treated as not set. */
 export type SamplerOffValues = 'refuse' | 'ignore';
 
-/** Values by which chat clients mean "off", and the rule of the API that refuses them. */
+/** Values by which chat clients mean "off", with the rule that refuses them. */
 const OFF_VALUES = {
   top_k: { values: [0, -1], rule: 'must be at least 1' },
   top_p: { values: [0], rule: 'must be greater than 0' },
@@ -23,8 +23,8 @@ const SAMPLERS = Object.keys(OFF_VALUES) as Sampler[];
 
 const HINT = 'to turn it off, leave it out, or ask the operator to set compatibility.sampler_off_values: ignore';
 
-/** Puts null in the place of values that mean "off". Throws a `ValidationError` where they are refused. */
-function takeOff(
+/** Replaces values that mean "off" by null. Throws a `ValidationError` if they are refused. */
+function replaceOffValues(
   request: FastifyRequest,
   body: Record<string, unknown>,
   mode: () => SamplerOffValues,
@@ -43,14 +43,15 @@ function takeOff(
 }
 
 /**
- * Makes the hook that looks at a body before it is validated: sampler values that mean "off" count as absent where the operator says
- * so, and are a 400 that names the setting elsewhere.
+ * Makes the hook that checks sampler values before validation: values that mean "off" are treated as not set if the operator allows it,
+ * otherwise they are a 400 that names the setting.
  */
 export function checkSamplers(mode: () => SamplerOffValues, fields: readonly Sampler[] = SAMPLERS) {
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const { body } = request;
     try {
-      if (typeof body === 'object' && body !== null) takeOff(request, body as Record<string, unknown>, mode, fields);
+      if (typeof body === 'object' && body !== null)
+        replaceOffValues(request, body as Record<string, unknown>, mode, fields);
     } catch (error) {
       done(error as Error);
       return;

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../schemas/inner.ts';
 
-/** How an answer ends that is text alone: one that would end with calls, which nobody asked for, has come to its end. */
-export function textFinish<T extends FinishReason | null | undefined>(finish_reason: T): T | 'stop' {
-  return finish_reason === 'tool_calls' ? 'stop' : finish_reason;
+/** The finish reason of an answer that is only text: `stop` instead of `tool_calls`, which the client did not request. */
+export function textFinish<T extends FinishReason | null | undefined>(finishReason: T): T | 'stop' {
+  return finishReason === 'tool_calls' ? 'stop' : finishReason;
 }

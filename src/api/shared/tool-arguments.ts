@@ -4,8 +4,8 @@ import type { ChatRequest, Message } from '../../schemas/inner.ts';
 import { JsonStructure, structureBreach } from '../../schemas/json-structure.ts';
 
 /**
- * Refuses arguments of tool calls that are more than an encoder may read at once: several wires want them as objects. Throws `GatewayError`
- * 400 that names the field as its client does.
+ * Throws a `GatewayError` 400 if the arguments of tool calls are longer than an encoder may parse at once, which several wires require. The
+ * error names the field as in the client's API.
  */
 export function checkArguments(messages: readonly Message[], fieldName: ((field: string) => string) | undefined): void {
   let chars = 0;
@@ -24,7 +24,7 @@ export function checkArguments(messages: readonly Message[], fieldName: ((field:
   if (chars > limits.arguments_chars_max) {
     throw tooMuch(`${limits.arguments_chars_max} characters`);
   }
-  // Fewer characters cannot have more values.
+  // A value has at least one character.
   if (chars <= limits.arguments_values_max) return;
   let values = 0;
   for (const text of texts) {
@@ -39,11 +39,11 @@ function tooMuch(bound: string, what = 'arguments of all tool calls'): GatewayEr
   return new GatewayError(400, `The ${what} of a request must not have more than ${bound} together`);
 }
 
-/** What a value takes in JSON beside its text, about. */
+/** Approximate length in JSON of a value besides its text. */
 const VALUE_CHARS = 4;
 
-/** How much of definitions is left to be looked at. */
-class DefinitionsLeft {
+/** A budget for the size of tool definitions. */
+class DefinitionBudget {
   #chars = limits.definitions_chars_max;
   #values = limits.definitions_values_max;
 
@@ -52,7 +52,7 @@ class DefinitionsLeft {
     return limits.definitions_chars_max - this.#chars + values * VALUE_CHARS;
   }
 
-  /** Throws `GatewayError` 400 where it is more than that. */
+  /** Throws a `GatewayError` 400 if the value exceeds the budget. */
   take(value: unknown): void {
     this.#values -= 1;
     if (this.#values < 0) throw tooMuch(`${limits.definitions_values_max} values`, DEFINITIONS);
@@ -77,11 +77,11 @@ class DefinitionsLeft {
 const DEFINITIONS = 'definitions of all tools and the schema';
 
 /**
- * Refuses definitions of tools, and a schema of the answer, that are more than an encoder may rewrite at once. Throws `GatewayError` 400. What
- * comes back is how long the tools are as JSON, about.
+ * Checks that the definitions of tools and the schema of the answer are not more than an encoder may rewrite at once. Throws a `GatewayError`
+ * 400. Returns the approximate length of the tools as JSON.
  */
 export function checkDefinitions({ tools, response_format }: ChatRequest): number {
-  const left = new DefinitionsLeft();
+  const left = new DefinitionBudget();
   left.take(tools);
   const { taken_chars } = left;
   left.take(response_format);

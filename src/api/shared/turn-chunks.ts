@@ -2,7 +2,7 @@ import { isSeal } from '../../inference/reasoning/seal.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
 
-/** The chunks that would have told a whole answer. Its seal stands behind all blocks, and is none of the order. */
+/** The chunks that would have streamed a whole answer. Its seal follows all blocks, and is not part of their order. */
 export function turnChunks(completion: ChatCompletion): ChatChunk[] {
   const [choice] = completion.choices;
   const details = choice.message.reasoning_details ?? [];

@@ -7,22 +7,22 @@ import { MembersBody, WorkspaceMember, WorkspaceParams } from '../../schemas/wor
 import { type MemberStore, memberStore } from '../../storage/members.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change } from '../change.ts';
-import { foundWorkspace } from './found-workspace.ts';
+import { requireWorkspace } from './require-workspace.ts';
 
-/** The roles of users in the organization, as `ask` finds them; 404 names the first who is not in it. */
+/** The roles of users in the organization, which `find` returns. Throws a 404 for the first who is not a member. */
 export async function rolesOf(
-  ask: MemberStore['findRoles'],
-  organization_id: string,
-  user_ids: readonly string[],
+  find: MemberStore['findRoles'],
+  organizationId: string,
+  userIds: readonly string[],
 ): Promise<Map<string, WorkspaceMember['role']>> {
-  const storable = user_ids.filter(isStorable);
-  const roles = storable.length === 0 ? new Map() : await ask(organization_id, storable);
-  const index = user_ids.findIndex((user_id) => !roles.has(user_id));
+  const storable = userIds.filter(isStorable);
+  const roles = storable.length === 0 ? new Map() : await find(organizationId, storable);
+  const index = userIds.findIndex((userId) => !roles.has(userId));
   if (index >= 0) throw new GatewayError(404, `user_ids[${index}] is not a member of this organization`);
   return roles;
 }
 
-/** Serves `POST /workspaces/{id}/members/add`. Roles are those of the organization; a membership of another role is updated. */
+/** Serves `POST /workspaces/{id}/members/add`. Roles are those of the organization; a membership with an old role is updated. */
 export function addWorkspaceMembers(server: Server, { change }: { change: Change }): void {
   server.route({
     method: 'POST',
@@ -49,22 +49,22 @@ export function addWorkspaceMembers(server: Server, { change }: { change: Change
     handler: (request) =>
       change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const { organization_id } = actor;
-        // The workspace's lock keeps two who add the same user from both making a membership.
-        const workspace = await foundWorkspace(
+        // The lock of the workspace prevents concurrent requests from adding the same user twice.
+        const workspace = await requireWorkspace(
           { organization_id, id_or_slug: request.params.id },
           workspaceStore(tx).lock,
         );
         const members = memberStore(tx);
-        const user_ids = [...new Set(request.body.user_ids)];
-        // A role that is changed meanwhile would stay the old one here.
+        const userIds = [...new Set(request.body.user_ids)];
+        // Lock the roles, or a concurrent change would leave the old role here.
         const roles = await rolesOf(members.lockRoles, organization_id, request.body.user_ids);
         const which = { organization_id, workspace_id: workspace.id, is_default: workspace.is_default };
-        const known = await members.findBy(which, user_ids);
+        const known = await members.findBy(which, userIds);
         const data: WorkspaceMember[] = [];
-        let added_count = 0;
-        for (const user_id of user_ids) {
-          const role = roles.get(user_id) ?? 'member';
-          const before = known.get(user_id) ?? null;
+        let addedCount = 0;
+        for (const userId of userIds) {
+          const role = roles.get(userId) ?? 'member';
+          const before = known.get(userId) ?? null;
           if (before?.role === role) {
             data.push(before);
             continue;
@@ -72,14 +72,14 @@ export function addWorkspaceMembers(server: Server, { change }: { change: Change
           if (before) await members.updateRole(before.id, role);
           const after = before
             ? { ...before, role }
-            : await members.insert({ workspace_id: workspace.id, user_id, role, created_at: at });
+            : await members.insert({ workspace_id: workspace.id, user_id: userId, role, created_at: at });
           data.push(after);
-          added_count += 1;
+          addedCount += 1;
           const action = before ? ('update' as const) : ('create' as const);
           await audit({ action, resource_type: 'workspace_member', resource_id: after.id, before, after });
         }
-        if (added_count > 0) announce({ topic: 'policy', id: workspace.id });
-        return { added_count, data };
+        if (addedCount > 0) announce({ topic: 'policy', id: workspace.id });
+        return { added_count: addedCount, data };
       }),
   });
 }

@@ -7,9 +7,9 @@ import { CreateWorkspaceBody, Workspace } from '../../schemas/workspace.ts';
 import { memberStore } from '../../storage/members.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change } from '../change.ts';
-import { checkDefaultGuardrail, checkLoggedKeys, withFreeSlug } from './found-workspace.ts';
+import { checkDefaultGuardrail, checkLoggedKeys, withFreeSlug } from './require-workspace.ts';
 
-/** Serves `POST /workspaces`. Who makes it is its first member. */
+/** Serves `POST /workspaces`. Its creator is its first member. */
 export function createWorkspace(server: Server, { change }: { change: Change }): void {
   server.route({
     method: 'POST',

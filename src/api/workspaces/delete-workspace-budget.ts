@@ -5,9 +5,9 @@ import { Deleted } from '../../schemas/page.ts';
 import { BudgetParams } from '../../schemas/workspace.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change } from '../change.ts';
-import { foundWorkspace } from './found-workspace.ts';
+import { requireWorkspace } from './require-workspace.ts';
 
-/** Serves `DELETE /workspaces/{id}/budgets/{interval}`; also where there is none. */
+/** Serves `DELETE /workspaces/{id}/budgets/{interval}`. Succeeds also if there is none. */
 export function deleteWorkspaceBudget(server: Server, { change }: { change: Change }): void {
   server.route({
     method: 'DELETE',
@@ -24,7 +24,10 @@ export function deleteWorkspaceBudget(server: Server, { change }: { change: Chan
       change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const { id, interval } = request.params;
         const store = workspaceStore(tx);
-        const workspace = await foundWorkspace({ organization_id: actor.organization_id, id_or_slug: id }, store.lock);
+        const workspace = await requireWorkspace(
+          { organization_id: actor.organization_id, id_or_slug: id },
+          store.lock,
+        );
         const budgets = await store.listBudgets(workspace.id);
         const old = budgets.find(({ reset_interval }) => reset_interval === interval);
         if (old) {

@@ -52,16 +52,16 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect((await create()).status).toBe(201);
   });
 
-  test('a workspace goes with all that is filed under it, each thing told to the audit', async () => {
+  test('a workspace is deleted with everything in it, each with an audit entry', async () => {
     const { create, ask, addUser, addKey, database, home } = await setUp();
     const { data } = await create();
-    const workspace_id = String(data['id']);
+    const workspaceId = String(data['id']);
     const { organization_id } = home;
-    const user_id = await addUser('member');
-    await ask('POST', '/workspaces/research/members/add', { user_ids: [user_id] });
+    const userId = await addUser('member');
+    await ask('POST', '/workspaces/research/members/add', { user_ids: [userId] });
     await ask('PUT', '/workspaces/research/budgets/daily', { limit_usd: 5 });
     const { queries } = database;
-    const filed = { id: 'x', seq: 1, version: 1, organization_id, workspace_id, created_at: NOW };
+    const filed = { id: 'x', seq: 1, version: 1, organization_id, workspace_id: workspaceId, created_at: NOW };
     await queries
       .insertInto('guardrails')
       .values({ ...filed, name: 'g', include_byok_in_budgets: false })
@@ -80,20 +80,28 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
         is_byok_only: false,
       })
       .execute();
-    const [inside, outside] = [await addKey(workspace_id, { disabled: true }), await addKey(home.default_workspace_id)];
+    const [inside, outside] = [await addKey(workspaceId, { disabled: true }), await addKey(home.default_workspace_id)];
     const assigned = { organization_id, guardrail_id: 'x', assigned_by: null, created_at: NOW };
     await assignmentStore(queries).insertKeys({ ...assigned, assignees: [inside.hash, outside.hash] });
-    await assignmentStore(queries).insertMembers({ ...assigned, assignees: [user_id] });
+    await assignmentStore(queries).insertMembers({ ...assigned, assignees: [userId] });
     await queries
       .insertInto('authorization_codes')
-      .values({ code_hash: 'c', organization_id, workspace_id, key_label: 'l', failures: 0, made_by: 'key', ...dates })
+      .values({
+        code_hash: 'c',
+        organization_id,
+        workspace_id: workspaceId,
+        key_label: 'l',
+        failures: 0,
+        made_by: 'key',
+        ...dates,
+      })
       .execute();
     await queries.insertInto('usage_days').values(spent(inside.hash)).execute();
 
     expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
     const tables = ['workspace_members', 'workspace_budgets', 'guardrails', 'byok_credentials', 'authorization_codes'];
     for (const table of tables as 'guardrails'[]) {
-      const rows = await queries.selectFrom(table).selectAll().where('workspace_id', '=', workspace_id).execute();
+      const rows = await queries.selectFrom(table).selectAll().where('workspace_id', '=', workspaceId).execute();
       expect([table, rows]).toEqual([table, []]);
     }
     const keys = await queries.selectFrom('api_keys').select('hash').execute();
@@ -117,7 +125,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect(JSON.stringify(events)).not.toContain('sealed');
   });
 
-  test('a workspace of many inactive keys goes in as few statements as one of few, its audit in the order of the hashes', async () => {
+  test('a workspace of many inactive keys is deleted in as few statements as one of few, with audit entries in the order of the hashes', async () => {
     const database = await open();
     let statements = 0;
     const queries = database.queries.withPlugin({
@@ -133,15 +141,15 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     changes.listen((change) => void (change !== 'everything' && change.topic === 'keys' && heard.push(change.id)));
     const needed: number[] = [];
     for (const count of [2, 40]) {
-      const workspace_id = String((await create()).data['id']);
+      const workspaceId = String((await create()).data['id']);
       const guardrail = { organization_id, workspace_id: home.default_workspace_id, name: 'g', created_at: NOW };
-      const { id: guardrail_id } = await guardrailStore(queries).insert({ ...guardrail, limit_nano: 5 });
+      const { id: guardrailId } = await guardrailStore(queries).insert({ ...guardrail, limit_nano: 5 });
       const hashes: string[] = [];
       for (let made = 0; made < count; made += 1) {
         const limit = { limit_nano: 1_000, disabled: made % 2 === 0, expires_at: NOW };
-        hashes.push((await addKey(workspace_id, limit)).hash);
+        hashes.push((await addKey(workspaceId, limit)).hash);
       }
-      const assigned = { organization_id, guardrail_id, assigned_by: null, created_at: NOW };
+      const assigned = { organization_id, guardrail_id: guardrailId, assigned_by: null, created_at: NOW };
       await assignmentStore(queries).insertKeys({ ...assigned, assignees: hashes });
       heard.length = 0;
       statements = 0;
@@ -154,7 +162,9 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
       const told = events.reverse().map(({ resource_type, resource_id, before }) => {
         return resource_type === 'guardrail_assignment' ? before : { [resource_type]: resource_id };
       });
-      expect(told).toEqual(hashes.flatMap((hash) => [{ guardrail_id, key_hash: hash }, { api_key: hash }]));
+      expect(told).toEqual(
+        hashes.flatMap((hash) => [{ guardrail_id: guardrailId, key_hash: hash }, { api_key: hash }]),
+      );
       const limits = queries.selectFrom('ledger_budgets').select('id').where('limit_nano', 'is not', null);
       expect(await limits.execute()).toEqual([]);
     }
@@ -180,7 +190,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect(orphans).toEqual([]);
   }, 60_000);
 
-  test('10 deletions at once: one deletes, the others find nothing, and the audit is told once', async () => {
+  test('10 concurrent deletions: one deletes, the others get 404, and there is one audit entry', async () => {
     const { create, ask, database, home } = await setUp();
     await create();
     const answers = await Promise.all(Array.from({ length: 10 }, () => ask('DELETE', '/workspaces/research')));
@@ -219,15 +229,21 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     expect(await keyStore(database.queries).findByHash(hash)).toMatchObject({ disabled: false });
   });
 
-  test('what leaves a workspace while that is being deleted is told to the audit by one of the two alone', async () => {
+  test('a resource that is removed during the deletion of its workspace has one audit entry', async () => {
     const { create, ask, addKey, database, home } = await setUp();
     const { organization_id, default_workspace_id } = home;
-    const workspace_id = String((await create()).data['id']);
+    const workspaceId = String((await create()).data['id']);
     const { hash } = await addKey(default_workspace_id);
     const { queries } = database;
-    const guardrail = { organization_id, workspace_id, name: 'g', created_at: NOW };
-    const { id: guardrail_id } = await guardrailStore(queries).insert(guardrail);
-    const assigned = { organization_id, guardrail_id, assignees: [hash], assigned_by: null, created_at: NOW };
+    const guardrail = { organization_id, workspace_id: workspaceId, name: 'g', created_at: NOW };
+    const { id: guardrailId } = await guardrailStore(queries).insert(guardrail);
+    const assigned = {
+      organization_id,
+      guardrail_id: guardrailId,
+      assignees: [hash],
+      assigned_by: null,
+      created_at: NOW,
+    };
     const ids = await assignmentStore(queries).insertKeys(assigned);
     // The key gets another guardrail: its transaction tells the audit what it left.
     const commit = await heldTransaction(queries, async (tx) => {
@@ -249,15 +265,15 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     const filed = { organization_id, workspace_id: default_workspace_id, name: 'g', created_at: NOW };
     const guardrails: { id: string }[] = [];
     for (let count = 0; count < 3; count += 1) guardrails.push(await guardrailStore(database.queries).insert(filed));
-    const workspace_id = (await create()).data['id'];
-    const key_hashes: string[] = [];
+    const workspaceId = (await create()).data['id'];
+    const keyHashes: string[] = [];
     for (let count = 0; count < 20; count += 1) {
-      key_hashes.push((await addKey(workspace_id, { disabled: true })).hash);
+      keyHashes.push((await addKey(workspaceId, { disabled: true })).hash);
     }
     const assigning = Array.from({ length: 6 }, async (_, index) => {
       for (let turn = index; ; turn += 1) {
         const { status } = await ask('POST', `/guardrails/${guardrails[turn % 3]?.id}/assignments/keys`, {
-          key_hashes: key_hashes.slice(turn % 7),
+          key_hashes: keyHashes.slice(turn % 7),
         });
         if (status !== 200) return status;
       }
@@ -271,16 +287,16 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     const { create, ask, addKey, database, home, server, change } = await setUp();
     const { organization_id, default_workspace_id } = home;
     assignGuardrailKeys(server, { change });
-    const key_hashes = (await Promise.all([1, 2, 3].map(() => addKey(default_workspace_id)))).map(({ hash }) => hash);
+    const keyHashes = (await Promise.all([1, 2, 3].map(() => addKey(default_workspace_id)))).map(({ hash }) => hash);
     for (let round = 0; round < 4; round += 1) {
-      const workspace_id = String((await create()).data['id']);
-      const made = { organization_id, workspace_id, name: 'g', created_at: NOW };
+      const workspaceId = String((await create()).data['id']);
+      const made = { organization_id, workspace_id: workspaceId, name: 'g', created_at: NOW };
       const guardrails: { id: string }[] = [];
       for (let count = 0; count < 3; count += 1) guardrails.push(await guardrailStore(database.queries).insert(made));
       const assigning = Array.from({ length: 6 }, async (_, index) => {
         for (let turn = index; ; turn += 1) {
           const { status } = await ask('POST', `/guardrails/${guardrails[turn % 3]?.id}/assignments/keys`, {
-            key_hashes: key_hashes.slice(turn % 2),
+            key_hashes: keyHashes.slice(turn % 2),
           });
           if (status !== 200) return status;
         }

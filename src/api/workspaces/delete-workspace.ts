@@ -19,84 +19,83 @@ import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change, type Work } from '../change.ts';
 import { unassignAll } from '../guardrails/assign.ts';
 import { deleteKeys } from '../keys/delete-keys.ts';
-import { foundWorkspace } from './found-workspace.ts';
+import { requireWorkspace } from './require-workspace.ts';
 
 const ALL = { offset: 0, limit: Number.MAX_SAFE_INTEGER };
 
-/** How many keys are accepted at a moment: by themselves, and by those of the workspace that they were made with. */
+/** The number of keys that are accepted now, considering also their ancestors in the workspace. */
 function countActive(keys: readonly StoredKey[], now: number): number {
   const active = new Set<string>();
   const known = new Set(keys.map(({ hash }) => hash));
-  // A key's number is above its parent's.
+  // The number of a key is greater than that of its parent.
   for (const key of [...keys].sort((a, b) => a.id - b.id)) {
     const { hash, parent_hash } = key;
-    const is_orphan = parent_hash === null || !known.has(parent_hash);
-    if (isUsable(key, now) && (is_orphan || active.has(parent_hash))) active.add(hash);
+    const isOrphan = parent_hash === null || !known.has(parent_hash);
+    if (isUsable(key, now) && (isOrphan || active.has(parent_hash))) active.add(hash);
   }
   return active.size;
 }
 
-/** Deletes the keys of a workspace, none of which may be accepted any more. */
-async function deleteKeysOf(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
+/** Deletes the keys of a workspace. Throws if one of them is active. */
+async function deleteKeysOf(work: Work, { id: workspaceId, organization_id }: StoredWorkspace): Promise<void> {
   await assignmentStore(work.tx).takeTurn();
-  // Held, and read after that: somebody may just be enabling one, or deleting it.
-  const found = await keyStore(work.tx).lockAll({ organization_id, workspace_id });
-  const active = countActive(found, Date.parse(work.at));
+  // Lock the keys before reading them: a concurrent request may enable or delete one.
+  const keys = await keyStore(work.tx).lockAll({ organization_id, workspace_id: workspaceId });
+  const active = countActive(keys, Date.parse(work.at));
   if (active > 0) {
     const [noun, pronoun] = active === 1 ? ['key', 'it'] : ['keys', 'them'];
     throw new GatewayError(400, `The workspace has ${active} active API ${noun}; disable or delete ${pronoun} first`);
   }
-  await deleteKeys(work, found);
+  await deleteKeys(work, keys);
 }
 
-/** What `list` finds, each held by `lock` against every other change; what is gone by then is left out. */
+/** Locks each of the records that `list` returns. Omits those that were deleted meanwhile. */
 async function held<T extends { id: string }>(
   list: readonly T[],
   lock: (id: string) => Promise<T | undefined>,
 ): Promise<T[]> {
-  const found: T[] = [];
+  const records: T[] = [];
   for (const { id } of list) {
-    const one = await lock(id);
-    if (one) found.push(one);
+    const record = await lock(id);
+    if (record) records.push(record);
   }
-  return found;
+  return records;
 }
 
-/** The guardrails of a workspace, to which nobody can assign anything any more. */
-async function heldGuardrails({ tx }: Work, { id: workspace_id, organization_id }: StoredWorkspace) {
+/** The locked guardrails of a workspace, so that they cannot be assigned any more. */
+async function heldGuardrails({ tx }: Work, { id: workspaceId, organization_id }: StoredWorkspace) {
   const store = guardrailStore(tx);
-  const { data } = await store.listBy({ organization_id, workspace_id }, ALL);
+  const { data } = await store.listBy({ organization_id, workspace_id: workspaceId }, ALL);
   return held(data, (id) => store.lock({ organization_id, id }));
 }
 
-/** Leaves what else goes with a workspace, each thing with what it was. */
-async function auditContents(work: Work, { id: workspace_id, organization_id }: StoredWorkspace): Promise<void> {
+/** Adds audit entries for everything that is deleted with the workspace. */
+async function auditContents(work: Work, { id: workspaceId, organization_id }: StoredWorkspace): Promise<void> {
   const { tx } = work;
   const byok = byokStore(tx);
-  const { data: credentials } = await byok.listBy({ organization_id, workspace_id }, ALL);
-  for (const one of await held(credentials, (id) => byok.lock({ organization_id, id }))) {
-    await auditGone(work, 'byok_credential', one.id, describeByok(one));
+  const { data: credentials } = await byok.listBy({ organization_id, workspace_id: workspaceId }, ALL);
+  for (const credential of await held(credentials, (id) => byok.lock({ organization_id, id }))) {
+    await auditDeleted(work, 'byok_credential', credential.id, describeByok(credential));
   }
-  for (const budget of await workspaceStore(tx).listBudgets(workspace_id)) {
-    await auditGone(work, 'workspace_budget', budget.id, describeBudget(budget));
+  for (const budget of await workspaceStore(tx).listBudgets(workspaceId)) {
+    await auditDeleted(work, 'workspace_budget', budget.id, describeBudget(budget));
   }
-  const members = await memberStore(tx).listBy({ organization_id, workspace_id, is_default: false }, ALL);
-  for (const member of members.data) await auditGone(work, 'workspace_member', member.id, member);
+  const members = await memberStore(tx).listBy({ organization_id, workspace_id: workspaceId, is_default: false }, ALL);
+  for (const member of members.data) await auditDeleted(work, 'workspace_member', member.id, member);
 }
 
-function auditGone(
+function auditDeleted(
   work: Work,
-  resource_type: AuditEntry['resource_type'],
-  resource_id: string,
+  resourceType: AuditEntry['resource_type'],
+  resourceId: string,
   before: object,
 ): Promise<void> {
-  return work.audit({ action: 'delete', resource_type, resource_id, before, after: null });
+  return work.audit({ action: 'delete', resource_type: resourceType, resource_id: resourceId, before, after: null });
 }
 
 /**
- * Serves `DELETE /workspaces/{id}`. Its guards: not the default workspace, and not one with a key that still opens the
- * door. Keys that do not (disabled, expired) go with it, as do its members, budgets, guardrails and credentials, and what is
- * remembered of its conversations; what was spent stays.
+ * Serves `DELETE /workspaces/{id}`. Refuses the default workspace, and one with active keys. Inactive keys (disabled, expired) are deleted
+ * with it, and so are members, budgets, guardrails, credentials and session affinity. Spending stays on record.
  */
 export function deleteWorkspace(server: Server, { change, secret }: { change: Change; secret: string }): void {
   server.route({
@@ -118,21 +117,21 @@ export function deleteWorkspace(server: Server, { change, secret }: { change: Ch
         const { tx, actor, announce } = work;
         const { organization_id } = actor;
         const store = workspaceStore(tx);
-        const stored = await foundWorkspace({ organization_id, id_or_slug: request.params.id }, store.lock);
+        const stored = await requireWorkspace({ organization_id, id_or_slug: request.params.id }, store.lock);
         checkVersion(request, stored.version);
         if (stored.is_default) throw new GatewayError(400, 'The default workspace cannot be deleted');
-        // Before its keys, as when a guardrail is assigned to keys: two who wait for each other are both given up.
+        // Lock guardrails before keys, the order in which assignments lock them; otherwise a deadlock would abort both.
         const guardrails = await heldGuardrails(work, stored);
         await deleteKeysOf(work, stored);
         for (const guardrail of guardrails) {
           await unassignAll(work, guardrail.id);
-          await auditGone(work, 'guardrail', guardrail.id, describeGuardrail(guardrail));
+          await auditDeleted(work, 'guardrail', guardrail.id, describeGuardrail(guardrail));
           announce({ topic: 'policy', id: guardrail.id });
         }
         await auditContents(work, stored);
         await store.delete(stored.id);
         await reasoningStateStore(tx).deleteBy(turnOwner(secret, stored.id));
-        await auditGone(work, 'workspace', stored.id, describeWorkspace(stored));
+        await auditDeleted(work, 'workspace', stored.id, describeWorkspace(stored));
         announce({ topic: 'policy', id: stored.id });
         announce({ topic: 'workspace_gone', id: stored.id });
       });

@@ -5,7 +5,7 @@ import { errors } from '../../schemas/error.ts';
 import { BudgetParams, OneBudget } from '../../schemas/workspace.ts';
 import type { WorkspaceStore } from '../../storage/workspaces.ts';
 import { principalOf } from '../change.ts';
-import { foundWorkspace } from './found-workspace.ts';
+import { requireWorkspace } from './require-workspace.ts';
 
 /** Serves `GET /workspaces/{id}/budgets/{interval}`. */
 export function getWorkspaceBudget(server: Server, { workspaces }: { workspaces: WorkspaceStore }): void {
@@ -23,7 +23,7 @@ export function getWorkspaceBudget(server: Server, { workspaces }: { workspaces:
     handler: async (request) => {
       const { organization_id } = principalOf(request);
       const { id, interval } = request.params;
-      const workspace = await foundWorkspace({ organization_id, id_or_slug: id }, workspaces.find);
+      const workspace = await requireWorkspace({ organization_id, id_or_slug: id }, workspaces.find);
       const budgets = await workspaces.listBudgets(workspace.id);
       const budget = budgets.find(({ reset_interval }) => reset_interval === interval);
       if (!budget) throw new GatewayError(404, `The workspace has no ${interval} budget`);

@@ -6,7 +6,7 @@ import { errors } from '../../schemas/error.ts';
 import { Workspace, WorkspaceParams } from '../../schemas/workspace.ts';
 import type { WorkspaceStore } from '../../storage/workspaces.ts';
 import { principalOf } from '../change.ts';
-import { foundWorkspace } from './found-workspace.ts';
+import { requireWorkspace } from './require-workspace.ts';
 
 /** Serves `GET /workspaces/{id}`. */
 export function getWorkspace(server: Server, { workspaces }: { workspaces: WorkspaceStore }): void {
@@ -23,7 +23,7 @@ export function getWorkspace(server: Server, { workspaces }: { workspaces: Works
     },
     handler: async (request, reply) => {
       const { organization_id } = principalOf(request);
-      const stored = await foundWorkspace({ organization_id, id_or_slug: request.params.id }, workspaces.find);
+      const stored = await requireWorkspace({ organization_id, id_or_slug: request.params.id }, workspaces.find);
       setVersion(reply, stored.version);
       return { data: describeWorkspace(stored) };
     },

@@ -5,9 +5,9 @@ import { errors } from '../../schemas/error.ts';
 import { IncludeByokInBudgets, WorkspaceBudget, WorkspaceParams } from '../../schemas/workspace.ts';
 import type { WorkspaceStore } from '../../storage/workspaces.ts';
 import { principalOf } from '../change.ts';
-import { foundWorkspace } from './found-workspace.ts';
+import { requireWorkspace } from './require-workspace.ts';
 
-/** Serves `GET /workspaces/{id}/budgets`, the widest interval first. */
+/** Serves `GET /workspaces/{id}/budgets`, the longest interval first. */
 export function listWorkspaceBudgets(server: Server, { workspaces }: { workspaces: WorkspaceStore }): void {
   server.route({
     method: 'GET',
@@ -25,7 +25,7 @@ export function listWorkspaceBudgets(server: Server, { workspaces }: { workspace
     },
     handler: async (request) => {
       const { organization_id } = principalOf(request);
-      const workspace = await foundWorkspace({ organization_id, id_or_slug: request.params.id }, workspaces.find);
+      const workspace = await requireWorkspace({ organization_id, id_or_slug: request.params.id }, workspaces.find);
       const budgets = await workspaces.listBudgets(workspace.id);
       return { data: budgets.map(describeBudget), include_byok_in_budgets: workspace.include_byok_in_budgets };
     },

@@ -6,14 +6,14 @@ import { WorkspaceMember, WorkspaceParams } from '../../schemas/workspace.ts';
 import type { MemberStore } from '../../storage/members.ts';
 import type { WorkspaceStore } from '../../storage/workspaces.ts';
 import { principalOf } from '../change.ts';
-import { foundWorkspace } from './found-workspace.ts';
+import { requireWorkspace } from './require-workspace.ts';
 
 export interface ListWorkspaceMembersDependencies {
   workspaces: WorkspaceStore;
   members: MemberStore;
 }
 
-/** Serves `GET /workspaces/{id}/members`. In the default workspace every member of the organization is. */
+/** Serves `GET /workspaces/{id}/members`. The default workspace has all members of the organization. */
 export function listWorkspaceMembers(server: Server, { workspaces, members }: ListWorkspaceMembersDependencies): void {
   server.route({
     method: 'GET',
@@ -29,7 +29,7 @@ export function listWorkspaceMembers(server: Server, { workspaces, members }: Li
     },
     handler: async (request) => {
       const { organization_id } = principalOf(request);
-      const { id, is_default } = await foundWorkspace(
+      const { id, is_default } = await requireWorkspace(
         { organization_id, id_or_slug: request.params.id },
         workspaces.find,
       );

@@ -4,7 +4,7 @@ import { errors } from '../../schemas/error.ts';
 import { BudgetBody, BudgetParams, OneBudget } from '../../schemas/workspace.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change } from '../change.ts';
-import { foundWorkspace } from './found-workspace.ts';
+import { requireWorkspace } from './require-workspace.ts';
 
 /** Serves `PUT /workspaces/{id}/budgets/{interval}`. */
 export function putWorkspaceBudget(server: Server, { change }: { change: Change }): void {
@@ -25,12 +25,15 @@ export function putWorkspaceBudget(server: Server, { change }: { change: Change 
       change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const { id, interval } = request.params;
         const store = workspaceStore(tx);
-        // Budgets are judged together, so whoever changes one holds the workspace.
-        const workspace = await foundWorkspace({ organization_id: actor.organization_id, id_or_slug: id }, store.lock);
+        // Budgets are checked against each other, so the workspace is locked.
+        const workspace = await requireWorkspace(
+          { organization_id: actor.organization_id, id_or_slug: id },
+          store.lock,
+        );
         const budgets = await store.listBudgets(workspace.id);
-        const limit_nano = checkBudget(budgets, { interval, limit_usd: request.body.limit_usd });
+        const limitNano = checkBudget(budgets, { interval, limit_usd: request.body.limit_usd });
         const old = budgets.find(({ reset_interval }) => reset_interval === interval);
-        const made = await store.putBudget({ workspace_id: workspace.id, interval, limit_nano, at });
+        const made = await store.putBudget({ workspace_id: workspace.id, interval, limit_nano: limitNano, at });
         const wanted = request.body.include_byok_in_budgets ?? workspace.include_byok_in_budgets;
         if (wanted !== workspace.include_byok_in_budgets) {
           await store.update(workspace.id, { include_byok_in_budgets: wanted, updated_at: at });

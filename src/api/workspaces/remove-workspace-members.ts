@@ -10,9 +10,9 @@ import { memberStore } from '../../storage/members.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change } from '../change.ts';
 import { rolesOf } from './add-workspace-members.ts';
-import { foundWorkspace } from './found-workspace.ts';
+import { requireWorkspace } from './require-workspace.ts';
 
-/** Which of these users own a key of the workspace that opens the door. Their keys are held: nobody enables one meanwhile. */
+/** Which of these users own an active key of the workspace. Locks their keys, so that none is enabled concurrently. */
 async function ownersOf(
   tx: Queries,
   which: { organization_id: string; workspace_id: string; user_ids: readonly string[]; at: string },
@@ -28,7 +28,7 @@ async function ownersOf(
   return owners;
 }
 
-/** Serves `POST /workspaces/{id}/members/remove`. Users who are not in the workspace are passed over. */
+/** Serves `POST /workspaces/{id}/members/remove`. Ignores users who are not members. */
 export function removeWorkspaceMembers(server: Server, { change }: { change: Change }): void {
   server.route({
     method: 'POST',
@@ -51,7 +51,7 @@ export function removeWorkspaceMembers(server: Server, { change }: { change: Cha
       change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
         const { organization_id } = actor;
         const { user_ids } = request.body;
-        const workspace = await foundWorkspace(
+        const workspace = await requireWorkspace(
           { organization_id, id_or_slug: request.params.id },
           workspaceStore(tx).lock,
         );
@@ -61,7 +61,7 @@ export function removeWorkspaceMembers(server: Server, { change }: { change: Cha
           throw new GatewayError(400, 'Every member of the organization belongs to the default workspace');
         }
         const owners = await ownersOf(tx, { organization_id, workspace_id: workspace.id, user_ids, at });
-        const index = user_ids.findIndex((user_id) => owners.has(user_id));
+        const index = user_ids.findIndex((userId) => owners.has(userId));
         if (index >= 0) throw new GatewayError(400, `user_ids[${index}] owns active API keys in this workspace`);
         const which = { organization_id, workspace_id: workspace.id, is_default: false };
         const leaving = [...(await members.findBy(which, [...new Set(user_ids)])).values()];

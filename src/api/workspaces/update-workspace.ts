@@ -6,7 +6,7 @@ import { errors } from '../../schemas/error.ts';
 import { UpdateWorkspaceBody, Workspace, WorkspaceParams } from '../../schemas/workspace.ts';
 import { workspaceStore } from '../../storage/workspaces.ts';
 import { actorOf, type Change } from '../change.ts';
-import { checkDefaultGuardrail, checkLoggedKeys, foundWorkspace, withFreeSlug } from './found-workspace.ts';
+import { checkDefaultGuardrail, checkLoggedKeys, requireWorkspace, withFreeSlug } from './require-workspace.ts';
 
 /** Serves `PATCH /workspaces/{id}`. */
 export function updateWorkspace(server: Server, { change }: { change: Change }): void {
@@ -28,7 +28,7 @@ export function updateWorkspace(server: Server, { change }: { change: Change }):
         change(actorOf(request), async ({ tx, at, actor, audit, announce }) => {
           const { organization_id } = actor;
           const store = workspaceStore(tx);
-          const before = await foundWorkspace({ organization_id, id_or_slug: request.params.id }, store.lock);
+          const before = await requireWorkspace({ organization_id, id_or_slug: request.params.id }, store.lock);
           checkVersion(request, before.version);
           await checkLoggedKeys(tx, organization_id, settings.io_logging_api_key_ids, before.io_logging_api_key_ids);
           await checkDefaultGuardrail(tx, organization_id, settings.default_guardrail_id, before.default_guardrail_id);

@@ -11,8 +11,8 @@ describeStores('budgets of workspaces', ({ open }) => {
   test('budgets fall strictly as the interval narrows; a violation names both', async () => {
     const { create, ask } = await setUp();
     await create();
-    const put = (interval: string, limit_usd: number) =>
-      ask('PUT', `/workspaces/research/budgets/${interval}`, { limit_usd });
+    const put = (interval: string, limitUsd: number) =>
+      ask('PUT', `/workspaces/research/budgets/${interval}`, { limit_usd: limitUsd });
     const { status, data } = await put('monthly', 500);
     expect([status, data]).toEqual([
       200,
@@ -40,8 +40,8 @@ describeStores('budgets of workspaces', ({ open }) => {
     expect((await put('monthly', 600)).data).toMatchObject({ id: data['id'], limit_usd: 600, updated_at: NOW });
     const listed = await ask('GET', '/workspaces/research/budgets');
     expect((listed.data as unknown as Data[]).map((budget) => budget['limit_usd'])).toEqual([5000, 600, 100, 50]);
-    for (const limit_usd of [0, -1, 9_007_200, 1e-10, '5', null]) {
-      expect((await ask('PUT', '/workspaces/research/budgets/daily', { limit_usd })).status).toBe(400);
+    for (const limitUsd of [0, -1, 9_007_200, 1e-10, '5', null]) {
+      expect((await ask('PUT', '/workspaces/research/budgets/daily', { limit_usd: limitUsd })).status).toBe(400);
     }
     expect((await put('yearly', 5)).status).toBe(400);
   });
@@ -58,7 +58,7 @@ describeStores('budgets of workspaces', ({ open }) => {
     }
   });
 
-  test('whether own accounts count is told with every budget; deleting is idempotent', async () => {
+  test('every budget shows whether own accounts count; deleting is idempotent', async () => {
     const { create, ask } = await setUp();
     await create();
     expect(await ask('GET', '/workspaces/research/budgets')).toMatchObject({

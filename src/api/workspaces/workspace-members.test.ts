@@ -15,7 +15,7 @@ describeStores('members of workspaces', ({ open }) => {
     const { create, ask, addUser, home, database } = await setUp();
     const { data } = await create();
     const [admin, member] = [await addUser('admin'), await addUser('member')];
-    const add = (...user_ids: string[]) => ask('POST', '/workspaces/research/members/add', { user_ids });
+    const add = (...userIds: string[]) => ask('POST', '/workspaces/research/members/add', { user_ids: userIds });
     const added = await add(member, admin, member);
     expect(added).toMatchObject({ status: 200, added_count: 2 });
     const membership = { workspace_id: data['id'], created_at: NOW, id: expect.stringMatching(/^[0-9a-f-]{36}$/) };
@@ -47,15 +47,15 @@ describeStores('members of workspaces', ({ open }) => {
         { user_id: member, role: 'member' },
       ],
     });
-    const user_ids = { user_ids: [member] };
-    expect(await ask('POST', '/workspaces/default/members/add', user_ids)).toMatchObject({
+    const userIds = { user_ids: [member] };
+    expect(await ask('POST', '/workspaces/default/members/add', userIds)).toMatchObject({
       added_count: 0,
       data: [{ user_id: member, role: 'member' }],
     });
-    expect((await ask('POST', '/workspaces/default/members/remove', user_ids)).status).toBe(400);
+    expect((await ask('POST', '/workspaces/default/members/remove', userIds)).status).toBe(400);
   });
 
-  test('members are taken all or none: 404 names the one who is not in the organization', async () => {
+  test('members are added all or none: 404 names the user who is not in the organization', async () => {
     const { create, ask, addUser, foreign } = await setUp();
     await create();
     const member = await addUser('member');
@@ -70,18 +70,18 @@ describeStores('members of workspaces', ({ open }) => {
     }
     expect(await ask('GET', '/workspaces/research/members')).toMatchObject({ total_count: 1 });
     const over = Array.from({ length: 101 }, () => member);
-    for (const user_ids of [[], over, [5], [''], undefined]) {
-      expect((await ask('POST', '/workspaces/research/members/add', { user_ids })).status).toBe(400);
+    for (const userIds of [[], over, [5], [''], undefined]) {
+      expect((await ask('POST', '/workspaces/research/members/add', { user_ids: userIds })).status).toBe(400);
     }
   });
 
-  test('who owns active keys in a workspace cannot be removed from it; others can', async () => {
+  test('an owner of active keys in a workspace cannot be removed from it; others can', async () => {
     const { create, ask, addUser, addKey, database } = await setUp();
     const { data } = await create();
     const [owner, other] = [await addUser('member'), await addUser('member')];
     await ask('POST', '/workspaces/research/members/add', { user_ids: [owner, other] });
     const key = await addKey(data['id'], { creator_user_id: owner });
-    const remove = (...user_ids: string[]) => ask('POST', '/workspaces/research/members/remove', { user_ids });
+    const remove = (...userIds: string[]) => ask('POST', '/workspaces/research/members/remove', { user_ids: userIds });
     expect(await remove(other, owner)).toMatchObject({
       status: 400,
       message: 'user_ids[1] owns active API keys in this workspace',
@@ -92,7 +92,7 @@ describeStores('members of workspaces', ({ open }) => {
     expect(await remove(owner)).toMatchObject({ removed_count: 1 });
   });
 
-  test('who gets a key enabled while being removed from its workspace stays', async () => {
+  test('a member whose key is enabled during the removal stays', async () => {
     const { create, ask, addUser, addKey, database } = await setUp();
     const { data } = await create();
     const owner = await addUser('member');
@@ -107,17 +107,17 @@ describeStores('members of workspaces', ({ open }) => {
     expect((await removing).status).toBe(400);
   });
 
-  test('who gets another role while being added has that one in the workspace', async () => {
+  test('a user whose role changes during the addition has the new role in the workspace', async () => {
     const { create, ask, addUser, database, home } = await setUp();
     await create();
-    const user_id = await addUser('member');
+    const userId = await addUser('member');
     const commit = await heldTransaction(database.queries, async (tx) => {
-      await memberStore(tx).setRole({ organization_id: home.organization_id, user_id, role: 'admin' });
+      await memberStore(tx).setRole({ organization_id: home.organization_id, user_id: userId, role: 'admin' });
     });
-    const adding = ask('POST', '/workspaces/research/members/add', { user_ids: [user_id] });
+    const adding = ask('POST', '/workspaces/research/members/add', { user_ids: [userId] });
     await sleep(300);
     await commit();
-    expect(await adding).toMatchObject({ status: 200, data: [{ user_id, role: 'admin' }] });
+    expect(await adding).toMatchObject({ status: 200, data: [{ user_id: userId, role: 'admin' }] });
   });
 
   test('an expired key keeps nobody in a workspace', async () => {
@@ -130,15 +130,15 @@ describeStores('members of workspaces', ({ open }) => {
     expect(removed).toMatchObject({ status: 200, removed_count: 1 });
   });
 
-  test('100 additions at once of overlapping users: nobody is in twice, and the counts add up', async () => {
+  test('100 concurrent additions of overlapping users: no duplicates, and the counts add up', async () => {
     const { create, ask, addUser } = await setUp();
     await create();
     const users = await Promise.all(Array.from({ length: 10 }, () => addUser('member')));
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, index) => {
         const part = users.slice(index % 8, (index % 8) + 3);
-        const user_ids = index % 2 === 0 ? part : part.reverse();
-        return ask('POST', '/workspaces/research/members/add', { user_ids });
+        const userIds = index % 2 === 0 ? part : part.reverse();
+        return ask('POST', '/workspaces/research/members/add', { user_ids: userIds });
       }),
     );
     expect(answers.map(({ status }) => status).filter((status) => status !== 200)).toEqual([]);

@@ -150,36 +150,36 @@ describeStores('workspaces', ({ open }) => {
     }
   });
 
-  test('what is remembered of its conversations goes with a workspace, and of no other', async () => {
+  test('session affinity is deleted with its workspace, and only with that', async () => {
     const { create, ask, database } = await setUp();
     const id = String((await create()).data['id']);
     const states = reasoningStateStore(database.queries);
-    const row = (name: string, workspace_id: string) => {
-      return { id: name, owner: turnOwner('secret', workspace_id), sealed: name, expires_at: '9999' };
+    const row = (name: string, workspaceId: string) => {
+      return { id: name, owner: turnOwner('secret', workspaceId), sealed: name, expires_at: '9999' };
     };
     await states.insert([row('gone', id), row('stays', 'another')]);
     expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
     expect(await states.findMany(['gone', 'stays'], NOW)).toEqual([{ id: 'stays', sealed: 'stays' }]);
   });
 
-  test('every change is announced to all nodes; what changes nothing is not', async () => {
+  test('every change is announced to all nodes; a request without a change is not', async () => {
     const { create, ask, addUser, addKey, changes, database, home } = await setUp();
     const heard: string[] = [];
     changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
     const id = String((await create()).data['id']);
-    const user_ids = [await addUser('member')];
+    const userIds = [await addUser('member')];
     heard.length = 0;
     for (const [method, path, body] of [
       ['PATCH', '', { name: 'n' }],
-      ['POST', '/members/add', { user_ids }],
-      ['POST', '/members/remove', { user_ids }],
+      ['POST', '/members/add', { user_ids: userIds }],
+      ['POST', '/members/remove', { user_ids: userIds }],
       ['PUT', '/budgets/daily', { limit_usd: 1 }],
       ['DELETE', '/budgets/daily', undefined],
     ] as const) {
       expect([path, (await ask(method, `/workspaces/research${path}`, body)).status]).toEqual([path, 200]);
       expect([path, heard.splice(0)]).toEqual([path, [`policy ${id}`]]);
     }
-    await ask('POST', '/workspaces/research/members/remove', { user_ids });
+    await ask('POST', '/workspaces/research/members/remove', { user_ids: userIds });
     await ask('DELETE', '/workspaces/research/budgets/daily');
     await ask('PATCH', '/workspaces/research', { slug: 'default' });
     expect(heard).toEqual([]);
@@ -223,7 +223,7 @@ describeStores('workspaces', ({ open }) => {
     expect((await call(method, path.replace('ID', 'research'), body)).status).toBe(500);
   });
 
-  test('429: whoever asks too much, in every operation', async () => {
+  test('429: too many requests, in every operation', async () => {
     const { call } = await setUp(createRateLimit(1, { now_ms: () => 0, monotonic_ms: () => 0 }));
     expect((await call('GET', '/workspaces')).status).toBe(200);
     for (const [method, path, body] of all) {

@@ -102,9 +102,9 @@ export function guardrailSettings(
   const { name, description, reset_interval, limit_usd, content_filter_builtins, content_filters } = body;
   const { content_filter_output, content_filter_reversible, include_byok_in_budgets } = body;
   const resolved = (field: ListField, resolve: (name: string) => string | undefined, what: string) => {
-    const given = body[field];
-    if (given === undefined) return {};
-    return { [field]: given && resolveEntries({ field, given, kept: before?.[field], resolve, what }) };
+    const entries = body[field];
+    if (entries === undefined) return {};
+    return { [field]: entries && resolveEntries({ field, entries, stored: before?.[field], resolve, what }) };
   };
   return {
     ...(name === undefined ? {} : { name }),

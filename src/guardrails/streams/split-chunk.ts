@@ -37,7 +37,7 @@ export function splitChunk(chunk: ChatChunk, head: Delta, rest: Delta): { head: 
 /** A chunk that says several things, as one for each, in the order in which blocks stand. */
 export function piecesOf(chunk: ChatChunk): readonly ChatChunk[] {
   const { images, ...delta } = chunk.delta;
-  const { told: deltas, rest: others } = deltasOf(delta);
+  const { blocks: deltas, rest: others } = deltasOf(delta);
   // Nothing is looked for in pictures: they stay where they are.
   if (images !== undefined) others.images = images;
   const ends = chunk.finish_reason != null && deltas.length > 0;

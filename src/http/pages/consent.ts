@@ -1,27 +1,27 @@
 import { type Html, html, type Page } from './html.ts';
 import { personText, type SignedIn, signOutForm } from './sign-in.ts';
 
-/** What a person is asked to approve. */
+/** The content of the page on which a person approves a key. */
 export interface Consent {
-  /** null: the code is shown to the person. */
+  /** Null if the code is shown to the person. */
   callback: { host: string; origin: string } | null;
   key_label: string;
   workspace_name: string;
   session: SignedIn;
-  /** What the form sends along, to be checked again. */
+  /** Sent along with the form, and checked again. */
   fields: Readonly<Record<string, string>>;
 }
 
-/** Asks whether an application may have a key. */
+/** A page that asks a person to approve or deny an application's request for a key. */
 export function consentPage({ callback, key_label, workspace_name, session, fields }: Consent): Page {
-  const asker = callback?.host ?? 'An application';
+  const applicant = callback?.host ?? 'An application';
   const hidden: Html[] = Object.entries({ ...fields, form_token: session.form_token }).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">
 `,
   );
   return {
     title: 'Authorize',
-    body: html`<h1><bdi>${asker}</bdi> asks for an API key</h1>
+    body: html`<h1><bdi>${applicant}</bdi> asks for an API key</h1>
 <p>It can then send requests to models on your account, until the key is deleted.</p>
 <dl>
 <div><dt>Application</dt><dd><bdi>${callback?.host ?? 'unknown: you will be shown a code'}</bdi></dd></div>
@@ -45,7 +45,7 @@ ${signOutForm(session, html`<p class="note">Not you? <button class="quiet">Sign 
   };
 }
 
-/** Shows a code to a person, who gives it to the application. */
+/** Shows a code to a person, who passes it to the application. */
 export function codePage(code: string): Page {
   return {
     title: 'Your code',

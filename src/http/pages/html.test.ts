@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { html } from './html.ts';
 
-test('text is escaped between tags and in attributes, markup is kept, nothing is nothing', () => {
+test('text is escaped between tags and in attributes, markup is kept, undefined is empty', () => {
   const evil = `<script>alert("1")</script>&'`;
   const safe = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;';
   expect(html`<p title="${evil}">${evil}</p>`.text).toBe(`<p title="${safe}">${safe}</p>`);
@@ -10,7 +10,7 @@ test('text is escaped between tags and in attributes, markup is kept, nothing is
   );
 });
 
-test('what looks like markup but was not made by html is text', () => {
+test('text that looks like markup is escaped unless `html` made it', () => {
   const forged = { text: '<b>' } as unknown as string;
   expect(html`${forged}`.text).not.toContain('<b>');
 });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 
-/** Markup that is safe to send: made by `html`, and by nothing else. */
+/** Markup that is safe to send. Made only by `html`. */
 export class Html {
   readonly text: string;
 
@@ -20,23 +20,23 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-function rendered(part: Part): string {
+function render(part: Part): string {
   if (part === undefined) return '';
   if (part instanceof Html) return part.text;
-  if (Array.isArray(part)) return part.map(rendered).join('');
+  if (Array.isArray(part)) return part.map(render).join('');
   return String(part).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }
 
-/** Makes markup of a template: the one place where text becomes HTML, and is escaped. Values belong between tags or in quoted attributes. */
+/** Makes markup from a template, and escapes its values: the only place where text becomes HTML. Values belong between tags or in quoted attributes. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
-  return new Html(strings.map((text, index) => text + rendered(parts[index])).join(''));
+  return new Html(strings.map((text, index) => text + render(parts[index])).join(''));
 }
 
-/** A page as a view makes it. */
+/** The content of a page. */
 export interface Page {
   title: string;
   body: Html;
-  /** Origins that a form of the page may lead to in the end, besides this one. */
+  /** Origins besides this one that a form of the page may redirect to. */
   form_targets?: readonly string[];
 }
 
@@ -64,9 +64,9 @@ code { display: block; padding: .6rem .8rem; border: 1px solid var(--line); bord
 `;
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
-/** Sends a page that nothing may frame, script, cache or read from elsewhere. */
+/** Sends a page that cannot be framed, scripted, cached or read by other origins. */
 export function sendPage(reply: FastifyReply, status: number, { title, body, form_targets = [] }: Page): FastifyReply {
-  // Chromium holds also the address that an answer to the form redirects to against `form-action`.
+  // Chromium also applies `form-action` to the address that the answer to the form redirects to.
   const targets = ["'self'", ...form_targets].join(' ');
   const document = html`<!doctype html>
 <html lang="en">

@@ -1,6 +1,6 @@
 import { html, type Page } from './html.ts';
 
-/** A page that says one thing. */
+/** A page with one message. */
 export function noticePage(title: string, text: string): Page {
   return {
     title,

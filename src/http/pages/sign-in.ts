@@ -1,15 +1,15 @@
 import { html, type Page } from './html.ts';
 
-/** What the sign-in page shows. */
+/** The content of the sign-in page. */
 export interface SignIn {
   return_to: string | undefined;
-  /** The host of the OpenID Connect issuer, when there is one. */
+  /** The host of the OpenID Connect issuer; undefined if there is none. */
   issuer_host: string | undefined;
   /** Why the last attempt failed. */
   error?: string | undefined;
 }
 
-/** The form that asks for a management key, beside the way to the issuer. */
+/** The sign-in page: a form for a management key, and a link to the issuer. */
 export function signInPage({ return_to, issuer_host, error }: SignIn): Page {
   const issuer = issuer_host === undefined ? undefined : issuerLink(issuer_host, return_to);
   return {
@@ -27,25 +27,25 @@ ${issuer}
   };
 }
 
-function issuerLink(host: string, return_to: string | undefined) {
-  const query = return_to === undefined ? '' : `?${new URLSearchParams({ return_to })}`;
+function issuerLink(host: string, returnTo: string | undefined) {
+  const query = returnTo === undefined ? '' : `?${new URLSearchParams({ return_to: returnTo })}`;
   return html`<div class="actions"><a class="button primary" href="/sign-in/issuer${query}">Sign in with ${host}</a></div>
 <p class="note">Or with a key:</p>`;
 }
 
-/** Who is signed in, for pages that show it. */
+/** The person who is signed in, for display. */
 export interface SignedIn {
   user_name: string;
   user_email: string | null;
   form_token: string;
 }
 
-/** A person as they know themselves. */
+/** The name and email address of a person, without repetition. */
 export function personText({ user_name, user_email }: SignedIn): string {
   return user_email === null || user_email === user_name ? user_name : `${user_name} (${user_email})`;
 }
 
-/** What someone who is signed in sees where they would sign in. */
+/** Replaces the sign-in page for a person who is signed in. */
 export function signedInPage(session: SignedIn): Page {
   return {
     title: 'Signed in',
@@ -55,7 +55,7 @@ ${signOutForm(session, html`<div class="actions"><button>Sign out</button></div>
   };
 }
 
-/** A form around a button that ends the session. */
+/** A form that ends the session, around a button. */
 export function signOutForm({ form_token }: SignedIn, button: ReturnType<typeof html>) {
   return html`<form method="post" action="/sign-out">
 <input type="hidden" name="form_token" value="${form_token}">

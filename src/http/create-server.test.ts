@@ -1,11 +1,12 @@
 import { afterEach, expect, test } from 'vitest';
 import { createLog } from '../telemetry/log.ts';
-import { createServer, type Server } from './server.ts';
+import { createServer } from './create-server.ts';
+import type { Server } from './server.ts';
 
 let server: Server | undefined;
 afterEach(() => server?.close());
 
-test('what Fastify says itself is in our log, and no lines of its own about requests', async () => {
+test('messages of Fastify are in our log, without its own lines about requests', async () => {
   const lines: { level: string; msg?: string; err?: { message: string } }[] = [];
   const logger = createLog('info', { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[0]) });
   server = createServer({ authenticate: () => Promise.reject(new Error()), logger, body_bytes_max: 1000 });

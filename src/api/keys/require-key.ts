@@ -7,8 +7,8 @@ import type { KeyId } from '../../storage/keys.ts';
 /** The path parameter of operations on one key. */
 export const KeyParams = Type.Object({ hash: Type.String({ description: 'The SHA-256 of the secret, in hex.' }) });
 
-/** The ordinary key that a path names, or 404: another organization's and management keys are not there. */
-export async function foundKey(
+/** The ordinary key that a path names. Throws a 404 if there is none; keys of other organizations and management keys count as missing. */
+export async function requireKey(
   which: KeyId,
   find: (which: KeyId) => Promise<StoredKey | undefined>,
 ): Promise<StoredKey> {
