@@ -17,7 +17,6 @@ const VALUE_CIRCLES: readonly (readonly string[])[] = [];
 /** Circles of modules of which at least one needs only a type of the next. */
 const TYPE_CIRCLES: readonly (readonly string[])[] = [
   ['src/http/bounded-bodies.ts', 'src/http/connection.ts', 'src/http/running.ts', 'src/http/server.ts'],
-  ['src/inference/call.ts', 'src/inference/tools/server-tools.ts'],
   ['src/ledger/node.ts', 'src/ledger/recorder.ts'],
   [
     'src/providers/dialect.ts',
