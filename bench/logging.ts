@@ -15,7 +15,7 @@ import { withSources } from '../src/http/sources.ts';
 import type { Engine } from '../src/inference/answer.ts';
 import { type Call, createCancellation } from '../src/inference/call.ts';
 import type { StreamEvent, WholeAnswer } from '../src/inference/events.ts';
-import { NO_USAGE } from '../src/inference/money/settlement.ts';
+import { NO_USAGE } from '../src/inference/money/answer-usage.ts';
 import { createBroadcast } from '../src/inference/observe/broadcast.ts';
 import { requestLog } from '../src/inference/observe/request-log.ts';
 import { createPipeline } from '../src/inference/pipeline.ts';

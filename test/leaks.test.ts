@@ -14,7 +14,7 @@ import { UNRESTRICTED } from '../src/guardrails/policy/guardrail.ts';
 import { finderOf } from '../src/guardrails/policy/output-filters.ts';
 import { createAnswerFilter } from '../src/guardrails/streams/answer-filter.ts';
 import type { StreamEnd } from '../src/inference/events.ts';
-import { NO_USAGE } from '../src/inference/money/settlement.ts';
+import { NO_USAGE } from '../src/inference/money/answer-usage.ts';
 import { createEnvelopes } from '../src/inference/reasoning/envelope.ts';
 import { transformWhole } from '../src/inference/transform.ts';
 import { dialects } from '../src/providers/dialects.ts';

@@ -8,7 +8,7 @@ import type { Call } from './call.ts';
 import { createEngine } from './engine.ts';
 import type { StreamEvent, WholeAnswer } from './events.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './money/admission.ts';
-import { createPay, feesOf } from './money/fees.ts';
+import { createPay } from './money/fees.ts';
 import { createMeasure } from './money/measure.ts';
 import { UsualOutput } from './money/presumed-cost.ts';
 import { createSettlement, type SettlementLog } from './money/settlement.ts';
@@ -72,8 +72,8 @@ export function createInference(shared: InferenceOptions): Engine {
   const attempts = createAttempts(options, admission, settlement);
   const steps = createSteps(options, settlement, attempts);
   const work = createChatWork(options);
-  const chat = createChatAttempts(options, work, measure);
   const pay = createPay(options);
+  const chat = createChatAttempts(options, work, measure, pay);
   const loop = createToolLoop({ ...options, runTools: createRunTools({ pay, clock }), settlement, attempts });
 
   /** Plans a call: at once, where nothing has to be waited for. */
@@ -84,8 +84,6 @@ export function createInference(shared: InferenceOptions): Engine {
 
   function fitted(state: CallState, watch: AnswerWatch | undefined): CallState {
     state.watch = watch;
-    state.call.fees = feesOf(state, pay);
-    state.call.sources = [];
     try {
       chat.fittingFor(state);
       return state;

@@ -8,7 +8,6 @@ import type { Room } from '../providers/transport/room.ts';
 import type { Candidate } from '../routing/candidate.ts';
 import type { ChatRequest, Message, TokenClasses } from '../schemas/inner.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
-import type { Fees, Source } from './tools/server-tools.ts';
 
 /** The time, injected: wall clock for records, monotonic for durations. Milliseconds. */
 export interface Clock {
@@ -140,8 +139,4 @@ export interface Call {
   settled?: (record: GenerationRecord | undefined) => void;
   /** What guardrails and plugins did to it so far, in order: added to as it happens, shared by all copies of the call. */
   stages: Stage[];
-  /** Pays for what is done for it beside its attempts, from when it is planned on: adapters may use it in `ready`. */
-  fees?: Fees;
-  /** What its answer may cite: added to by whoever puts pages into its prompt. Absent: nothing yet. */
-  sources?: Source[];
 }

@@ -89,14 +89,17 @@ export function createEngine(parts: EngineParts): ChatEngine {
     const continues =
       request.stream === true && tools === undefined && (request.provider?.continuation ?? continuation());
     const text = continues && isContinuable(request) ? new ShownText() : undefined;
-    const view = tools?.view ?? plainView(attempt, text);
+    const view = tools?.view ?? plainView(state, attempt, text);
     return { state, attempt, body, view, tools, text, isCharged: false, finishReason: undefined };
   }
 
-  function plainView({ call, candidate }: ChatAttempt, text: ShownText | undefined): View {
-    const { sources = [], request } = call;
+  function plainView({ sources }: CallState, { call, candidate }: ChatAttempt, text: ShownText | undefined): View {
     const reasoning = states.keeper(call, candidate, wireOf(candidate));
-    return new PlainView(text, reasoning, sources.length === 0 ? undefined : createCiter(sources, choicesOf(request)));
+    return new PlainView(
+      text,
+      reasoning,
+      sources.length === 0 ? undefined : createCiter(sources, choicesOf(call.request)),
+    );
   }
 
   /** Another attempt makes the next part of the answer. */

@@ -1,7 +1,7 @@
 /** What the engine returns for a chat call: a whole answer, or the events of a stream. */
 import type { GatewayError } from '../errors.ts';
 import type { ChatChunk, ChatCompletion, TokenClasses } from '../schemas/inner.ts';
-import type { AnswerUsage } from './money/settlement.ts';
+import type { AnswerUsage } from './money/answer-usage.ts';
 import type { SentBody, Served } from './state.ts';
 
 export type { SentBody, Served } from './state.ts';

@@ -6,7 +6,7 @@ import type { ChatChunk } from '../schemas/inner.ts';
 import type { Inference } from './answer.ts';
 import type { Call } from './call.ts';
 import type { StreamEvent } from './events.ts';
-import { NO_USAGE } from './money/settlement.ts';
+import { NO_USAGE } from './money/answer-usage.ts';
 import { type CallHooks, createPipeline, type Middleware } from './pipeline.ts';
 import type { AnswerTransform } from './transform.ts';
 

@@ -11,8 +11,8 @@ import { createAnswerFilter } from '../../src/guardrails/streams/answer-filter.t
 import type { Finder } from '../../src/guardrails/streams/stream-filter.ts';
 import { ShownText } from '../../src/inference/attempt/continuation.ts';
 import type { Served, StreamEnd, WholeAnswer } from '../../src/inference/events.ts';
+import { NO_USAGE } from '../../src/inference/money/answer-usage.ts';
 import { createMeter } from '../../src/inference/money/meter.ts';
-import { NO_USAGE } from '../../src/inference/money/settlement.ts';
 import { OutputText } from '../../src/inference/observe/content.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import { createCiter } from '../../src/inference/tools/citation-extractor.ts';

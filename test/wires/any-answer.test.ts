@@ -15,7 +15,7 @@ import { type ResponsesRequestBody, responsesRequest } from '../../src/api/respo
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
 import type { Served, StreamEnd, WholeAnswer } from '../../src/inference/events.ts';
-import { NO_USAGE } from '../../src/inference/money/settlement.ts';
+import { NO_USAGE } from '../../src/inference/money/answer-usage.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import { isOpaque } from '../../src/inference/reasoning/turn-state.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';

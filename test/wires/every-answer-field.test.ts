@@ -9,7 +9,7 @@ import { declaredTools } from '../../src/api/responses/declared-tools.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
 import type { Served, StreamEnd, WholeAnswer } from '../../src/inference/events.ts';
-import { NO_USAGE } from '../../src/inference/money/settlement.ts';
+import { NO_USAGE } from '../../src/inference/money/answer-usage.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import { decodeTools } from '../../src/providers/openai-responses/declared.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';

@@ -4,7 +4,7 @@ import { encodeResponse, type ResponseContext } from '../../src/api/responses/en
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
 import type { StreamEnd } from '../../src/inference/events.ts';
-import { NO_USAGE } from '../../src/inference/money/settlement.ts';
+import { NO_USAGE } from '../../src/inference/money/answer-usage.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import { decodeTools } from '../../src/providers/openai-responses/declared.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';

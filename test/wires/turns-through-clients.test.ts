@@ -17,7 +17,7 @@ import { createResponseObject } from '../../src/api/responses/response-object.ts
 import { createResponseStream } from '../../src/api/responses/stream.ts';
 import { type Call, createCancellation } from '../../src/inference/call.ts';
 import type { Served, StreamEnd, WholeAnswer } from '../../src/inference/events.ts';
-import { NO_USAGE } from '../../src/inference/money/settlement.ts';
+import { NO_USAGE } from '../../src/inference/money/answer-usage.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import { isSeal } from '../../src/inference/reasoning/seal.ts';
 import type { ChatDialect, DialectEndpoint } from '../../src/providers/dialect.ts';

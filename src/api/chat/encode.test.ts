@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
-import type { AnswerUsage } from '../../inference/money/settlement.ts';
+import type { AnswerUsage } from '../../inference/money/answer-usage.ts';
 import type { ChatChunk, ChatCompletion, Message } from '../../schemas/inner.ts';
 import { publicUsage } from '../../schemas/usage.ts';
 import { createStreamEncoder, encodeCompletion } from './encode.ts';

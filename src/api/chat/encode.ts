@@ -1,7 +1,7 @@
 import type { GatewayError } from '../../errors.ts';
 import type { SentBody, Served, StreamEnd, WholeAnswer } from '../../inference/events.ts';
+import { NO_USAGE } from '../../inference/money/answer-usage.ts';
 import { isMeaningful } from '../../inference/money/meter.ts';
-import { NO_USAGE } from '../../inference/money/settlement.ts';
 import type {
   Annotation,
   ChatChunk,

@@ -1,6 +1,6 @@
 import type { GatewayError } from '../../errors.ts';
 import type { SentBody, Served, StreamEnd, WholeAnswer } from '../../inference/events.ts';
-import { type AnswerUsage, NO_USAGE } from '../../inference/money/settlement.ts';
+import { type AnswerUsage, NO_USAGE } from '../../inference/money/answer-usage.ts';
 import type { ChatChunk, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { metadataJson, metadataMembers } from '../../schemas/routing-metadata.ts';

@@ -7,6 +7,7 @@ import { choicesOf } from '../../schemas/by-choice.ts';
 import type { ChatRequest, TokenClasses } from '../../schemas/inner.ts';
 import type { Call, Cancellation } from '../call.ts';
 import type { Measure } from '../money/admission.ts';
+import { feesOf, type Pay } from '../money/fees.ts';
 import { createMeter, type Meter } from '../money/meter.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
@@ -138,11 +139,12 @@ export function createChatAttempts(
   options: ChatAttemptsOptions,
   chat: ChatWork,
   measure: Measure<PreparedAttempt>,
+  pay: Pay,
 ): ChatAttempts {
   const { upstream, first_token_ms_max, total_ms_max } = options;
 
   function fittingFor(state: CallState): Fitting {
-    state.fitting ??= new Fitting(state.call, options);
+    state.fitting ??= new Fitting(state.call, { fees: feesOf(state, pay), sources: state.sources }, options);
     return state.fitting;
   }
 

@@ -6,7 +6,7 @@ import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { Engine } from '../answer.ts';
 import type { Call } from '../call.ts';
 import type { StreamEvent } from '../events.ts';
-import { NO_USAGE } from '../money/settlement.ts';
+import { NO_USAGE } from '../money/answer-usage.ts';
 import { createPipeline } from '../pipeline.ts';
 import { outputGuardrails } from './output-guardrails.ts';
 

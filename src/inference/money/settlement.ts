@@ -1,58 +1,24 @@
-import type { Charge } from '../../ledger/prices/charge.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
-import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord } from '../../ledger/records.ts';
+import type { AttemptRecord, GenerationRecord, OpenRecord } from '../../ledger/records.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
 import type { FinishReason, TokenClasses } from '../../schemas/inner.ts';
 import { toUsd } from '../../schemas/money.ts';
-import { inputTokens, outputTokens, type PublicUsage, publicUsage, sumClasses } from '../../schemas/usage.ts';
+import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Clock } from '../call.ts';
 import { routingRecord } from '../observe/routing-record.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import type { RateLimitReservation } from '../plan/rate-limit-reservation.ts';
-import { type Attempt, type CallState, recordedWork, type ToolUse } from '../state.ts';
+import { type Attempt, type CallState, recordedWork } from '../state.ts';
 import type { Prepared, SpendingRules } from './admission.ts';
-import { boundedWord, closeRecord, type PricesOf, priceAttempt } from './generation.ts';
-import { estimatePrompt, type Meter } from './meter.ts';
+import { type AnswerUsage, allUsed, answerUsage, NO_USAGE } from './answer-usage.ts';
+import { ASSUMED, type AttemptEnd, endCost, heldFor, priceAnswer, priceOf, tierOf } from './attempt-cost.ts';
+import { closeRecord } from './generation.ts';
+import type { Meter } from './meter.ts';
 import type { UsualOutput } from './presumed-cost.ts';
 
-/** The public usage with what it cost, in USD. */
-export interface AnswerUsage extends PublicUsage {
-  /** Absent where a price is not known, so that the cost is not either. */
-  cost?: number;
-  is_byok: boolean;
-  cost_details?: {
-    upstream_inference_cost: number | null;
-    upstream_inference_prompt_cost: number;
-    upstream_inference_completions_cost: number;
-  };
-  server_tool_use_details?: ToolUse;
-}
-
-/** What an answer says that nothing was used for. */
-export const NO_USAGE: AnswerUsage = {
-  ...publicUsage({}),
-  cost: 0,
-  is_byok: false,
-  cost_details: {
-    upstream_inference_cost: null,
-    upstream_inference_prompt_cost: 0,
-    upstream_inference_completions_cost: 0,
-  },
-};
-
-/** How an attempt ended. */
-export interface AttemptEnd {
-  status: number | null;
-  failure: string | null;
-  /** It was sent, and nobody can say whether the provider answered and bills it. */
-  is_unknown?: boolean;
-  /** What of it was answered all the same, and is billed. */
-  used?: TokenClasses | null | undefined;
-}
-
-/** How a call ends, and by which attempt. */
+/** The end of a call, and the attempt that answered. */
 interface Closing {
   outcome: GenerationRecord['outcome'];
   finish_reason: FinishReason | undefined;
@@ -86,82 +52,18 @@ export interface Settlement {
   ): Promise<AnswerUsage>;
 }
 
-/** How an attempt of which nothing more was heard stands in a record: as after a crash. */
-const ASSUMED = 'gateway_gone';
-
-/** Where what an operator should look at is told. */
+/** The log of answers that an operator should look at. */
 export interface SettlementLog {
   warn(facts: object, message: string): void;
 }
 
-/** The tier that served an attempt: what the upstream told, else what it was sent. */
-function tierOf({ meter, prepared }: Attempt): string | null {
-  return meter.service_tier ?? prepared.service_tier ?? null;
-}
-
-/** What the client is told: of all parts of the answer, those at the organization's own accounts apart. */
-function answerUsage(
-  { usage, parts }: { usage: TokenClasses | null; parts: readonly Attempt[] },
-  { own }: Candidate,
-  { fees, toolCalls }: CallState,
-): AnswerUsage {
-  const is_byok = own !== undefined;
-  let cost_nano = 0;
-  for (const fee of fees) cost_nano += fee.cost_nano;
-  if (usage === null) return { ...NO_USAGE, cost: toUsd(cost_nano), is_byok };
-  let their_nano = 0;
-  let theirs = 0;
-  let input_nano = 0;
-  let output_nano = 0;
-  let is_unpriced = false;
-  for (const { candidate, charge } of parts) {
-    if (charge === undefined) continue;
-    if (candidate.own === undefined) cost_nano += charge.cost_nano;
-    else {
-      theirs += 1;
-      their_nano += charge.cost_nano;
-    }
-    input_nano += charge.input_nano;
-    output_nano += charge.output_nano;
-    is_unpriced ||= charge.is_unpriced;
-  }
-  const told = publicUsage(usage) as AnswerUsage;
-  if (!is_unpriced || theirs === parts.length) told.cost = toUsd(cost_nano);
-  told.is_byok = is_byok;
-  if (!is_unpriced) {
-    told.cost_details = {
-      upstream_inference_cost: theirs === 0 ? null : toUsd(their_nano),
-      upstream_inference_prompt_cost: toUsd(input_nano),
-      upstream_inference_completions_cost: toUsd(output_nano),
-    };
-  }
-  if (toolCalls !== undefined) {
-    told.server_tool_use_details = {
-      web_search_requests: usage.counts?.web_search ?? 0,
-      tool_calls_requested: toolCalls.requested,
-      tool_calls_executed: toolCalls.executed,
-    };
-  }
-  return told;
-}
-
-/** Says to whoever follows a call that it has ended. */
-function settledAs({ call, watch }: CallState, record: GenerationRecord | undefined): void {
+/** Reports the end of a call to its followers. */
+function reportEnd({ call, watch }: CallState, record: GenerationRecord | undefined): void {
   watch?.settled(record);
   call.settled?.(record);
 }
 
-/** What of a call was used in all: by what made the answer, and beside it. */
-function allUsed(parts: readonly Attempt[], fees: readonly FeeRecord[]): TokenClasses | null {
-  const [only] = parts;
-  if (parts.length === 1 && fees.length === 0 && only !== undefined) return only.usage;
-  const told: TokenClasses[] = [];
-  for (const { usage } of parts) if (usage !== null) told.push(usage);
-  for (const { counts } of fees) if (counts !== undefined) told.push({ counts });
-  return told.length > 1 ? sumClasses(told) : (told[0] ?? null);
-}
-
-/** What rate limits count of a call: what came of it, or what was set aside where its client left before that is known. */
+/** Counts a call against rate limits: its usage, or its whole reservation if its client left before the usage is known. */
 function endReservation(
   reservation: RateLimitReservation,
   { outcome, answered, candidate }: Closing,
@@ -183,94 +85,10 @@ export function createSettlement(options: {
 }): Settlement {
   const { clock, metrics, recorder, rules, log, traffic, usual } = options;
 
-  // Rare (a provider that ran a second model inside a call), so a scan will do.
-  function pricesOf({ catalog }: CallState): PricesOf {
-    return (provider, upstream_model) => {
-      for (const model of catalog.models()) {
-        for (const endpoint of model.endpoints) {
-          if (endpoint.provider === provider && endpoint.upstream_model === upstream_model) return endpoint;
-        }
-      }
-      return undefined;
-    };
-  }
-
-  function priceOf(
-    state: CallState,
-    attempt: Attempt,
-    usage: TokenClasses | null,
-    tier: string | null | undefined,
-  ): Charge {
-    return priceAttempt(usage, attempt.call.request, attempt.candidate, pricesOf(state), tier);
-  }
-
-  /** The money that is held for an attempt. */
-  function heldFor({ hold }: CallState, { grantedNano }: Attempt): number {
-    return grantedNano ?? hold.granted_nano;
-  }
-
-  /**
-   * The cost of an attempt whose end is unknown: all that was held. If nothing was held, the prompt, and the usual answer if it is
-   * still under way.
-   */
-  function unknownCost(state: CallState, attempt: Attempt, is_under_way = false): Partial<AttemptRecord> {
-    const { call, grant, presumedOutput } = attempt;
-    if (grant !== undefined && !(grant.mode === 'soft' && rules.unknown_outcome === 'metered')) {
-      return { cost_nano: heldFor(state, attempt) };
-    }
-    const usage = call.estimate?.() ?? { in_uncached: estimatePrompt(call.request) };
-    const is_whole = is_under_way && presumedOutput > 0;
-    return usedCost(state, attempt, is_whole ? { ...usage, out_text: presumedOutput } : usage);
-  }
-
-  /**
-   * A strict limit is charged what a provider reports, and of an estimate no more than was held: only a bill may pass a limit.
-   * The reported part is the least.
-   */
-  function boundEstimate(
-    state: CallState,
-    attempt: Attempt,
-    usage: TokenClasses | null,
-    charge: Charge,
-    reported_nano: number,
-  ): Charge {
-    if (usage?.estimated !== true || attempt.grant?.mode !== 'strict') return charge;
-    const most_nano = Math.max(heldFor(state, attempt), reported_nano);
-    if (charge.cost_nano <= most_nano) return charge;
-    const input_nano = Math.min(charge.input_nano, most_nano);
-    const output_nano = Math.min(charge.output_nano, most_nano - input_nano);
-    return { ...charge, cost_nano: most_nano, input_nano, output_nano };
-  }
-
-  function usedCost(state: CallState, attempt: Attempt, usage: TokenClasses): Partial<AttemptRecord> {
-    const counted = priceOf(state, attempt, usage, attempt.prepared.service_tier);
-    const charge = boundEstimate(state, attempt, usage, counted, 0);
-    return {
-      cost_nano: charge.cost_nano,
-      tokens: [inputTokens(usage), outputTokens(usage)],
-      charges: charge.lines,
-      ...(charge.is_unpriced ? { is_unpriced: true } : {}),
-      ...(usage.estimated ? { estimated: true } : {}),
-    };
-  }
-
-  /** The cost of an attempt that did not answer: its billed usage; if its end is unknown the most of both. */
-  function endCost(
-    state: CallState,
-    attempt: Attempt,
-    { failure, is_unknown = false, used }: AttemptEnd,
-  ): Partial<AttemptRecord> | undefined {
-    const billed = used ? usedCost(state, attempt, used) : undefined;
-    if (!is_unknown) return billed;
-    const unknown = unknownCost(state, attempt, failure === ASSUMED);
-    const most = billed !== undefined && (billed.cost_nano ?? 0) > (unknown.cost_nano ?? 0) ? billed : unknown;
-    return { ...most, estimated: true };
-  }
-
   /** After a fault of the gateway's: its money does not stay held, nor uncounted. */
   function lost(state: CallState, fault: unknown): unknown {
     void recorder.lose(state.hold);
-    settledAs(state, undefined);
+    reportEnd(state, undefined);
     return fault;
   }
 
@@ -302,7 +120,7 @@ export function createSettlement(options: {
     if (attempt.continues) record.continues = true;
     if (attempt.step !== 1) record.step = attempt.step;
     if (attempt.isHedge) record.hedges = true;
-    const cost = endCost(state, attempt, end);
+    const cost = endCost(state, attempt, end, rules);
     if (cost !== undefined) Object.assign(record, cost);
     const more_nano = record.cost_nano - (attempt.record?.cost_nano ?? 0);
     if (more_nano !== 0) recorder.keep(state.hold, more_nano, record.is_byok);
@@ -353,36 +171,9 @@ export function createSettlement(options: {
     });
   }
 
-  /**
-   * Prices an attempt that answered and completes its record. One that may go on upstream costs at least what an unknown end does.
-   * Returns the cost before the bound of an estimate.
-   */
-  function price(state: CallState, attempt: Attempt): number {
-    const { meter, prepared, mayGoOn } = attempt;
-    const record = attempt.record!;
-    const usage = meter.usage(prepared.request);
-    const tier = tierOf(attempt);
-    const counted = priceOf(state, attempt, usage, tier);
-    const { reported } = meter;
-    const is_partial = usage?.estimated === true && reported !== undefined;
-    const reported_nano = is_partial ? priceOf(state, attempt, reported, tier).cost_nano : 0;
-    const counted_nano = counted.cost_nano;
-    const charge = boundEstimate(state, attempt, usage, counted, reported_nano);
-    if (mayGoOn) charge.cost_nano = Math.max(charge.cost_nano, unknownCost(state, attempt).cost_nano ?? 0);
-    record.cost_nano = charge.cost_nano;
-    if (usage !== null) record.tokens = [inputTokens(usage), outputTokens(usage)];
-    if (usage?.estimated || mayGoOn) record.estimated = true;
-    record.charges = charge.lines;
-    if (charge.is_unpriced) record.is_unpriced = true;
-    record.upstream_id = boundedWord(meter.upstream_id);
-    attempt.usage = usage;
-    attempt.charge = charge;
-    return counted_nano;
-  }
-
   /** Charges an attempt that made its part of the answer and keeps its cost aside. */
   function endPart(state: CallState, attempt: Attempt): number {
-    const counted_nano = price(state, attempt);
+    const counted_nano = priceAnswer(state, attempt, rules);
     const { cost_nano, is_byok } = attempt.record!;
     if (cost_nano > 0) recorder.keep(state.hold, cost_nano, is_byok);
     state.parts.push(attempt);
@@ -431,7 +222,7 @@ export function createSettlement(options: {
   function close(state: CallState, record: OpenRecord, { outcome, answered, finish_reason }: Closing) {
     const { call, fees } = state;
     const now = clock.monotonic_ms();
-    const counted_nano = answered === undefined ? 0 : price(state, answered);
+    const counted_nano = answered === undefined ? 0 : priceAnswer(state, answered, rules);
     const parts = answered === undefined ? state.parts : [...state.parts, answered];
     const usage = allUsed(parts, fees);
     let discount_nano: number | null = null;
@@ -500,7 +291,7 @@ export function createSettlement(options: {
     try {
       await recorder.outcome(ended.closed, state.hold);
     } finally {
-      settledAs(state, ended.closed);
+      reportEnd(state, ended.closed);
     }
     return answerUsage(ended, candidate, state);
   };

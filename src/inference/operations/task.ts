@@ -18,8 +18,9 @@ import {
 } from '../attempt/exchange.ts';
 import type { Call, Clock } from '../call.ts';
 import type { Measure, Prepared } from '../money/admission.ts';
+import type { AnswerUsage } from '../money/answer-usage.ts';
 import { believable } from '../money/meter.ts';
-import type { AnswerUsage, Settlement } from '../money/settlement.ts';
+import type { Settlement } from '../money/settlement.ts';
 import { type Planner, type Wanted, wireOf } from '../plan/planner.ts';
 import { createCallMedia, NO_MEDIA } from '../prepare/media.ts';
 import { type Account, type AnswerWatch, type Attempt, servedBy } from '../state.ts';

@@ -3,6 +3,7 @@ import type { Report } from '../../providers/dialect.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
+import type { CallResources } from '../tools/server-tools.ts';
 
 /** A request as one endpoint gets it, and what was changed of it for that. */
 export interface Fitted {
@@ -22,14 +23,18 @@ export interface CallAdapter {
 }
 
 /** Looks at a call; undefined: it has nothing to do there. */
-export type Adapter = (call: Call) => CallAdapter | undefined;
+export type Adapter = (call: Call, resources: CallResources) => CallAdapter | undefined;
 
 /** All adapters of one call as one, in order; undefined where none has anything to do. */
-export function adapterFor(call: Call, adapters: readonly Adapter[]): CallAdapter | undefined {
+export function adapterFor(
+  call: Call,
+  resources: CallResources,
+  adapters: readonly Adapter[],
+): CallAdapter | undefined {
   let first: CallAdapter | undefined;
   let all: CallAdapter[] | undefined;
   for (const adapter of adapters) {
-    const one = adapter(call);
+    const one = adapter(call, resources);
     if (one === undefined) continue;
     if (first === undefined) first = one;
     else if (all === undefined) all = [first, one];

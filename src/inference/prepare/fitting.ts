@@ -2,7 +2,7 @@ import type { Media, MediaNeed } from '../../providers/dialect.ts';
 import type { MediaFetcher } from '../../providers/transport/fetch-media.ts';
 import type { Call } from '../call.ts';
 import { type DeclaredTools, declareTools } from '../tools/declared-tools.ts';
-import type { ServerTools } from '../tools/server-tools.ts';
+import type { CallResources, ServerTools } from '../tools/server-tools.ts';
 import { type Adapter, adapterFor, type CallAdapter } from './adapters.ts';
 import { type CallMedia, createCallMedia } from './media.ts';
 
@@ -25,10 +25,10 @@ export class Fitting {
   #fetched: CallMedia | undefined;
 
   /** Looks at a call once. Throws `GatewayError` 400 for what it asks of the gateway's tools and cannot be. */
-  constructor(call: Call, { media, adapters, server_tools }: FittingOptions) {
+  constructor(call: Call, resources: CallResources, { media, adapters, server_tools }: FittingOptions) {
     const { tools } = call.request;
     const own = tools == null || tools.length === 0 ? undefined : server_tools(call);
-    this.adapter = adapterFor(call, adapters);
+    this.adapter = adapterFor(call, resources, adapters);
     this.tools = own && declareTools(call.request, own);
     this.#call = call;
     this.#media = media;

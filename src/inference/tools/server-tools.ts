@@ -62,6 +62,13 @@ export interface FeeOutcome<T> {
   counts?: ToolOutcome['counts'];
 }
 
+/** What adapters of a call may use while its attempts are prepared. */
+export interface CallResources {
+  fees: Fees;
+  /** Pages that the answer may cite. An adapter that puts pages into the prompt adds them. */
+  sources: Source[];
+}
+
 /** Pays for work of a call that no model does: a search before it, pages that are read from pictures. */
 export interface Fees {
   /**

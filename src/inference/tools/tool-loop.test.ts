@@ -33,8 +33,16 @@ async function secondRequest(given: Partial<ChatRequest>): Promise<ChatRequest> 
     settlement: { endStep() {} },
     attempts: { reportSuccess() {} },
   });
-  const call = { request, stages: [], sources: [], generation_id: 'gen-1' };
-  const state = { call, step: 1, parts: [], fees: [], attempts: [], fitting: { tools } } as unknown as CallState;
+  const call = { request, stages: [], generation_id: 'gen-1' };
+  const state = {
+    call,
+    step: 1,
+    sources: [],
+    parts: [],
+    fees: [],
+    attempts: [],
+    fitting: { tools },
+  } as unknown as CallState;
   const answer = loop.begin(state, tools);
   answer.turn.add(
     chunksOf({

@@ -189,7 +189,7 @@ export function createToolLoop({
         uses: { calls_max: rules.calls_max, byTool: new Map(), requested: 0, executed: 0 },
         runWriter: runWriterFor(call, () => turn.takeSlot()),
         stage,
-        view: new ToolView(turn, call.sources ?? []),
+        view: new ToolView(turn, state.sources),
         choice: call.request.tool_choice,
         deadline_ms: clock.monotonic_ms() + total_ms_max,
         call,
@@ -209,7 +209,7 @@ export function createToolLoop({
       const { turn, tools, uses, runWriter, rules, stage, call } = answer;
       const { calls_max } = uses;
       const runs = await runTools(state, end.calls, uses);
-      if (call.sources !== undefined) for (const { outcome } of runs) append(call.sources, [...outcome.sources]);
+      for (const { outcome } of runs) append(state.sources, [...outcome.sources]);
       const { requested, executed } = uses;
       state.toolCalls = { requested, executed };
       const { step } = state;

@@ -356,7 +356,7 @@ export function createFileParser(options: FileParserOptions): FileParser {
       return wish.pdf || wish.text ? readBefore(call, wish) : call;
     },
 
-    adapter(call): CallAdapter | undefined {
+    adapter(call, { fees }): CallAdapter | undefined {
       if (!isFor(call)) return undefined;
       const engine = pdfEngineOf(call.request);
       const files = of(call);
@@ -367,7 +367,7 @@ export function createFileParser(options: FileParserOptions): FileParser {
           if ((!wish.pdf && !wish.text) || files.isRead(call.request, wish)) return undefined;
           // A second attempt is not sent where there is something to wait for: nothing is read, and paid, for it.
           if (is_beside === true) return Promise.resolve();
-          return files.read(call.request, wish, engine === 'mistral-ocr' ? call.fees : undefined);
+          return files.read(call.request, wish, engine === 'mistral-ocr' ? fees : undefined);
         },
         fit: (request, candidate) => ({ request: files.fit(request, wishAt(candidate)), report: [] }),
       };

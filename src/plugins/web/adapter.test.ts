@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import type { Call } from '../../inference/call.ts';
-import type { Fees } from '../../inference/tools/server-tools.ts';
+import type { CallResources } from '../../inference/tools/server-tools.ts';
 import type { Quirks } from '../../providers/quirks.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import type { ChatRequest, Message, Wire } from '../../schemas/inner.ts';
@@ -46,26 +46,24 @@ function candidate(
 }
 
 function callOf(request: Partial<ChatRequest>, more: Partial<Call> = {}): Call {
-  const paid: { name: string; cost_nano_max: number }[] = [];
-  const fees: Fees = {
-    async spend(fee, run) {
-      paid.push(fee);
-      return (await run()).value;
-    },
-  };
   const messages = [
     { role: 'system', content: 'Be kind.' },
     { role: 'user', content: 'What  is\nnew?' },
   ];
   const cancellation = { cancelled: false, cancel() {}, onCancel: () => () => {} };
-  return { request: { messages, ...request }, stages: [], fees, cancellation, ...more } as unknown as Call;
+  return { request: { messages, ...request }, stages: [], cancellation, ...more } as unknown as Call;
+}
+
+/** Pays for everything, and keeps the pages that may be cited. */
+function resourcesOf(): CallResources {
+  return { fees: { spend: async (_fee, run) => (await run()).value }, sources: [] };
 }
 
 const toolOf = (parameters: object) =>
   ({ tools: [{ type: 'gateway:web_search', parameters }] }) as Partial<ChatRequest>;
 function fitted(request: Partial<ChatRequest>, to: Candidate, engines?: SearchEngine[]) {
   const call = callOf(request);
-  const adapter = createWebAdapter(searching(engines).search, () => 0)(call)!;
+  const adapter = createWebAdapter(searching(engines).search, () => 0)(call, resourcesOf())!;
   return adapter.fit(call.request, to);
 }
 const refusal = (message: RegExp) => expect.objectContaining({ status: 400, message: expect.stringMatching(message) });
@@ -216,20 +214,21 @@ describe('before a call', () => {
   test('one search, whatever is tried after it', async () => {
     const { search, asked } = searching();
     const call = callOf({ plugins });
-    const adapter = createWebAdapter(search, () => 0)(call)!;
+    const resources = resourcesOf();
+    const adapter = createWebAdapter(search, () => 0)(call, resources)!;
     for (let tries = 0; tries < 3; tries += 1) await adapter.ready!(to);
     expect(asked).toEqual(['exa: What is new?']);
     const { messages } = adapter.fit(call.request, to).request;
     expect(messages.map(({ role }) => role)).toEqual(['system', 'system', 'user']);
     expect(messages[1]!.content).toContain('1970-01-01T00:00:00.000Z');
-    expect(call.sources).toMatchObject([{ url: 'https://a.com/' }, { url: 'https://b.com/' }]);
+    expect(resources.sources).toMatchObject([{ url: 'https://a.com/' }, { url: 'https://b.com/' }]);
     expect(call.stages).toMatchObject([{ type: 'plugin', name: 'web-search', data: { engine: 'exa', results: 2 } }]);
   });
 
   test('none beside an attempt that is under way: nothing could be paid', async () => {
     const { search, asked } = searching();
     const call = callOf({ plugins });
-    const adapter = createWebAdapter(search, () => 0)(call)!;
+    const adapter = createWebAdapter(search, () => 0)(call, resourcesOf())!;
     expect(adapter.ready!(to, true)).toBeInstanceOf(Promise);
     expect(adapter.ready!(candidate('anthropic-messages', 'anthropic'), true)).toBeUndefined();
     expect(asked).toEqual([]);
@@ -245,12 +244,13 @@ describe('before a call', () => {
       messages: async (messages: readonly Message[]) => [...messages],
     };
     const call = callOf({ plugins }, { screening });
-    const adapter = createWebAdapter(search, () => 0)(call)!;
+    const resources = resourcesOf();
+    const adapter = createWebAdapter(search, () => 0)(call, resources)!;
     await adapter.ready!(to);
     const told = adapter.fit(call.request, to).request.messages[1]!.content as string;
     expect(told).toContain('[REDACTED] a');
     expect(told).not.toContain('secret');
-    expect(call.sources).toEqual([{ url: 'https://a.com/', title: 'A', content: '[REDACTED] a' }]);
+    expect(resources.sources).toEqual([{ url: 'https://a.com/', title: 'A', content: '[REDACTED] a' }]);
   });
 
   test('their addresses and dates are held against the filters as well', async () => {
@@ -261,7 +261,7 @@ describe('before a call', () => {
       messages: async (messages: readonly Message[]) => [...messages],
     };
     const call = callOf({ plugins }, { screening });
-    const adapter = createWebAdapter(search, () => 0)(call)!;
+    const adapter = createWebAdapter(search, () => 0)(call, resourcesOf())!;
     await adapter.ready!(to);
     const told = adapter.fit(call.request, to).request.messages[1]!.content as string;
     expect(told).toContain('https://a.com/?of=[NAME]');
@@ -273,7 +273,7 @@ describe('before a call', () => {
     const { search, asked } = searching();
     const image = { type: 'image_url' as const, image_url: { url: 'https://a.com/a.png' } };
     const call = callOf({ plugins, messages: [{ role: 'user', content: [image] }] });
-    const adapter = createWebAdapter(search, () => 0)(call)!;
+    const adapter = createWebAdapter(search, () => 0)(call, resourcesOf())!;
     await adapter.ready!(to);
     expect(asked).toEqual([]);
     expect(adapter.fit(call.request, to).request.messages).toBe(call.request.messages);
@@ -283,8 +283,8 @@ describe('before a call', () => {
 test('a call that asks for no search costs nothing', () => {
   const { search } = searching();
   const adapter = createWebAdapter(search, () => 0);
-  expect(adapter(callOf({}))).toBeUndefined();
+  expect(adapter(callOf({}), resourcesOf())).toBeUndefined();
   expect(
-    adapter(callOf({ plugins: [{ id: 'web', enabled: false }], tools: [{ type: 'gateway:datetime' }] })),
+    adapter(callOf({ plugins: [{ id: 'web', enabled: false }], tools: [{ type: 'gateway:datetime' }] }), resourcesOf()),
   ).toBeUndefined();
 });

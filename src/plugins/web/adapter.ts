@@ -3,6 +3,7 @@ import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Call } from '../../inference/call.ts';
 import { wireOf } from '../../inference/plan/planner.ts';
 import type { Adapter, CallAdapter, Fitted } from '../../inference/prepare/adapters.ts';
+import type { CallResources } from '../../inference/tools/server-tools.ts';
 import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
 import type { Candidate } from '../../routing/plan.ts';
@@ -126,7 +127,7 @@ function makeNative(fitting: Fitting, { tool, choice, fields }: NativeSearch, at
 
 /** Leaves searches to endpoints that search themselves, and does the others with the operator's engines. */
 export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapter {
-  return (call): CallAdapter | undefined => {
+  return (call, resources): CallAdapter | undefined => {
     const plugin = searchBeforeOf(call.request);
     const has_tools = call.request.tools?.some((tool) => isSearch(tool) || isXSearch(tool)) === true;
     if (plugin === undefined && !has_tools && call.request['x_search_filter'] == null) return undefined;
@@ -134,7 +135,7 @@ export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapt
 
     /** The plugin's one search, where the endpoint does not search. */
     async function before(engine: SearchEngine, wish: SearchWish): Promise<void> {
-      found = await searchBefore(call, { engine, wish, search, now_ms: now_ms() });
+      found = await searchBefore(call, resources, { engine, wish, search, now_ms: now_ms() });
     }
 
     return {
@@ -274,13 +275,13 @@ async function screened({ screening }: Call, found: readonly SearchResult[]): Pr
 
 async function searchBefore(
   call: Call,
+  { fees, sources }: CallResources,
   { engine, wish, search, now_ms }: { engine: SearchEngine; wish: SearchWish; search: WebSearch; now_ms: number },
 ): Promise<Found> {
   const query = queryOf(call.request.messages);
   if (query === '') return { query, results: [], at_ms: now_ms };
   const settings = search.settings().engines.get(engine);
-  const { fees } = call;
-  if (settings === undefined || fees === undefined) throw new Error('a search must be set up and paid');
+  if (settings === undefined) throw new Error(`the search engine ${engine} is not set up`);
   const options = searchOptions(wish);
   const gone = new AbortController();
   const unlisten = call.cancellation.onCancel(() => gone.abort(new CallCancelled({ may_be_billed: false })));
@@ -297,8 +298,7 @@ async function searchBefore(
       summary: `${results.length} results of one search with ${engine}`,
       data: { engine, results: results.length },
     });
-    call.sources ??= [];
-    for (const { url, title, content } of results) call.sources.push({ url, title, content });
+    for (const { url, title, content } of results) sources.push({ url, title, content });
     return { query, results, at_ms: now_ms };
   } finally {
     unlisten();
