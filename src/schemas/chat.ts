@@ -396,6 +396,7 @@ export const ChatCompletionBody = open(
     modalities: orNull(Type.Array(Type.Enum(['text', 'image', 'audio']))),
     service_tier: orNull(Type.String({ maxLength: 40 })),
     session_id: orNull(Type.String({ maxLength: limits.session_id_chars_max })),
+    prompt_cache_key: orNull(Type.String()),
     metadata: orNull(
       Type.Record(Type.String(), Type.String({ maxLength: limits.metadata_value_chars_max }), {
         maxProperties: limits.metadata_pairs_max,

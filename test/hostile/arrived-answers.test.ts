@@ -1,4 +1,4 @@
-/** A provider that answers a streamed request with a whole JSON body has made and billed all of it: nothing ends its bill early. */
+/** An answer that has arrived whole, as one JSON body or as one read of events, is billed whole: closing its connection ends no bill. */
 import { afterEach, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../harness.ts';
 import { responseHead, startWireServer, type WireServer } from '../wires/wire-server.ts';
@@ -28,8 +28,12 @@ async function managed(path: string, body: object): Promise<{ key: string; data:
   return (await response.json()) as { key: string; data: { hash: string; id: string } };
 }
 
-async function answered(limit: number, guardrail?: object): Promise<{ text: string; cost: number }> {
-  upstream = await startWireServer(() => [responseHead(200, 'application/json'), ANSWER, 'END']);
+async function answered(
+  limit: number,
+  guardrail?: object,
+  [type, body] = ['application/json', ANSWER],
+): Promise<{ text: string; cost: number }> {
+  upstream = await startWireServer(() => [responseHead(200, type), body, 'END']);
   gateway = await startGateway({
     yaml: JSON.stringify({
       bundled_catalog: false,
@@ -50,8 +54,12 @@ async function answered(limit: number, guardrail?: object): Promise<{ text: stri
     await managed(`/guardrails/${made.data.id}/assignments/keys`, { key_hashes: [data.hash] });
   }
   const authorization = `Bearer ${key}`;
-  const body = { model: 'case/model', stream: true, max_tokens: 1_000, messages: [{ role: 'user', content: 'Hi' }] };
-  const response = await gateway.call('POST', '/chat/completions', body, { authorization });
+  const response = await gateway.call(
+    'POST',
+    '/chat/completions',
+    { model: 'case/model', stream: true, max_tokens: 1_000, messages: [{ role: 'user', content: 'Hi' }] },
+    { authorization },
+  );
   const text = await response.text();
   const shown = (await (await gateway.call('GET', '/key', undefined, { authorization })).json()) as {
     data: { usage: number };
@@ -65,10 +73,20 @@ test.fails('an answer longer than its hold costs what its provider reports, and 
   expect(text).not.toContain('"finish_reason":"length"');
 });
 
+const BLOCKED = { content_filter_builtins: [{ slug: 'email', action: 'block' }], content_filter_output: true };
+
 test.fails('an answer that a filter withholds costs what its provider reports', async () => {
-  const { cost } = await answered(5, {
-    content_filter_builtins: [{ slug: 'email', action: 'block' }],
-    content_filter_output: true,
-  });
-  expect(cost).toBe(COST);
+  expect((await answered(5, BLOCKED)).cost).toBe(COST);
+});
+
+test.fails('a stream that a filter withholds costs what its provider reports, if the report has arrived', async () => {
+  const event = (choices: object[], more: object = {}) =>
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices, ...more })}\n\n`;
+  const text = (content: string) => event([{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }]);
+  const words = Array.from({ length: 300 }, (_, nth) => text(`w${nth} `)).join('');
+  const end = event([{ index: 0, delta: {}, finish_reason: 'stop' }]);
+  const usage = event([], { usage: { prompt_tokens: 10, completion_tokens: 900, total_tokens: 910 } });
+  const stream = `${text('a@example.com ')}${words}${end}${usage}data: [DONE]\n\n`;
+  const { cost } = await answered(5, BLOCKED, ['text/event-stream', stream]);
+  expect(cost).toBe(0.00901);
 });
