@@ -17,7 +17,7 @@ function chosenTools(prompt: Prompt, behaviour: Behaviour): Prompt['tools'] {
   return prompt.parallel && calls_all ? prompt.tools : prompt.tools.slice(0, 1);
 }
 
-/** Unique in the conversation, as wires demand, because the conversation has grown when the next one is made. */
+/** The id of a call. It is unique in the conversation, as wires require: the conversation is longer when the next call is made. */
 function callId(prompt: Prompt, ordinal: number): string {
   return hash('sha1', `${prompt.conversation}\n${prompt.input_tokens}\n${ordinal}`).slice(0, 24);
 }
@@ -27,11 +27,11 @@ function jsonText(prompt: Prompt, schema: JsonObject): string {
   return JSON.stringify(value);
 }
 
-/** A sentence for each address that tools told of, with a link to it. */
+/** A sentence with a link for each address in the results of tools. */
 function linkedText(tool_results: readonly string[]): string {
-  const found = tool_results.flatMap((result) => result.match(/https?:\/\/[^\s"\\)<>]+/g) ?? []);
-  // Where filters replaced a part of an address, it is none any more.
-  const addresses = [...new Set(found)].filter((url) => URL.canParse(url));
+  const urls = tool_results.flatMap((result) => result.match(/https?:\/\/[^\s"\\)<>]+/g) ?? []);
+  // An address is not valid any more if a filter replaced a part of it.
+  const addresses = [...new Set(urls)].filter((url) => URL.canParse(url));
   const links = addresses.map((url) => `🌍 ${new URL(url).host} knows it: [${new URL(url).host}](${url}).`);
   return links.length === 0 ? `The tools answered: ${tool_results.join('; ')}` : links.join('\n');
 }
@@ -41,15 +41,15 @@ function textPieces(prompt: Prompt, behaviour: Behaviour, faults: Faults): strin
   if (prompt.tool_results.length > 0 && behaviour === 'research') return tokensOf(linkedText(prompt.tool_results));
   if (prompt.tool_results.length > 0) return tokensOf(`The tools answered: ${prompt.tool_results.join('; ')}`);
   if (behaviour === 'story') {
-    // No more than will be sent: one token beyond the bound says that there was one.
+    // One token beyond the bound shows that the bound applies.
     const most = Math.min(prompt.tokens_max, MODEL_OUTPUT_TOKENS) + 1;
     return storyTokens(prompt.user_text, Math.min(faults.tokens || STORY_TOKENS, most));
   }
   if (behaviour === 'json') return tokensOf(jsonText(prompt, {}));
-  const seen: string[] = [];
-  if (prompt.images > 0) seen.push(`${prompt.images} image${prompt.images === 1 ? '' : 's'}`);
-  if (prompt.files > 0) seen.push(`${prompt.files} file${prompt.files === 1 ? '' : 's'}`);
-  const text = `${seen.length > 0 ? `[${seen.join(', ')}] ` : ''}${prompt.user_text}`;
+  const media: string[] = [];
+  if (prompt.images > 0) media.push(`${prompt.images} image${prompt.images === 1 ? '' : 's'}`);
+  if (prompt.files > 0) media.push(`${prompt.files} file${prompt.files === 1 ? '' : 's'}`);
+  const text = `${media.length > 0 ? `[${media.join(', ')}] ` : ''}${prompt.user_text}`;
   return tokensOf(text.startsWith(prompt.prefill) ? text.slice(prompt.prefill.length) : text);
 }
 
@@ -69,7 +69,7 @@ function cutAtStop(pieces: string[], stop: string[]): { pieces: string[]; stop_s
   return stop_sequence === null ? { pieces, stop_sequence } : { pieces: tokensOf(text.slice(0, end)), stop_sequence };
 }
 
-/** Keeps the first `tokens_max` pieces; a call's name is free, so that a cut call still says what it is. */
+/** Keeps the first `tokens_max` pieces. The name of a call is not counted, so that a cut call keeps it. */
 function cutAtLength(blocks: Block[], tokens_max: number): { blocks: Block[]; cut: boolean } {
   const kept: Block[] = [];
   let left = tokens_max;
@@ -87,7 +87,7 @@ function reasoningTokens(blocks: Block[]): number {
   return blocks.reduce((sum, block) => (block.kind === 'reasoning' ? sum + block.pieces.length : sum), 0);
 }
 
-/** The answer to a prompt: the same prompt gives the same answer. */
+/** The answer to a prompt. The same prompt always gets the same answer. */
 export function answerTo(prompt: Prompt, behaviour: Behaviour, faults: Faults): Answer {
   const blocks: Block[] = [];
   let stop_sequence: string | null = null;

@@ -4,7 +4,7 @@ import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS } from './models.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 import { thinkingSignature } from './signature.ts';
 
-// Fields: https://docs.anthropic.com/en/api/messages; `sandbox` is ours.
+// Fields: https://docs.anthropic.com/en/api/messages; the sandbox adds `sandbox`.
 const fields = new Set(
   (
     'model messages max_tokens cache_control container context_management fallbacks inference_geo mcp_servers metadata output_config ' +
@@ -122,10 +122,10 @@ function checkToolTurns(messages: JsonObject[]): void {
 }
 
 function checkMessages(body: JsonObject): void {
-  const given = body['messages'];
-  if (!Array.isArray(given)) throw invalid('messages: Field required');
-  if (given.length === 0) throw invalid('messages: at least one message is required');
-  const messages = objectsOf(given);
+  const content = body['messages'];
+  if (!Array.isArray(content)) throw invalid('messages: Field required');
+  if (content.length === 0) throw invalid('messages: at least one message is required');
+  const messages = objectsOf(content);
   for (const [at, message] of messages.entries()) {
     if (message['role'] !== 'user' && message['role'] !== 'assistant') {
       throw invalid(`messages.${at}.role: Input should be 'user' or 'assistant'`);
@@ -151,14 +151,14 @@ function checkMessages(body: JsonObject): void {
 
 function checkTools(body: JsonObject): void {
   const tools = objectsOf(body['tools']);
-  const seen = new Set<string>();
+  const names = new Set<string>();
   for (const [at, tool] of tools.entries()) {
     const name = textOf(tool['name']);
     if (!/^[a-zA-Z0-9_-]{1,128}$/.test(name)) {
       throw invalid(`tools.${at}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'`);
     }
-    if (seen.has(name)) throw invalid('tools: Tool names must be unique.');
-    seen.add(name);
+    if (names.has(name)) throw invalid('tools: Tool names must be unique.');
+    names.add(name);
     const is_custom = tool['type'] === undefined || tool['type'] === 'custom';
     if (!is_custom) continue;
     if (!isObject(tool['input_schema'])) throw invalid(`tools.${at}.custom.input_schema: Field required`);
@@ -169,7 +169,7 @@ function checkTools(body: JsonObject): void {
   const choice = body['tool_choice'];
   if (!isObject(choice)) return;
   if (tools.length === 0) throw invalid('tool_choice: may only be specified while providing tools');
-  if (choice['type'] === 'tool' && !seen.has(textOf(choice['name']))) {
+  if (choice['type'] === 'tool' && !names.has(textOf(choice['name']))) {
     throw invalid(`tool_choice.tool.name: Tool '${textOf(choice['name'])}' not found in provided tools`);
   }
   const thinks = isObject(body['thinking']) && body['thinking']['type'] === 'enabled';
@@ -213,7 +213,7 @@ function checkThinking(body: JsonObject): void {
   }
 }
 
-/** Refuses what Anthropic refuses, unknown fields as well. */
+/** Refuses what Anthropic refuses, including unknown fields. */
 export function checkAnthropicMessages(body: JsonObject, headers: IncomingHttpHeaders): void {
   if (headers['anthropic-version'] === undefined) throw invalid('anthropic-version: header is required');
   checkFields(body);
@@ -229,7 +229,7 @@ export function checkAnthropicMessages(body: JsonObject, headers: IncomingHttpHe
   }
 }
 
-/** Fields of a request that a question about its tokens has no place for. */
+/** Fields of a request for an answer that a request for a token count cannot have. */
 const uncounted = [
   'max_tokens',
   'stream',
@@ -241,7 +241,7 @@ const uncounted = [
   'service_tier',
 ];
 
-/** Throws the refusal of a question about tokens that the real service refuses. */
+/** Throws the refusal of a request for a token count that the real service refuses. */
 export function checkTokenCount(body: JsonObject, headers: IncomingHttpHeaders): void {
   for (const field of uncounted) {
     if (body[field] !== undefined) throw invalid(`${field}: Extra inputs are not permitted`);

@@ -15,7 +15,7 @@ import { thinkingSignature } from './signature.ts';
 import { countTokens } from './tokens.ts';
 import type { Envelope, SandboxWire } from './wire.ts';
 
-/** Tokens of an image and of a message's frame: fixed, so that a test can reckon them. */
+/** Fixed numbers of tokens of an image and of a message's frame, which tests can add up. */
 const image_tokens = 85;
 const message_tokens = 4;
 
@@ -137,7 +137,7 @@ const stop_reasons: Record<Answer['finish'], string> = {
   calls: 'tool_use',
 };
 
-/** Arguments cut by the output bound are no object any more; the wire then shows an empty one. */
+/** An empty object if the output bound cut the arguments, since they are not valid JSON then. */
 function inputOf(pieces: string[]): JsonValue {
   try {
     return JSON.parse(pieces.join(''));
@@ -217,7 +217,7 @@ function* encodeBlock(block: Block, index: number): Generator<string> {
 
 function* encodeStream(envelope: Envelope): Generator<string> {
   const { answer, faults } = envelope;
-  // The count in the first event is a placeholder; the last event's is the true one.
+  // The count in the first event is a placeholder; the last event has the final one.
   const first_usage = faults.no_usage ? undefined : usageOf(envelope, 1);
   const unfinished = { stop_reason: null, stop_sequence: null, stop_details: null };
   yield event({ type: 'message_start', message: messageOf(envelope, [], unfinished, first_usage) });

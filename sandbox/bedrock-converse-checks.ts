@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from './json.ts';
 import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS } from './models.ts';
 import { isObject, objectsOf, type Refusal, textOf } from './prompt.ts';
 
-// Fields: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html; `sandbox` is ours.
+// Fields: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html; the sandbox adds `sandbox`.
 const fields = new Set(
   (
     'messages system inferenceConfig toolConfig guardrailConfig additionalModelRequestFields promptVariables ' +
@@ -170,21 +170,21 @@ function checkOutput(body: JsonObject): void {
   }
 }
 
-/** The schema that the answer must satisfy, which travels as text. */
+/** The schema that the answer must satisfy. The wire carries it as text. */
 export function schemaOf(body: JsonObject): JsonObject | undefined {
   const output = isObject(body['outputConfig']) ? body['outputConfig'] : {};
   const format = isObject(output['textFormat']) ? output['textFormat'] : {};
   const structure = isObject(format['structure']) ? format['structure'] : {};
-  const told = isObject(structure['jsonSchema']) ? structure['jsonSchema']['schema'] : undefined;
+  const schemaText = isObject(structure['jsonSchema']) ? structure['jsonSchema']['schema'] : undefined;
   try {
-    const schema: unknown = JSON.parse(textOf(told));
+    const schema: unknown = JSON.parse(textOf(schemaText));
     return isObject(schema) ? schema : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Refuses what Converse refuses, unknown fields as well. */
+/** Refuses what Converse refuses, including unknown fields. */
 export function checkBedrockConverse(body: JsonObject): void {
   const unknown = Object.keys(body).find((field) => !fields.has(field));
   if (unknown !== undefined) throw invalid(`Malformed input request: extraneous key [${unknown}] is not permitted`);

@@ -2,7 +2,7 @@ import type { JsonObject } from './json.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 import { thinkingSignature } from './signature.ts';
 
-/** Which blocks stand where. */
+/** The blocks that each place accepts. */
 export const members = {
   user: new Set('text image document video audio toolResult guardContent cachePoint searchResult'.split(' ')),
   assistant: new Set('text toolUse toolResult reasoningContent citationsContent cachePoint'.split(' ')),
@@ -16,12 +16,12 @@ const formats: Record<string, Set<string>> = {
   audio: new Set('aac flac m4a mka mkv mp3 mp4 mpeg mpga ogg opus pcm wav webm x-aac'.split(' ')),
 };
 
-/** The refusal of a request that is not of the wire. */
+/** The refusal of an invalid request. */
 export function invalid(message: string): Refusal {
   return new Refusal(400, message, 'ValidationException');
 }
 
-/** The one member of a block. */
+/** The single member of a block. */
 function kindOf(block: JsonObject, allowed: Set<string>, where: string): string {
   const kinds = Object.keys(block);
   const [kind = ''] = kinds;
@@ -46,7 +46,7 @@ function checkSource(media: JsonObject, kind: string, where: string): void {
   }
 }
 
-/** Refuses blocks that the service refuses. `names` are those of the documents before. */
+/** Refuses blocks that the service refuses. `names` are the names of the documents before. */
 export function checkContent(content: JsonObject[], allowed: Set<string>, where: string, names: Set<string>): void {
   if (content.length === 0) throw invalid(`The content field at ${where} is empty. Add a ContentBlock to the content.`);
   for (const [at, block] of content.entries()) {
@@ -54,7 +54,7 @@ export function checkContent(content: JsonObject[], allowed: Set<string>, where:
     const kind = kindOf(block, allowed, place);
     const value = block[kind];
     if (kind === 'text') {
-      // A line break before a cache point is taken (recorded).
+      // The service accepts a line break before a cache point (recorded).
       const next = content[at + 1];
       if (textOf(value).trim() === '' && !(value === '\n' && next?.['cachePoint'] !== undefined)) {
         throw invalid(
@@ -83,14 +83,14 @@ export function checkContent(content: JsonObject[], allowed: Set<string>, where:
 }
 
 function checkDocument({ name }: JsonObject, where: string, names: Set<string>): void {
-  const told = textOf(name);
-  if (!/^[A-Za-z0-9 ()[\]-]{1,200}$/.test(told) || told.includes('  ')) {
+  const documentName = textOf(name);
+  if (!/^[A-Za-z0-9 ()[\]-]{1,200}$/.test(documentName) || documentName.includes('  ')) {
     throw invalid(
       `The document file name at ${where} can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, and square brackets. The name can't contain more than one consecutive whitespace character.`,
     );
   }
-  if (names.has(told)) throw invalid(`Document names must be unique: ${told}.`);
-  names.add(told);
+  if (names.has(documentName)) throw invalid(`Document names must be unique: ${documentName}.`);
+  names.add(documentName);
 }
 
 function checkCachePoint(before: JsonObject | undefined, { type, ttl }: JsonObject, where: string): void {
@@ -115,8 +115,8 @@ function checkToolUse({ toolUseId, name, input }: JsonObject, where: string): vo
 
 function checkReasoning({ reasoningText, redactedContent }: JsonObject, where: string): void {
   if (redactedContent !== undefined) return;
-  const told = isObject(reasoningText) ? reasoningText : {};
-  if (told['signature'] !== thinkingSignature(textOf(told['text']))) {
+  const reasoning = isObject(reasoningText) ? reasoningText : {};
+  if (reasoning['signature'] !== thinkingSignature(textOf(reasoning['text']))) {
     throw invalid(`The model returned the following errors: ${where}: Invalid \`signature\` in \`thinking\` block`);
   }
 }

@@ -16,10 +16,10 @@ import { thinkingSignature } from './signature.ts';
 import { countTokens } from './tokens.ts';
 import type { Envelope, SandboxWire } from './wire.ts';
 
-/** Stands before the sandbox's own names: what a request may hold follows from the model's maker and generation. */
+/** The prefix of the sandbox's model names. The maker and generation in a name decide what a request can contain. */
 export const bedrockModelPrefix = 'anthropic.claude-sonnet-4-5.';
 
-/** Tokens of an image and of a message's frame: fixed, so that a test can reckon them. */
+/** Fixed numbers of tokens of an image and of a message's frame, which tests can add up. */
 const image_tokens = 85;
 const message_tokens = 4;
 
@@ -34,8 +34,8 @@ function blockTokens(block: JsonObject): number {
   if (isObject(toolUse)) return countTokens(textOf(toolUse['name'])) + countTokens(JSON.stringify(toolUse['input']));
   if (isObject(toolResult)) return objectsOf(toolResult['content']).reduce((sum, one) => sum + blockTokens(one), 0);
   if (isObject(reasoningContent)) {
-    const told = reasoningContent['reasoningText'];
-    return isObject(told) ? countTokens(textOf(told['text'])) : 0;
+    const reasoning = reasoningContent['reasoningText'];
+    return isObject(reasoning) ? countTokens(textOf(reasoning['text'])) : 0;
   }
   return countTokens(blockText(block));
 }
@@ -152,7 +152,7 @@ function contentBlock(block: Block): JsonObject {
   return { toolUse: { toolUseId: `tooluse_${block.id}`, name: block.name, input: inputOf(text) } };
 }
 
-/** Arguments cut by the output bound are no object any more; the wire then shows an empty one. */
+/** An empty object if the output bound cut the arguments, since they are not valid JSON then. */
 function inputOf(text: string): JsonValue {
   try {
     return JSON.parse(text);
@@ -197,8 +197,8 @@ function message(kind: 'event' | 'exception', type: string, payload: JsonObject)
 }
 
 function* encodeBlock(block: Block, contentBlockIndex: number): Generator<string> {
-  const delta = (told: JsonObject) =>
-    message('event', 'contentBlockDelta', { contentBlockIndex, delta: told, p: 'abcd' });
+  const delta = (fields: JsonObject) =>
+    message('event', 'contentBlockDelta', { contentBlockIndex, delta: fields, p: 'abcd' });
   if (block.kind === 'call') {
     const start = { toolUse: { toolUseId: `tooluse_${block.id}`, name: block.name } };
     yield message('event', 'contentBlockStart', { contentBlockIndex, start, p: 'ab' });
@@ -264,7 +264,7 @@ export const bedrockConverse: SandboxWire = {
   readPrompt,
   encodeBody,
   encodeStream,
-  errorBody: ({ message: told }) => ({ message: told }),
+  errorBody: ({ message }) => ({ message }),
   errorHeaders: (refusal) => ({ 'x-amzn-errortype': `${exceptionOf(refusal)}:http://internal.amazon.com/coral/` }),
   errorEvent: inStream,
   answerHeaders: (id) => ({ 'x-amzn-requestid': id }),

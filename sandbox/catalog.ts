@@ -2,7 +2,7 @@ import { bedrockModelPrefix } from './bedrock-converse.ts';
 import { geminiModelPrefix } from './gemini-generate-content.ts';
 import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS, modelsByName } from './models.ts';
 
-/** A row of the configuration's `providers` section, as an operator would write it. */
+/** An entry of the `providers` section of `gateway.yaml`. */
 export interface ProviderRow {
   name: string;
   dialect: string;
@@ -35,19 +35,19 @@ export interface ModelRow {
   endpoints: EndpointRow[];
 }
 
-// The second provider is dearer, so that a fallback shows in the cost.
+// The second provider is more expensive, so that a fallback is visible in the cost.
 const prices = {
   sandbox: { prompt: 0.1, completion: 0.4, input_cache_read: 0.025, input_cache_write: 0.1 },
   'sandbox-anthropic': { prompt: 0.2, completion: 0.8, input_cache_read: 0.02, input_cache_write: 0.25 },
 };
 
-/** A provider that speaks one more wire, with models of its own: `sandbox/<name>-echo` and so on. */
+/** A provider of one more wire, with models of its own: `sandbox/<name>-echo` and so on. */
 interface ApartRow {
   name: string;
   dialect: string;
   /** Appended to the sandbox's address. */
   path: string;
-  /** What the provider calls a model: some wires tell from the name what a model takes. */
+  /** The provider's name of a model. On some wires the name decides what a model accepts. */
   upstream_model(slug: string): string;
 }
 const apart: Readonly<Record<string, ApartRow>> = {
@@ -95,7 +95,7 @@ function atBoth(slug: string, description: string, first: string, second: string
   return model(slug, description, [endpoint('sandbox', first), dearer]);
 }
 
-/** Providers of vectors alone. */
+/** Providers of embeddings only. */
 const vectors: Readonly<
   Record<string, { name: string; embeddings_dialect: string; path: string; prefix: string; takes_images: boolean }>
 > = {
@@ -136,14 +136,14 @@ const vectors: Readonly<
   },
 };
 
-/** Providers of transcripts alone. */
+/** Providers of transcriptions only. */
 const speech: Readonly<Record<string, { name: string; path: string }>> = {
   deepgram: { name: 'Sandbox Deepgram', path: '/deepgram/v1' },
   elevenlabs: { name: 'Sandbox ElevenLabs', path: '/elevenlabs/v1' },
   assemblyai: { name: 'Sandbox AssemblyAI', path: '/assemblyai/v2' },
 };
 
-/** The providers that a running sandbox is, in the form of the configuration's `providers` section. */
+/** The providers of a running sandbox, in the form of the `providers` section of `gateway.yaml`. */
 export function sandboxProviders(url: string): Record<string, ProviderRow> {
   const shared = {
     base_url: `${url}/v1`,
@@ -180,7 +180,7 @@ export function sandboxProviders(url: string): Record<string, ProviderRow> {
   };
 }
 
-/** The first endpoint breaks off, the dearer one goes on with a text that it is given. */
+/** A model whose first endpoint breaks off and whose second, more expensive endpoint continues a given text. */
 function brokenOff(): ModelRow {
   const goesOn = endpoint('sandbox-anthropic', 'story', prices['sandbox-anthropic']);
   return model(
@@ -190,7 +190,7 @@ function brokenOff(): ModelRow {
   );
 }
 
-/** Every sandbox model at the first two providers and apart at each other, and those whose first endpoint always fails; in the form of the `models` section. */
+/** Every model at the first two providers, again at each other provider, and models whose first endpoint always fails. The form is that of the `models` section. */
 export const sandboxModels: Record<string, ModelRow> = {
   ...Object.fromEntries(
     Object.entries(modelsByName).flatMap(([slug, { description }]) => [
@@ -220,7 +220,7 @@ function vectorEndpoint(provider: string, upstream_model: string, pricing = vect
   return endpoint(provider, upstream_model, pricing);
 }
 
-/** Models of vectors: one at two providers, one whose first endpoint always fails, one for each other wire. */
+/** Models of embeddings: one at two providers, one whose first endpoint always fails, one for each other wire. */
 export const sandboxVectorModels: Record<string, ModelRow> = {
   'sandbox/embed': vectorModel('embed', 'Makes vectors of eight numbers; the same text has the same one.', [
     vectorEndpoint('sandbox', 'echo'),
@@ -260,7 +260,7 @@ function speechModel(slug: string, description: string, endpoints: EndpointRow[]
 const speechPrices = { audio_second: 0.0001 };
 const dearSpeechPrices = { audio_second: 0.0002 };
 
-/** Models of speech to text: one at two providers, one whose first endpoint always fails, one for each other wire, one of chat that hears. */
+/** Models of speech to text: one at two providers, one whose first endpoint always fails, one for each other wire, and a chat model that accepts sound. */
 export const sandboxSpeechModels: Record<string, ModelRow> = {
   'sandbox/transcribe': speechModel('transcribe', 'Tells how much sound it was sent, in which format.', [
     endpoint('sandbox', 'echo', speechPrices),

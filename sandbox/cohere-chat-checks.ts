@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from './json.ts';
 import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS } from './models.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 
-// Fields: https://docs.cohere.com/reference/chat; `sandbox` is ours.
+// Fields: https://docs.cohere.com/reference/chat; the sandbox adds `sandbox`.
 const fields = new Set(
   (
     'model messages stream tools strict_tools documents citation_options response_format safety_mode max_tokens stop_sequences ' +
@@ -10,7 +10,7 @@ const fields = new Set(
   ).split(' '),
 );
 const roles = ['system', 'user', 'assistant', 'tool'];
-/** The kinds of parts that each role may have. */
+/** The kinds of parts that each role accepts. */
 const kinds: Readonly<Record<string, readonly string[]>> = {
   system: ['text'],
   user: ['text', 'image_url'],
@@ -99,7 +99,7 @@ function checkContent(message: JsonObject, at: number): void {
   }
 }
 
-/** Every call must be answered right after it, and every answer belongs to such a call. */
+/** Requires that results follow their calls directly, and that every result has a call. */
 function checkToolTurns(messages: JsonObject[]): void {
   let open = new Set<string>();
   for (const [at, message] of [...messages, {} as JsonObject].entries()) {
@@ -145,7 +145,7 @@ function checkTools(body: JsonObject): void {
   if (body['documents'] !== undefined) throw invalid('response_format is not supported with RAG.');
 }
 
-/** Refuses what Cohere refuses, unknown fields as well. */
+/** Refuses what Cohere refuses, including unknown fields. */
 export function checkCohereChat(body: JsonObject): void {
   checkFields(body);
   const messages = body['messages'];

@@ -4,10 +4,10 @@ import { type Answer, type Block, isObject, objectsOf, type Prompt, Refusal, tex
 import { countTokens } from './tokens.ts';
 import type { Envelope, SandboxWire } from './wire.ts';
 
-/** Tokens of an image and of a message's frame: fixed, so that a test can reckon them. */
+/** Fixed numbers of tokens of an image and of a message's frame, which tests can add up. */
 const image_tokens = 85;
 const message_tokens = 4;
-/** The provider's own preamble, counted and not billed. */
+/** The provider's own preamble. It is counted, but not billed. */
 const preamble_tokens = 490;
 
 function partText(part: JsonObject): string {
@@ -75,7 +75,7 @@ function readPrompt(body: JsonObject): Prompt {
 const finish_reasons: Record<Answer['finish'], string> = {
   stop: 'COMPLETE',
   stop_sequence: 'STOP_SEQUENCE',
-  // The wire has no refusals: what the model says then is text like any other.
+  // The wire has no refusals: they are plain text.
   refusal: 'COMPLETE',
   length: 'MAX_TOKENS',
   calls: 'TOOL_CALL',
@@ -89,14 +89,14 @@ function usageOf({ answer, prompt, cache, faults }: Envelope): { usage?: JsonObj
     usage: {
       billed_units: { input_tokens, output_tokens },
       tokens: { input_tokens: input_tokens + preamble_tokens, output_tokens: output_tokens + 2 },
-      // Of the whole prompt, the preamble with it.
+      // The whole prompt, including the preamble.
       ...(cache.read_tokens > 0 ? { cached_tokens: cache.read_tokens + preamble_tokens } : {}),
     },
   };
 }
 
-function callOf(block: Block & { kind: 'call' }, told: string): JsonObject {
-  return { id: `${block.name}_${block.id}`, type: 'function', function: { name: block.name, arguments: told } };
+function callOf(block: Block & { kind: 'call' }, text: string): JsonObject {
+  return { id: `${block.name}_${block.id}`, type: 'function', function: { name: block.name, arguments: text } };
 }
 
 function finishOf({ answer, faults }: Envelope): string {
@@ -107,10 +107,10 @@ function encodeBody(envelope: Envelope): JsonObject {
   const content: JsonObject[] = [];
   const calls: JsonObject[] = [];
   for (const block of envelope.answer.blocks) {
-    const told = block.pieces.join('');
-    if (block.kind === 'call') calls.push(callOf(block, told));
-    else if (block.kind === 'reasoning') content.push({ type: 'thinking', thinking: told });
-    else content.push({ type: 'text', text: told });
+    const text = block.pieces.join('');
+    if (block.kind === 'call') calls.push(callOf(block, text));
+    else if (block.kind === 'reasoning') content.push({ type: 'thinking', thinking: text });
+    else content.push({ type: 'text', text: text });
   }
   return {
     id: envelope.id,

@@ -1,12 +1,12 @@
 import type { JsonObject, JsonValue } from './json.ts';
 import { isObject, objectsOf, textOf } from './prompt.ts';
 
-/** What the gateway's clients may ask of the sandbox itself stands beside a wire's own fields. */
+/** Fields for the sandbox itself, which every wire accepts. */
 const ours = ['sandbox'];
 
 function unknownField(body: JsonObject, known: readonly string[]): string | undefined {
-  const found = Object.keys(body).find((name) => !known.includes(name) && !ours.includes(name));
-  return found === undefined ? undefined : `Unrecognized request argument supplied: ${found}`;
+  const field = Object.keys(body).find((name) => !known.includes(name) && !ours.includes(name));
+  return field === undefined ? undefined : `Unrecognized request argument supplied: ${field}`;
 }
 
 function isTexts(value: JsonValue | undefined, most: number): boolean {
@@ -147,8 +147,8 @@ export function geminiProblem(body: JsonObject): string | undefined {
     const parts = objectsOf(isObject(one['content']) ? one['content']['parts'] : undefined);
     if (parts.length === 0) return 'content contains an empty Part.';
     if (!textOf(one['model']).startsWith('models/')) return 'model must be given in each request';
-    const found = unknownField(one, known) ?? oneOf(one, 'taskType', tasks) ?? whole(one, 'outputDimensionality');
-    if (found !== undefined) return found;
+    const fault = unknownField(one, known) ?? oneOf(one, 'taskType', tasks) ?? whole(one, 'outputDimensionality');
+    if (fault !== undefined) return fault;
   }
   return unknownField(body, ['requests']);
 }
@@ -159,8 +159,8 @@ export function vertexProblem(body: JsonObject): string | undefined {
   if (instances.length === 0 || instances.length > 250) return 'instances must have 1 to 250 items';
   for (const one of instances) {
     if (textOf(one['content']) === '') return 'The text content is empty.';
-    const found = unknownField(one, ['content', 'task_type', 'title']) ?? oneOf(one, 'task_type', tasks);
-    if (found !== undefined) return found;
+    const fault = unknownField(one, ['content', 'task_type', 'title']) ?? oneOf(one, 'task_type', tasks);
+    if (fault !== undefined) return fault;
   }
   const { parameters } = body;
   return (

@@ -17,11 +17,11 @@ import { isObject, objectsOf, type Prompt, Refusal, textOf } from './prompt.ts';
 import { countTokens } from './tokens.ts';
 import type { Envelope, SandboxWire } from './wire.ts';
 
-/** Tokens of an image: fixed, so that a test can reckon them. */
+/** A fixed number of tokens of an image, which tests can add up. */
 const image_tokens = 85;
 const dimensions_default = 8;
 
-/** One input as the sandbox reads it: what its vector depends on, and what it counts. */
+/** One input: the text that its vector depends on, and its tokens. */
 interface Input {
   text: string;
   text_tokens: number;
@@ -41,7 +41,7 @@ function inputOf(value: JsonValue | undefined): Input {
   };
 }
 
-/** A vector of length one that depends on every character: the same text has the same one on every wire. */
+/** A vector of length one that depends on every character. The same text has the same vector on every wire. */
 export function sandboxVector(text: string, dimensions: number = dimensions_default): number[] {
   let state = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) state = Math.imul(state ^ text.charCodeAt(at), 0x01000193);
@@ -62,15 +62,15 @@ function base64Of(vector: number[]): string {
   return bytes.toString('base64');
 }
 
-/** What a wire of vectors has of its own; credentials and errors are those of `manners`. */
+/** The parts of a wire of embeddings that differ. Credentials and errors are those of `manners`. */
 interface VectorWire {
   path: RegExp;
   manners: SandboxWire;
-  /** What is wrong with a request as the real service sees it; undefined: nothing. */
+  /** The reason why the real service refuses a request; undefined if it accepts it. */
   problem(body: JsonObject): string | undefined;
   inputs(body: JsonObject): JsonValue[];
   dimensions?(body: JsonObject): JsonValue | undefined;
-  encode(made: { vectors: number[][]; inputs: Input[]; tokens: number; body: JsonObject; id: string }): JsonObject;
+  encode(answer: { vectors: number[][]; inputs: Input[]; tokens: number; body: JsonObject; id: string }): JsonObject;
 }
 
 function readPrompt(inputs: Input[], conversation: string): Prompt {
@@ -97,8 +97,8 @@ function wireOf({ path, manners, problem, inputs, dimensions, encode }: VectorWi
   const { credentialOf, credentialRefused, modelUnknown, promptTooLong, errorBody, errorEvent, answerHeaders } =
     manners;
   const lengthOf = (body: JsonObject): number => {
-    const told = dimensions?.(body);
-    return typeof told === 'number' ? told : dimensions_default;
+    const requested = dimensions?.(body);
+    return typeof requested === 'number' ? requested : dimensions_default;
   };
   return {
     path,
@@ -112,8 +112,8 @@ function wireOf({ path, manners, problem, inputs, dimensions, encode }: VectorWi
     errorEvent,
     answerHeaders,
     check(body) {
-      const found = problem(body);
-      if (found !== undefined) throw new Refusal(400, found);
+      const fault = problem(body);
+      if (fault !== undefined) throw new Refusal(400, fault);
       const length = lengthOf(body);
       if (length > limits.dimensions_max) {
         throw new Refusal(
@@ -134,17 +134,17 @@ function wireOf({ path, manners, problem, inputs, dimensions, encode }: VectorWi
     encodeBody({ body, prompt, faults, id }: Envelope) {
       const read = inputs(body).map(inputOf);
       const vectors = read.map(({ text }) => sandboxVector(text, lengthOf(body)));
-      const made = encode({ vectors, inputs: read, tokens: prompt.input_tokens, body, id });
+      const answer = encode({ vectors, inputs: read, tokens: prompt.input_tokens, body, id });
       if (faults.no_usage) {
-        for (const name of ['usage', 'usageMetadata', 'meta', 'inputTextTokenCount']) delete made[name];
+        for (const name of ['usage', 'usageMetadata', 'meta', 'inputTextTokenCount']) delete answer[name];
       }
-      return made;
+      return answer;
     },
     encodeStream: () => [],
   };
 }
 
-/** The model's name stands last in what an address calls it, after what the wire needs to tell models apart. */
+/** The sandbox's model name, which is the last part of the model name of an address. */
 function targetOf(path: RegExp, address: string) {
   const named = decodeURIComponent(path.exec(address)?.[1] ?? '');
   return {
@@ -159,7 +159,7 @@ const listOf = (value: JsonValue | undefined): JsonValue[] => {
   return typeof value[0] === 'number' ? [value] : value;
 };
 
-/** The form of OpenAI, Voyage and Jina. The items come in another order than they were asked in, as the wire allows. */
+/** The form of OpenAI, Voyage and Jina. The items are not in the order of the inputs, as the wire allows. */
 function listBody(vectors: number[][], format: JsonValue | undefined, model: JsonValue | undefined, usage: JsonObject) {
   const data = vectors.map((vector, index) => ({
     object: 'embedding',
@@ -223,13 +223,13 @@ const cohere = wireOf({
   }),
 });
 
-/** A content of Google's; of one text that text, so that it has the same vector on every wire. */
+/** A content of Google's wire. If it is one text, the input is that text, so that it has the same vector on every wire. */
 function contentInput(content: JsonValue | undefined): JsonValue {
   const parts = objectsOf(isObject(content) ? content['parts'] : undefined);
   return parts.length === 1 && typeof parts[0]?.['text'] === 'string' ? parts[0]['text'] : { parts };
 }
 
-/** Tokens of a prompt by their modality, as Google's answers say it. */
+/** Tokens of a prompt by modality, in the form of Google's answers. */
 function modalitiesOf(inputs: Input[], tokens: number): JsonObject[] {
   const image = inputs.reduce((sum, input) => sum + input.image_tokens, 0);
   return [

@@ -2,49 +2,49 @@ import type { JsonObject } from './json.ts';
 import { limits } from './limits.ts';
 
 /**
- * What goes wrong, or only differently, in one exchange. Zero, false or absent is the ordinary course.
- * The same names stand in all four places that can set them, the later ones winning: the model's own behaviour,
- * after the model's name (`story;tokens=500;crlf`), the body's object `sandbox`, and headers `x-sandbox-<name>`.
+ * The faults and variations of one answer. Zero, false and absent mean none.
+ * Four places set them by the same names; a later place has precedence: the model itself, the model's name
+ * (`story;tokens=500;crlf`), the object `sandbox` of the body, and headers `x-sandbox-<name>`.
  */
 export interface Faults {
   /** Answers with this status and the wire's error body. */
   status: number;
   /** Seconds, sent as `retry-after` with `status`. */
   retry_after: number;
-  /** `status` and the other faults are for the first so many requests of one user or conversation only. */
+  /** `status` and the other faults apply only to this number of first requests of a user or conversation. */
   fail_times: number;
   /** Answers with an HTML page, with `status` or 200. */
   html: boolean;
   /** Never answers. */
   hang: boolean;
-  /** Before the head of the answer. */
+  /** The time before the headers of the answer. */
   delay_ms: number;
-  /** Between two chunks; each chunk is then a write of its own. */
+  /** The time between two chunks. Each chunk is then written separately. */
   chunk_delay_ms: number;
-  /** Each chunk is a write of its own also without a delay. */
+  /** Writes each chunk separately, without a delay. */
   flush: boolean;
-  /** The connection is destroyed after so many chunks; unstreamed: in the middle of the body. */
+  /** Destroys the connection after this number of chunks, or in the middle of a whole answer. */
   die_after_chunks: number;
-  /** The body ends in good order after so many chunks; unstreamed: in the middle of the JSON. */
+  /** Ends the body without an error after this number of chunks, or in the middle of a whole answer's JSON. */
   truncate_after_chunks: number;
-  /** Nothing more comes after so many chunks; unstreamed: after half of the body. */
+  /** Sends nothing more after this number of chunks, or after half of a whole answer. */
   stall_after: number;
-  /** An error event comes in place of chunk so many, from 1, and ends the stream; unstreamed: a 200 with an error body. */
+  /** Sends an error event in place of this chunk, counted from 1, and ends the stream. A whole answer is a 200 with an error body. */
   error_in_stream: number;
-  /** The bytes go out in socket writes of this size. */
+  /** The size of each write to the socket, in bytes. */
   split_bytes: number;
-  /** Leaves the terminator out: `[DONE]`, or `message_stop`. */
+  /** Omits the terminator: `[DONE]`, or `message_stop`. */
   no_done: boolean;
   no_usage: boolean;
   usage_every_chunk: boolean;
-  /** The usage rides on the chunk with the finish reason, not on one of its own. */
+  /** Sends the usage in the chunk with the finish reason, not in a chunk of its own. */
   usage_on_finish: boolean;
   crlf: boolean;
-  /** A comment line before every chunk. */
+  /** Sends a comment line before every chunk. */
   comments: boolean;
-  /** How long a story is. */
+  /** The length of a story. */
   tokens: number;
-  /** So many of the prompt's tokens are said to come from the provider's cache. */
+  /** Tokens of the prompt that are reported as cached. */
   cached_tokens: number;
   /** Replaces the wire's own finish reason. */
   finish: string;
@@ -75,7 +75,7 @@ const names: { [name in keyof Faults]: Faults[name] } = {
   finish: '',
 };
 
-/** Thrown for a fault that the sandbox does not know, so that a misspelt one is never an ordinary answer. */
+/** Thrown for an unknown fault, so that a misspelt one is never ignored. */
 export class UnknownFault extends Error {
   override readonly name = 'UnknownFault';
 }
@@ -84,21 +84,21 @@ function isFault(name: string): name is keyof Faults {
   return Object.hasOwn(names, name);
 }
 
-function read(name: string, given: unknown): Partial<Faults> {
+function read(name: string, value: unknown): Partial<Faults> {
   if (!isFault(name))
     throw new UnknownFault(`The sandbox knows no fault '${name}'. Known: ${Object.keys(names).join(', ')}.`);
   const kind = typeof names[name];
-  if (kind === 'string') return { [name]: String(given) };
-  if (kind === 'boolean') return { [name]: given === '' || given === true || given === 'true' || given === '1' };
-  const amount = Number(given);
+  if (kind === 'string') return { [name]: String(value) };
+  if (kind === 'boolean') return { [name]: value === '' || value === true || value === 'true' || value === '1' };
+  const amount = Number(value);
   const most = name.endsWith('_ms') ? limits.delay_ms_max : limits.tokens_max;
-  if (given === '' || !Number.isInteger(amount) || amount < 0 || amount > most) {
+  if (value === '' || !Number.isInteger(amount) || amount < 0 || amount > most) {
     throw new UnknownFault(`The fault '${name}' takes a whole number from 0 to ${most}.`);
   }
   return { [name]: amount };
 }
 
-/** Cuts `story;tokens=500;crlf` into the model's name and its faults. */
+/** Divides `story;tokens=500;crlf` into the model's name and its faults. */
 export function splitModel(model: string): { name: string; faults: Partial<Faults> } {
   const [name = '', ...settings] = model.split(';');
   const faults: Partial<Faults> = {};
@@ -112,7 +112,7 @@ export function splitModel(model: string): { name: string; faults: Partial<Fault
 
 const header_prefix = 'x-sandbox-';
 
-/** All faults of one exchange. Throws `UnknownFault`. */
+/** All faults of one answer. Throws an `UnknownFault`. */
 export function readFaults(
   from_model: Partial<Faults>,
   body: JsonObject,

@@ -4,7 +4,7 @@ import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS } from './models.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 import { thinkingSignature } from './signature.ts';
 
-// https://ai.google.dev/api/generate-content; `sandbox` is ours. Every field is also taken in snake case.
+// https://ai.google.dev/api/generate-content; the sandbox adds `sandbox`. Every field is also accepted in snake case.
 const body_fields = new Set(
   'contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent labels serviceTier sandbox'.split(
     ' ',
@@ -95,7 +95,7 @@ function checkConfig(config: JsonObject): void {
   }
 }
 
-/** The parts of a content, checked one by one. */
+/** Checks the parts of a content. */
 function checkPart(part: JsonObject, where: string): void {
   const held = Object.keys(part).filter((name) => part_fields.has(name));
   for (const name of Object.keys(part)) {
@@ -106,22 +106,22 @@ function checkPart(part: JsonObject, where: string): void {
     ['inlineData', 'data'],
     ['fileData', 'fileUri'],
   ] as const) {
-    const told = part[name];
-    if (told === undefined) continue;
-    if (!isObject(told) || textOf(told[field]) === '')
+    const value = part[name];
+    if (value === undefined) continue;
+    if (!isObject(value) || textOf(value[field]) === '')
       throw invalid(`${where}.${name}.${field}: required field is empty`);
-    if (name === 'inlineData' && !/^[a-z]+\/[\w.+-]+/.test(textOf(told['mimeType']))) {
+    if (name === 'inlineData' && !/^[a-z]+\/[\w.+-]+/.test(textOf(value['mimeType']))) {
       throw invalid(`Unable to submit request because it must have a valid mimeType in ${where}.`);
     }
-    if (name === 'inlineData' && !/^[A-Za-z0-9+/_-]*={0,2}$/.test(textOf(told[field]))) {
+    if (name === 'inlineData' && !/^[A-Za-z0-9+/_-]*={0,2}$/.test(textOf(value[field]))) {
       throw invalid(`Invalid value at '${where}.inline_data.data' (TYPE_BYTES), Base64 decoding failed`);
     }
   }
   for (const name of ['functionCall', 'functionResponse'] as const) {
-    const told = part[name];
-    if (told === undefined) continue;
-    if (!isObject(told) || textOf(told['name']) === '') throw invalid(`${where}.${name}.name: Name cannot be empty.`);
-    const object = told[name === 'functionCall' ? 'args' : 'response'];
+    const value = part[name];
+    if (value === undefined) continue;
+    if (!isObject(value) || textOf(value['name']) === '') throw invalid(`${where}.${name}.name: Name cannot be empty.`);
+    const object = value[name === 'functionCall' ? 'args' : 'response'];
     if (object !== undefined && !isObject(object)) throw invalid(`Invalid value at '${where}.${name}' (Struct)`);
   }
   const signature = part['thoughtSignature'];
@@ -134,7 +134,7 @@ function checkPart(part: JsonObject, where: string): void {
   if (signature !== bypass && signature !== signatureOf(part)) throw invalid('Thought signature is not valid.');
 }
 
-/** What the sandbox signs: a call by its name and arguments, a text by itself. */
+/** The signature of a part: of the name and arguments of a call, or of a text. */
 export function signatureOf(part: JsonObject): string {
   const call = part['functionCall'];
   const text = isObject(call) ? `${textOf(call['name'])} ${JSON.stringify(call['args'] ?? {})}` : textOf(part['text']);
@@ -145,7 +145,7 @@ export function partsOf(content: JsonValue | undefined): JsonObject[] {
   return isObject(content) ? objectsOf(content['parts']) : [];
 }
 
-/** Calls are answered directly after them, by as many results of the same names and order. */
+/** Requires that the results directly follow their calls, with the same names in the same order. */
 function checkCalls(contents: JsonObject[]): void {
   for (const [at, content] of contents.entries()) {
     const calls = partsOf(content).flatMap((part) => (isObject(part['functionCall']) ? [part['functionCall']] : []));
@@ -171,7 +171,7 @@ function checkCalls(contents: JsonObject[]): void {
   }
 }
 
-/** From Gemini 3 on: the first call of each step since the user last spoke carries its signature. */
+/** Requires a signature at the first call of each step after the last user turn (Gemini 3 and later). */
 function checkSignatures(contents: JsonObject[]): void {
   const spoken = contents.findLastIndex(
     (content) => content['role'] === 'user' && !partsOf(content).some((part) => part['functionResponse'] !== undefined),
@@ -215,7 +215,7 @@ function checkTools(body: JsonObject): void {
   if (stray !== undefined) throw invalid(`Function name ${textOf(stray)} is not among the declared ones.`);
 }
 
-/** Refuses what the Gemini API refuses of a model of the third generation, unknown fields as well. */
+/** Refuses what the Gemini API refuses for models of the third generation, including unknown fields. */
 export function checkGemini(body: JsonObject, _headers: IncomingHttpHeaders): void {
   checkNames(body, body_fields, '');
   const contents = objectsOf(body['contents']);

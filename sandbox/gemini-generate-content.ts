@@ -4,10 +4,10 @@ import { type Answer, type Block, isObject, objectsOf, type Prompt, Refusal, tex
 import { countTokens } from './tokens.ts';
 import type { Envelope, SandboxWire } from './wire.ts';
 
-/** What stands before a sandbox model's own name, so that it is taken for a model of this wire's third generation. */
+/** The prefix of the sandbox's model names, which makes them models of the third generation. */
 export const geminiModelPrefix = 'gemini-3-flash-';
 
-/** Tokens of a picture or document and of a turn's frame: fixed, so that a test can reckon them. */
+/** Fixed numbers of tokens of an image or document and of a turn's frame, which tests can add up. */
 const media_tokens = 85;
 const turn_tokens = 4;
 
@@ -94,7 +94,7 @@ function usageOf({ answer, prompt, cache }: Envelope, shown_tokens: number, is_l
   const candidates = is_last ? answer.output_tokens - thoughts : Math.max(0, shown_tokens - thoughts);
   return {
     promptTokenCount: prompt.input_tokens,
-    // Zeros are left out, as protocol buffers do.
+    // Zeros are omitted, as in protocol buffers.
     ...(cache.read_tokens > 0 ? { cachedContentTokenCount: cache.read_tokens } : {}),
     ...(candidates > 0 ? { candidatesTokenCount: candidates } : {}),
     ...(thoughts > 0 ? { thoughtsTokenCount: thoughts } : {}),
@@ -104,7 +104,7 @@ function usageOf({ answer, prompt, cache }: Envelope, shown_tokens: number, is_l
   };
 }
 
-/** Arguments cut by the output bound are no object any more; the wire then shows an empty one. */
+/** An empty object if the output bound cut the arguments, since they are not valid JSON then. */
 function argsOf(pieces: string[]): JsonValue {
   try {
     return JSON.parse(pieces.join(''));
@@ -113,10 +113,10 @@ function argsOf(pieces: string[]): JsonValue {
   }
 }
 
-/** A call comes whole; only the first of a set is signed. */
+/** A call, in one part. Only the first call of a step is signed. */
 function callPart(block: Block & { kind: 'call' }, is_first: boolean): JsonObject {
   const args = argsOf(block.pieces);
-  // No arguments are no member, as on the real wire.
+  // Without arguments there is no member, as on the real wire.
   const part: JsonObject = {
     functionCall: { name: block.name, ...(isObject(args) && Object.keys(args).length > 0 ? { args } : {}) },
   };
@@ -127,7 +127,7 @@ function isFirstCall(block: Block, { blocks }: Answer): boolean {
   return blocks.find(({ kind }) => kind === 'call') === block;
 }
 
-/** The parts of an answer, one event each: prose in its pieces. */
+/** The parts of an answer, one for each event. Text is divided into its pieces. */
 function* partsOfAnswer(answer: Answer): Generator<{ part: JsonObject; tokens: number }> {
   for (const block of answer.blocks) {
     if (block.kind === 'call') {

@@ -1,4 +1,4 @@
-/** The face of the sandbox: what the gateway may use of it. */
+/** The entry of the sandbox: all that the gateway uses. */
 export { sandboxModels, sandboxProviders, sandboxSpeechModels, sandboxVectorModels } from './catalog.ts';
 export { modelsByName } from './models.ts';
 export { startSandbox } from './server.ts';

@@ -1,4 +1,4 @@
-/** What JSON can hold. */
+/** A JSON value. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
 export interface JsonObject {
   [key: string]: JsonValue | undefined;

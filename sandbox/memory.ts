@@ -2,7 +2,7 @@ import type { JsonObject } from './json.ts';
 import { limits } from './limits.ts';
 import type { CacheUse, Prompt } from './prompt.ts';
 
-/** What an answer is billed for. Cached tokens are among `input_tokens`, reasoning among `output_tokens`. */
+/** The billed amounts of an answer. `input_tokens` include cached tokens, `output_tokens` include reasoning. */
 export interface Billed {
   input_tokens: number;
   cache_read_tokens: number;
@@ -10,11 +10,11 @@ export interface Billed {
   cache_write_1h_tokens: number;
   output_tokens: number;
   reasoning_tokens: number;
-  /** Sound that was transcribed, for models that are paid by its length. */
+  /** The length of transcribed sound, for models that bill by it. */
   audio_ms?: number;
 }
 
-/** One request as the sandbox saw it. */
+/** One request to the sandbox. */
 export interface Attempt {
   id: string;
   /** The caller's `x-client-request-id`. */
@@ -23,35 +23,35 @@ export interface Attempt {
   /** Milliseconds since 1970. */
   received_at: number;
   model: string | null;
-  /** Null while open and when nothing was answered. */
+  /** Null while the request is open, and if there was no answer. */
   status: number | null;
   chunks: number;
-  /** `broken` is a planned failure of the connection. */
+  /** `broken`: a planned failure of the connection. */
   outcome: 'open' | 'completed' | 'broken' | 'aborted';
-  /** Null where no answer was made: refused, failed as planned, or left before. */
+  /** Null without an answer: the request was refused, failed as planned, or the client left before. */
   billed: Billed | null;
-  /** What was received; of the last requests only, when not large. */
+  /** The received body: only of the latest requests, and only if it is small. */
   body?: JsonObject;
 }
 
-/** What the sandbox remembers from one request to the next: bounded, the oldest is forgotten first. */
+/** The state between requests. It is bounded; the oldest entries are removed first. */
 export interface Memory {
   noteAttempt(id: string, client_request_id: string | string[] | undefined, path: string): Attempt;
   noteBody(attempt: Attempt, model: string, body: JsonObject, bytes: number): void;
-  /** By the caller's id or our own, in the order they came. */
+  /** The attempts with this id, of the caller or of the sandbox, in order of arrival. */
   findAttempts(id: string): Attempt[];
-  /** The same; there will be no other of that name, should a request still be on its way. */
+  /** The same. Later requests with this id are refused. */
   closeAttempt(id: string): Attempt[];
   isClosed(id: string | string[] | undefined): boolean;
-  /** Milliseconds since 1970: every attempt is known that came since. */
+  /** Milliseconds since 1970. Every attempt since then is remembered. */
   remembersSince(): number;
-  /** How many requests of this conversation there were, this one included. */
+  /** The number of requests of this conversation, including this one. */
   countFailure(conversation: string): number;
-  /** Reads and writes the prompt cache; a stated amount wins. */
+  /** Reads and writes the prompt cache. A stated amount has precedence. */
   cacheUse(prompt: Prompt, cached_tokens: number): CacheUse;
 }
 
-/** Gives back what was forgotten for it. */
+/** Adds an entry, and returns the entry that was removed for it. */
 function bounded<Value>(entries: Map<string, Value>, key: string, value: Value): Value | undefined {
   entries.set(key, value);
   if (entries.size <= limits.memory_entries_max) return undefined;

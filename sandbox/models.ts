@@ -1,20 +1,20 @@
 import type { Faults } from './faults.ts';
 
-/** How a model makes its answer; the rest of a model's character is faults. */
+/** How a model makes its answer. Other differences between models are faults. */
 export type Behaviour = 'echo' | 'story' | 'tools' | 'research' | 'think' | 'json' | 'refuse';
 
-/** What a sandbox model is: how it answers, and what goes wrong by itself. */
+/** A model: how it answers, and its own faults. */
 export interface SandboxModel {
   behaviour: Behaviour;
   faults: Partial<Faults>;
-  /** What it is good for, in a sentence. */
+  /** What the model does, in a sentence. */
   description: string;
 }
 
 export const MODEL_CONTEXT_TOKENS = 200_000;
 export const MODEL_OUTPUT_TOKENS = 32_768;
 
-/** Every model by name. The settings after a model's name (`story;tokens=500`) make more of them. */
+/** Every model by name. Settings can follow a name: `story;tokens=500`. */
 export const modelsByName: Readonly<Record<string, SandboxModel>> = {
   echo: { behaviour: 'echo', faults: {}, description: 'Answers with the last user text.' },
   story: {

@@ -94,7 +94,7 @@ function checkContent(message: JsonObject, at: number): void {
   }
 }
 
-/** Every call must be answered right after it, and every answer belongs to such a call. */
+/** Requires that results follow their calls directly, and that every result has a call. */
 function checkToolTurns(messages: JsonObject[]): void {
   let open = new Set<string>();
   let called_at = -1;
@@ -190,7 +190,7 @@ function checkFormat(body: JsonObject, messages: JsonObject[]): void {
   }
 }
 
-/** Refuses what OpenAI refuses. Unknown parameters are let through, as most services of this wire do. */
+/** Refuses what OpenAI refuses. It ignores unknown parameters, as most services of this wire do. */
 export function checkOpenAiChat(body: JsonObject): void {
   if (textOf(body['model']) === '') throw new Refusal(400, 'you must provide a model parameter');
   const messages = body['messages'];

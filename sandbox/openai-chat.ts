@@ -4,7 +4,7 @@ import { type Answer, isObject, objectsOf, type Prompt, Refusal, textOf } from '
 import { countTokens } from './tokens.ts';
 import type { Envelope, SandboxWire } from './wire.ts';
 
-/** Tokens of an image and of a message's frame: fixed, so that a test can reckon them. */
+/** Fixed numbers of tokens of an image and of a message's frame, which tests can add up. */
 const image_tokens = 85;
 const message_tokens = 4;
 
@@ -151,13 +151,13 @@ function encodeBody(envelope: Envelope): JsonObject {
   };
 }
 
-/** The frame of one choice's events. */
+/** The common fields of the events of one choice. */
 interface EventFrame {
   head: string;
   tail: string;
 }
 
-/** One choice of a stream, event by event. */
+/** The events of one choice. */
 function* encodeChoice(
   { answer, faults, body }: Envelope,
   index: number,
@@ -204,7 +204,7 @@ function* encodeStream(envelope: Envelope): Generator<string> {
   let running = Array.from({ length: prompt.choices ?? 1 }, (_, index) =>
     encodeChoice(envelope, index, { head, tail }),
   );
-  // The events of several choices come by turns.
+  // The events of several choices alternate.
   while (running.length > 0) {
     const left: typeof running = [];
     for (const choice of running) {

@@ -3,7 +3,7 @@ import { MODEL_CONTEXT_TOKENS, MODEL_OUTPUT_TOKENS } from './models.ts';
 import { isObject, objectsOf, Refusal, textOf } from './prompt.ts';
 import { thinkingSignature } from './signature.ts';
 
-// Fields: https://platform.openai.com/docs/api-reference/responses/create; `sandbox` is ours.
+// Fields: https://platform.openai.com/docs/api-reference/responses/create; the sandbox adds `sandbox`.
 const fields = new Set(
   (
     'background context_management conversation include input instructions max_output_tokens max_tool_calls metadata model moderation ' +
@@ -17,7 +17,7 @@ const includes = [
   'computer_call_output.output.image_url', 'code_interpreter_call.outputs', 'reasoning.encrypted_content',
   'message.output_text.logprobs',
 ];
-/** Items that the sandbox takes; those of tools that only the real provider runs are let through unread. */
+/** Items that the sandbox accepts. It ignores items of tools that only the real provider runs. */
 const id_prefixes: Readonly<Record<string, string>> = {
   message: 'msg',
   reasoning: 'rs',
@@ -39,7 +39,7 @@ function notSupported(value: JsonValue | undefined, values: readonly string[], f
   return invalid(`Invalid value: '${textOf(value)}'. Supported values are: ${known}.`, field, 'invalid_value');
 }
 
-/** What is opaque to clients: it says what was thought, and is checked when it comes back. */
+/** Reasoning in a form that is opaque to clients. It is checked when a client returns it. */
 export function encryptReasoning(text: string): string {
   return `gAAAA${Buffer.from(text).toString('base64url')}.${thinkingSignature(text)}`;
 }
@@ -142,7 +142,7 @@ function checkReasoning(item: JsonObject, place: string): void {
   );
 }
 
-/** Every call has its result and every result its call; reasoning is followed by what it led to. */
+/** Requires a result for every call, a call for every result, and an item after reasoning. */
 function checkOrder(items: readonly { item: JsonObject; type: string }[]): void {
   const calls = new Set<string>();
   const unanswered = new Set<string>();
@@ -184,7 +184,7 @@ function checkInput(input: JsonValue | undefined): void {
   checkOrder(items);
 }
 
-/** A strict tool must close its objects and require all their properties. */
+/** Requires that the objects of a strict tool are closed and all their properties required. */
 function checkStrict(schema: JsonValue | undefined, place: string): void {
   if (!isObject(schema)) return;
   const properties = isObject(schema['properties']) ? schema['properties'] : {};
@@ -211,7 +211,7 @@ function checkTools(body: JsonObject): void {
     if (!/^[a-zA-Z0-9_-]{1,64}$/.test(textOf(tool['name']))) {
       throw invalid(`Invalid '${place}.name': string does not match pattern.`, `${place}.name`, 'invalid_value');
     }
-    // Absent stands for strict where the schema allows it: other schemas are made so, and not refused.
+    // An absent `strict` means strict if the schema allows it. Other schemas are not refused.
     if (tool['strict'] === true) checkStrict(tool['parameters'] ?? {}, `${place}.parameters`);
   }
   if (choice === undefined || choice === null) return;
@@ -248,7 +248,7 @@ function checkOptions(body: JsonObject): void {
   }
 }
 
-/** Refuses what OpenAI refuses, unknown parameters included. */
+/** Refuses what OpenAI refuses, including unknown parameters. */
 export function checkOpenAiResponses(body: JsonObject): void {
   if (textOf(body['model']) === '') {
     throw invalid("Missing required parameter: 'model'.", 'model', 'missing_required_parameter');

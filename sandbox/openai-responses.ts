@@ -4,7 +4,7 @@ import { type Block, isObject, objectsOf, type Prompt, Refusal, textOf } from '.
 import { countTokens } from './tokens.ts';
 import type { Envelope, SandboxWire } from './wire.ts';
 
-/** Tokens of an image and of a message's frame: fixed, so that a test can reckon them. */
+/** Fixed numbers of tokens of an image and of a message's frame, which tests can add up. */
 const image_tokens = 85;
 const message_tokens = 4;
 
@@ -41,7 +41,7 @@ function toolChoice(choice: JsonValue | undefined): Prompt['tool_choice'] {
   return choice['type'] === 'function' ? { name: textOf(choice['name']) } : 'auto';
 }
 
-/** Whether a tool may be called at all. */
+/** Whether a call of a tool is allowed. */
 function isAllowed(tool: JsonObject, choice: JsonValue | undefined): boolean {
   if (!isObject(choice) || choice['type'] !== 'allowed_tools') return true;
   return objectsOf(choice['tools']).some(({ name }) => name === tool['name']);
@@ -106,7 +106,7 @@ function summaryIsWanted({ body }: Envelope): boolean {
   return isObject(body['reasoning']) && typeof body['reasoning']['summary'] === 'string';
 }
 
-/** A block as the finished item. */
+/** The finished item of a block. */
 function itemOf(envelope: Envelope, block: Block, at: number): JsonObject {
   const text = block.pieces.join('');
   const id = `${envelope.id}${at}`;
@@ -153,11 +153,11 @@ function logprobsOf({ body }: Envelope, pieces: string[]): JsonObject[] {
 }
 
 function withoutBytes({ token, logprob, top_logprobs }: JsonObject): JsonObject {
-  const told = { token, logprob };
-  return top_logprobs === undefined ? told : { ...told, top_logprobs: objectsOf(top_logprobs).map(withoutBytes) };
+  const entry = { token, logprob };
+  return top_logprobs === undefined ? entry : { ...entry, top_logprobs: objectsOf(top_logprobs).map(withoutBytes) };
 }
 
-/** The response at some moment of it; the request is echoed as the provider does. */
+/** The response object in a given state. It repeats the request, as the provider's does. */
 function responseOf(envelope: Envelope, status: string, output: JsonObject[], usage: JsonObject | null): JsonObject {
   const { body, id, created, answer, faults } = envelope;
   const reason = faults.finish || (answer.finish === 'length' ? 'max_output_tokens' : null);
@@ -197,21 +197,21 @@ function encodeBody(envelope: Envelope): JsonObject {
   return responseOf(envelope, finalStatus(envelope), output, envelope.faults.no_usage ? null : usageOf(envelope));
 }
 
-type Say = (type: string, told: JsonObject) => string;
+type Say = (type: string, fields: JsonObject) => string;
 
 function* encodeBlock(say: Say, envelope: Envelope, block: Block, output_index: number): Generator<string> {
   const item = itemOf(envelope, block, output_index);
   const place = { item_id: item['id'], output_index };
   const text = block.pieces.join('');
-  const piece = (type: string, delta: string, told: JsonObject) =>
-    // The padding hides how long a token is.
-    say(type, { ...told, delta, obfuscation: 'x'.repeat(16 - (delta.length % 16)) });
+  const piece = (type: string, delta: string, fields: JsonObject) =>
+    // The padding hides the length of a token.
+    say(type, { ...fields, delta, obfuscation: 'x'.repeat(16 - (delta.length % 16)) });
   if (block.kind === 'call') {
     yield say('response.output_item.added', { output_index, item: { ...item, status: 'in_progress', arguments: '' } });
     for (const delta of block.pieces) yield piece('response.function_call_arguments.delta', delta, place);
     yield say('response.function_call_arguments.done', { ...place, arguments: text });
   } else if (block.kind === 'reasoning') {
-    // What it opens with is a placeholder.
+    // The first content is a placeholder.
     const opening = { ...item, summary: [], encrypted_content: encryptReasoning('') };
     yield say('response.output_item.added', { output_index, item: opening });
     if (summaryIsWanted(envelope)) {
@@ -229,7 +229,7 @@ function* encodeBlock(say: Say, envelope: Envelope, block: Block, output_index: 
       : { type: 'refusal', refusal: '' };
     yield say('response.output_item.added', { output_index, item: { ...item, status: 'in_progress', content: [] } });
     yield say('response.content_part.added', { ...at, part });
-    // Streams tell no bytes.
+    // Streams have no bytes.
     const logprobs = logprobsOf(envelope, block.pieces).map(withoutBytes);
     const kind = isText ? 'response.output_text' : 'response.refusal';
     for (const [i, delta] of block.pieces.entries()) {
@@ -243,8 +243,8 @@ function* encodeBlock(say: Say, envelope: Envelope, block: Block, output_index: 
 
 function* encodeStream(envelope: Envelope): Generator<string> {
   let sequence_number = 0;
-  const say: Say = (type, told) => {
-    const text = event({ type, ...told, sequence_number });
+  const say: Say = (type, fields) => {
+    const text = event({ type, ...fields, sequence_number });
     sequence_number += 1;
     return text;
   };
@@ -252,12 +252,12 @@ function* encodeStream(envelope: Envelope): Generator<string> {
   yield say('response.created', { response: begun });
   yield say('response.in_progress', { response: begun });
   for (const [at, block] of envelope.answer.blocks.entries()) yield* encodeBlock(say, envelope, block, at);
-  // There is no terminator to leave out: the last event holds the answer's end.
+  // The wire has no terminator: the last event holds the end of the answer.
   yield say(`response.${finalStatus(envelope)}`, { response: encodeBody(envelope) });
 }
 
-function event(told: JsonObject): string {
-  return `event: ${textOf(told['type'])}\ndata: ${JSON.stringify(told)}\n\n`;
+function event(fields: JsonObject): string {
+  return `event: ${textOf(fields['type'])}\ndata: ${JSON.stringify(fields)}\n\n`;
 }
 
 function errorBody(refusal: Refusal): JsonObject {

@@ -32,7 +32,7 @@ function escaped(letter: string): string {
   return known[letter] ?? letter;
 }
 
-/** The first member of a class; of a negated class the first of a few characters that its text does not name. */
+/** The first character of a class, or for a negated class the first of some characters that its text does not name. */
 function charClass(reader: Reader): string {
   let end = reader.at;
   while (end < reader.pattern.length && reader.pattern.charAt(end) !== ']') {
@@ -81,7 +81,7 @@ function alternation(reader: Reader): string {
   return text;
 }
 
-/** Makes a short text that matches a regular expression of the plain kind; look-around and back references are not known. */
+/** Makes a short text that matches a regular expression. It does not support look-around and back references. */
 export function patternSample(pattern: string): string {
   return alternation({ pattern, at: 0 });
 }

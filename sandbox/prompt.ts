@@ -1,29 +1,29 @@
 import type { JsonObject, JsonValue } from './json.ts';
 
-/** A beginning of a prompt: its identity, its tokens, and whether it is kept for an hour rather than five minutes. */
+/** A prefix of a prompt: its identity, its tokens, and whether it is cached for an hour or for five minutes. */
 export interface CachePrefix {
   identity: string;
   tokens: number;
   hour: boolean;
 }
 
-/** How much of a prompt was known from before, and how much is kept from now on. */
+/** The tokens of a prompt that are read from the cache, and those that are written to it. */
 export interface CacheUse {
   read_tokens: number;
   write_5m_tokens: number;
   write_1h_tokens: number;
 }
 
-/** What a request asks for, whatever its wire: all that an answer depends on. */
+/** A request, independent of its wire: all that an answer depends on. */
 export interface Prompt {
-  /** Joined text of the last user turn. */
+  /** The joined texts of the last user turn. */
   user_text: string;
   /** Images and files of the last user turn. */
   images: number;
   files: number;
   /** Results of the tools called in the last assistant turn, in order. */
   tool_results: string[];
-  /** The text of a trailing assistant message: the answer goes on from there. */
+  /** The text of a trailing assistant message, which the answer continues. */
   prefill: string;
   tools: { name: string; parameters: JsonObject }[];
   tool_choice: 'auto' | 'none' | 'required' | { name: string };
@@ -33,16 +33,16 @@ export interface Prompt {
   reasoning: boolean;
   tokens_max: number;
   stop: string[];
-  /** How many answers are wanted, each the same. Absent: one. */
+  /** The number of answers, which are all the same. Default: one. */
   choices?: number;
-  /** Identifies the user or else the conversation, the same on every wire. */
+  /** Identifies the user or else the conversation. It is the same on every wire. */
   conversation: string;
   input_tokens: number;
-  /** The prompt's beginnings that the client asked to cache, shortest first. */
+  /** The prefixes that the client wants to cache, shortest first. */
   cache_prefixes: CachePrefix[];
 }
 
-/** One block of an answer, cut into the pieces in which it is streamed. */
+/** One block of an answer, divided into the pieces in which it is streamed. */
 export type Block =
   | { kind: 'reasoning' | 'text' | 'refusal'; pieces: string[] }
   | { kind: 'call'; id: string; name: string; pieces: string[] };
@@ -55,11 +55,11 @@ export interface Answer {
   reasoning_tokens: number;
 }
 
-/** What a wire answers to a request that it refuses. */
+/** The answer to a request that a wire refuses. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly status: number;
-  /** The wire's own error code or type, and the field at fault. */
+  /** The error code or type of the wire, and the wrong field. */
   readonly code: string | null;
   readonly field: string | null;
 

@@ -1,11 +1,11 @@
 import type { JsonObject, JsonValue } from './json.ts';
 import { patternSample } from './pattern-sample.ts';
 
-/** Deeper than this, only what a schema requires is made, so that schemas which contain themselves end. */
+/** Below this depth only required members are made, so that recursive schemas end. */
 const optional_depth_max = 3;
 const depth_max = 12;
 
-/** The whole schema, and how many values may still be made: a small schema can ask for very many. */
+/** The whole schema, and the number of values that can still be made: a small schema can demand very many. */
 interface Sampling {
   root: JsonObject;
   left: number;
@@ -34,18 +34,18 @@ function asNumber(value: JsonValue | undefined): number | undefined {
   return typeof value === 'number' ? value : undefined;
 }
 
-/** `#/$defs/place` and the like; other places are not looked up. */
+/** The schema of a local reference such as `#/$defs/place`. Other references are ignored. */
 function resolve(reference: string, root: JsonObject): JsonObject {
-  let found: JsonValue | undefined = root;
+  let target: JsonValue | undefined = root;
   if (!reference.startsWith('#')) return {};
   for (const step of reference.slice(1).split('/').slice(1)) {
     const name = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~');
-    found = isObject(found) ? found[name] : undefined;
+    target = isObject(target) ? target[name] : undefined;
   }
-  return isObject(found) ? found : {};
+  return isObject(target) ? target : {};
 }
 
-/** What `allOf` and `$ref` say, in one object. */
+/** A schema with its `allOf` and `$ref` merged into it. */
 function flatten(schema: JsonObject, root: JsonObject, depth: number): JsonObject {
   let flat = schema;
   if (typeof flat['$ref'] === 'string' && depth < depth_max) {
@@ -103,25 +103,25 @@ function sampleArray(schema: JsonObject, sampling: Sampling, name: string, depth
 function sampleObject(schema: JsonObject, sampling: Sampling, depth: number): JsonObject {
   const properties = isObject(schema['properties']) ? schema['properties'] : {};
   const required = new Set(Array.isArray(schema['required']) ? (schema['required'] as string[]) : []);
-  const made: JsonObject = {};
+  const object: JsonObject = {};
   for (const [name, property] of Object.entries(properties)) {
     if (depth >= optional_depth_max && !required.has(name)) continue;
-    made[name] = sample(isObject(property) ? property : {}, sampling, name, depth + 1);
+    object[name] = sample(isObject(property) ? property : {}, sampling, name, depth + 1);
   }
-  for (const name of required) if (!(name in made)) made[name] = `sample ${name}`;
-  return made;
+  for (const name of required) if (!(name in object)) object[name] = `sample ${name}`;
+  return object;
 }
 
-function sample(given: JsonObject, sampling: Sampling, name: string, depth: number): JsonValue {
+function sample(unresolved: JsonObject, sampling: Sampling, name: string, depth: number): JsonValue {
   sampling.left -= 1;
   if (depth > depth_max || sampling.left < 0) return null;
-  const schema = flatten(given, sampling.root, depth);
+  const schema = flatten(unresolved, sampling.root, depth);
   if ('const' in schema) return schema['const'] ?? null;
   if (Array.isArray(schema['enum'])) return (schema['enum'] as JsonValue[])[0] ?? null;
   const options = schema['anyOf'] ?? schema['oneOf'];
   if (Array.isArray(options) && options.length > 0) {
     const { anyOf: _any, oneOf: _one, ...shared } = schema;
-    // Far down, the option that does not lead back into the schema ends it: often `{"type":"null"}`.
+    // At depth, the option without a reference ends the recursion: often `{"type":"null"}`.
     const plain = options.find((option) => isObject(option) && !('$ref' in option));
     const option = depth >= optional_depth_max ? (plain ?? options[0]) : options[0];
     return sample({ ...shared, ...(isObject(option) ? option : {}) }, sampling, name, depth + 1);
@@ -137,8 +137,8 @@ function sample(given: JsonObject, sampling: Sampling, name: string, depth: numb
 }
 
 /**
- * Makes a value that satisfies a JSON Schema, the same one every time: one of `of` schemas of an answer, which share how many values
- * are made. `not`, conditions and remote references are not looked at.
+ * Makes a value that satisfies a JSON Schema, always the same one. `of`: the number of schemas in an answer, which share the bound of
+ * values. It ignores `not`, conditions and remote references.
  */
 export function schemaSample(schema: JsonObject, of = 1): JsonValue {
   return sample(schema, { root: schema, left: Math.max(values_min, Math.floor(values_max / of)) }, 'text', 0);

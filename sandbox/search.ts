@@ -2,7 +2,7 @@ const found_by_default = ['sandbox.example.com', 'sandbox.example.org', 'sandbox
 
 const results_max = 25;
 
-/** What was searched for, without the operators of search engines, and the places that these name. */
+/** The query without the operators of search engines, and the sites that these name. */
 function readQuery(query: string): { words: string; wanted: string[]; unwanted: string[] } {
   const wanted: string[] = [];
   const unwanted: string[] = [];
@@ -16,8 +16,8 @@ function readQuery(query: string): { words: string; wanted: string[]; unwanted: 
 }
 
 /**
- * What SearXNG answers in its format `json` (https://docs.searxng.org/dev/search_api.html): pages that nobody wrote, the same for the
- * same query, at the places that `site:` names, else at names that belong to nobody (RFC 2606).
+ * An answer of SearXNG in its format `json` (https://docs.searxng.org/dev/search_api.html). The pages do not exist. They are the same for
+ * the same query, at the sites that `site:` names, or at reserved names (RFC 2606).
  */
 export function searchAnswer(query: string): object {
   const { words, wanted, unwanted } = readQuery(query);

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Faults } from './faults.ts';
 
-/** Chunks wait for each other up to here when nothing asks for a write of their own: fewer system calls, more chunks. */
+/** Chunks are collected up to this size if they need no separate writes, which saves system calls. */
 const write_chars = 16 * 1024;
 
 async function write(response: ServerResponse, text: string, { faults, signal, binary_type }: Course): Promise<void> {
@@ -16,7 +16,7 @@ async function write(response: ServerResponse, text: string, { faults, signal, b
   const bytes = Buffer.from(text, encoding);
   for (let at = 0; at < bytes.length; at += faults.split_bytes) {
     if (!response.write(bytes.subarray(at, at + faults.split_bytes))) await once(response, 'drain', { signal });
-    // A turn of the loop between two writes, so that the reader sees them apart.
+    // A turn of the event loop between two writes keeps them apart for the reader.
     await nextTurn(undefined, { signal });
   }
 }
@@ -25,11 +25,11 @@ async function write(response: ServerResponse, text: string, { faults, signal, b
 export interface Course {
   headers: Record<string, string>;
   faults: Faults;
-  /** Aborted when the client has left. */
+  /** Aborted when the client leaves. */
   signal: AbortSignal;
-  /** Told before the connection is broken as planned. */
+  /** Called before a planned break of the connection. */
   onBreak(): void;
-  /** What a binary stream is called; its strings are then Latin-1. */
+  /** The media type of a binary stream. Its strings are Latin-1. */
   binary_type?: string | undefined;
 }
 
@@ -38,7 +38,7 @@ function breakOff(response: ServerResponse, course: Course): void {
   response.socket?.destroySoon();
 }
 
-/** Sends an answer in one piece, or as far as the faults let it. */
+/** Sends a whole answer, or as much of it as the faults allow. */
 export async function sendBody(response: ServerResponse, text: string, course: Course): Promise<void> {
   const { faults, headers } = course;
   const bytes = Buffer.from(text);
@@ -61,12 +61,12 @@ export async function sendBody(response: ServerResponse, text: string, course: C
 /** A stream to be sent. */
 export interface StreamPlan extends Course {
   events: Iterable<string>;
-  /** Comes in place of an event where the faults say so. */
+  /** Replaces an event if the faults demand it. */
   error_event: string;
   onChunks(sent: number): void;
 }
 
-/** Sends a stream no faster than its client reads, as far as the faults let it. Rejects when the client leaves. */
+/** Sends a stream as fast as its client reads, or as much of it as the faults allow. Rejects if the client leaves. */
 export async function sendStream(response: ServerResponse, plan: StreamPlan): Promise<void> {
   const { faults, signal, binary_type } = plan;
   const one_by_one = faults.chunk_delay_ms > 0 || faults.flush || faults.split_bytes > 0;

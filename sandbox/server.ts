@@ -20,36 +20,36 @@ import { type Course, sendBody, sendStream } from './send.ts';
 import { speechWires } from './transcription.ts';
 import type { SandboxWire } from './wire.ts';
 
-// An import would touch all that this module of Node's exports, a client of WebSocket among them: that takes 10 MB.
+// An import would evaluate all exports of this Node module, including a WebSocket client, which takes 10 MB.
 const { createServer } = process.getBuiltinModule('node:http');
 
-/** What the sandbox has done since it started. */
+/** Counters since the start of the sandbox. */
 export interface SandboxCounters {
   requests: number;
-  /** Being answered now. */
+  /** Requests that are being answered. */
   open: number;
-  /** Answered to their intended end, planned failures included. */
+  /** Requests that were answered to their intended end, including planned failures. */
   completed: number;
-  /** The client left first. */
+  /** Requests whose client left before the end. */
   aborted: number;
-  /** Stream chunks sent. */
+  /** Chunks of streams that were sent. */
   chunks: number;
   by_status: Record<string, number>;
 }
 
 export interface Sandbox {
-  /** Without a path: the wires are below `/v1`. */
+  /** The address without a path. The wires are below `/v1`. */
   url: string;
-  /** Ends at once, open streams included. */
+  /** Stops at once, and ends open streams. */
   stop(): Promise<void>;
   requests(): SandboxCounters;
 }
 
 export interface SandboxOptions {
   host?: string;
-  /** 0 takes any free port. */
+  /** 0 chooses a free port. */
   port?: number;
-  /** When set, a request must show it as its credential. */
+  /** If set, requests need it as their credential. */
   api_key?: string;
   /** Milliseconds since 1970. */
   clock?: () => number;
@@ -120,7 +120,7 @@ function sendPage(response: ServerResponse, status: number): void {
   );
 }
 
-/** Answers a failure that comes before any of the answer; false when there is none to answer. */
+/** Answers with a planned failure before any part of the answer. Returns false if none is planned. */
 function sendFault(wire: SandboxWire, response: ServerResponse, faults: Faults, id: string): boolean {
   if (faults.html) {
     sendPage(response, faults.status || 200);
@@ -151,13 +151,13 @@ async function answer(
   const { options, memory, counters } = context;
   if (options.api_key !== undefined && wire.credentialOf(request.headers) !== options.api_key)
     throw wire.credentialRefused();
-  const { body: given, bytes } = await readBody(request, wire);
+  const { body: received, bytes } = await readBody(request, wire);
   const target = wire.targetOf?.(pathOf(request));
-  const body: JsonObject = target === undefined ? given : { ...given, ...target };
+  const body: JsonObject = target === undefined ? received : { ...received, ...target };
   const { name, faults: from_name } = splitModel(textOf(body['model']));
   const model = Object.hasOwn(modelsByName, name) ? modelsByName[name] : undefined;
   memory.noteBody(attempt, textOf(body['model']), body, bytes);
-  wire.check(given, request.headers);
+  wire.check(received, request.headers);
   if (model === undefined) throw wire.modelUnknown(name);
   let faults = readFaults({ ...model.faults, ...from_name }, body, request.headers);
   const prompt = wire.readPrompt(body);
@@ -179,7 +179,7 @@ async function answer(
   if (faults.delay_ms > 0) await sleep(faults.delay_ms, undefined, { signal: left.signal });
   if (faults.hang) return;
   if (sendFault(wire, response, faults, attempt.id)) return;
-  // OpenAI's wires only show reasoning where the model always reasons; elsewhere it is asked for.
+  // On OpenAI's wires the model decides about reasoning, on other wires the request does.
   if (model.behaviour === 'think' && (wire === openAiChat || wire === openAiResponses)) prompt.reasoning = true;
   const one = answerTo(prompt, model.behaviour, faults);
   const { choices = 1 } = prompt;
@@ -251,7 +251,7 @@ async function exchange(
     counters[finished ? 'completed' : 'aborted'] += 1;
     if (attempt.outcome === 'open') attempt.outcome = finished ? 'completed' : 'aborted';
     attempt.status = response.headersSent ? response.statusCode : null;
-    // A stream that ended early is billed as far as it went.
+    // A stream that ended early is billed for the chunks that were sent.
     if (attempt.billed && attempt.chunks > 0 && attempt.outcome !== 'completed') {
       attempt.billed.output_tokens = Math.min(attempt.billed.output_tokens, attempt.chunks);
       attempt.billed.reasoning_tokens = Math.min(attempt.billed.reasoning_tokens, attempt.chunks);
@@ -297,9 +297,9 @@ function route(request: IncomingMessage, response: ServerResponse, context: Cont
     const id = decodeURIComponent(attempt[1]!);
     const { memory } = context;
     const closes = attempt[2] !== undefined && request.method === 'POST';
-    const found = closes ? memory.closeAttempt(id) : memory.findAttempts(id);
-    const status = closes || found.length > 0 ? 200 : 404;
-    sendJson(response, status, { data: found, remembers_since: memory.remembersSince() });
+    const attempts = closes ? memory.closeAttempt(id) : memory.findAttempts(id);
+    const status = closes || attempts.length > 0 ? 200 : 404;
+    sendJson(response, status, { data: attempts, remembers_since: memory.remembersSince() });
   } else if (path === '/v1/models' && request.method === 'GET') sendJson(response, 200, listModels(request));
   else if (path === '/search' && request.method === 'GET') sendJson(response, 200, searchAnswer(queryOf(request)));
   else if (path === '/sandbox/requests') sendJson(response, 200, context.counters);
@@ -309,7 +309,7 @@ function route(request: IncomingMessage, response: ServerResponse, context: Cont
     });
 }
 
-/** Starts a simulated upstream that speaks the wires of `wires`, deterministic but for ids and times. */
+/** Starts the sandbox. Its answers are deterministic except for ids and times. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const counters: SandboxCounters = { requests: 0, open: 0, completed: 0, aborted: 0, chunks: 0, by_status: {} };
   const context: Context = { options, counters, memory: createMemory(options.clock ?? Date.now) };

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** The signature of a thinking text: opaque to clients, checked when the text comes back. */
+/** The signature of a thinking text. It is opaque to clients and checked when a client returns the text. */
 export function thinkingSignature(text: string): string {
   return `sandbox${hash('sha256', `thinking\n${text}`, 'base64')}`;
 }

@@ -1,12 +1,12 @@
 import { tokensOf } from './tokens.ts';
 
-/** What differs from one story to the next. With a mark behind it each is one token, so that all stories have the same number. */
+/** The words that differ between stories. Each is one token with the mark behind it, so that all stories have the same length. */
 const bakers = ['Ada', 'Ines', 'Lena', 'Mira', 'Noor', 'Selma', 'Yara', 'Zoë'];
 const children = ['Ben', 'Ivo', 'Jan', 'Kai', 'Luis', 'Omar', 'Per', 'Tom'];
 const towns = ['Alva', 'Brenn', 'Holm', 'Lunde', 'Marn', 'Orla', 'Tarn', 'Velm'];
 const colours = ['red', 'green', 'gold', 'blue', 'white'];
 
-/** Some characters have several bytes, so that small chunks cut them. */
+/** The text of a story. Some characters have several bytes, so that small writes divide them. */
 function story(pick: (words: readonly string[]) => string): string {
   const [baker, child, town, colour] = [pick(bakers), pick(children), pick(towns), pick(colours)];
   return `The winter storm took the only bridge of ${town}. On this side stood the café, with forty loaves in its oven. On the \
@@ -26,14 +26,14 @@ In spring ${town} built a new bridge. Nobody has missed a lunch since. But when 
 and ${child}, who is tall now, still brings the kite.`;
 }
 
-/** A number of 32 bits that depends on every character of the text. FNV-1a, good enough to choose words by. */
+/** A 32-bit hash of a text (FNV-1a). */
 function seedOf(text: string): number {
   let seed = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) seed = Math.imul(seed ^ text.charCodeAt(at), 0x01000193);
   return seed >>> 0;
 }
 
-/** The stories of a seed, one after the other, without end. */
+/** An endless sequence of stories for a seed. */
 function* stories(seed_text: string): Generator<string, never, undefined> {
   let state = seedOf(seed_text) || 1;
   const pick = (words: readonly string[]): string => {
@@ -46,10 +46,10 @@ function* stories(seed_text: string): Generator<string, never, undefined> {
   for (;;) yield story(pick);
 }
 
-/** How long the first story of every seed is. */
+/** The length of a story in tokens. */
 export const STORY_TOKENS = tokensOf(story(([first = '']) => first)).length;
 
-/** Tells exactly so many tokens of the stories of a seed text; the same text tells the same. */
+/** The first `tokens` tokens of the stories of a seed text. The same text gives the same tokens. */
 export function storyTokens(seed_text: string, tokens: number): string[] {
   const pieces: string[] = [];
   for (const text of stories(seed_text)) {

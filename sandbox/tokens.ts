@@ -1,6 +1,6 @@
 /**
- * The sandbox's token: at most six characters without white space, together with the white space before them.
- * So the pieces of a text joined are the text, and every streamed piece is one token of the usage.
+ * A token of the sandbox is at most six characters without white space, together with the white space before them.
+ * The joined tokens are the text, and every streamed piece is one token of the usage.
  */
 const token_chars = 6;
 
@@ -8,7 +8,7 @@ function isSpace(code: number): boolean {
   return code === 32 || (code >= 9 && code <= 13);
 }
 
-/** The end of the token that starts at `start`; never between the halves of a surrogate pair. */
+/** The end of the token that starts at `start`. It never divides a surrogate pair. */
 function tokenEnd(text: string, start: number): number {
   let end = start;
   while (end < text.length && isSpace(text.charCodeAt(end))) end += 1;
@@ -20,7 +20,7 @@ function tokenEnd(text: string, start: number): number {
   return end;
 }
 
-/** Cuts a text into its tokens. */
+/** Divides a text into its tokens. */
 export function tokensOf(text: string): string[] {
   const tokens: string[] = [];
   for (let start = 0; start < text.length; ) {
@@ -31,7 +31,7 @@ export function tokensOf(text: string): string[] {
   return tokens;
 }
 
-/** How many tokens a text has, without making them. */
+/** The number of tokens of a text. */
 export function countTokens(text: string): number {
   let count = 0;
   for (let start = 0; start < text.length; count += 1) start = tokenEnd(text, start);

@@ -1,7 +1,7 @@
 import type { JsonObject } from './json.ts';
 import { isObject, textOf } from './prompt.ts';
 
-/** A request as it came, before anything of it is read. */
+/** A request before it is parsed. */
 export interface SoundRequest {
   raw: Buffer;
   /** Its content type. */

@@ -12,11 +12,11 @@ import {
 } from './transcription-checks.ts';
 import type { Envelope, SandboxWire } from './wire.ts';
 
-/** Tokens of a second of sound, where a wire counts them. */
+/** Tokens of a second of sound, on wires that count tokens. */
 const TOKENS_PER_SECOND = 10;
 
-/** What the sandbox hears: the text that its models are told, so that an echo is the transcript. */
-function heard({ format, ms }: { format: string; ms: number }): string {
+/** The prompt for a sound. The answer of the model `echo` to it is the transcript. */
+function transcriptOf({ format, ms }: { format: string; ms: number }): string {
   return `The sandbox heard ${ms} ms of ${format}.`;
 }
 
@@ -29,7 +29,7 @@ function measured(bytes: Buffer): JsonObject {
   return { format, ms, bytes: bytes.length };
 }
 
-/** A form as an object: texts by their names, lists as lists, and the sound as what was heard of it. */
+/** A form as an object: texts and lists by their names, and the format and length of the sound. */
 async function readForm(raw: Buffer, content_type: string): Promise<JsonObject> {
   let form: FormData;
   try {
@@ -56,17 +56,17 @@ function soundOf(body: JsonObject): { format: string; ms: number } {
   return { format: textOf(sound['format']), ms: typeof sound['ms'] === 'number' ? sound['ms'] : 0 };
 }
 
-/** What a wire of speech to text has of its own; it fails as `openAiChat` does where it says nothing else. */
+/** The parts of a wire of speech to text that differ. Its errors are those of `openAiChat` unless it has its own. */
 interface SpeechWire {
   path: RegExp;
   method?: 'GET';
   read(request: SoundRequest): JsonObject | Promise<JsonObject>;
   problem(body: JsonObject, request: SoundRequest): string | undefined;
-  /** Nothing is heard in this step of the wire. */
+  /** Whether this step of the wire transcribes nothing. */
   is_silent?: true;
-  /** Bills whole seconds. */
+  /** Whether it bills whole seconds. */
   rounds_up?: true;
-  encode(made: { text: string; body: JsonObject; ms: number; envelope: Envelope }): JsonObject;
+  encode(input: { text: string; body: JsonObject; ms: number; envelope: Envelope }): JsonObject;
   manners?: Partial<Pick<SandboxWire, 'credentialOf' | 'errorBody'>>;
 }
 
@@ -82,8 +82,8 @@ function wireOf({ path, method, read, problem, is_silent, rounds_up, encode, man
     async readBody(raw, { headers, url }) {
       const request: SoundRequest = { raw, type: headers['content-type'] ?? '', url: new URL(url, 'http://sandbox') };
       const body = await read(request);
-      const found = problem(body, request);
-      if (found !== undefined) throw new Refusal(400, found, 'invalid_request_error');
+      const fault = problem(body, request);
+      if (fault !== undefined) throw new Refusal(400, fault, 'invalid_request_error');
       return body;
     },
     check: () => undefined,
@@ -93,7 +93,7 @@ function wireOf({ path, method, read, problem, is_silent, rounds_up, encode, man
       return rounds_up ? Math.ceil(ms / 1000) * 1000 : ms;
     },
     readPrompt: (body): Prompt => ({
-      user_text: heard(soundOf(body)),
+      user_text: transcriptOf(soundOf(body)),
       images: 0,
       files: 0,
       tool_results: [],
@@ -124,7 +124,7 @@ function wordsOf(text: string, ms: number, units: number): { word: string; start
   return words.map((word, index) => ({ word, start: index * step, end: (index + 1) * step }));
 }
 
-/** Its models that are named after OpenAI's later ones count tokens, the others seconds, rounded up. */
+/** Requests whose prompt has the word `tokens_usage` are billed by tokens, others by seconds, rounded up. */
 const openai = wireOf({
   path: /^\/v1\/audio\/transcriptions$/,
   read: ({ raw, type }) => readForm(raw, type),
@@ -143,13 +143,13 @@ const openai = wireOf({
           total_tokens: audio_tokens + output_tokens,
         }
       : { type: 'duration', seconds };
-    const told: JsonObject = envelope.faults.no_usage ? {} : { usage };
-    if (body['response_format'] !== 'verbose_json') return { text, ...told };
+    const billed: JsonObject = envelope.faults.no_usage ? {} : { usage };
+    if (body['response_format'] !== 'verbose_json') return { text, ...billed };
     const segments = [{ id: 0, seek: 0, start: 0, end: ms / 1000, text, tokens: [], temperature: 0 }];
     const words = (body['timestamp_granularities[]'] as string[] | undefined)?.includes('word')
       ? { words: wordsOf(text, ms, 1) }
       : {};
-    return { task: 'transcribe', language: 'english', duration: ms / 1000, text, segments, ...words, ...told };
+    return { task: 'transcribe', language: 'english', duration: ms / 1000, text, segments, ...words, ...billed };
   },
 });
 
@@ -201,7 +201,7 @@ const elevenlabs = wireOf({
   }),
 });
 
-/** An address or id that says all that the next step has to know: nothing is remembered. */
+/** An address or id that contains all that the next step needs, so that no state is kept. */
 const packed = (facts: JsonObject) => Buffer.from(JSON.stringify(facts)).toString('base64url');
 
 function unpacked(text: string): JsonObject {
@@ -209,7 +209,7 @@ function unpacked(text: string): JsonObject {
     const facts: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
     if (isObject(facts)) return facts;
   } catch {
-    // Refused below, as every address that was not made here.
+    // Refused below, like every address of another service.
   }
   throw new Refusal(400, 'Cannot access uploaded file, are you using the wrong API key?');
 }
@@ -221,7 +221,7 @@ const assemblyManners: SpeechWire['manners'] = {
 
 const assemblyUpload = wireOf({
   path: /^\/assemblyai\/v2\/upload$/,
-  // No model is named yet.
+  // The request has no model yet.
   read: ({ raw }) => ({ model: 'echo', sound: measured(raw) }),
   problem: () => undefined,
   is_silent: true,

@@ -3,7 +3,7 @@ import type { Faults } from './faults.ts';
 import type { JsonObject } from './json.ts';
 import type { Answer, CacheUse, Prompt, Refusal } from './prompt.ts';
 
-/** All that the encoding of one answer depends on. */
+/** The input of the encoding of one answer. */
 export interface Envelope {
   answer: Answer;
   prompt: Prompt;
@@ -13,49 +13,49 @@ export interface Envelope {
   id: string;
   /** Unix seconds. */
   created: number;
-  /** The request as received, with what its address says: `model` and `stream`. */
+  /** The received body, with `model` and `stream` if the address has them. */
   body: JsonObject;
 }
 
-/** What the address of a request says on wires whose body does not. */
+/** The parts of a request that are in the address on some wires. */
 export interface Target {
   model: string;
   stream: boolean;
 }
 
-/** One wire of the sandbox: how a request is read and an answer written. */
+/** One wire: how it reads a request and writes an answer. */
 export interface SandboxWire {
-  /** Addresses that this wire answers; the path without its query. */
+  /** The paths of this wire, without a query. */
   path: RegExp;
   /** Default: POST. */
   method?: 'GET';
-  /** Reads a body that is no JSON. Throws the `Refusal` of one that the real service refuses. */
+  /** Reads a body that is not JSON. Throws a `Refusal` if the real service refuses it. */
   readBody?(raw: Buffer, request: { headers: IncomingHttpHeaders; url: string }): Promise<JsonObject>;
-  /** The sound that a request is billed for, in milliseconds. Absent: none. */
+  /** The length of the billed sound, in milliseconds. Not set if the wire bills no sound. */
   soundMs?(body: JsonObject): number;
-  /** It tells the tokens of a prompt, makes nothing and bills nothing. */
+  /** Set if the wire only counts the tokens of a prompt, which is not billed. */
   counts_only?: true;
-  /** It answers with vectors or by the second: no word comes out that is counted. */
+  /** Set if the wire bills no output tokens: embeddings and transcriptions. */
   makes_vectors?: true;
-  /** Model and mode, where the path tells them. Absent: the body does. */
+  /** The model and the mode in the path. Not set if they are in the body. */
   targetOf?(path: string): Target;
-  /** What the request shows as credential. */
+  /** The credential of a request. */
   credentialOf(headers: IncomingHttpHeaders): string | undefined;
   credentialRefused(): Refusal;
   modelUnknown(model: string): Refusal;
-  /** Throws the `Refusal` of a request that the real service refuses. */
+  /** Throws a `Refusal` if the real service refuses the request. */
   check(body: JsonObject, headers: IncomingHttpHeaders): void;
   promptTooLong(input_tokens: number): Refusal;
   readPrompt(body: JsonObject): Prompt;
   encodeBody(envelope: Envelope): JsonObject;
-  /** One string an event, ready for the socket. */
+  /** The events as they are sent, one string for each. */
   encodeStream(envelope: Envelope): Iterable<string>;
   errorBody(refusal: Refusal, id: string): JsonObject;
   /** The error as an event of a stream. */
   errorEvent(refusal: Refusal, id: string): string;
   answerHeaders(id: string): Record<string, string>;
-  /** Headers that tell an error beside its body. */
+  /** Headers of an error, beside its body. */
   errorHeaders?(refusal: Refusal): Record<string, string>;
-  /** The media type of a stream whose events are bytes, each string one of Latin-1. Absent: an event stream of text. */
+  /** The media type of a binary stream, whose strings are Latin-1. Not set for a text event stream. */
   binary_type?: string;
 }
