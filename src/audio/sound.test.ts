@@ -111,8 +111,8 @@ describe('what a file says of its own length is not believed', () => {
 
   test('an open length of a WAVE file reaches to the end, one that is too long is what is there', () => {
     const plain = soundMs(read('speech.wav'), 'wav');
-    for (const told of [0, 0xffffffff, 0x7fffffff]) {
-      const lied = changed('speech.wav', (bytes) => bytes.writeUInt32LE(told, bytes.indexOf('data') + 4));
+    for (const sizeField of [0, 0xffffffff, 0x7fffffff]) {
+      const lied = changed('speech.wav', (bytes) => bytes.writeUInt32LE(sizeField, bytes.indexOf('data') + 4));
       expect(soundMs(lied, 'wav')).toBe(plain);
     }
   });

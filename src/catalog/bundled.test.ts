@@ -87,7 +87,7 @@ describe('the bundled catalog', () => {
     expect(prices.filter((price) => !Number.isSafeInteger(price) || price < 0)).toEqual([]);
   });
 
-  test('a price of zero stands only where the maker or a trial gives for nothing', () => {
+  test('a price of zero is accepted only from the maker or for a trial', () => {
     const gratis = endpoints.filter(({ endpoint }) => endpoint.price?.prompt === 0);
     expect(new Set(gratis.map(({ endpoint }) => endpoint.provider))).toEqual(new Set(['nvidia', 'z-ai']));
   });

@@ -182,7 +182,7 @@ describe('which models there are', () => {
     expect(only?.dialect).toBeUndefined();
   });
 
-  test('a model of a declared wire gets the quirks that its name tells on that wire', () => {
+  test('a model of a declared wire gets the quirks that its name implies on that wire', () => {
     const declared = {
       id: 'a/one',
       endpoints: [{ provider: 'acme', upstream_model: 'x', dialect: 'openai-responses' }],
@@ -225,7 +225,7 @@ describe('what an operator declares', () => {
     expect(model?.endpoints.length).toBe(3);
   });
 
-  test('stands in place of everything bundled for the same provider, and beside the others', () => {
+  test('replaces everything bundled for the same provider, and is added to the others', () => {
     const declared = { provider: 'groq', upstream_model: 'mine', pricing: { prompt: 7, completion: 8 } };
     const model = build([bundled], on, [{ id: 'a/one', endpoints: [declared] }]).find('a/one');
     expect(model?.endpoints.map(({ tag, upstream_model: upstreamModel }) => [tag, upstreamModel])).toEqual([
@@ -343,7 +343,7 @@ describe('what an endpoint takes', () => {
     expect(claude(false)).not.toContain('verbosity');
   });
 
-  test('a model without levels of effort is not told one', () => {
+  test('a model without levels of effort is sent none', () => {
     const fixed = only('xai', { can: ['tools', 'sampling', 'reasoning'] });
     expect(fixed?.quirks.reasoning_field).toBe('none');
     expect(fixed?.supported_parameters).toContain('reasoning');
@@ -492,7 +492,7 @@ describe('prices that change', () => {
     expect(after).not.toHaveProperty('from_ms');
   });
 
-  test('between two changes it is one catalog, which can be asked for any other time', () => {
+  test('between two changes it is one object, from which the catalog of any other time is available', () => {
     expect(catalog.at(1_000)).toBe(catalog.at(1_999));
     expect(catalog.at(2_000).at(0)).toBe(catalog);
     expect(catalog.at(1_000).endpoints()[0]?.pricing).toEqual({ prompt: 1, completion: 1 });

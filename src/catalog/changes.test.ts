@@ -30,7 +30,7 @@ describe('what another catalog has otherwise', () => {
     expect(lines(catalog([{ id: 'acme/one', endpoints: [endpoint()] }]))).toEqual([]);
   });
 
-  test('models and endpoints that came and went', () => {
+  test('models and endpoints that were added and removed', () => {
     const after = catalog([
       { id: 'acme/two', endpoints: [endpoint()] },
       { id: 'acme/one', endpoints: [endpoint({ provider: 'groq' })] },
@@ -72,7 +72,7 @@ describe('what another catalog has otherwise', () => {
     ]);
   });
 
-  test('a provider that came or went, and of one that changed the fields, not the values', () => {
+  test('a provider that was added or removed, and of a changed one the fields, not the values', () => {
     const models = [{ id: 'acme/one', endpoints: [endpoint()] }];
     expect(lines(catalog(models, ['openai']))).toEqual(['- provider groq']);
     expect(lines(plain, catalog(models, ['openai']))).toEqual(['+ provider groq']);

@@ -56,7 +56,7 @@ test('what a host adds at the end is its variant', () => {
   expect(splitVariant('glm 5')).toBeUndefined();
 });
 
-test('the maker is told by the first words, or by nothing', () => {
+test('the maker follows from the first words, or is unknown', () => {
   expect(makerOf(normalise('Meta-Llama-3-8B'))).toBe('meta-llama');
   expect(makerOf(normalise('o3-mini'))).toBe('openai');
   expect(makerOf(normalise('model-router'))).toBeUndefined();

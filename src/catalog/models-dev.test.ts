@@ -191,7 +191,7 @@ describe('facts', () => {
     expect(price).toMatchObject({ input_cache_write: 3_750_000, input_cache_write_1h: 6_000_000 });
   });
 
-  test('searches have a price at the maker of Claude, which the facts do not tell', () => {
+  test('searches have a price at the maker of Claude, which the facts lack', () => {
     const cost = { input: 3, output: 15 };
     expect(one({ id: 'claude-x', cost }, 'anthropic')?.endpoints[0]?.price?.web_search).toBe(10_000_000_000);
     expect(one({ id: 'gpt-x', cost })?.endpoints[0]?.price).not.toHaveProperty('web_search');
@@ -215,12 +215,12 @@ describe('facts', () => {
 
   test('searches have a price over the Responses API, in every list', () => {
     const tiers = [{ tier: { size: 200_000 }, input: 6, output: 30 }];
-    const found = one({ id: 'gpt-5-pro', cost: { input: 3, output: 15, tiers } })?.endpoints[0];
-    expect(found?.dialect).toBe('openai-responses');
-    expect(found?.price?.web_search).toBe(10_000_000_000);
-    expect(found?.tiers?.[0]?.price.web_search).toBe(10_000_000_000);
-    expect(found?.service_tiers?.['flex']?.pricing.web_search).toBe(10_000_000_000);
-    expect(found?.service_tiers?.['flex']?.price_tiers?.[0]?.price.web_search).toBe(10_000_000_000);
+    const endpoint = one({ id: 'gpt-5-pro', cost: { input: 3, output: 15, tiers } })?.endpoints[0];
+    expect(endpoint?.dialect).toBe('openai-responses');
+    expect(endpoint?.price?.web_search).toBe(10_000_000_000);
+    expect(endpoint?.tiers?.[0]?.price.web_search).toBe(10_000_000_000);
+    expect(endpoint?.service_tiers?.['flex']?.pricing.web_search).toBe(10_000_000_000);
+    expect(endpoint?.service_tiers?.['flex']?.price_tiers?.[0]?.price.web_search).toBe(10_000_000_000);
   });
 
   test('long-context prices are kept', () => {
@@ -230,7 +230,7 @@ describe('facts', () => {
     ]);
   });
 
-  test('a request to Sonar has its fee, which the facts do not tell', () => {
+  test('a request to Sonar has its fee, which the facts lack', () => {
     const cost = { input: 1, output: 1 };
     expect(one({ id: 'sonar', cost }, 'perplexity')?.endpoints[0]?.price?.request).toBe(5_000_000_000);
     expect(one({ id: 'sonar-deep-research', cost }, 'perplexity')?.endpoints[0]?.price).not.toHaveProperty('request');
@@ -296,7 +296,7 @@ describe('facts', () => {
     expect(odd?.endpoints[0]).not.toHaveProperty('completion_max');
   });
 
-  test('abilities follow what is told; levels of effort are kept when they are known ones', () => {
+  test('abilities follow the facts; only known levels of effort are kept', () => {
     const facts = { tool_call: true, reasoning: true, temperature: false };
     const efforts = (values: string[]) => ({ reasoning_options: [{ type: 'effort', values }] });
     expect(one({ id: 'gpt-x', ...facts, ...efforts(['none', 'low']) })?.endpoints[0]).toMatchObject({
@@ -328,7 +328,7 @@ describe('facts', () => {
     expect(quirks('mistral-large-2411')).toEqual({ system_role: 'system', output_bound_field: 'max_tokens' });
   });
 
-  test('a number format in a name is told, also where the display name was enough to know the model', () => {
+  test('a number format in a name is kept, also if the display name identified the model', () => {
     const listing = { id: 'zai-org/GLM-5-FP8', name: 'GLM-5' };
     expect(bundle({ wandb: [listing] }, { 'z-ai/glm-5': { name: 'GLM-5' } }).catalog.models[0]).toMatchObject({
       id: 'z-ai/glm-5',

@@ -45,11 +45,11 @@ test.each<[string, number, string | undefined, number[]]>([
   ).toEqual(prompts);
 });
 
-test('what is charged is among what may come to apply, whatever is asked and served', () => {
-  for (const asked of [undefined, 'auto', 'flex', 'priority', 'default']) {
-    const served = asked === 'auto' ? ['default', 'flex', 'priority'] : [asked, 'default'];
+test('the charged price list is one of those in reach, whatever tier is requested and served', () => {
+  for (const requested of [undefined, 'auto', 'flex', 'priority', 'default']) {
+    const served = requested === 'auto' ? ['default', 'flex', 'priority'] : [requested, 'default'];
     for (const bound of [50, 150, 250]) {
-      const lists = pricesInReach(endpoint, { prompt_tokens: bound, service_tier: asked });
+      const lists = pricesInReach(endpoint, { prompt_tokens: bound, service_tier: requested });
       for (const serviceTier of served) {
         for (let promptTokens = 0; promptTokens <= bound; promptTokens += 1) {
           expect(lists).toContain(pricesFor(endpoint, { prompt_tokens: promptTokens, service_tier: serviceTier }));
@@ -75,10 +75,10 @@ describe('what an operator says of prices', () => {
     expect(declaredPrices({ pricing: list(1) }, known)).toEqual({ pricing: list(1) });
   });
 
-  test('a tier of service alone: it stands beside what is known', () => {
-    const told = declaredPrices({ service_tiers: { flex: { pricing: list(3) } } }, known);
+  test('a service tier alone is added to the known prices', () => {
+    const merged = declaredPrices({ service_tiers: { flex: { pricing: list(3) } } }, known);
     const { priority } = endpoint.service_tiers!;
-    expect(told).toEqual({ ...known, service_tiers: { flex: { pricing: list(3) }, priority } });
+    expect(merged).toEqual({ ...known, service_tiers: { flex: { pricing: list(3) }, priority } });
   });
 
   test('later prices alone: what is known holds until then', () => {

@@ -49,7 +49,7 @@ describe('a price is shown as a plain decimal of USD per unit', () => {
     expect(usdText(pico)).toBe(text);
   });
 
-  test('showing and reading again gives the same price', () => {
+  test('a printed price is read back unchanged', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 9_007_000_000_000_000 }), (pico) => {
         expect(picoUsd(usdText(pico), 'unit')).toBe(pico);

@@ -28,7 +28,7 @@ test('an hour costs what its maker says, not less', () => {
   expect(hour('openai/whisper-large-v3-turbo') / 1e12).toBeCloseTo(0.04, 6);
 });
 
-test('what facts tell of a model stands in the place of what stands here', () => {
+test('a model in the facts takes precedence over the built-in one', () => {
   const own = { ...models[0]!, name: 'Told' };
   const { models: merged } = withSpeechModels({ format: 1, models: [own] });
   expect(merged.filter(({ id }) => id === own.id)).toEqual([own]);

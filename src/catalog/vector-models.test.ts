@@ -11,14 +11,14 @@ const bundled = parseBundledCatalog(readFileSync(new URL('../../catalog/models.j
 const whole = withVectorModels(bundled);
 const vectors = whole.models.filter(({ output }) => output.includes('embeddings'));
 
-test('nothing that facts tell of is changed: what they do not tell of is added', () => {
+test('models of the facts are unchanged, and missing ones are added', () => {
   const before = new Map(bundled.models.map((model) => [model.id, model]));
   for (const model of whole.models) {
-    const told = before.get(model.id);
-    if (told)
+    const known = before.get(model.id);
+    if (known)
       expect(model).toEqual({
-        ...told,
-        endpoints: [...told.endpoints, ...model.endpoints.slice(told.endpoints.length)],
+        ...known,
+        endpoints: [...known.endpoints, ...model.endpoints.slice(known.endpoints.length)],
       });
   }
   expect(whole.models.length).toBeGreaterThan(bundled.models.length);

@@ -4,49 +4,49 @@ import type { EmbeddingWire } from './embeddings/dialect.ts';
 import type { Quirks } from './quirks.ts';
 import type { TranscriptionWire } from './transcription/dialect.ts';
 
-/** A provider that the gateway knows without a configuration file: data, no code. */
+/** A provider that is known without a configuration file. Data only. */
 export interface ProviderRow {
   slug: string;
-  /** Display name, as the public service has it in `provider_name`. */
+  /** Display name, the public service's `provider_name`. */
   name: string;
   dialect: Wire;
-  /** How it is asked for embeddings, where its chat wire does not tell. */
+  /** The wire of embeddings, if it does not follow from the chat wire. */
   embeddings_dialect?: EmbeddingWire;
-  /** The same for the text of sounds. */
+  /** The wire of transcriptions, if it does not follow from the chat wire. */
   transcription_dialect?: TranscriptionWire;
-  /** May hold `{NAME}` of the environment; all such variables must be set for the provider to be on. */
+  /** May contain `{NAME}` of environment variables, all of which must be set to enable the provider. */
   base_url: string;
-  /** Where the address needs variables: what takes its place for own credentials, which tell the missing parts. */
+  /** Replaces a base URL with variables for own credentials, which contain the missing parts. */
   own_base_url?: string;
-  /** Environment variables that may hold the credential; the first one set counts. */
+  /** Environment variables for the credential; the first one that is set is used. */
   credential_variables: readonly string[];
   /**
-   * Where one of those variables holds only a part of a credential: the members of the JSON text that the credential is then,
-   * by the variables that hold them, and which of these may be unset.
+   * Set if one of those variables holds only a part of a credential, which is then JSON text: its members by their variables, and the
+   * variables that may be unset.
    */
   credential_parts?: Readonly<
     Record<string, { members: Readonly<Record<string, string>>; optional: readonly string[] }>
   >;
-  /** Local servers: the variable that holds the address in place of `base_url`; the credential is then optional. */
+  /** For local servers: the variable with the address, which replaces `base_url`; the credential is then optional. */
   address_variable?: string;
-  /** Serves whatever model is named `<slug>/<upstream model>`, at no price: the operator's own machine. */
+  /** Serves any model named `<slug>/<upstream model>`, free of charge: the operator's own machine. */
   any_model?: true;
-  /** Provider id in the shape of models.dev that the bundled catalog is made from. */
+  /** The provider's id in models.dev, from which the bundled catalog is built. */
   source?: string;
-  /** Which variants of models can be called, by the value of a variable; the first pattern that fits. */
+  /** The variants of models that can be called, by the value of an environment variable; the first matching pattern applies. */
   variants_by?: {
     variable: string;
     variants: readonly (readonly [RegExp, readonly string[]])[];
-    /** What its values look like, and one of them. */
+    /** The format of its values, with an example. */
     form: RegExp;
     example: string;
   };
-  /** Names of the models whose sampling this provider has fixed, while others let theirs be chosen. */
+  /** Matches models whose sampling this provider has fixed, although other providers do not. */
   fixed_sampling?: RegExp;
-  /** What endpoints of this provider take before the facts of the model are applied. */
+  /** The parameters of this provider's endpoints, before the facts of the model are applied. */
   parameters: readonly EndpointParameter[];
   quirks: Quirks;
-  /** Where unsaid: no, so that what a provider may still bill is read and metered; of most, the public service documents it. */
+  /** Default: false, so that output which a provider may still bill is read and metered. For most providers, the public service documents it. */
   abort_stops_billing?: true;
 }
 
@@ -71,7 +71,7 @@ const chat: readonly Parameter[] = [
   'reasoning',
   'reasoning_effort',
 ];
-/** Hosts of open models run vLLM, SGLang or their like, which take these as well. */
+/** Additional parameters of hosts of open models, which run vLLM, SGLang or similar servers. */
 const openHost: readonly Parameter[] = [...chat, 'top_k', 'min_p', 'repetition_penalty'];
 const openAi: readonly EndpointParameter[] = [...chat, 'verbosity', 'prediction'];
 // https://docs.claude.com/en/api/messages
@@ -100,16 +100,16 @@ const gemini: readonly Parameter[] = [
 const without = (set: readonly Parameter[], ...names: Parameter[]) => set.filter((name) => !names.includes(name));
 
 /**
- * Only OpenAI and Azure know the role `developer` and tell `max_tokens` and `max_completion_tokens` apart by model, and not
- * every server or template reads the text of a system message or a tool's result from a list.
+ * Only OpenAI and Azure have the role `developer`, and distinguish `max_tokens` and `max_completion_tokens` by model. Some servers or
+ * templates do not read the text of a system message or a tool result from a list.
  */
 const compatible: Quirks = { system_role: 'system', output_bound_field: 'max_tokens', plain_text: true };
 
-/** Hosts of open models leave the thoughts of some in the content (https://fireworks.ai/docs/deepseek/general-deepseek). */
+/** For hosts that leave the thoughts of some open models in the content (https://fireworks.ai/docs/deepseek/general-deepseek). */
 const openModels: Quirks = { ...compatible, think_tags: true };
 
 /**
- * `n` is not in their documentation, and they give one answer whatever it says: https://docs.ollama.com/api/openai-compatibility,
+ * Their documentation does not mention `n`, and they return one answer for any value: https://docs.ollama.com/api/openai-compatibility,
  * https://api-docs.deepseek.com/api/create-chat-completion, https://docs.perplexity.ai/api-reference/chat-completions-post. Groq and
  * Cerebras refuse more than 1 (https://console.groq.com/docs/openai).
  */
@@ -180,7 +180,7 @@ const laboratories: readonly ProviderRow[] = [
       names_in_text: true,
       document_url: true,
       replay_reasoning: 'thinking_part',
-      // 256 inputs of 16,384 tokens in all, found by others at the wire itself; the documentation does not say.
+      // 256 inputs of 16,384 tokens in all, as measured by others; the documentation does not state it.
       embedding_batch: { inputs_max: 256, tokens_max: 16_000 },
       embedding_texts_only: true,
       dimensions_field: 'output_dimension',
@@ -197,7 +197,7 @@ const laboratories: readonly ProviderRow[] = [
     source: 'deepseek',
     // https://api-docs.deepseek.com/api/create-chat-completion
     parameters: without(chat, 'seed', 'logit_bias', 'parallel_tool_calls', 'structured_outputs'),
-    // The beta address takes all of the plain one and `prefix` (https://api-docs.deepseek.com/guides/chat_prefix_completion).
+    // The beta address accepts all fields of the plain one and `prefix` (https://api-docs.deepseek.com/guides/chat_prefix_completion).
     quirks: {
       ...compatible,
       ...oneAnswer,
@@ -252,7 +252,7 @@ const laboratories: readonly ProviderRow[] = [
     // https://platform.kimi.ai/docs/api/models-overview: "Cannot be modified", and any other value is a 400.
     fixed_sampling: /^kimi-(?:k2\.\d|k[3-9])/,
     parameters: without(chat, 'logit_bias', 'seed', 'logprobs', 'top_logprobs'),
-    // https://platform.moonshot.ai/docs/guide/use-kimi-vision-model: images by URL are not taken.
+    // https://platform.moonshot.ai/docs/guide/use-kimi-vision-model: images by URL are not accepted.
     quirks: {
       ...compatible,
       temperature_max: 1,
@@ -364,7 +364,7 @@ const laboratories: readonly ProviderRow[] = [
   {
     slug: 'voyageai',
     name: 'VoyageAI by MongoDB',
-    // Of embeddings alone.
+    // Embeddings only.
     dialect: 'openai-chat',
     embeddings_dialect: 'voyage-embeddings',
     base_url: 'https://api.voyageai.com/v1',
@@ -375,7 +375,7 @@ const laboratories: readonly ProviderRow[] = [
   {
     slug: 'deepgram',
     name: 'Deepgram',
-    // Of the text of sounds alone, as the next two.
+    // Transcriptions only, like the next two.
     dialect: 'openai-chat',
     transcription_dialect: 'deepgram-transcription',
     base_url: 'https://api.deepgram.com/v1',
@@ -421,7 +421,7 @@ const clouds: readonly ProviderRow[] = [
     name: 'Azure',
     dialect: 'openai-chat',
     // The v1 API: no api-version, and the model in the body names the deployment
-    // (https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle). A deployment is expected under its model's name.
+    // (https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle). A deployment must have its model's name.
     base_url: 'https://{AZURE_RESOURCE_NAME}.openai.azure.com/openai/v1',
     credential_variables: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY'],
     source: 'azure',
@@ -451,7 +451,7 @@ const clouds: readonly ProviderRow[] = [
         optional: ['AWS_SESSION_TOKEN'],
       },
     },
-    // Where an inference profile can be called from: https://docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html.
+    // The regions of each inference profile: https://docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html.
     variants_by: {
       variable: 'AWS_REGION',
       variants: [
@@ -464,7 +464,7 @@ const clouds: readonly ProviderRow[] = [
         [/^ap-/, ['apac', 'global']],
         [/^/, ['global']],
       ],
-      // https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-regions.html; of other partitions: eusc-de-east-1.
+      // https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-regions.html; in other partitions: eusc-de-east-1.
       form: /^(?:us|us-gov|us-iso[a-z]?|eu|eu-iso[a-z]|eusc-[a-z]{2}|ca|ap|sa|me|af|il|mx|cn)-(?:north|south|central|(?:north|south)?(?:east|west))-\d{1,2}$/,
       example: 'us-east-1',
     },
@@ -482,7 +482,7 @@ const clouds: readonly ProviderRow[] = [
     own_base_url: 'https://aiplatform.googleapis.com/v1beta1/projects/-/locations/global/publishers/google',
     credential_variables: ['GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_VERTEX_API_KEY'],
     source: 'google-vertex',
-    // Of Gemini and Claude together: the catalog leaves out what the endpoint's own wire lacks.
+    // The parameters of Gemini and Claude together: the catalog removes those that the endpoint's wire lacks.
     parameters: [...gemini, 'parallel_tool_calls', 'verbosity'],
     quirks: { google_cloud: true, api_key_header: 'x-goog-api-key', native_search: 'google' },
   },
@@ -708,9 +708,9 @@ const hosts: readonly ProviderRow[] = [
 ];
 
 /**
- * Servers on the operator's own machines. Each is on when its address variable is set, such as
+ * Servers on the operator's own machines. Each is enabled by its address variable, such as
  * `OLLAMA_HOST=http://127.0.0.1:11434` or `VLLM_BASE_URL=http://127.0.0.1:8000/v1`, and serves any model under its own
- * name: `ollama/llama3.2:3b`, `vllm/Qwen/Qwen3-8B`. A path is `/v1` where the address has none.
+ * name: `ollama/llama3.2:3b`, `vllm/Qwen/Qwen3-8B`. The path is `/v1` if the address has none.
  */
 const localServers: readonly ProviderRow[] = (
   [
@@ -730,23 +730,23 @@ const localServers: readonly ProviderRow[] = (
   address_variable: addressVariable,
   any_model: true as const,
   parameters: openHost,
-  // Ollama and LM Studio take images as data only (https://docs.ollama.com/api/openai-compatibility).
-  // vLLM and SGLang close a trailing assistant message unless they are told not to.
+  // Ollama and LM Studio accept images as data only (https://docs.ollama.com/api/openai-compatibility).
+  // vLLM and SGLang close a trailing assistant message by default.
   quirks: {
     ...openModels,
     ...(slug === 'ollama' ? oneAnswer : {}),
-    // Their samplers know no bound.
+    // Their samplers have no bound.
     stop_sequences_max: 100,
     inline_images: slug === 'ollama' || slug === 'lmstudio',
     tool_properties: slug === 'lmstudio',
-    // Ollama and SGLang refuse other words (https://github.com/ollama/ollama/pull/17141), older versions of vLLM as well.
+    // Ollama and SGLang refuse other values (https://github.com/ollama/ollama/pull/17141), older versions of vLLM as well.
     reasoning_efforts: ['none', 'low', 'medium', 'high'],
     continue_final_message: slug === 'vllm' || slug === 'sglang',
   },
   abort_stops_billing: true as const,
 }));
 
-/** Every provider known without configuration, laboratories first. */
+/** Every provider known without configuration, model makers first. */
 export const providerRows: readonly ProviderRow[] = [...laboratories, ...clouds, ...hosts, ...localServers];
 
 /** The row of a slug. */

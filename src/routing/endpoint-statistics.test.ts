@@ -44,7 +44,7 @@ describe('uptime', () => {
     expect(statistics.figures('e', T0).uptime_last_5m).toBe(100);
   });
 
-  test('is not told of few calls', () => {
+  test('is not reported for few calls', () => {
     const statistics = createEndpointStatistics();
     observeMany(statistics, error, limits.uptime_calls_min - 1, T0);
     expect(statistics.figures('e', T0).uptime_last_1d).toBeNull();
@@ -109,7 +109,7 @@ describe('percentiles', () => {
     });
   });
 
-  test('to routing are of five minutes; where these tell little, of thirty', () => {
+  test('for routing are of five minutes; if these have few samples, of thirty', () => {
     const statistics = createEndpointStatistics();
     for (let n = 0; n < 20; n += 1) statistics.observe('e', streamed(1000), T0);
     const later = T0 + 10 * MINUTE;
@@ -157,7 +157,7 @@ test('what a clock that is wrong by more than a moment put into the future is no
   expect(statistics.figures('e', T0 + 60 * MINUTE)).toMatchObject({ uptime_last_5m: 100 });
 });
 
-test('the share of valid tool calls is told of enough of them', () => {
+test('the share of valid tool calls is reported for enough of them', () => {
   const statistics = createEndpointStatistics();
   statistics.observe('e', { result: 'success', tool_calls: 4, tool_calls_valid: 4 }, T0);
   expect(statistics.performance('e', T0).tool_success).toBeNull();
@@ -165,16 +165,16 @@ test('the share of valid tool calls is told of enough of them', () => {
   expect(statistics.performance('e', T0 + 1000).tool_success).toBe(0.8);
 });
 
-test('what routing is told is worked out once a second', () => {
+test('the performance for routing is computed once a second', () => {
   const statistics = createEndpointStatistics();
   observeMany(statistics, success, 10, T0);
-  const told = statistics.performance('e', T0);
+  const performance = statistics.performance('e', T0);
   observeMany(statistics, error, 10, T0);
-  expect(statistics.performance('e', T0 + limits.performance_fresh_ms - 1)).toBe(told);
+  expect(statistics.performance('e', T0 + limits.performance_fresh_ms - 1)).toBe(performance);
   expect(statistics.performance('e', T0 + limits.performance_fresh_ms).uptime_5m).toBe(50);
 });
 
-describe('what processes tell each other', () => {
+describe('rows of other processes', () => {
   const samples = fc.array(
     fc.record({
       minute: fc.integer({ min: 0, max: 40 }),
@@ -224,7 +224,7 @@ describe('what processes tell each other', () => {
     );
   });
 
-  test('is seen as soon as it is told, in place of what was told before', () => {
+  test('is visible as soon as it is merged, in place of the earlier row', () => {
     const [one, other] = [createEndpointStatistics(), createEndpointStatistics()];
     observeMany(one, success, 10, T0);
     other.merge(rowsOf(one, 'r'));
@@ -244,9 +244,9 @@ describe('what processes tell each other', () => {
     for (let n = 0; n < 10; n += 1) statistics.observe('e', streamed(1_000), T0);
     // Eleven of twenty-one.
     const [row] = statistics.unwritten(1);
-    const told = createEndpointStatistics();
-    if (row !== undefined) told.merge([{ ...row, run: 'r' }]);
-    expect(told.figures('e', later).latency_last_30m?.p50).toBeGreaterThan(900);
+    const others = createEndpointStatistics();
+    if (row !== undefined) others.merge([{ ...row, run: 'r' }]);
+    expect(others.figures('e', later).latency_last_30m?.p50).toBeGreaterThan(900);
   });
 
   test('is written once, and again when it has grown', () => {

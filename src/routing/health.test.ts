@@ -78,7 +78,7 @@ test('many calls that fail at once are one failure', () => {
   expect(health.begin('e', over + 2)).toBe('busy');
 });
 
-test('the wait for a rate limit that tells none does not double', () => {
+test('the wait for a rate limit without a stated wait does not double', () => {
   const health = createHealth();
   for (const at of [0, 20_000, 40_000]) {
     health.failed('e', 'rate_limited', undefined, at);
@@ -142,7 +142,7 @@ describe('after a cool-down', () => {
     expect(health.begin('e', over + 1)).toBe('trial');
   });
 
-  test('a trial whose outcome never comes is not waited for longer than a bound', () => {
+  test('a trial without an outcome is not waited for longer than a bound', () => {
     const health = cooled();
     health.begin('e', over);
     const late = over + limits.cool_down_trial_ms_max;
@@ -188,7 +188,7 @@ describe('an outage', () => {
     expect(health.hadOutage('e', 0)).toBe(false);
   });
 
-  test('is told by what happened lately: earlier answers do not outweigh it', () => {
+  test('follows from recent failures: earlier answers do not outweigh them', () => {
     const health = createHealth();
     health.failed('e', 'unavailable', undefined, 0);
     for (let n = 0; n < 1_000; n += 1) health.succeeded('e', 1);
@@ -282,7 +282,7 @@ describe('silence', () => {
   });
 });
 
-test('who fails again after the wait that it told waits as long as one who tells none, and who tells no wait tells none', () => {
+test('an endpoint that fails again after its stated wait waits as long as one without, and a zero wait counts as none', () => {
   const health = createHealth();
   health.failed('e', 'overloaded', 1_000, 0);
   expect(health.coolingUntil('e', 0)).toBe(1_000);
@@ -296,7 +296,7 @@ test('who fails again after the wait that it told waits as long as one who tells
   }
 });
 
-test('a rate limit that tells a short wait is believed each time', () => {
+test('a short stated wait of a rate limit is used each time', () => {
   const health = createHealth();
   for (const at of [0, 200, 400]) {
     health.failed('e', 'rate_limited', 200, at);
@@ -308,9 +308,9 @@ test('a clock that is set back makes no wait longer than it was', () => {
   const health = createHealth();
   const late = 10 * 3_600_000;
   health.failed('e', 'unavailable', undefined, late);
-  health.failed('told', 'rate_limited', 60_000, late);
+  health.failed('limited', 'rate_limited', 60_000, late);
   expect(health.coolingUntil('e', 5_000)).toBe(5_000 + limits.cool_down_ms_default);
-  expect(health.coolingUntil('told', 5_000)).toBe(65_000);
+  expect(health.coolingUntil('limited', 5_000)).toBe(65_000);
   expect(health.hadOutage('e', 5_000)).toBe(true);
   expect(health.hadOutage('e', 5_000 + limits.outage_recent_ms)).toBe(false);
   expect(health.begin('e', 15_000)).toBe('trial');

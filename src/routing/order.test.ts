@@ -36,11 +36,11 @@ const weights = ({ candidates }: Plan) => candidates.map(({ weight }) => weight)
 describe('the draw', () => {
   test('follows the inverse square of the price; the others follow by price', () => {
     const total = 1 + 1 / 4 + 1 / 9 + 1 / 9;
-    const found = shares((draw) => planned({}, { models: [GRADED], draw }));
-    expect(found['alpha']).toBeCloseTo(1 / total, 2);
-    expect(found['beta']).toBeCloseTo(1 / 4 / total, 2);
-    expect(found['gamma']).toBeCloseTo(1 / 9 / total, 2);
-    expect(found['beta/slow']).toBeCloseTo(1 / 9 / total, 2);
+    const drawnShares = shares((draw) => planned({}, { models: [GRADED], draw }));
+    expect(drawnShares['alpha']).toBeCloseTo(1 / total, 2);
+    expect(drawnShares['beta']).toBeCloseTo(1 / 4 / total, 2);
+    expect(drawnShares['gamma']).toBeCloseTo(1 / 9 / total, 2);
+    expect(drawnShares['beta/slow']).toBeCloseTo(1 / 9 / total, 2);
     const drawn = planned({}, { models: [GRADED], draw: 0.9 });
     expect(tagsOf(drawn)).toEqual(['gamma', 'alpha', 'beta', 'beta/slow']);
     expect(drawn.attempts.map(({ because }) => because)).toEqual([['drawn', 'price'], ['price'], ['price'], ['price']]);
@@ -50,8 +50,8 @@ describe('the draw', () => {
   test('is the example of the public documentation: A nine times as often as C, then C; B, which was out, last', () => {
     const three = model('a/x', [endpoint('a/x', 'alpha', 1), endpoint('a/x', 'beta', 2), endpoint('a/x', 'gamma', 3)]);
     const known = { outages: ['beta|a/x'] };
-    const found = shares((draw) => planned({}, { models: [three], known, draw }));
-    expect((found['alpha'] ?? 0) / (found['gamma'] ?? 1)).toBeCloseTo(9, 1);
+    const drawnShares = shares((draw) => planned({}, { models: [three], known, draw }));
+    expect((drawnShares['alpha'] ?? 0) / (drawnShares['gamma'] ?? 1)).toBeCloseTo(9, 1);
     const one = planned({}, { models: [three], known });
     expect(tagsOf(one)).toEqual(['alpha', 'gamma', 'beta']);
     expect(one.attempts.at(-1)?.because).toEqual(['price', 'recent_outage']);
@@ -66,8 +66,8 @@ describe('the draw', () => {
   });
 
   test('is never of an endpoint without a known price beside one that has one', () => {
-    const found = shares((draw) => planned({}, { draw, allow_unpriced: true }));
-    expect(Object.keys(found)).not.toContain('gamma');
+    const drawnShares = shares((draw) => planned({}, { draw, allow_unpriced: true }));
+    expect(Object.keys(drawnShares)).not.toContain('gamma');
     expect(tagsOf(planned({}, { allow_unpriced: true })).at(-1)).toBe('gamma');
   });
 
@@ -78,9 +78,10 @@ describe('the draw', () => {
     ['a single endpoint', {}, { only: ['alpha'] }],
     ['cooling endpoints alone', { known: { cooling: { 'alpha|a/x': 5_000 } } }, { only: ['alpha'] }],
   ])('is not held with %s', (_title, context, provider) => {
-    const found = (draw: number) => planned({ ...(provider && { provider }) }, { models: [GRADED], draw, ...context });
-    expect(tagsOf(found(0.99))).toEqual(tagsOf(found(0)));
-    expect(weights(found(0.99)).every((weight) => weight === undefined)).toBe(true);
+    const planFor = (draw: number) =>
+      planned({ ...(provider && { provider }) }, { models: [GRADED], draw, ...context });
+    expect(tagsOf(planFor(0.99))).toEqual(tagsOf(planFor(0)));
+    expect(weights(planFor(0.99)).every((weight) => weight === undefined)).toBe(true);
   });
 });
 
@@ -120,9 +121,9 @@ describe('a sort', () => {
     const down = { outages: ['alpha|a/x'] };
     expect(tagsOf(planned({ provider: { sort: 'price' } }, { models: [GRADED], known: down }))[0]).toBe('alpha');
     const cooling = { cooling: { 'alpha|a/x': 9_000 } };
-    const found = planned({ provider: { sort: 'price' } }, { models: [GRADED], known: cooling });
-    expect(tagsOf(found).at(-1)).toBe('alpha');
-    expect(found.attempts.at(-1)?.because).toEqual(['price', 'cooling_down']);
+    const result = planned({ provider: { sort: 'price' } }, { models: [GRADED], known: cooling });
+    expect(tagsOf(result).at(-1)).toBe('alpha');
+    expect(result.attempts.at(-1)?.because).toEqual(['price', 'cooling_down']);
   });
 
   const two = model('a/two', [endpoint('a/two', 'alpha', 5, { tag: 'alpha/two' })]);
@@ -142,9 +143,9 @@ describe('a sort', () => {
     ],
     ['model, by its older word', { route: 'fallback', provider: { sort: 'throughput' } }, ['beta', 'alpha', 'gamma']],
   ])('over several models, partition %s', (_title, request, expected) => {
-    const found = tagsOf(planned(request, { models: [GRADED, two], known: over }));
-    expect(found.slice(0, expected.length)).toEqual(expected);
-    expect(found).toHaveLength(5);
+    const tagList = tagsOf(planned(request, { models: [GRADED, two], known: over }));
+    expect(tagList.slice(0, expected.length)).toEqual(expected);
+    expect(tagList).toHaveLength(5);
   });
 
   test('without a sort as one list is one draw', () => {
@@ -154,9 +155,9 @@ describe('a sort', () => {
   });
 
   test('as one list is one order: that of the first model’s name', () => {
-    const wishes = new Map([[GRADED, { sort: 'throughput' as const }]]);
+    const variants = new Map([[GRADED, { sort: 'throughput' as const }]]);
     const by = (first: typeof two, second: typeof two) =>
-      planned({ route: 'sort' }, { models: [first, second], wishes, known: over });
+      planned({ route: 'sort' }, { models: [first, second], wishes: variants, known: over });
     expect(tagsOf(by(GRADED, two))).toEqual(['beta', 'alpha/two', 'alpha', 'gamma', 'beta/slow']);
     expect(by(GRADED, two).attempts[1]?.because).toEqual(['throughput']);
     const plain = by(two, GRADED).attempts;
@@ -202,9 +203,9 @@ describe('a wished performance', () => {
 
   test('can make a later model win, and never leaves anything out', () => {
     const provider = { preferred_max_latency: 2, only: ['alpha'] };
-    const found = planned({ provider }, { models: [GRADED, TWO], known });
-    expect(found.attempts.map((one) => one.model.id)).toEqual(['a/two', 'a/x']);
-    expect(found.attempts[1]?.because).toEqual(['price', 'below_preferred']);
+    const result = planned({ provider }, { models: [GRADED, TWO], known });
+    expect(result.attempts.map((one) => one.model.id)).toEqual(['a/two', 'a/x']);
+    expect(result.attempts[1]?.because).toEqual(['price', 'below_preferred']);
   });
 
   test('gives way to an order', () => {
@@ -219,10 +220,10 @@ describe('a conversation', () => {
     planned(request, { models: [GRADED], known, sticky, ...more });
 
   test('goes where it went before, and nothing is drawn', () => {
-    const found = at({}, {}, { draw: 0.5 });
-    expect(tagsOf(found)).toEqual(['gamma', 'alpha', 'beta', 'beta/slow']);
-    expect(found.attempts[0]?.because).toEqual(['sticky', 'price']);
-    expect(weights(found).every((weight) => weight === undefined)).toBe(true);
+    const result = at({}, {}, { draw: 0.5 });
+    expect(tagsOf(result)).toEqual(['gamma', 'alpha', 'beta', 'beta/slow']);
+    expect(result.attempts[0]?.because).toEqual(['sticky', 'price']);
+    expect(weights(result).every((weight) => weight === undefined)).toBe(true);
   });
   test.each<[string, Parameters<typeof planned>[0], Known]>([
     ['an order', { provider: { order: ['beta'] } }, {}],
@@ -233,13 +234,13 @@ describe('a conversation', () => {
   ])('goes elsewhere with %s', (_title, request, known) => {
     expect(tagsOf(at(request, known))[0]).not.toBe('gamma');
   });
-  test('does not change what stands behind an order', () => {
+  test('does not change the candidates behind an order', () => {
     expect(tagsOf(at({ provider: { order: ['beta'] } }))).toEqual(['beta', 'beta/slow', 'alpha', 'gamma']);
   });
   test('stays with its opaque state rather than with its cache', () => {
-    const found = at({}, {}, { prefers: ({ endpoint: { tag } }) => tag === 'beta' });
-    expect(tagsOf(found)[0]).toBe('beta');
-    expect(found.attempts[0]?.because).toEqual(['state', 'price']);
+    const result = at({}, {}, { prefers: ({ endpoint: { tag } }) => tag === 'beta' });
+    expect(tagsOf(result)[0]).toBe('beta');
+    expect(result.attempts[0]?.because).toEqual(['state', 'price']);
   });
 });
 
@@ -262,7 +263,7 @@ test('a price is that of such a prompt, less its discount', () => {
   expect(ask(400, 15)).toEqual(['alpha', 'gamma']);
 });
 
-test('an endpoint that a prompt probably does not fit stands behind', () => {
+test('an endpoint that a prompt probably does not fit is ranked lower', () => {
   const tight = model('a/x', [
     endpoint('a/x', 'alpha', 1, { context_length: 1_000 }),
     endpoint('a/x', 'beta', 9, { context_length: 100_000 }),
@@ -292,7 +293,7 @@ test('what moves an endpoint back has an order of its own: each goes before all 
   const tags = ['alpha/state', 'alpha/tight', 'alpha/outage', 'alpha/slow', 'alpha/cooling'];
   const at = (tag: string, place: number) =>
     endpoint('a/x', 'alpha', 9 - place, { tag, context_length: tag === 'alpha/tight' ? 10 : 1_000 });
-  const found = planned(
+  const result = planned(
     { messages: [{ role: 'user', content: 'x'.repeat(80) }], provider: { preferred_max_latency: 1 } },
     {
       models: [
@@ -309,5 +310,5 @@ test('what moves an endpoint back has an order of its own: each goes before all 
       prefers,
     },
   );
-  expect(tagsOf(found)).toEqual(tags);
+  expect(tagsOf(result)).toEqual(tags);
 });

@@ -32,7 +32,7 @@ describe('own credentials', () => {
     { models = [ONE], health = createHealth(), draw = 0 }: { models?: Model[]; health?: Health; draw?: number } = {},
   ) => {
     const request = { messages: [{ role: 'user' as const, content: 'x' }], ...(provider ? { provider } : {}) };
-    const found = plan(request, {
+    const result = plan(request, {
       models,
       provider: (slug) =>
         slug === 'gamma' ? ({ ...PROVIDERS['gamma'], is_own_only: true } as Provider) : PROVIDERS[slug],
@@ -43,7 +43,7 @@ describe('own credentials', () => {
       own: credentials,
       caller: { key_hash: 'k', user_id: 'u' },
     });
-    return { ...found, names: found.attempts.map((one) => `${one.own?.id ?? 'shared'}@${one.endpoint.tag}`) };
+    return { ...result, names: result.attempts.map((one) => `${one.own?.id ?? 'shared'}@${one.endpoint.tag}`) };
   };
   const SHARED = ['shared@beta', 'shared@beta/turbo', 'shared@alpha'];
 

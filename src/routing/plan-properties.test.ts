@@ -100,8 +100,8 @@ function isMeant(lists: readonly string[], candidate: Candidate, serviceTier: un
   const { provider, endpoint, tier } = candidate;
   const own = tagOf(candidate).toLowerCase();
   const plain = [provider.slug, provider.name.toLowerCase(), endpoint.tag];
-  return lists.some((given) => {
-    const name = given.toLowerCase();
+  return lists.some((names) => {
+    const name = names.toLowerCase();
     return (
       name === own ||
       ((tier === undefined || serviceTier === 'flex' || serviceTier === 'priority') && plain.includes(name))
@@ -213,7 +213,7 @@ test('the funnel never widens, ends at what is left, and names the step that lef
   );
 });
 
-test('without a wish an endpoint that cools down is behind those that do not, and shares of a draw make one whole', () => {
+test('without a sort order an endpoint that cools down is behind those that do not, and shares of a draw add up to one', () => {
   fc.assert(
     fc.property(situations, (situation) => {
       const { request, known } = situation;

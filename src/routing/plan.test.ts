@@ -9,7 +9,7 @@ import type { ChatRequest, InnerPart, ProviderPreferences } from '../schemas/inn
 import { createHealth, type Health } from './health.ts';
 import { type PlanContext, plan, unsupportedParameters } from './plan.ts';
 
-function ask(
+function planFor(
   provider: ProviderPreferences | undefined,
   more: {
     request?: Partial<ChatRequest>;
@@ -34,8 +34,8 @@ function ask(
     prefers: more.prefers,
   });
 }
-const tags = (found: ReturnType<typeof plan>) =>
-  found.attempts.map((candidate) => `${candidate.model.id}@${candidate.endpoint.tag}`);
+const tags = (result: ReturnType<typeof plan>) =>
+  result.attempts.map((candidate) => `${candidate.model.id}@${candidate.endpoint.tag}`);
 
 test.each<[string, ProviderPreferences | undefined, string[]]>([
   ['cheapest first, unpriced never', undefined, ['beta', 'beta/turbo', 'alpha']],
@@ -58,7 +58,7 @@ test.each<[string, ProviderPreferences | undefined, string[]]>([
   ['quantizations', { quantizations: ['fp8'] }, ['alpha']],
   ['max_price, in USD per million', { max_price: { prompt: 0.0002 } }, ['beta', 'beta/turbo']],
 ])('%s', (_title, preferences, expected) => {
-  expect(tags(ask(preferences))).toEqual(expected.map((tag) => `a/one@${tag}`));
+  expect(tags(planFor(preferences))).toEqual(expected.map((tag) => `a/one@${tag}`));
 });
 
 describe('models', () => {
@@ -86,8 +86,8 @@ describe('models', () => {
       model(`a/${at}`, [endpoint(`a/${at}`, at === 39 ? 'gamma' : at < 20 ? 'alpha' : 'beta', 1)]),
     );
     const among = (provider: ProviderPreferences) => {
-      const found = planned({ provider }, { models: many, strategy: 'auto' });
-      return { looked: found.candidates.length, tried: found.attempts.map((one) => one.model.id) };
+      const result = planned({ provider }, { models: many, strategy: 'auto' });
+      return { looked: result.candidates.length, tried: result.attempts.map((one) => one.model.id) };
     };
     expect(among({})).toEqual({ looked: 16, tried: many.slice(0, 16).map(({ id }) => id) });
     expect(among({ only: ['beta'] })).toEqual({ looked: 40, tried: many.slice(20, 36).map(({ id }) => id) });
@@ -95,7 +95,7 @@ describe('models', () => {
     expect(() => among({ only: ['nobody'] })).toThrow(expect.objectContaining({ status: 404 }));
   });
   test('are tried in order, each with its providers', () => {
-    expect(tags(ask(undefined, { models: [TWO, ONE] }))).toEqual([
+    expect(tags(planFor(undefined, { models: [TWO, ONE] }))).toEqual([
       'a/two@alpha',
       'a/one@beta',
       'a/one@beta/turbo',
@@ -103,29 +103,29 @@ describe('models', () => {
     ]);
   });
   test('stay fallbacks when a provider may not fall back', () => {
-    expect(tags(ask({ allow_fallbacks: false }, { models: [ONE, TWO] }))).toEqual(['a/one@beta', 'a/two@alpha']);
+    expect(tags(planFor({ allow_fallbacks: false }, { models: [ONE, TWO] }))).toEqual(['a/one@beta', 'a/two@alpha']);
   });
 });
 
-test('an endpoint that cools down comes last, but comes; the client’s own order is kept', () => {
+test('an endpoint that cools down is last but not excluded; the client’s own order is kept', () => {
   const health = createHealth();
   health.failed('beta|a/one', 'unavailable', undefined, 900);
-  expect(tags(ask(undefined, { health }))).toEqual(['a/one@beta/turbo', 'a/one@alpha', 'a/one@beta']);
-  expect(tags(ask({ only: ['beta'], ignore: ['beta/turbo'] }, { health }))).toEqual(['a/one@beta']);
-  expect(tags(ask({ order: ['beta'] }, { health }))[0]).toBe('a/one@beta/turbo');
+  expect(tags(planFor(undefined, { health }))).toEqual(['a/one@beta/turbo', 'a/one@alpha', 'a/one@beta']);
+  expect(tags(planFor({ only: ['beta'], ignore: ['beta/turbo'] }, { health }))).toEqual(['a/one@beta']);
+  expect(tags(planFor({ order: ['beta'] }, { health }))[0]).toBe('a/one@beta/turbo');
 });
 
-test('who made the state of the conversation comes before who is cheaper, but not before the client’s own order', () => {
+test('the endpoint of the conversation’s state precedes cheaper ones, but not the client’s own order', () => {
   const prefers: PlanContext['prefers'] = ({ provider }) => provider.slug === 'alpha';
-  expect(tags(ask(undefined, { prefers }))).toEqual(['a/one@alpha', 'a/one@beta', 'a/one@beta/turbo']);
-  expect(tags(ask({ order: ['beta'] }, { prefers }))).toEqual(['a/one@beta', 'a/one@beta/turbo', 'a/one@alpha']);
+  expect(tags(planFor(undefined, { prefers }))).toEqual(['a/one@alpha', 'a/one@beta', 'a/one@beta/turbo']);
+  expect(tags(planFor({ order: ['beta'] }, { prefers }))).toEqual(['a/one@beta', 'a/one@beta/turbo', 'a/one@alpha']);
   const health = createHealth();
   health.failed('alpha|a/one', 'unavailable', undefined, 900);
-  expect(tags(ask(undefined, { prefers, health }))[2]).toBe('a/one@alpha');
+  expect(tags(planFor(undefined, { prefers, health }))[2]).toBe('a/one@alpha');
 });
 
 test('require_parameters leaves out endpoints that lack one', () => {
-  expect(tags(ask({ require_parameters: true }, { request: { top_k: 5 } }))).toEqual([
+  expect(tags(planFor({ require_parameters: true }, { request: { top_k: 5 } }))).toEqual([
     'a/one@beta',
     'a/one@beta/turbo',
   ]);
@@ -156,26 +156,26 @@ test('every other parameter counts as missing where it is not listed', () => {
   ]);
 });
 
-test('parameters are told in one order, whatever the order of a request', () => {
+test('parameters are listed in one order, whatever the order of a request', () => {
   const none = endpoint('a/none', 'alpha', 1, { supported_parameters: [] });
   const request: Partial<ChatRequest> = { seed: 1, top_k: 5, temperature: 1, tools: [], stop: 'x' };
   const turned = Object.fromEntries(Object.entries(request).reverse());
-  const told = unsupportedParameters({ messages: [], ...request }, none);
-  expect(told).toEqual(endpointParameters.filter((name) => name in request));
-  expect(unsupportedParameters({ ...turned, messages: [] }, none)).toEqual(told);
+  const unsupported = unsupportedParameters({ messages: [], ...request }, none);
+  expect(unsupported).toEqual(endpointParameters.filter((name) => name in request));
+  expect(unsupportedParameters({ ...turned, messages: [] }, none)).toEqual(unsupported);
 });
 
 test('a provider that does not say whether it trains is not one that does not, unknown retention is not none', () => {
   const priced = model('a/x', [endpoint('a/x', 'gamma', 1), endpoint('a/x', 'alpha', 2)]);
-  expect(tags(ask({ data_collection: 'deny' }, { models: [priced] }))).toEqual(['a/x@alpha']);
-  expect(tags(ask({ zdr: true }, { models: [priced] }))).toEqual(['a/x@alpha']);
+  expect(tags(planFor({ data_collection: 'deny' }, { models: [priced] }))).toEqual(['a/x@alpha']);
+  expect(tags(planFor({ zdr: true }, { models: [priced] }))).toEqual(['a/x@alpha']);
 });
 
 test('rank counts three prompt tokens to one of completion', () => {
   const priced = (provider: string, prompt: number, completion: number) =>
     endpoint('a/x', provider, 1, { pricing: { prompt, completion } });
   const one = model('a/x', [priced('alpha', 10, 10), priced('beta', 9, 14), priced('gamma', 5, 24)]);
-  expect(tags(ask(undefined, { models: [one] }))).toEqual(['a/x@gamma', 'a/x@alpha', 'a/x@beta']);
+  expect(tags(planFor(undefined, { models: [one] }))).toEqual(['a/x@gamma', 'a/x@alpha', 'a/x@beta']);
 });
 
 test.each<[string, ProviderPreferences['max_price'], string[]]>([
@@ -186,33 +186,33 @@ test.each<[string, ProviderPreferences['max_price'], string[]]>([
   const priced = (provider: string, each: number) =>
     endpoint('a/x', provider, 1, { pricing: { prompt: 1, completion: 1, request: each, image: each } });
   const one = model('a/x', [priced('alpha', 1_000_000_000), priced('beta', 2_000_000_000)]);
-  expect(tags(ask({ max_price: maxPrice }, { models: [one] }))).toEqual(expected.map((tag) => `a/x@${tag}`));
+  expect(tags(planFor({ max_price: maxPrice }, { models: [one] }))).toEqual(expected.map((tag) => `a/x@${tag}`));
 });
 
 test('a max_price that is no price is a 400', () => {
-  expect(() => ask({ max_price: { prompt: -1 } })).toThrow(expect.objectContaining({ status: 400 }));
+  expect(() => planFor({ max_price: { prompt: -1 } })).toThrow(expect.objectContaining({ status: 400 }));
 });
 
 test('no more endpoints are tried than the bound', () => {
   const many = Array.from({ length: limits.attempts_max + 3 }, (_, n) =>
     endpoint('a/x', 'alpha', n, { tag: `alpha/${n}` }),
   );
-  expect(ask(undefined, { models: [model('a/x', many)] }).attempts).toHaveLength(limits.attempts_max);
+  expect(planFor(undefined, { models: [model('a/x', many)] }).attempts).toHaveLength(limits.attempts_max);
 });
 
 test('a request for one model is direct, for several it falls back', () => {
-  expect(ask(undefined).strategy).toBe('direct');
-  expect(ask(undefined, { models: [ONE, TWO] }).strategy).toBe('fallback');
+  expect(planFor(undefined).strategy).toBe('direct');
+  expect(planFor(undefined, { models: [ONE, TWO] }).strategy).toBe('fallback');
 });
 
 test('a model that does not make the wanted output is left out', () => {
   const speaking = model('a/speaks', [endpoint('a/speaks', 'alpha', 1)], { output_modalities: ['text', 'audio'] });
   const request = { modalities: ['text', 'audio'] };
-  expect(tags(ask(undefined, { request, models: [ONE, speaking] }))).toEqual(['a/speaks@alpha']);
+  expect(tags(planFor(undefined, { request, models: [ONE, speaking] }))).toEqual(['a/speaks@alpha']);
 });
 
-test('404 of `only` names the providers that there are and those that were asked for', () => {
-  expect(() => ask({ only: ['nobody'] })).toThrow(
+test('404 of `only` names the available and the requested providers', () => {
+  expect(() => planFor({ only: ['nobody'] })).toThrow(
     expect.objectContaining({
       metadata: expect.objectContaining({
         available_providers: ['alpha', 'beta', 'gamma'],
@@ -223,7 +223,7 @@ test('404 of `only` names the providers that there are and those that were asked
 });
 
 test('unpriced endpoints serve where the operator allows it', () => {
-  expect(tags(ask({ only: ['gamma'] }, { allow_unpriced: true }))).toEqual(['a/one@gamma']);
+  expect(tags(planFor({ only: ['gamma'] }, { allow_unpriced: true }))).toEqual(['a/one@gamma']);
 });
 
 test.each<[string, InnerPart]>([
@@ -234,7 +234,7 @@ test.each<[string, InnerPart]>([
   const image = { role: 'user' as const, content: [part] };
   const media = { input_modalities: ['text', kind] };
   const seeing = model('a/sees', [endpoint('a/sees', 'beta', 1), endpoint('a/sees', 'alpha', 2, media)], media);
-  expect(tags(ask(undefined, { request: { messages: [image] }, models: [ONE, seeing] }))).toEqual(['a/sees@alpha']);
+  expect(tags(planFor(undefined, { request: { messages: [image] }, models: [ONE, seeing] }))).toEqual(['a/sees@alpha']);
 });
 
 test.each<[string, ProviderPreferences, string]>([
@@ -246,7 +246,7 @@ test.each<[string, ProviderPreferences, string]>([
 ])('404 names the step that left nothing: %s', (_title, preferences, step) => {
   const failure = (() => {
     try {
-      return ask(preferences);
+      return planFor(preferences);
     } catch (error) {
       return error;
     }
@@ -270,22 +270,22 @@ test('a plan is a permutation of endpoints that no filter forbids, and explains 
         ...(ignore && { ignore }),
         allow_fallbacks: allowFallbacks,
       };
-      let found: ReturnType<typeof plan>;
+      let result: ReturnType<typeof plan>;
       try {
-        found = ask(preferences, { models: [ONE, TWO] });
+        result = planFor(preferences, { models: [ONE, TWO] });
       } catch (error) {
         expect((error as GatewayError).status).toBe(404);
         return;
       }
-      expect(new Set(found.attempts).size).toBe(found.attempts.length);
-      for (const attempt of found.attempts) {
+      expect(new Set(result.attempts).size).toBe(result.attempts.length);
+      for (const attempt of result.attempts) {
         expect(attempt.excluded).toBeUndefined();
         const { slug: provider } = attempt.provider;
         if (only?.length) expect(only.includes(provider) || only.includes(attempt.endpoint.tag)).toBe(true);
         expect(ignore?.includes(provider) || ignore?.includes(attempt.endpoint.tag)).not.toBe(true);
       }
-      for (const candidate of found.candidates) {
-        const leftOut = !found.attempts.includes(candidate);
+      for (const candidate of result.candidates) {
+        const leftOut = !result.attempts.includes(candidate);
         if (leftOut && allowFallbacks) expect(candidate.excluded?.reason).toBeTruthy();
       }
     }),

@@ -30,8 +30,8 @@ const request = (more: Partial<ChatRequest> = {}): ChatRequest => ({
   ...more,
 });
 const choice = (more: Partial<ChatRequest> = {}, home?: string, draw = 0) => {
-  const asked = request(more);
-  return { request: asked, needs: needsOf(asked), draw, home };
+  const routed = request(more);
+  return { request: routed, needs: needsOf(routed), draw, home };
 };
 const ids = (models: readonly { id: string }[]) => models.map(({ id }) => id);
 const plugin = (options: Record<string, unknown>) =>

@@ -22,8 +22,8 @@ describe('quantizations', () => {
       ['bf16', 'unknown'],
     ],
   ])('%j are %j', (quantizations, expected) => {
-    const found = planned({ provider: { quantizations } }, { models: [quantized] });
-    expect(tagsOf(found)).toEqual(expected.map((name) => `alpha/${name}`));
+    const result = planned({ provider: { quantizations } }, { models: [quantized] });
+    expect(tagsOf(result)).toEqual(expected.map((name) => `alpha/${name}`));
   });
 });
 
@@ -32,8 +32,8 @@ test('only models whose author is known to allow it are distilled', () => {
   const closed = model('a/closed', [endpoint('a/closed', 'alpha', 1)], { is_distillable: false });
   const unknown = model('a/unknown', [endpoint('a/unknown', 'alpha', 1)]);
   const provider = { enforce_distillable_text: true };
-  const found = planned({ provider }, { models: [closed, unknown, open] });
-  expect(found.attempts.map((one) => one.model.id)).toEqual(['a/open']);
+  const result = planned({ provider }, { models: [closed, unknown, open] });
+  expect(result.attempts.map((one) => one.model.id)).toEqual(['a/open']);
 });
 
 test('a prompt that cannot fit is not sent, one that may is', () => {
@@ -63,7 +63,7 @@ describe('a prompt that may be shortened', () => {
     );
   const on = { plugins: [{ id: 'context-compression' }] };
 
-  test('goes to an endpoint of little context that reads half of it at least, without being asked', () => {
+  test('goes to an endpoint with a small context that reads at least half of it, by default', () => {
     expect(tagsOf(planned(of(8_000), { models: [sized(4_000)] }))).toEqual(['alpha/4000']);
     expect(tagsOf(planned(of(8_001), { models: [sized(4_000, 8_192)] }))).toEqual(['alpha/8192']);
   });
@@ -71,7 +71,7 @@ describe('a prompt that may be shortened', () => {
     expect(tagsOf(planned(of(900_000), { models: [sized(1_000, 8_192)] }))).toEqual(['alpha/8192']);
     expect(tagsOf(planned(of(900_000, on), { models: [sized(1_000, 100_000, 8_192)] }))).toEqual(['alpha/100000']);
   });
-  test('is not shortened for an endpoint of more context unless it asks for that, by the older name as well', () => {
+  test('is not shortened for an endpoint with a larger context unless requested, by the older name as well', () => {
     const models = [sized(10_000)];
     expect(refused(of(400_000), { models }).status).toBe(400);
     expect(tagsOf(planned(of(400_000, on), { models }))).toEqual(['alpha/10000']);
@@ -86,12 +86,12 @@ test('files for the model alone go to endpoints that take files', () => {
     endpoint('a/x', 'alpha', 2, { tag: 'alpha/files', input_modalities: ['text', 'file'] }),
   ]);
   const file = { type: 'file' as const, file: { file_data: 'data:application/pdf;base64,' } };
-  const ask = (engine: string) => ({
+  const filesRequest = (engine: string) => ({
     messages: [{ role: 'user' as const, content: [file] }],
     plugins: [{ id: 'file-parser', pdf: { engine } }],
   });
-  expect(tagsOf(planned(ask('native'), { models: [both] }))).toEqual(['alpha/files']);
-  expect(tagsOf(planned(ask('pdf-text'), { models: [both] }))).toEqual(['alpha/text', 'alpha/files']);
+  expect(tagsOf(planned(filesRequest('native'), { models: [both] }))).toEqual(['alpha/files']);
+  expect(tagsOf(planned(filesRequest('pdf-text'), { models: [both] }))).toEqual(['alpha/text', 'alpha/files']);
 });
 
 describe('what a request sends', () => {
@@ -118,13 +118,13 @@ describe('what a request sends', () => {
   test('goes on without it where no endpoint supports it', () => {
     const none = model('a/y', [able(['temperature'], 'alpha/a'), able(['top_p'], 'alpha/b')]);
     expect(tagsOf(planned({ tools }, { models: [none] }))).toHaveLength(2);
-    const found = planned({ tools }, { models: [one, none] });
-    expect(tagsOf(found)).toEqual(['alpha/tools', 'alpha/a', 'alpha/b']);
+    const result = planned({ tools }, { models: [one, none] });
+    expect(tagsOf(result)).toEqual(['alpha/tools', 'alpha/a', 'alpha/b']);
   });
 
   test('does not keep from an endpoint that the client named in order', () => {
-    const found = planned({ tools, provider: { order: ['alpha/plain'] } }, { models: [one] });
-    expect(tagsOf(found)).toEqual(['alpha/plain', 'alpha/tools']);
+    const result = planned({ tools, provider: { order: ['alpha/plain'] } }, { models: [one] });
+    expect(tagsOf(result)).toEqual(['alpha/plain', 'alpha/tools']);
   });
 
   test('says why an endpoint is left out', () => {
@@ -140,9 +140,9 @@ describe('what a request sends', () => {
     ['a JSON schema', { response_format: json('json_schema') }, ['alpha/schema']],
     ['tools with a temperature', { tools, temperature: 1 }, []],
   ])('with require_parameters %s has to be supported', (_title, request, expected) => {
-    const asked = { ...request, provider: { require_parameters: true } };
-    if (expected.length > 0) expect(tagsOf(planned(asked, { models: [one] }))).toEqual(expected);
-    else expect(refused(asked, { models: [one] }).status).toBe(404);
+    const strict = { ...request, provider: { require_parameters: true } };
+    if (expected.length > 0) expect(tagsOf(planned(strict, { models: [one] }))).toEqual(expected);
+    else expect(refused(strict, { models: [one] }).status).toBe(404);
   });
 
   test('what is at the highest price is not above it, whatever a decimal fraction is worth', () => {
@@ -179,12 +179,12 @@ describe('what a request sends', () => {
       endpoint('a/x', 'beta', 2, { max_completion_tokens: 500 }),
       endpoint('a/x', 'gamma', 3),
     ]);
-    const ask = (maxTokens: number, ignore: string[] = []) =>
+    const planFor = (maxTokens: number, ignore: string[] = []) =>
       tagsOf(planned({ max_tokens: maxTokens, provider: { ignore } }, { models: [bounded] }));
-    expect(ask(100)).toEqual(['alpha', 'beta', 'gamma']);
-    expect(ask(101)).toEqual(['beta', 'gamma']);
-    expect(ask(900)).toEqual(['gamma']);
-    expect(ask(900, ['gamma'])).toEqual(['alpha', 'beta']);
+    expect(planFor(100)).toEqual(['alpha', 'beta', 'gamma']);
+    expect(planFor(101)).toEqual(['beta', 'gamma']);
+    expect(planFor(900)).toEqual(['gamma']);
+    expect(planFor(900, ['gamma'])).toEqual(['alpha', 'beta']);
   });
 });
 
@@ -237,8 +237,8 @@ describe('a refusal', () => {
     'Initial Endpoints': ['model', {}, { models: [model('a/none', [])] }],
   };
 
-  test.each(Object.entries(cases))('of “%s” says what the caller could change', (step, [field, ...given]) => {
-    const { status, message, metadata, plan } = refused(...given);
+  test.each(Object.entries(cases))('of “%s” says what the caller could change', (step, [field, ...args]) => {
+    const { status, message, metadata, plan } = refused(...args);
     const statuses: Record<string, number> = {
       'Filter by Context Length': 400,
       'Filter by Number of Answers': 400,

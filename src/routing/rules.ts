@@ -189,8 +189,8 @@ export const rules: readonly Rule[] = [
     message: 'No allowed providers are available for the selected model',
     constraint: { field: 'provider.only', detail: 'name more of the providers that serve the model' },
     applies: ({ allowed }) => allowed.length > 0,
-    reason(candidate, { allowed, selectsTiers: tiersAsked }) {
-      const isAllowed = allowed.every((list) => isNamed(list, candidate, tiersAsked));
+    reason(candidate, { allowed, selectsTiers }) {
+      const isAllowed = allowed.every((list) => isNamed(list, candidate, selectsTiers));
       return isAllowed ? undefined : 'it is not in provider.only';
     },
   },
@@ -199,8 +199,8 @@ export const rules: readonly Rule[] = [
     message: 'All providers of the selected model are ignored by this request',
     constraint: { field: 'provider.ignore', detail: 'ignore fewer of the providers that serve the model' },
     applies: ({ ignored }) => ignored.length > 0,
-    reason(candidate, { ignored, selectsTiers: tiersAsked }) {
-      const isIgnored = ignored.some((list) => isNamed(list, candidate, tiersAsked));
+    reason(candidate, { ignored, selectsTiers }) {
+      const isIgnored = ignored.some((list) => isNamed(list, candidate, selectsTiers));
       return isIgnored ? 'it is in provider.ignore' : undefined;
     },
   },

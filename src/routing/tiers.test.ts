@@ -16,13 +16,13 @@ const FLOOR: ModelVariant = { sort: 'price', tiers: FLEX_TIERS };
 function tags(
   serviceTier: string | undefined,
   provider?: ProviderPreferences,
-  wish?: ModelVariant,
+  variant?: ModelVariant,
   models = [ONE],
 ): string[] {
   const request = { ...(serviceTier ? { service_tier: serviceTier } : {}), ...(provider ? { provider } : {}) };
   const known = { performance: { 'alpha|a/x': speed(10), 'beta|a/x': speed(30), 'gamma|a/x': speed(20) } };
-  const wishes = wish && new Map(models.map((one) => [one, wish]));
-  return tagsOf(planned(request, { models, known, wishes }));
+  const variants = variant && new Map(models.map((one) => [one, variant]));
+  return tagsOf(planned(request, { models, known, wishes: variants }));
 }
 
 describe('service tiers', () => {
@@ -46,11 +46,11 @@ describe('service tiers', () => {
       tags(undefined, { sort: 'price' }, NITRO),
       ['beta', 'gamma', 'alpha', 'alpha/priority'],
     ],
-  ])('%s', (_title, found, expected) => {
-    expect(found).toEqual(expected);
+  ])('%s', (_title, actual, expected) => {
+    expect(actual).toEqual(expected);
   });
 
-  test('are asked for where they serve, and only there', () => {
+  test('are requested of endpoints that have them, and only of these', () => {
     const sends = (serviceTier: string | undefined, provider?: ProviderPreferences) =>
       Object.fromEntries(
         planned(

@@ -22,16 +22,16 @@ test.each<[string, string | undefined, Suffix[]]>([
   [':free', undefined, []],
   ['a/nobody:free', undefined, []],
 ])('%s is %s with %j', (name, model, suffixes) => {
-  const found = resolveVariant(name, find);
-  expect(found?.model).toBe(model);
-  expect(found?.suffixes ?? []).toEqual(suffixes);
+  const resolved = resolveVariant(name, find);
+  expect(resolved?.model).toBe(model);
+  expect(resolved?.suffixes ?? []).toEqual(suffixes);
 });
 
 test('any text is looked up in time', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(':', 'free', 'online', 'a/x', 'nitro'), { maxLength: 60 }), (pieces) => {
-      const found = resolveVariant(pieces.join(''), find);
-      expect(found === undefined || catalog.has(found.model)).toBe(true);
+      const resolved = resolveVariant(pieces.join(''), find);
+      expect(resolved === undefined || catalog.has(resolved.model)).toBe(true);
     }),
   );
 });

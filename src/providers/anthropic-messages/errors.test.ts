@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { decodeError } from './errors.ts';
 
-const told = (type: string, message: string) => JSON.stringify({ type: 'error', error: { type, message } });
-const bad = (message: string) => told('invalid_request_error', message);
+const errorBody = (type: string, message: string) => JSON.stringify({ type: 'error', error: { type, message } });
+const bad = (message: string) => errorBody('invalid_request_error', message);
 
-test('a refusal in a list, as Google sends it for streams of Claude, is told in its words', () => {
+test('a refusal in a list, as Google sends it for streams of Claude, keeps its message', () => {
   const error = { code: 429, message: 'Quota exceeded for online_prediction.', status: 'RESOURCE_EXHAUSTED' };
   for (const body of [[{ error }], { error }]) {
     expect(decodeError(429, {}, JSON.stringify(body))).toMatchObject({
@@ -27,14 +27,14 @@ describe('what an answer that is no 200 means', () => {
     [400, bad('prompt is too long: 210000 tokens > 200000 maximum'), 'invalid_request'],
     // Words of the request inside a message are not the provider's.
     [400, bad('tools.0.name: "your credit balance is too low" does not match'), 'invalid_request'],
-    [401, told('authentication_error', 'invalid x-api-key'), 'credential'],
-    [403, told('permission_error', 'no access'), 'credential'],
-    [404, told('not_found_error', 'model: claude-none'), 'not_found'],
-    [413, told('request_too_large', 'too large'), 'invalid_request'],
-    [429, told('rate_limit_error', 'slow down'), 'rate_limited'],
-    [500, told('api_error', 'Internal server error'), 'unavailable'],
-    [504, told('timeout_error', 'late'), 'timeout'],
-    [529, told('overloaded_error', 'Overloaded'), 'overloaded'],
+    [401, errorBody('authentication_error', 'invalid x-api-key'), 'credential'],
+    [403, errorBody('permission_error', 'no access'), 'credential'],
+    [404, errorBody('not_found_error', 'model: claude-none'), 'not_found'],
+    [413, errorBody('request_too_large', 'too large'), 'invalid_request'],
+    [429, errorBody('rate_limit_error', 'slow down'), 'rate_limited'],
+    [500, errorBody('api_error', 'Internal server error'), 'unavailable'],
+    [504, errorBody('timeout_error', 'late'), 'timeout'],
+    [529, errorBody('overloaded_error', 'Overloaded'), 'overloaded'],
     [529, '', 'overloaded'],
     [429, bad('Too many requests'), 'rate_limited'],
     [401, bad('Invalid bearer token'), 'credential'],

@@ -27,7 +27,7 @@ const endpoint = (googleCloud: boolean) => ({
   quirks: { google_cloud: googleCloud },
 });
 
-test('on Vertex AI what stands at addresses is fetched first, and sent as bytes', () => {
+test('on Vertex AI media at addresses are fetched first and sent as bytes', () => {
   expect(anthropicMessages.requiredMedia(request, endpoint(false))).toEqual([]);
   expect(anthropicMessages.requiredMedia(request, endpoint(true))).toEqual([
     { url, kind: 'image' },

@@ -100,7 +100,7 @@ describe('thinking', () => {
     expect((body['output_config'] as JsonObject | undefined)?.['effort']).toBe(effort);
   });
 
-  test('is turned off only where a model can be told to', () => {
+  test('is turned off only for models that support it', () => {
     const off = { reasoning: { effort: 'none' } } as const;
     expect(encode(off, { thinking: 'adaptive' }).body['thinking']).toBeUndefined();
     expect(encode({ reasoning: { max_tokens: 0 } }).body['thinking']).toBeUndefined();
@@ -110,7 +110,7 @@ describe('thinking', () => {
     expect(encode(off, { thinking: 'adaptive', thinking_default: 'always' }).body['thinking']).toBeUndefined();
   });
 
-  test('the exact wish of a Messages client wins over what it was translated to', () => {
+  test('the exact setting of a Messages client takes precedence over its translation', () => {
     const thinking = { type: 'enabled', budget_tokens: 2_000, display: 'summarized' };
     const ext = {
       wire: 'anthropic-messages',
@@ -147,7 +147,7 @@ describe('opaque state', () => {
   ];
   const assistant = (strip: boolean) => (encode({ messages: history }, {}, strip).body['messages'] as JsonObject[])[1];
 
-  test('goes back as it came', () => {
+  test('is sent back unchanged', () => {
     expect(assistant(false)?.['content']).toEqual([
       { type: 'thinking', thinking: 't', signature: 's' },
       { type: 'web_search_tool_result', content: [] },
@@ -160,7 +160,7 @@ describe('opaque state', () => {
   });
 });
 
-test('the end user is told only as a hash, the same as on every wire', () => {
+test('the end user is sent only as a hash, the same on every wire', () => {
   expect(encode({ user: 'ada' }).body['metadata']).toEqual({ user_id: hashUser('ada') });
   expect(hashUser('ada')).toMatch(/^[0-9a-f]{64}$/);
   expect(hashUser('ada')).not.toBe(hashUser('bob'));
@@ -171,7 +171,7 @@ describe('members that clients leave empty', () => {
   const blocksOf = (request: Partial<ChatRequest>) =>
     (encode(request).body['messages'] as JsonObject[])[0]?.['content'];
 
-  test('a cache hint whose lifetime is null tells none', () => {
+  test('a cache hint whose lifetime is null has none', () => {
     const cacheControl = { type: 'ephemeral', ttl: null } as unknown as NonNullable<ChatRequest['cache_control']>;
     expect(encode({ cache_control: cacheControl }).body['cache_control']).toEqual({ type: 'ephemeral' });
     expect(blocksOf(user([{ type: 'text', text: 'Hi', cache_control: cacheControl }]))).toEqual([
@@ -193,7 +193,7 @@ describe('members that clients leave empty', () => {
   });
 });
 
-test('a cache hint on a whole message stands on its last block', () => {
+test('a cache hint on a whole message is put on its last block', () => {
   const cacheControl = { type: 'ephemeral' } as const;
   const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } } as const;
   const signed = { type: 'reasoning.text', text: 't', signature: 's', format: 'anthropic-claude-v1' } as const;
@@ -247,15 +247,15 @@ test('media in what the assistant said are left out, its words stay', () => {
     { type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } },
     { type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } },
   ];
-  const said: Message = { role: 'assistant', content };
+  const turn: Message = { role: 'assistant', content };
   const { body, fields } = encode({
-    messages: [{ role: 'user', content: 'Hi' }, said, { role: 'user', content: 'So' }],
+    messages: [{ role: 'user', content: 'Hi' }, turn, { role: 'user', content: 'So' }],
   });
   expect((body['messages'] as JsonObject[])[1]?.['content']).toEqual([{ type: 'text', text: 'Look' }]);
   expect(fields).toEqual(['dropped messages[1].content[1]', 'dropped messages[1].content[2]']);
 });
 
-test('what this wire has no field for is left out and told, however it is named; what speaks to the gateway is not told', () => {
+test('parameters without a field on this wire are dropped and reported, whatever their name; those for the gateway are not reported', () => {
   const { body, fields } = encode({
     seed: 1,
     store: true,
@@ -300,7 +300,7 @@ test('numbers in arguments arrive as written', () => {
   expect(JSON.stringify(encode({ messages }).body)).toContain(`"input":${text}`);
 });
 
-test('an output format of constraints that the decoder refuses is told in words', () => {
+test('constraints of an output format that the decoder refuses are put into words', () => {
   const schema = { type: 'object', properties: { a: { type: 'string', pattern: '^x', format: 'date' } } };
   const { body } = encode({ response_format: { type: 'json_schema', json_schema: { name: 'n', schema } } });
   expect(body['output_config']).toEqual({
@@ -324,11 +324,11 @@ test('calls of one id, however many, get ids of their own and their results in o
   const results = calls.slice(0, 3).map((_, i): Message => ({ role: 'tool', tool_call_id: 'a', content: `r${i}` }));
   const { body, fields } = encode({ messages: [{ role: 'assistant', tool_calls: calls }, ...results] });
   expect(fields).toHaveLength(limits.reports_max);
-  const [, said, told] = body['messages'] as { content: JsonObject[] }[];
-  const ids = said?.content.map((block) => block['id']);
+  const [, second, third] = body['messages'] as { content: JsonObject[] }[];
+  const ids = second?.content.map((block) => block['id']);
   expect(new Set(ids).size).toBe(calls.length);
-  expect(told?.content.map((block) => block['tool_use_id'])).toEqual(ids);
-  expect(told?.content.slice(0, 4).map((block) => block['content'])).toEqual(['r0', 'r1', 'r2', '(no result)']);
+  expect(third?.content.map((block) => block['tool_use_id'])).toEqual(ids);
+  expect(third?.content.slice(0, 4).map((block) => block['content'])).toEqual(['r0', 'r1', 'r2', '(no result)']);
 });
 
 test('any conversation becomes turns that the wire accepts', () => {

@@ -31,7 +31,11 @@ const block = (index: number, contentBlock: JsonObject): JsonObject => ({
   index,
   content_block: contentBlock,
 });
-const delta = (index: number, told: JsonObject): JsonObject => ({ type: 'content_block_delta', index, delta: told });
+const delta = (index: number, fields: JsonObject): JsonObject => ({
+  type: 'content_block_delta',
+  index,
+  delta: fields,
+});
 const end = (index: number): JsonObject => ({ type: 'content_block_stop', index });
 
 /** Any event of the wire, with indexes, kinds and values that need not fit together. */
@@ -71,7 +75,7 @@ const anyEvent: fc.Arbitrary<JsonObject> = fc.oneof(
         { type: 'novel_delta' },
       ),
     )
-    .map(([index, told]) => delta(index, told)),
+    .map(([index, fields]) => delta(index, fields)),
   fc.nat(3).map(end),
   fc.object({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value))),
 );
@@ -131,12 +135,12 @@ describe('any events', () => {
     );
   });
 
-  test('any body gives an answer or an UpstreamError', () => {
+  test('any body results in an answer or an UpstreamError', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.array(fc.jsonValue()), (body, content) => {
-        for (const told of [body, { content, stop_reason: body, usage: body }]) {
+        for (const malformed of [body, { content, stop_reason: body, usage: body }]) {
           try {
-            accumulate(decodeResponse(JSON.parse(JSON.stringify(told)), STATE), 0);
+            accumulate(decodeResponse(JSON.parse(JSON.stringify(malformed)), STATE), 0);
           } catch (error) {
             expect(error).toBeInstanceOf(UpstreamError);
           }
@@ -159,7 +163,7 @@ describe('the stream', () => {
     );
   });
 
-  test('calls that were made outweigh the reason told', () => {
+  test('calls outweigh the stated finish reason', () => {
     const call = block(0, { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} });
     const reasonOf = (events: JsonObject[]) => accumulate(run(events), 0).choices[0].finish_reason;
     expect(reasonOf([start, call, end(0), finish('end_turn'), stop])).toBe('tool_calls');
@@ -192,7 +196,7 @@ describe('the stream', () => {
     expect(chunks.flatMap(({ delta }) => delta.tool_calls ?? []).map(({ index }) => index)).toEqual([0, 0]);
   });
 
-  test('a call id of the history is not given again', () => {
+  test('a call id of the history is not used again', () => {
     const call = block(0, { type: 'tool_use', id: 'call_0', name: 'f', input: {} });
     const chunks = run([start, call, end(0), finish('tool_use'), stop], { ...STATE, call_ids: ['call_0'] });
     const [made] = accumulate(chunks, 0).choices[0].message.tool_calls ?? [];
@@ -209,12 +213,12 @@ describe('the stream', () => {
   });
 });
 
-describe('what servers of this wire leave out or tell elsewhere', () => {
+describe('fields that servers of this wire omit or send elsewhere', () => {
   const text = block(0, { type: 'text', text: '' });
   const hi = delta(0, { type: 'text_delta', text: 'Hi' });
   const messageOf = (events: JsonObject[]) => accumulate(run(events), 0).choices[0].message;
 
-  test('a call that stands in the beginning is a call', () => {
+  test('a call in the first event is a call', () => {
     const call = { type: 'tool_use', id: 'toolu_1', name: 'roll', input: { sides: 6 }, caller: { type: 'code' } };
     const content = [call];
     const usage = { input_tokens: 3, output_tokens: 9 };
@@ -244,7 +248,7 @@ describe('what servers of this wire leave out or tell elsewhere', () => {
     expect(accumulate(run([message]), 0)).toEqual(accumulate(decodeResponse(message, STATE), 0));
   });
 
-  test('the output count of the beginning is a placeholder, not the count of a stream that tells none', () => {
+  test('the output count of the first event is a placeholder, not the count of a stream without one', () => {
     const begun = { type: 'message_start', message: { id: 'msg_1', usage: { input_tokens: 3, output_tokens: 1 } } };
     const reason = { type: 'message_delta', delta: { stop_reason: 'end_turn' } };
     const usageOf = (events: JsonObject[]) => accumulate(run(events), 0).ext.usage;
@@ -257,7 +261,7 @@ describe('what servers of this wire leave out or tell elsewhere', () => {
     });
   });
 
-  test('the count that comes with the reason to stop counts also where an error follows it', () => {
+  test('the count in the event of the stop reason is used also if an error follows', () => {
     const decoder = createStreamDecoder(STATE);
     const push = (event: JsonObject) => decoder.push({ event: String(event['type']), data: JSON.stringify(event) });
     const chunks = [start, text, hi, end(0), finish('end_turn')].flatMap(push);
@@ -295,7 +299,7 @@ describe('what servers of this wire leave out or tell elsewhere', () => {
     expect(messageOf(events).reasoning_details?.map(({ index }) => index)).toEqual([0]);
   });
 
-  test('an input that is no object comes as it is', () => {
+  test('an input that is not an object is kept unchanged', () => {
     const argumentsOf = (input: JsonValue) =>
       messageOf([start, block(0, { type: 'tool_use', id: 'toolu_1', name: 'f', input }), end(0), stop]).tool_calls?.[0]
         ?.function.arguments;
@@ -310,7 +314,7 @@ describe('what servers of this wire leave out or tell elsewhere', () => {
     ]);
   });
 
-  test('what comes after the answer is no part of it, even an error', () => {
+  test('events after the answer are ignored, even an error', () => {
     const decoder = createStreamDecoder(STATE);
     const events = [start, text, hi, end(0), finish('end_turn'), stop];
     const chunks = events.flatMap((event) => decoder.push({ event: undefined, data: JSON.stringify(event) }));

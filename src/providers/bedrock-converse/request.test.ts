@@ -50,8 +50,8 @@ describe('the family of a model', () => {
   });
 });
 
-describe('an effort that a client of the Messages API asks of Claude', () => {
-  const asked = (upstreamModel: string, thinking?: JsonObject, reasoning: ChatRequest['reasoning'] = {}) => {
+describe('an effort that a client of the Messages API requests of Claude', () => {
+  const encodedThinking = (upstreamModel: string, thinking?: JsonObject, reasoning: ChatRequest['reasoning'] = {}) => {
     const rest: JsonObject = thinking === undefined ? {} : { thinking };
     const ext = { wire: 'anthropic-messages', client: messagesClient, rest } as const;
     const { body } = encode({ reasoning: { effort: 'medium', ...reasoning }, ext }, upstreamModel);
@@ -59,12 +59,12 @@ describe('an effort that a client of the Messages API asks of Claude', () => {
   };
 
   test('without a word of thinking turns no thinking on', () => {
-    expect(asked(CLAUDE)).toEqual([undefined, undefined]);
-    expect(asked('anthropic.claude-opus-4-6-v1')).toEqual([undefined, { effort: 'medium' }]);
+    expect(encodedThinking(CLAUDE)).toEqual([undefined, undefined]);
+    expect(encodedThinking('anthropic.claude-opus-4-6-v1')).toEqual([undefined, { effort: 'medium' }]);
   });
 
-  test('is the effort of the thinking that it asks for', () => {
-    expect(asked('anthropic.claude-opus-4-6-v1', { type: 'adaptive' }, { enabled: true })).toEqual([
+  test('is the effort of the requested thinking', () => {
+    expect(encodedThinking('anthropic.claude-opus-4-6-v1', { type: 'adaptive' }, { enabled: true })).toEqual([
       { thinking: { type: 'adaptive' } },
       { effort: 'medium' },
     ]);
@@ -111,7 +111,7 @@ describe('a schema for Nova', () => {
     expect(sent({}).json).toEqual({ type: 'object', properties: {} });
   });
 
-  test('that stands for itself, or for very much, comes to an end', () => {
+  test('that is recursive, or expands to very much, is bounded', () => {
     const tree = { type: 'object', properties: { left: { $ref: '#/$defs/tree' } } };
     const of = ($defs: JsonObject) => sent({ properties: { a: { $ref: '#/$defs/tree' } }, $defs }).json;
     expect(of({ tree })).toMatchObject({ properties: { a: { type: 'object', properties: { left: {} } } } });
@@ -157,7 +157,7 @@ describe('reasoning of former turns', () => {
   });
 });
 
-test('blocks that only this wire knows go back as they came, in the order of the turn', () => {
+test('blocks that only this wire has are sent back unchanged, in the order of the turn', () => {
   const use = { toolUse: { toolUseId: 't', name: 'nova_code_interpreter', input: {}, type: 'server_tool_use' } };
   const result = { toolResult: { toolUseId: 't', content: [{ json: { stdOut: '2' } }], type: 'nova_result' } };
   const message: Message = {
@@ -186,7 +186,7 @@ test('blocks that only this wire knows go back as they came, in the order of the
   expect(blocks).toEqual([{ text: 'First.' }, use, result, cited]);
 });
 
-test('a result that failed says so, whichever client told it', () => {
+test('a failed result is marked as such, for every client API', () => {
   const call = { id: 'c', type: 'function' as const, function: { name: 'f', arguments: '{}' } };
   const { body } = encode(
     turns(

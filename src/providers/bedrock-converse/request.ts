@@ -200,7 +200,7 @@ function serviceTier({ service_tier: tier }: ChatRequest, encoding: Encoding): P
 function requestMetadata(request: ChatRequest, encoding: Encoding): Pick<WireRequest, 'requestMetadata'> {
   const metadata: Record<string, string> = {};
   let isChanged = false;
-  const fit = (text: string): string => {
+  const toAllowedText = (text: string): string => {
     const fitted = text.replace(/[^A-Za-z0-9\s:_@$#=/+,.-]/g, '_').slice(0, limits.request_metadata_chars_max);
     isChanged ||= fitted !== text;
     return fitted;
@@ -209,7 +209,7 @@ function requestMetadata(request: ChatRequest, encoding: Encoding): Pick<WireReq
   if (typeof user === 'string' && user !== '') metadata['user'] = hashUser(user);
   for (const [name, value] of Object.entries(request.metadata ?? {})) {
     if (Object.keys(metadata).length === limits.request_metadata_max) isChanged = true;
-    else if (name !== '') metadata[fit(name)] = fit(String(value));
+    else if (name !== '') metadata[toAllowedText(name)] = toAllowedText(String(value));
   }
   if (isChanged) encoding.addReport('changed', 'metadata', 'this upstream accepts fewer pairs or characters');
   return isEmpty(metadata) ? {} : { requestMetadata: metadata };

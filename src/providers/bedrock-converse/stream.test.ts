@@ -9,8 +9,8 @@ import { bedrockConverse } from './index.ts';
 
 const event = (type: string, payload: JsonObject): Frame => ({ event: type, data: JSON.stringify(payload) });
 const start = event('messageStart', { role: 'assistant', p: 'a' });
-const delta = (contentBlockIndex: number, told: JsonObject) =>
-  event('contentBlockDelta', { contentBlockIndex, delta: told, p: 'ab' });
+const delta = (contentBlockIndex: number, fields: JsonObject) =>
+  event('contentBlockDelta', { contentBlockIndex, delta: fields, p: 'ab' });
 const stop = (contentBlockIndex: number) => event('contentBlockStop', { contentBlockIndex });
 const call = (contentBlockIndex: number, toolUseId: string) =>
   event('contentBlockStart', { contentBlockIndex, start: { toolUse: { toolUseId, name: 'f' } } });
@@ -25,7 +25,7 @@ function decode(frames: readonly Frame[], chunks: ChatChunk[] = []): ChatChunk[]
 }
 
 describe('a stream', () => {
-  test('is whole with its reason to stop and its usage, in either order; what comes then is no part of it', () => {
+  test('is complete with its stop reason and its usage, in either order; later events are ignored', () => {
     for (const last of [
       [end('end_turn'), metadata],
       [metadata, end('end_turn')],
@@ -71,7 +71,7 @@ describe('a stream', () => {
     expect(ids).toEqual(accumulate(decode(frames), 0).choices[0].message.tool_calls!.map(({ id }) => id));
   });
 
-  test('an exception is an error of its class, also where it tells the status of the model', () => {
+  test('an exception is an error of its class, also if it states the status of the model', () => {
     const failed = (type: string, payload: JsonObject) => {
       try {
         decode([start, { event: type, data: JSON.stringify(payload), failure: true }]);
@@ -120,7 +120,7 @@ describe('a stream', () => {
   });
 });
 
-test('whatever comes, in whatever order and how often, ends in an answer or an UpstreamError', () => {
+test('any events, in any order and number, end in an answer or an UpstreamError', () => {
   const payload = fc.oneof(
     fc.constantFrom<JsonObject>(
       { text: 'a' },
@@ -144,7 +144,7 @@ test('whatever comes, in whatever order and how often, ends in an answer or an U
   const index = fc.constantFrom<unknown>(0, 1, 2, undefined, 'x', null, {});
   const frame = fc.oneof(
     fc.constantFrom(start, metadata, end('end_turn'), end('tool_use'), end('nonsense'), event('messageStop', {})),
-    fc.tuple(index, payload).map(([i, told]) => delta(i as number, told)),
+    fc.tuple(index, payload).map(([i, fields]) => delta(i as number, fields)),
     index.map((i) => stop(i as number)),
     fc
       .tuple(
@@ -158,7 +158,7 @@ test('whatever comes, in whatever order and how often, ends in an answer or an U
           {},
         ),
       )
-      .map(([i, told]) => event('contentBlockStart', { contentBlockIndex: i, start: told } as JsonObject)),
+      .map(([i, fields]) => event('contentBlockStart', { contentBlockIndex: i, start: fields } as JsonObject)),
     fc.constantFrom<Frame>(
       { event: 'metadata', data: '[]' },
       { event: 'contentBlockDelta', data: '{' },
@@ -185,7 +185,7 @@ test('whatever comes, in whatever order and how often, ends in an answer or an U
   );
 });
 
-test('whatever body comes ends in an answer or an UpstreamError', () => {
+test('any body results in an answer or an UpstreamError', () => {
   const block = fc.oneof(
     fc.constantFrom<unknown>(
       { text: 'a' },

@@ -58,7 +58,7 @@ test('any conversation becomes one that the wire accepts, and is never written t
     }),
   });
   const part = fc.oneof(
-    text.map((told) => ({ type: 'text' as const, text: told })),
+    text.map((content) => ({ type: 'text' as const, text: content })),
     fc.constant({ type: 'image_url' as const, image_url: { url: 'https://a.example/b.png' } }),
     fc.constant({ type: 'file' as const, file: { file_data: 'data:text/plain,hello', filename: 'a.txt' } }),
   );
@@ -97,13 +97,13 @@ test('any conversation becomes one that the wire accepts, and is never written t
 test.each([
   ['in its own form', { allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'b' } }] } }],
   ['flat', { mode: 'required', tools: [{ type: 'function', name: 'b' }] }],
-])('of a choice of several tools, %s, those alone are sent', (_form, told) => {
+])('of a choice of several tools, %s, those alone are sent', (_form, choice) => {
   const tool = (name: string) => ({ type: 'function' as const, function: { name, parameters: { type: 'object' } } });
   const { body } = cohereChat.encodeRequest(
     {
       messages: [{ role: 'user', content: 'Hi' }],
       tools: [tool('a'), tool('b')],
-      tool_choice: { type: 'allowed_tools', ...told },
+      tool_choice: { type: 'allowed_tools', ...choice },
     },
     { model: 'cohere/a', provider: 'cohere', upstream_model: 'a', quirks: {} } as unknown as DialectEndpoint,
     { media: new Map(), strip_state: false },

@@ -12,13 +12,13 @@ const STATE = { generation_id: 'gen-1' };
 const SEED = 20_261_121;
 
 /** Feeds the bytes in the given parts; what the decoder throws is thrown. */
-function decode(parts: Uint8Array[], told: ChatChunk[] = []): ChatCompletion {
+function decode(parts: Uint8Array[], received: ChatChunk[] = []): ChatCompletion {
   const framer = createFramer(cohereChat.frames);
   const decoder = cohereChat.createStreamDecoder({ ...STATE });
-  for (const part of parts) for (const frame of framer.push(part)) told.push(...decoder.push(frame));
-  for (const frame of framer.end()) told.push(...decoder.push(frame));
-  told.push(...decoder.end());
-  return accumulate(told, 0);
+  for (const part of parts) for (const frame of framer.push(part)) received.push(...decoder.push(frame));
+  for (const frame of framer.end()) received.push(...decoder.push(frame));
+  received.push(...decoder.end());
+  return accumulate(received, 0);
 }
 
 const bytesOf = (events: JsonObject[]) =>
@@ -50,13 +50,13 @@ const answers = fc.record({
   finish_reason: fc.constantFrom('COMPLETE', 'TOOL_CALL', 'MAX_TOKENS', 'STOP_SEQUENCE', 'NEW_REASON'),
   cut: fc.integer({ min: 1, max: 5 }),
 });
-type Told = typeof answers extends fc.Arbitrary<infer T> ? T : never;
+type TestAnswer = typeof answers extends fc.Arbitrary<infer T> ? T : never;
 
 const usage = { billed_units: { input_tokens: 3, output_tokens: 4 }, tokens: { input_tokens: 500, output_tokens: 5 } };
-const call = (i: number, name: string, told: string) => ({
+const call = (i: number, name: string, args: string) => ({
   id: `${name}_${i}`,
   type: 'function',
-  function: { name, arguments: told },
+  function: { name, arguments: args },
 });
 
 function wholeOf({
@@ -66,7 +66,7 @@ function wholeOf({
   calls,
   citations,
   finish_reason: finishReason,
-}: Told): JsonObject {
+}: TestAnswer): JsonObject {
   const content = [
     ...(thinking === undefined ? [] : [{ type: 'thinking', thinking }]),
     ...(text === undefined ? [] : [{ type: 'text', text }]),
@@ -85,8 +85,8 @@ function wholeOf({
   return JSON.parse(JSON.stringify({ id: 'answer', finish_reason: finishReason, message, usage }));
 }
 
-function streamOf(told: Told): JsonObject[] {
-  const { message, finish_reason: finishReason } = wholeOf(told) as { message: JsonObject; finish_reason: string };
+function streamOf(answer: TestAnswer): JsonObject[] {
+  const { message, finish_reason: finishReason } = wholeOf(answer) as { message: JsonObject; finish_reason: string };
   const {
     content,
     tool_calls: toolCalls,
@@ -98,7 +98,7 @@ function streamOf(told: Told): JsonObject[] {
     citations: JsonObject[];
     tool_plan?: string;
   };
-  const pieces = (text: string) => text.match(new RegExp(`[\\s\\S]{1,${told.cut}}`, 'gu')) ?? [];
+  const pieces = (text: string) => text.match(new RegExp(`[\\s\\S]{1,${answer.cut}}`, 'gu')) ?? [];
   const event = (type: string, delta: JsonObject, index?: number) => ({
     type,
     ...(index === undefined ? {} : { index }),
@@ -121,10 +121,10 @@ function streamOf(told: Told): JsonObject[] {
         { type: 'content-end', index },
       ];
     }),
-    ...toolCalls.flatMap((toldCall, index) => {
-      const { name, arguments: text } = toldCall['function'] as { name: string; arguments: string };
+    ...toolCalls.flatMap((toolCall, index) => {
+      const { name, arguments: text } = toolCall['function'] as { name: string; arguments: string };
       return [
-        event('tool-call-start', { tool_calls: { ...toldCall, function: { name, arguments: '' } } }, index),
+        event('tool-call-start', { tool_calls: { ...toolCall, function: { name, arguments: '' } } }, index),
         ...pieces(text).map((piece) =>
           event('tool-call-delta', { tool_calls: { function: { arguments: piece } } }, index),
         ),
@@ -137,11 +137,11 @@ function streamOf(told: Told): JsonObject[] {
 
 describe('the same answer', () => {
   test('whole and streamed is the same completion, wherever the stream is cut', () => {
-    const property = fc.property(answers, fc.array(fc.nat(), { maxLength: 4 }), (told, cuts) => {
-      const bytes = bytesOf(streamOf(told));
+    const property = fc.property(answers, fc.array(fc.nat(), { maxLength: 4 }), (answer, cuts) => {
+      const bytes = bytesOf(streamOf(answer));
       const places = [...new Set(cuts.map((cut) => cut % bytes.length))].sort((a, b) => a - b);
       const parts = [0, ...places].map((from, i) => bytes.subarray(from, places[i] ?? bytes.length));
-      expect(decode(parts)).toEqual(accumulate(cohereChat.decodeResponse(wholeOf(told), STATE), 0));
+      expect(decode(parts)).toEqual(accumulate(cohereChat.decodeResponse(wholeOf(answer), STATE), 0));
     });
     fc.assert(property, { seed: SEED, numRuns: inTier(75, 300) });
   });
@@ -150,9 +150,9 @@ describe('the same answer', () => {
 describe('a broken stream', () => {
   /** A stream is broken where it does not end, or where something in it is not of this wire: an error, and nothing else thrown. */
   function outcome(parts: Uint8Array[]): 'answer' | UpstreamError {
-    const told: ChatChunk[] = [];
+    const received: ChatChunk[] = [];
     try {
-      decode(parts, told);
+      decode(parts, received);
       return 'answer';
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
@@ -162,8 +162,8 @@ describe('a broken stream', () => {
 
   test('cut off anywhere before its end is an error', () => {
     fc.assert(
-      fc.property(answers, fc.nat(), (told, at) => {
-        const events = streamOf(told);
+      fc.property(answers, fc.nat(), (answer, at) => {
+        const events = streamOf(answer);
         const whole = bytesOf(events);
         const end = whole.length - bytesOf(events.slice(-1)).length;
         expect(outcome([whole.subarray(0, at % end)])).toBeInstanceOf(UpstreamError);
@@ -182,8 +182,8 @@ describe('a broken stream', () => {
   });
 
   test('with events reordered or doubled, or with members of any kind, never crashes the decoder', () => {
-    const reordered = fc.property(answers, fc.infiniteStream(fc.nat()), (told, numbers) => {
-      const events = streamOf(told);
+    const reordered = fc.property(answers, fc.infiniteStream(fc.nat()), (answer, numbers) => {
+      const events = streamOf(answer);
       const shuffled = events.map((_, i) => events[numbers.next().value! % (i % 2 === 0 ? events.length : i + 1)]!);
       outcome([bytesOf(shuffled)]);
     });

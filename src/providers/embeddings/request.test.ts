@@ -49,7 +49,7 @@ describe('openai-embeddings', () => {
     expect(report.map(({ field }) => field)).toEqual(['input_type']);
   });
 
-  test('tokens go as they came', () => {
+  test('tokens are sent unchanged', () => {
     const wanted: OpenAI.EmbeddingCreateParams = { model: 'm', input: [[1, 2], [3]], encoding_format: 'float' };
     expect(encode('openai-embeddings', 'm', { inputs: [[1, 2], [3]] }).body).toEqual(wanted);
   });
@@ -212,7 +212,7 @@ describe('vertex-embeddings', () => {
     });
   });
 
-  test('models after the first of Gemini are asked by embedContent, for one vector of all parts of an input', () => {
+  test('models after the first of Gemini are called by embedContent, with one vector for all parts of an input', () => {
     const request = { inputs: [both], dimensions: 768, input_type: 'query' };
     expect(encode('vertex-embeddings', 'gemini-embedding-2', request)).toMatchObject({
       path: '/models/gemini-embedding-2:embedContent',
@@ -348,7 +348,7 @@ describe('jina-embeddings', () => {
     ]);
   });
 
-  test('models without tasks are told none', () => {
+  test('models without tasks are sent none', () => {
     const { body, report } = encode('jina-embeddings', 'jina-embeddings-v2-base-en', { input_type: 'query' });
     expect(body['task']).toBeUndefined();
     expect(report.map(({ field }) => field)).toEqual(['input_type']);

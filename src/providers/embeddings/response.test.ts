@@ -97,7 +97,7 @@ describe('what an answer says', () => {
     expect(decode('vertex-embeddings', { embedding: { values: ['1'] } })).toEqual({ vectors: [undefined] });
   });
 
-  test('images are counted apart where the wire tells', () => {
+  test('images are counted separately if the wire reports them', () => {
     const modalities = [
       { modality: 'TEXT', tokenCount: 2 },
       { modality: 'IMAGE', tokenCount: 258 },

@@ -27,7 +27,7 @@ describe('the class of a failure', () => {
     expect(decodeError(status, {}, `[${body(status, name, message)}]`).failure).toBe(failure);
   });
 
-  test('is told by the reason in the details, too', () => {
+  test('follows from the reason in the details, too', () => {
     const reason = (text: string) => [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: text }];
     expect(decodeError(400, {}, body(400, 'INVALID_ARGUMENT', 'No.', reason('API_KEY_INVALID'))).failure).toBe(
       'credential',
@@ -38,7 +38,7 @@ describe('the class of a failure', () => {
   });
 });
 
-test('how long to wait is told in the details where no header does', () => {
+test('the wait is read from the details if no header has it', () => {
   const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34.074s' }];
   expect(decodeError(429, {}, body(429, 'RESOURCE_EXHAUSTED', 'No.', details)).retry_after_ms).toBe(34_074);
   expect(decodeError(429, { 'retry-after': '2' }, body(429, 'RESOURCE_EXHAUSTED', 'No.', details)).retry_after_ms).toBe(
@@ -46,7 +46,7 @@ test('how long to wait is told in the details where no header does', () => {
   );
 });
 
-test('what is no error of this wire is told by its status', () => {
+test('an error that is not of this wire is classified by its status', () => {
   for (const text of ['', '<html>', '[]', '{"error":null}', 'null', '{"error":{"details":7}}']) {
     expect(decodeError(502, {}, text)).toMatchObject({ failure: 'unavailable', status: 502, native_code: null });
   }

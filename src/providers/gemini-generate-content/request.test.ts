@@ -27,8 +27,12 @@ function encode(
     input_modalities: ['text'],
     quirks,
   };
-  const asked = { messages: [user('Hi')], ...request };
-  return geminiGenerateContent.encodeRequest(asked, endpoint, { media: new Map(), strip_state: false, ...options });
+  const chatRequest = { messages: [user('Hi')], ...request };
+  return geminiGenerateContent.encodeRequest(chatRequest, endpoint, {
+    media: new Map(),
+    strip_state: false,
+    ...options,
+  });
 }
 const config = (request: Partial<ChatRequest>, where?: Where) =>
   (encode(request, where).body['generationConfig'] ?? {}) as JsonObject;
@@ -36,10 +40,10 @@ const contents = (messages: Message[], where?: Where) => encode({ messages }, wh
 const partsOf = (content: InnerPart[], where?: Where) =>
   ((contents([{ role: 'user', content }], where) as JsonObject[])[0] as JsonObject)['parts'];
 const user = (content: Message['content']): Message => ({ role: 'user', content: content ?? null });
-const call = (id: string, name = 'look', told = '{}') => ({
+const call = (id: string, name = 'look', args = '{}') => ({
   id,
   type: 'function' as const,
-  function: { name, arguments: told },
+  function: { name, arguments: args },
 });
 const tool = (name: string, more: object = {}): FunctionTool => ({ type: 'function', function: { name, ...more } });
 const calling = (request: Partial<ChatRequest>) =>
@@ -120,7 +124,7 @@ describe('turns', () => {
     expect(report.map(({ reason }) => reason)).toEqual(['the call of look had no result: an empty one was added']);
   });
 
-  test('a picture in a result stands in it for new models, after it for older ones', () => {
+  test('an image in a result is inside it for new models, after it for older ones', () => {
     const image: InnerPart = { type: 'image_url', image_url: { url: 'data:image/png;base64,aW1n' } };
     const messages: Message[] = [
       user('Go'),
@@ -139,7 +143,7 @@ describe('turns', () => {
     expect(turn('gemini-2.5-flash')).toEqual([{ functionResponse: response }, { inlineData }]);
   });
 
-  test('a result without its call is told as text; an id used twice is told apart', () => {
+  test('a result without its call is sent as text; an id used twice is made unique', () => {
     const messages: Message[] = [
       user('Go'),
       { role: 'tool', tool_call_id: 'x', content: 'lost' },
@@ -149,10 +153,10 @@ describe('turns', () => {
       { role: 'tool', tool_call_id: '1', content: 'b' },
     ];
     const { body, report } = encode({ messages }, { model: 'gemini-2.5-flash' });
-    const told = body['contents'] as { parts: JsonObject[] }[];
-    expect(told[0]!.parts[1]).toEqual({ text: 'Tool result (x): lost' });
-    expect(told[3]!.parts).toEqual([{ functionCall: { id: '1#1', name: 'look', args: { _raw: 'no json' } } }]);
-    expect(told[4]!.parts).toEqual([{ functionResponse: { id: '1#1', name: 'look', response: { output: 'b' } } }]);
+    const contents = body['contents'] as { parts: JsonObject[] }[];
+    expect(contents[0]!.parts[1]).toEqual({ text: 'Tool result (x): lost' });
+    expect(contents[3]!.parts).toEqual([{ functionCall: { id: '1#1', name: 'look', args: { _raw: 'no json' } } }]);
+    expect(contents[4]!.parts).toEqual([{ functionResponse: { id: '1#1', name: 'look', response: { output: 'b' } } }]);
     expect(report).toHaveLength(2);
   });
 });
@@ -167,7 +171,7 @@ describe('signatures', () => {
   const signed = (messages: Message[], where?: Where) =>
     (contents(messages, where) as { parts: JsonObject[] }[])[1]!.parts.map((part) => part['thoughtSignature'] ?? null);
 
-  test('go back to the call and the text that they came with', () => {
+  test('are sent back with their call and their text', () => {
     const details = [
       google({ type: 'reasoning.text', text: 'Unsigned thoughts are for reading.' }),
       google({ type: 'reasoning.text', signature: 'dGV4dA==' }),
@@ -283,8 +287,8 @@ describe('media', () => {
       { type: 'file', file: { file_id: 'https://generativelanguage.googleapis.com/v1beta/files/a' } },
       { fileData: { fileUri: 'https://generativelanguage.googleapis.com/v1beta/files/a' } },
     ],
-  ])('%s', (_name, part, told) => {
-    expect(partsOf([part])).toEqual([told]);
+  ])('%s', (_name, part, expected) => {
+    expect(partsOf([part])).toEqual([expected]);
   });
 
   test('at an address is fetched first, where Google does not read it by itself', () => {
@@ -355,16 +359,16 @@ describe('tools', () => {
       tool('a'),
       { type: 'native', wire: 'gemini-generate-content', block: { googleSearch: {} } },
     ];
-    const told = (model: string, quirks: Quirks = {}) => encode({ tools }, { model, quirks }).body;
-    expect(told('gemini-3-flash')).toMatchObject({
+    const bodyFor = (model: string, quirks: Quirks = {}) => encode({ tools }, { model, quirks }).body;
+    expect(bodyFor('gemini-3-flash')).toMatchObject({
       tools: [{}, { googleSearch: {} }],
       toolConfig: { includeServerSideToolInvocations: true },
     });
-    expect(told('gemini-2.5-flash')['toolConfig']).toBeUndefined();
-    expect(told('gemini-3-flash', { google_cloud: true })['toolConfig']).toBeUndefined();
+    expect(bodyFor('gemini-2.5-flash')['toolConfig']).toBeUndefined();
+    expect(bodyFor('gemini-3-flash', { google_cloud: true })['toolConfig']).toBeUndefined();
   });
 
-  test('and JSON output go together in new models; in older ones a function stands in', () => {
+  test('and JSON output can be combined in new models; in older ones a function replaces it', () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } } };
     const responseFormat = { type: 'json_schema' as const, json_schema: { name: 'a', schema } };
     expect(config({ response_format: responseFormat })).toMatchObject({
@@ -419,12 +423,12 @@ describe('thinking', () => {
     ['gemini-2.5-flash-image', {}, undefined],
     ['gemma-4-31b-it', {}, undefined],
     ['gemini-flash-latest', { reasoning: { effort: 'low' } }, { includeThoughts: true, thinkingLevel: 'LOW' }],
-  ])('%s, %j', (model, request, told) => {
-    expect(thinking(request, model)).toEqual(told);
+  ])('%s, %j', (model, request, expected) => {
+    expect(thinking(request, model)).toEqual(expected);
   });
 });
 
-describe('what is asked of the sampling and the output', () => {
+describe('sampling and output parameters', () => {
   test('has the names of the wire, within its bounds', () => {
     const request: Partial<ChatRequest> = {
       temperature: 1.4,
@@ -464,7 +468,7 @@ describe('what is asked of the sampling and the output', () => {
     }
   });
 
-  test('pictures and sound are asked for', () => {
+  test('images and audio are requested', () => {
     const request = {
       modalities: ['image', 'text'],
       audio: { voice: 'Kore', format: 'wav' },

@@ -41,7 +41,7 @@ function replayed(completion: ChatCompletion, upstreamModel = 'gemini-3-flash'):
 const stop = { finishReason: 'STOP' };
 
 describe('text and thoughts', () => {
-  test('stay as they came, and go back with their signatures', () => {
+  test('are kept unchanged, and sent back with their signatures', () => {
     const completion = decode([
       event([{ text: 'They ask', thought: true }]),
       event([{ text: ' why.', thought: true }]),
@@ -91,7 +91,7 @@ describe('text and thoughts', () => {
 describe('calls', () => {
   const call = (name: string, more: JsonObject = {}) => ({ functionCall: { name, ...more } });
 
-  test('of one set, with one signature and no ids, are told apart', () => {
+  test('of one set, with one signature and no ids, are separated', () => {
     const parts = [
       { ...call('look', { args: { at: 1 } }), thoughtSignature: 'c2ln' },
       call('look', { args: { at: 2 } }),
@@ -122,8 +122,8 @@ describe('calls', () => {
   });
 
   test('that nobody declared are an error, and not shown', () => {
-    const told = { finishReason: 'UNEXPECTED_TOOL_CALL', finishMessage: 'Unexpected tool call: list_files' };
-    const [choice] = decode([event([call('list_files')], told)]).choices;
+    const ending = { finishReason: 'UNEXPECTED_TOOL_CALL', finishMessage: 'Unexpected tool call: list_files' };
+    const [choice] = decode([event([call('list_files')], ending)]).choices;
     expect(choice.message.tool_calls).toBeUndefined();
     expect([choice.finish_reason, choice.native_finish_reason]).toEqual(['error', 'UNEXPECTED_TOOL_CALL']);
     expect(choice.error).toEqual({ code: 502, message: 'Unexpected tool call: list_files' });
@@ -155,7 +155,7 @@ describe('calls', () => {
     expect(() => decode([event([part], stop)])).toThrow(UpstreamError);
   });
 
-  test('of the function that stands in for JSON output are the text', () => {
+  test('of the function that replaces JSON output are the text', () => {
     const [choice] = decode([event([call('json_response', { args: { a: 1 } })], stop)], {
       shim: 'json_response',
     }).choices;
@@ -209,7 +209,7 @@ describe('ends', () => {
     ]);
   });
 
-  test('a body that came whole ends without one as well, in an error where nothing is in it', () => {
+  test('a whole body without one is complete as well, with an error if it is empty', () => {
     const read = (body: JsonValue) => accumulate(geminiGenerateContent.decodeResponse(body, STATE), 0).choices[0];
     expect(read(event([{ text: 'a' }]))).toMatchObject({ finish_reason: 'stop', native_finish_reason: null });
     const called = read(event([{ functionCall: { name: 'f', args: {} } }]));
@@ -218,7 +218,7 @@ describe('ends', () => {
     expect(() => read([event([{ text: 'a' }])])).toThrow(expect.objectContaining({ failure: 'unavailable' }));
   });
 
-  test('an event that tells nothing of an answer is passed over within one, and is none by itself', () => {
+  test('an event that is not part of an answer is skipped within one, and refused alone', () => {
     const strange = { serverContent: { turnComplete: true } };
     expect(decode([event([{ text: 'a' }]), {}, strange, event([{ text: 'b' }], stop)]).choices[0].message.content).toBe(
       'ab',
@@ -226,7 +226,7 @@ describe('ends', () => {
     expect(() => decode([strange])).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
   });
 
-  test('a stream without one is broken off, however much came', () => {
+  test('a stream without one is incomplete, however long it was', () => {
     expect(() => decode([event([{ text: 'a' }])])).toThrow(expect.objectContaining({ failure: 'unavailable' }));
     expect(() => decode([])).toThrow(expect.objectContaining({ failure: 'invalid_response' }));
   });
@@ -240,7 +240,7 @@ describe('ends', () => {
     }
   });
 
-  test('the answer is whole once its reason is told, and counts that come after it are read', () => {
+  test('the answer is complete with its finish reason, and later counts are read', () => {
     const decoder = geminiGenerateContent.createStreamDecoder(STATE);
     const push = (one: JsonValue) => decoder.push({ event: undefined, data: JSON.stringify(one) });
     const chunks = push(event([{ text: 'a' }]));
@@ -292,15 +292,15 @@ describe('usage', () => {
     expect(used({ promptTokenCount: 5 })).toEqual({ in_cache_read: 0, in_uncached: 5 });
   });
 
-  test('never comes out below nothing', () => {
-    const told = used({
+  test('is never negative', () => {
+    const classes = used({
       promptTokenCount: 5,
       cachedContentTokenCount: 9,
       candidatesTokenCount: 1,
       totalTokenCount: 2,
       candidatesTokensDetails: [of('AUDIO', 5)],
     });
-    expect(told).toEqual({ in_cache_read: 5, in_uncached: 0, out_audio: 1, out_text: 0, out_reasoning: 0 });
+    expect(classes).toEqual({ in_cache_read: 5, in_uncached: 0, out_audio: 1, out_text: 0, out_reasoning: 0 });
   });
 
   const steps = [
@@ -362,14 +362,14 @@ describe('what an answer rests on', () => {
     expect(place(text, { startIndex: bytes + 1, endIndex: bytes + 10, text: 'So it is.' })).toEqual([[17, 26]]);
   });
 
-  test('is looked for where the places run off, and has none where it is not found', () => {
+  test('is searched near its stated place, and has no offsets if it is missing', () => {
     const text = 'Žluť is yellow. So it is.';
     expect(place(text, { startIndex: 20, endIndex: 29, text: 'So it is.' })).toEqual([[16, 25]]);
     expect(place(text, { startIndex: 20, endIndex: 29, text: 'Not there' })).toEqual([[0, 0]]);
     expect(place(text, { startIndex: 5000, endIndex: 5009 })).toEqual([[0, 0]]);
   });
 
-  test('is told while its text may still be cited: before the signature that ends it, with the text or after it', () => {
+  test('is emitted while its text may still be cited: before the signature that ends it, with the text or after it', () => {
     const groundingMetadata = {
       groundingChunks: chunks,
       groundingSupports: [{ segment: { endIndex: 3, text: 'So.' }, groundingChunkIndices: [0] }],
@@ -380,10 +380,10 @@ describe('what an answer rests on', () => {
       [event([{ text: 'So.', thoughtSignature: 'c2ln' }], last)],
       [event([{ text: 'So.', thoughtSignature: 'c2ln' }]), event([{ text: '' }], last)],
     ]) {
-      const told = chunksOf(events, {}).flatMap(({ delta }) =>
+      const kinds = chunksOf(events, {}).flatMap(({ delta }) =>
         (['content', 'annotations', 'reasoning_details'] as const).filter((name) => delta[name] !== undefined),
       );
-      expect(told).toEqual(['content', 'annotations', 'reasoning_details']);
+      expect(kinds).toEqual(['content', 'annotations', 'reasoning_details']);
     }
   });
 
@@ -394,7 +394,7 @@ describe('what an answer rests on', () => {
       webSearchQueries: ['one'],
     };
     const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
-    const searches = (told: JsonObject) => ({ candidates: [{ groundingMetadata: told }] });
+    const searches = (metadata: JsonObject) => ({ candidates: [{ groundingMetadata: metadata }] });
     for (const later of [{}, { webSearchQueries: ['two'] }, { groundingChunks: [], webSearchQueries: ['two'] }]) {
       const answer = decode(
         [event([{ text: 'a' }], { groundingMetadata: full }), searches(later), event([], stop, { usageMetadata })],
@@ -449,8 +449,10 @@ describe('other kinds of output', () => {
     const { logprobs } = decode([event([{ text: 'Hé' }], { ...stop, logprobsResult })]).choices[0];
     const one = { token: 'Hé', logprob: -0.1, bytes: [72, 195, 169] };
     expect(logprobs).toEqual({ content: [{ ...one, top_logprobs: [one, { token: 'A', logprob: -2, bytes: [65] }] }] });
-    const said = chunksOf([event([{ text: 'Hé' }], { ...stop, logprobsResult })]).find(({ delta }) => delta.content);
-    expect(said!.logprobs).toEqual(logprobs);
+    const textChunk = chunksOf([event([{ text: 'Hé' }], { ...stop, logprobsResult })]).find(
+      ({ delta }) => delta.content,
+    );
+    expect(textChunk!.logprobs).toEqual(logprobs);
   });
 
   test('further candidates are not mixed in', () => {

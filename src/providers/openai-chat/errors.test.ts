@@ -63,7 +63,7 @@ describe('the message of an error answer', () => {
     expect(error.raw!.length).toBe(limits.upstream_raw_chars_max);
   });
 
-  test('the wait of the headers is told', () => {
+  test('the wait of the headers is kept', () => {
     expect(decodeError(429, { 'retry-after': '3' }, '').retry_after_ms).toBe(3_000);
   });
 });

@@ -180,7 +180,7 @@ describe('one field at a time', () => {
       { refused_parameters: ['top_k', 'tools'] },
     );
     expect(body).toEqual({ model: 'fast', messages: [] });
-    expect(report.map((told) => told.field).sort()).toEqual(['tools', 'top_k']);
+    expect(report.map((entry) => entry.field).sort()).toEqual(['tools', 'top_k']);
   });
 
   test('tools of the gateway and of other APIs do not go upstream', () => {
@@ -190,7 +190,7 @@ describe('one field at a time', () => {
     ];
     const { body, report } = encode({ tools });
     expect(body['tools']).toBeUndefined();
-    expect(report.map((told) => told.field)).toEqual(['tools[0]', 'tools[1]']);
+    expect(report.map((entry) => entry.field)).toEqual(['tools[0]', 'tools[1]']);
   });
 });
 

@@ -24,7 +24,7 @@ const delta = (content: JsonValue, finishReason: string | null = null, more: obj
 });
 
 describe('a stream', () => {
-  test('names the role once, first, and tells usage last, before it only what was told before the end', () => {
+  test('names the role once, first, and reports usage last, except for usage that was reported before the end', () => {
     const usage = (completionTokens: number) => ({ prompt_tokens: 3, completion_tokens: completionTokens });
     const chunks = decode([
       delta({ role: 'assistant', content: 'a' }, null, { usage: usage(0) }),
@@ -33,12 +33,12 @@ describe('a stream', () => {
       '[DONE]',
     ]);
     expect(chunks.filter((chunk) => chunk.delta.role !== undefined)).toEqual([chunks[0]]);
-    const told = chunks.filter((chunk) => chunk.ext?.response?.usage !== undefined);
-    expect(told.map((chunk) => chunk.ext?.response?.usage?.out_text)).toEqual([1, 2]);
-    expect(told.at(-1)).toBe(chunks.at(-1));
+    const usageChunks = chunks.filter((chunk) => chunk.ext?.response?.usage !== undefined);
+    expect(usageChunks.map((chunk) => chunk.ext?.response?.usage?.out_text)).toEqual([1, 2]);
+    expect(usageChunks.at(-1)).toBe(chunks.at(-1));
   });
 
-  test('counts nothing of what was told before the end and is left out there', () => {
+  test('counts zero for classes that were reported before the end and are missing there', () => {
     const early = {
       prompt_tokens: 9,
       completion_tokens: 3,
@@ -53,7 +53,7 @@ describe('a stream', () => {
     expect(answer.ext.usage).toEqual({ in_uncached: 9, in_cache_read: 0, out_text: 5, out_reasoning: 0 });
   });
 
-  test('tells citations that come after an empty list of them, and keeps them where none are told later', () => {
+  test('emits citations after an empty list of them, and keeps them if later events have none', () => {
     const cited = (events: JsonValue[]) => decode(events).flatMap((chunk) => chunk.delta.annotations ?? []);
     const late = [delta({ content: 'a' }, null, { citations: [] }), delta({}, 'stop', { citations: ['https://a'] })];
     expect(cited(late)).toMatchObject([{ url_citation: { url: 'https://a' } }]);
@@ -61,7 +61,7 @@ describe('a stream', () => {
     expect(cited(early)).toMatchObject([{ url_citation: { url: 'https://a' } }]);
   });
 
-  test('takes usage that comes after [DONE], and nothing else', () => {
+  test('reads usage after [DONE], and nothing else', () => {
     const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
     const late = { choices: [{ index: 0, delta: { content: 'late' } }], usage };
     const answer = accumulate(decode([delta({ content: 'a' }, 'stop'), '[DONE]', late]), 7);
@@ -69,7 +69,7 @@ describe('a stream', () => {
     expect(answer.choices[0].message.content).toBe('a');
   });
 
-  test('is not spoilt by what comes after [DONE]', () => {
+  test('is not affected by events after [DONE]', () => {
     for (const late of [{ error: { message: 'x' } }, 'garbage', '[DONE]', '7']) {
       const answer = accumulate(decode([delta({ content: 'a' }, 'stop'), '[DONE]', late]), 7);
       expect(answer.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'a' } });
@@ -171,13 +171,13 @@ describe('a stream', () => {
     expect(accumulate(chunks, 7).choices[0].message.annotations).toEqual([file, link]);
   });
 
-  test('tells token probabilities with their text', () => {
+  test('emits token probabilities with their text', () => {
     const logprobs = { content: [{ token: 'a', logprob: -1 }], refusal: null };
     const chunks = decode([{ choices: [{ index: 0, delta: { content: 'a' }, logprobs }] }, delta({}, 'stop')]);
     expect(chunks[1]).toMatchObject({ delta: { content: 'a' }, logprobs });
   });
 
-  test('a matched stop sequence is told where it is a text', () => {
+  test('a matched stop sequence is reported if it is a text', () => {
     for (const [stopReason, expected] of [
       ['END', 'END'],
       [151645, undefined],
@@ -200,14 +200,14 @@ describe('a stream', () => {
     ['as an object', { error: { message: 'Cut short', code: 503 } }],
     ['as a text', { error: 'Cut short' }],
     ['by its kind', { object: 'error', message: 'Cut short' }],
-  ])('an error beside choices fails the answer, streamed and whole: told %s', (_, told) => {
+  ])('error', (_, told) => {
     const fault = { ...(told as object), choices: [{ index: 0, message: { content: 'a' }, finish_reason: 'stop' }] };
     for (const read of [() => decode([fault]), () => accumulate(decodeResponse(fault, STATE), 7)]) {
       expect(read).toThrow(expect.objectContaining({ name: 'UpstreamError', message: 'Cut short' }));
     }
   });
 
-  test('cached tokens may be told by a header', () => {
+  test('cached tokens may be reported by a header', () => {
     const state = { ...STATE, cached_tokens_header: 'x-cached', headers: { 'x-cached': '2' } };
     const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
     const answer = accumulate(decode([delta({ content: 'a' }, 'stop', { usage })], state), 7);
@@ -294,7 +294,7 @@ describe('whatever comes', () => {
     );
   });
 
-  test('a stream cut anywhere gives an answer or an error', () => {
+  test('a stream cut anywhere results in an answer or an error', () => {
     const bytes = new TextEncoder().encode(
       pool
         .slice(0, -1)
@@ -338,7 +338,7 @@ describe('whatever comes', () => {
     return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, damage(entry as JsonValue, at, by)]));
   }
 
-  test('a value of any other type in any place gives an answer or an error, streamed and whole', () => {
+  test('a value of any other type in any place results in an answer or an error, streamed and whole', () => {
     const wrong = fc.oneof(
       fc.constantFrom<JsonValue>(null, '', 0, -1, true, [], {}, [null], [[]], 'x', [{}], 1e99),
       fc.jsonValue(),

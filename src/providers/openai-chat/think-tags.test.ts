@@ -29,7 +29,7 @@ test.each<[string, string, string]>([
   expect(split([content])).toEqual({ reasoning, text });
 });
 
-test('tags are found wherever the text is cut', () => {
+test('tags are recognised wherever the text is split', () => {
   const piece = fc.constantFrom('<think>', '</think>', '<', 'th', 'ink>', '/', 'a', '<t', ' ');
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {

@@ -28,7 +28,7 @@ const f = (name: string, text = ''): WireToolCall['function'] => ({ name, argume
 const args = (text: string): WireToolCall['function'] => ({ arguments: text });
 const minted = expect.stringMatching(/^call_[0-9A-Za-z]{24}$/);
 
-describe('calls are told apart', () => {
+describe('calls are separated', () => {
   test.each<[string, (WireToolCall | null)[][], object[]]>([
     [
       'by index',
@@ -164,7 +164,7 @@ test('an id of the conversation so far is not used again, and the upstream’s o
   expect(step!.opens).toEqual({ id: minted, name: 'x', rest: { id: 'call_0' } });
 });
 
-describe('a name that comes in pieces', () => {
+describe('a name in pieces', () => {
   const pieces = [
     [{ index: 0, id: 'a', function: f('get_') }],
     [{ index: 0, function: f('wea') }],

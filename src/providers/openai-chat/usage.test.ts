@@ -103,7 +103,7 @@ describe('token classes', () => {
     expect(readUsage(usage)).toEqual(expected);
   });
 
-  test('a header’s cached tokens count where the body tells none', () => {
+  test('a header’s cached tokens count if the body has none', () => {
     expect(readUsage(prompt({}), 30)?.in_cache_read).toBe(30);
     expect(readUsage(prompt({ cached_tokens: 5 }), 30)?.in_cache_read).toBe(5);
   });

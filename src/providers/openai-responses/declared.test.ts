@@ -22,19 +22,25 @@ const CUSTOM = { type: 'custom', name: 'c', description: 'C.', format: { type: '
 const NAMESPACE = { type: 'namespace', name: 'ns', description: 'N.', tools: [FUNCTION, { ...CUSTOM, name: 'd' }] };
 
 /** A request of a client of this API, on its own wire. */
-function send(told: Partial<ChatRequest>, quirks: Quirks = {}, rest: JsonObject = {}, dialect = openaiResponses) {
+function send(fields: Partial<ChatRequest>, quirks: Quirks = {}, rest: JsonObject = {}, dialect = openaiResponses) {
   const messages: Message[] = [{ role: 'user', content: 'Hello' }];
   const ext = { wire: 'openai-responses', client: responsesClient, rest } as const;
   const facts = { max_completion_tokens: undefined, context_length: undefined, input_modalities: ['text'] };
   const endpoint = { model: 'a/b', provider: 'maker', upstream_model: 'm', ...facts, quirks };
-  return dialect.encodeRequest({ messages, ext, ...told }, endpoint, { media: new Map(), strip_state: false });
+  return dialect.encodeRequest({ messages, ext, ...fields }, endpoint, { media: new Map(), strip_state: false });
 }
 
 describe('tools come out as they were declared', () => {
   test('functions, custom ones and namespaces, in their order', () => {
-    const told = [NAMESPACE, FUNCTION, CUSTOM, { ...NAMESPACE, name: 'other' }, { ...NAMESPACE, name: 'third' }];
-    const { body, report } = send({ tools: decodeTools(told) });
-    expect(body['tools']).toEqual(told);
+    const declarations = [
+      NAMESPACE,
+      FUNCTION,
+      CUSTOM,
+      { ...NAMESPACE, name: 'other' },
+      { ...NAMESPACE, name: 'third' },
+    ];
+    const { body, report } = send({ tools: decodeTools(declarations) });
+    expect(body['tools']).toEqual(declarations);
     expect(report).toEqual([]);
   });
 
@@ -88,7 +94,7 @@ describe('tools come out as they were declared', () => {
     expect(send({ tools, tool_choice: decodeToolChoice(choice)! }).body['tool_choice']).toEqual(choice);
   });
 
-  test('what they are is told by the names that other wires know', () => {
+  test('they are looked up by their names on other wires', () => {
     expect([...declaredTools(decodeTools([FUNCTION, CUSTOM, NAMESPACE, { type: 'mcp' }]))]).toEqual([
       ['f', { name: 'f', namespace: undefined, is_custom: false }],
       ['c', { name: 'c', namespace: undefined, is_custom: true }],
@@ -145,7 +151,7 @@ describe('what costs money that nobody can count', () => {
     expect(report).toMatchObject([{ kind: 'clamped', field: 'max_tool_calls' }]);
   });
 
-  test('fields that are the gateway’s are left out of what a client says beside, and that is told', () => {
+  test('the gateway’s fields are dropped from a client’s other fields, with a report', () => {
     const rest = { n: 4, models: ['x'], api_key: 'k', moderation: { model: 'm' } };
     const { body, report } = send({}, {}, rest);
     expect(body).toMatchObject({ moderation: { model: 'm' } });
@@ -206,7 +212,7 @@ describe('fields of this API', () => {
     expect(searching.map(({ slug }) => slug)).toEqual(['xai']);
   });
 
-  test('elsewhere it is left out, and that is told', () => {
+  test('on other endpoints it is dropped with a report', () => {
     for (const dialect of [openaiResponses, openaiChat]) {
       const { body, report } = send({ x_search_filter: filter }, {}, {}, dialect);
       expect(JSON.stringify(body)).not.toContain('x_search');
@@ -218,9 +224,9 @@ describe('fields of this API', () => {
 test('reasoning whose maker a client does not name goes to whoever speaks this API', () => {
   const item = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'RU5D' };
   const azure = { ...item, format: 'azure-openai-responses-v1' };
-  const said = { type: 'message', role: 'assistant', content: 'So.' };
-  const sentTo = (told: JsonObject, quirks: Quirks, dialect = openaiResponses) =>
-    JSON.stringify(send({ messages: decodeInput({ input: [told, said] }) }, quirks, {}, dialect).body);
+  const reply = { type: 'message', role: 'assistant', content: 'So.' };
+  const sentTo = (item: JsonObject, quirks: Quirks, dialect = openaiResponses) =>
+    JSON.stringify(send({ messages: decodeInput({ input: [item, reply] }) }, quirks, {}, dialect).body);
   for (const reasoningFormat of ['openai-responses-v1', 'azure-openai-responses-v1', 'xai-responses-v1'] as const) {
     expect(sentTo(item, { reasoning_format: reasoningFormat })).toContain('RU5D');
     expect(sentTo(azure, { reasoning_format: reasoningFormat }).includes('RU5D')).toBe(

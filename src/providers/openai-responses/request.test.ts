@@ -33,7 +33,7 @@ describe('state', () => {
     reasoning_details: [{ type: 'reasoning.encrypted', data: 'x', format: 'openai-responses-v1', id: 'rs_1' }],
   };
 
-  test('that an upstream refused is left out of the retry, and so is the wish for more of it', () => {
+  test('that an upstream refused is left out of the retry, and so is the request for more of it', () => {
     const messages = [turn, { role: 'user', content: 'And?' } as Message];
     expect(encode({ messages }).body).toMatchObject({
       include: ['reasoning.encrypted_content'],
@@ -45,7 +45,7 @@ describe('state', () => {
     expect(report).toMatchObject([{ kind: 'dropped', field: 'messages[0].reasoning_details' }]);
   });
 
-  test('is never kept upstream, whoever asks for it', () => {
+  test('is never stored upstream, whoever requests it', () => {
     const keepers = {
       store: true,
       background: true,
@@ -67,19 +67,19 @@ describe('state', () => {
 
 describe('a client of this very API', () => {
   test('has its tools strict where it says nothing, as this API does', () => {
-    const told = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } };
+    const declaration = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } };
     for (const [strict, sent] of [
       [undefined, null],
       [false, false],
       [true, true],
     ]) {
-      const tool = decodeTool(strict === undefined ? told : { ...told, strict: strict! })!;
-      expect(encode({ tools: [tool] }).body['tools']).toEqual([{ ...told, strict: sent }]);
+      const tool = decodeTool(strict === undefined ? declaration : { ...declaration, strict: strict! })!;
+      expect(encode({ tools: [tool] }).body['tools']).toEqual([{ ...declaration, strict: sent }]);
     }
     // Schemas without properties are refused.
     for (const parameters of [undefined, {}, { type: 'object' }]) {
       const chat = { type: 'function' as const, function: { name: 'look', ...(parameters && { parameters }) } };
-      expect(encode({ tools: [chat] }).body['tools']).toEqual([{ ...told, strict: false }]);
+      expect(encode({ tools: [chat] }).body['tools']).toEqual([{ ...declaration, strict: false }]);
     }
   });
 
@@ -120,7 +120,7 @@ describe('a client of this very API', () => {
   });
 });
 
-test('as many searches may run as money is held for, where the upstream can be told', () => {
+test('as many searches may run as money is held for, if the upstream has a field for it', () => {
   const searching = { web_search_options: {}, max_tool_calls: 99 };
   expect(encode(searching).body['max_tool_calls']).toBe(limits.web_searches_assumed);
   expect(encode({ ...searching, max_tool_calls: 2 }).body['max_tool_calls']).toBe(2);
@@ -132,16 +132,16 @@ test('as many searches may run as money is held for, where the upstream can be t
 test('tools that items bring along are held to the rules of those of the request', () => {
   const search = { type: 'web_search' };
   const brought = (type: string, ...tools: JsonObject[]): JsonObject => ({ type, role: 'developer', tools });
-  const given = [
+  const items = [
     brought('additional_tools', search, { type: 'image_generation' }, { type: 'code_interpreter' }),
     brought('tool_search_output', { type: 'file_search' }, { type: 'shell', environment: { type: 'container_auto' } }),
   ];
-  const messages = decodeInput({ input: given });
+  const messages = decodeInput({ input: items });
   const { body, report } = encode({ messages });
   expect(body['input']).toEqual([brought('additional_tools', search), brought('tool_search_output')]);
   expect(body['max_tool_calls']).toBe(limits.web_searches_assumed);
   expect(report.map(({ field }) => field)).toEqual(['input[0].tools', 'input[1].tools']);
-  expect(encode({ messages }, { unpriced_tools: true }).body['input']).toEqual(given);
+  expect(encode({ messages }, { unpriced_tools: true }).body['input']).toEqual(items);
 });
 
 test('the end user goes by the name that the upstream knows, never by their own', () => {

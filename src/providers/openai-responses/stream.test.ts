@@ -82,12 +82,12 @@ function decode(events: readonly unknown[]): ChatChunk[] {
 describe('a stream', () => {
   const whole = accumulate(openaiResponses.decodeResponse(response, STATE), 0);
   /** What is told, whatever stood open meanwhile: blocks come in the order in which they were opened. */
-  const sorted = ({ choices: [{ message: told }] }: typeof whole) => [
-    told.content,
-    told.reasoning_details,
-    told.tool_calls,
-    told.annotations,
-    told.ext?.natives,
+  const sorted = ({ choices: [{ message }] }: typeof whole) => [
+    message.content,
+    message.reasoning_details,
+    message.tool_calls,
+    message.annotations,
+    message.ext?.natives,
   ];
 
   test('says the same in whatever order its items are closed, and where some never are', () => {
@@ -99,7 +99,7 @@ describe('a stream', () => {
     );
   });
 
-  test('says the same when every event comes twice and when events are padded', () => {
+  test('is the same if every event is repeated and if events are padded', () => {
     // Deltas cannot be told apart from repeated text: they come once.
     const events = eventsOf([0, 1, 2, 3, 4]).flatMap((event) =>
       String(event['type']).endsWith('.delta') ? [event] : [event, event],
@@ -122,20 +122,20 @@ describe('a stream', () => {
     for (const place of [(index: number) => index + 1, () => undefined]) {
       const events = eventsOf([0]).slice(0, 2);
       const item = message('Rain 🌧.');
-      const told = [
+      const itemEvents = [
         { type: 'response.output_item.added', output_index: 2, item: { ...item, content: [] } },
         { type: 'response.output_text.delta', output_index: 2, content_index: 0, delta: 'Rain 🌧.' },
         { type: 'response.output_item.done', output_index: 2, item },
       ].map((event) => ({ ...event, output_index: place(event.output_index) }));
       const last = { type: 'response.completed', response: { ...response, output: [item] } };
-      expect(accumulate(decode([events[0], ...told, last]), 0).choices[0].message.content).toBe('Rain 🌧.');
+      expect(accumulate(decode([events[0], ...itemEvents, last]), 0).choices[0].message.content).toBe('Rain 🌧.');
     }
   });
 
   test('loses no item where several have one id, nor does a body', () => {
     const many = [message('A', 'x'), call('call_1', 'x'), message('B', 'x'), call('call_2', 'x')];
-    const told = accumulate(openaiResponses.decodeResponse({ ...response, output: many }, STATE), 0);
-    expect(told.choices[0].message).toMatchObject({
+    const completion = accumulate(openaiResponses.decodeResponse({ ...response, output: many }, STATE), 0);
+    expect(completion.choices[0].message).toMatchObject({
       content: [{ text: 'A' }, { text: 'B' }],
       tool_calls: [{ id: 'call_1' }, { id: 'call_2' }],
     });
@@ -144,7 +144,7 @@ describe('a stream', () => {
       { type: 'response.output_item.done', output_index: outputIndex, item },
     ]);
     const last = { type: 'response.completed', response: { ...response, output: many } };
-    expect(sorted(accumulate(decode([eventsOf([])[0], ...items, last]), 0))).toEqual(sorted(told));
+    expect(sorted(accumulate(decode([eventsOf([])[0], ...items, last]), 0))).toEqual(sorted(completion));
   });
 
   test('each slot is opened once, before anything else is said of it, and closed once', () => {
@@ -177,12 +177,12 @@ describe('a stream', () => {
     const [text] = message('Rain 🌧.').content;
     const item = { ...message(''), content: [{ type: 'output_audio', data: 'aGk=' }, text!] };
     const last = { type: 'response.completed', response: { ...response, output: [item] } };
-    const told = accumulate(decode([last]), 0).choices[0].message;
-    expect(told.content).toBe('Rain 🌧.');
-    expect(JSON.stringify(told)).not.toContain('aGk=');
+    const decoded = accumulate(decode([last]), 0).choices[0].message;
+    expect(decoded.content).toBe('Rain 🌧.');
+    expect(JSON.stringify(decoded)).not.toContain('aGk=');
   });
 
-  test('takes the finished item where it tells more than the events did', () => {
+  test('uses the finished item if it has more than the events', () => {
     const events = eventsOf([]).filter(({ type }) => !String(type).endsWith('.delta'));
     expect(sorted(accumulate(decode(events), 0))).toEqual(sorted(whole));
   });

@@ -13,7 +13,7 @@ function without({ usage: _, ...response }: JsonObject): JsonObject {
   return response;
 }
 
-test('searches are counted as the provider tells them, else by their items', () => {
+test('searches are counted as the provider reports them, else by their items', () => {
   expect(searchesOf({})).toBeUndefined();
   expect(searchesOf({ output: [SEARCH, { ...SEARCH, action: { type: 'open_page' } }] })).toBe(1);
   expect(searchesOf({ output: [SEARCH], tool_usage: { web_search: { num_requests: 3 } } })).toBe(3);

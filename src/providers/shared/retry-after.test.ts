@@ -5,7 +5,7 @@ import { type ResponseHeaders, retryAfterMs } from './retry-after.ts';
 const now = Date.UTC(2026, 0, 1, 12, 0, 0);
 const date = 'Thu, 01 Jan 2026 12:00:00 GMT';
 
-describe('the wait that an upstream asks for', () => {
+describe('the wait that an upstream requests', () => {
   test.each<[string, ResponseHeaders, number | undefined]>([
     ['is unknown without a header', {}, undefined],
     ['is seconds', { 'retry-after': '7' }, 7_000],

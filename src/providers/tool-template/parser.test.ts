@@ -103,7 +103,7 @@ const SAMPLES: [string, string, ToolTemplate, Run[]][] = [
   ['text where a call was forced', ' I will not. ', { ...AUTO, is_forced: true }, [{ text: ' I will not. ' }]],
 ];
 
-describe('the calls of a text are found, wherever it is cut', () => {
+describe('the calls of a text are recognised, wherever it is split', () => {
   test.each(SAMPLES)('%s', (_name, text, template, runs) => {
     expect(read([text], template)).toEqual(runs);
     expect(read([...text], template)).toEqual(runs);
@@ -129,7 +129,7 @@ describe('the calls of a text are found, wherever it is cut', () => {
 });
 
 describe('nothing grows with what a model says', () => {
-  test('a call that is longer than a call may be is text, and what comes after it is read', () => {
+  test('a call over the length limit is text, and the text after it is parsed', () => {
     const long = `<tool_call>{"name":"look","arguments":{"a":"${'x'.repeat(limits.tool_template_call_chars_max)}"}}</tool_call>`;
     for (const pieces of [[long], long.match(/.{1,1000}/gs)!]) {
       const parser = new ToolCallParser(AUTO);

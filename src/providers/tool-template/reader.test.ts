@@ -61,7 +61,7 @@ describe('an answer in text with calls', () => {
     expect(decoded(bytes, Array.from(bytes, (_, at) => at).slice(1))).toEqual(whole);
   });
 
-  test('whole it is what its stream adds up to, however the stream tells it', () => {
+  test('a whole answer equals its accumulated stream, however the stream is split', () => {
     const message = { role: 'assistant', content: TEXT };
     const body = { id: 'a', choices: [{ index: 0, message, finish_reason: 'stop' }], usage };
     const completion = accumulate(templated.decodeResponse(body, stateOf(TEMPLATE)), 0);

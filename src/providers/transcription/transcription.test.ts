@@ -32,12 +32,12 @@ const { openai, deepgram, elevenlabs, assemblyai, gemini } = Object.fromEntries(
 
 function begin(dialect: TranscriptionDialect, over: Partial<TranscriptionRequest> = {}, at = endpoint()) {
   const { fields, report } = dialect.fields(request(over), at);
-  const ask = dialect.begin(request(over), at, fields);
-  return { ask, fields, dropped: report.map(({ field }) => field) };
+  const firstRequest = dialect.begin(request(over), at, fields);
+  return { ask: firstRequest, fields, dropped: report.map(({ field }) => field) };
 }
 
-function answered(ask: TranscriptionAsk, body: JsonValue, headers = {}) {
-  const next = ask.read(body, headers);
+function answered(upstreamRequest: TranscriptionAsk, body: JsonValue, headers = {}) {
+  const next = upstreamRequest.read(body, headers);
   if (!('answer' in next)) throw new Error('another question');
   return next.answer;
 }
@@ -79,14 +79,14 @@ describe('openai-transcription', () => {
     );
   });
 
-  test('its later models are asked for the text alone', () => {
+  test('its later models are requested for text only', () => {
     const at = endpoint({ upstream_model: 'gpt-4o-transcribe' });
     const { fields, dropped } = begin(openai, everything, at);
     expect(fields['response_format']).toBe('json');
     expect(dropped).toEqual(['timestamp_granularities']);
   });
 
-  test('Mistral is told neither prompt nor format', () => {
+  test('Mistral is sent neither prompt nor format', () => {
     const at = endpoint({ upstream_model: 'voxtral-mini-transcribe-2507', quirks: { transcription_plain: true } });
     const { fields, dropped } = begin(openai, everything, at);
     expect(Object.keys(fields).sort()).toEqual(['language', 'model', 'temperature', 'timestamp_granularities']);
@@ -240,7 +240,7 @@ describe('gemini-transcription', () => {
     expect(dropped).toEqual(['timestamp_granularities']);
   });
 
-  const told = (finishReason: string): JsonValue => ({
+  const bodyWith = (finishReason: string): JsonValue => ({
     candidates: [{ content: { role: 'model', parts: [{ text: ' Hear. ' }] }, finishReason, index: 0 }],
     usageMetadata: {
       promptTokenCount: 60,
@@ -255,7 +255,7 @@ describe('gemini-transcription', () => {
   });
 
   test('its answer is the text, its usage that of a chat', () => {
-    expect(answered(begin(gemini).ask, told('STOP'))).toMatchObject({
+    expect(answered(begin(gemini).ask, bodyWith('STOP'))).toMatchObject({
       text: 'Hear.',
       tokens: { in_uncached: 22, in_audio: 38, out_text: 3 },
     });
@@ -263,7 +263,7 @@ describe('gemini-transcription', () => {
 
   test('a transcript that was cut is none, and is billed', () => {
     const { ask } = begin(gemini);
-    expect(ask.read(told('MAX_TOKENS'), {})).toMatchObject({
+    expect(ask.read(bodyWith('MAX_TOKENS'), {})).toMatchObject({
       failure: { message: expect.stringContaining('longer than its bound') },
       tokens: { in_uncached: 22, in_audio: 38, out_text: 3 },
     });
@@ -274,13 +274,13 @@ test.each<[TranscriptionDialect, JsonObject, object]>([
   [openai, { text: null, usage: { input_tokens: 60, output_tokens: 3 } }, { tokens: { in_uncached: 60, out_text: 3 } }],
   [deepgram, { metadata: { duration: 2.5 }, results: { channels: [] } }, { seconds: 2.5 }],
   [elevenlabs, { audio_duration_secs: 2.5 }, { seconds: 2.5 }],
-])('%#: an answer without a text is none, and is billed where it tells what was used', (dialect, told, expected) => {
+])('%#: an answer without a text is none, and is billed where it tells what was used', (dialect, body, expected) => {
   const { ask } = begin(dialect);
-  expect(ask.read(told, {})).toMatchObject({ failure: { message: "The provider's answer has no text" }, ...expected });
+  expect(ask.read(body, {})).toMatchObject({ failure: { message: "The provider's answer has no text" }, ...expected });
   expect(() => ask.read({}, {})).toThrow('has no text');
 });
 
-describe('errors tell what the provider said', () => {
+describe('errors keep the provider’s message', () => {
   test.each<[TranscriptionDialect, number, string, object]>([
     [
       deepgram,
@@ -303,7 +303,7 @@ describe('errors tell what the provider said', () => {
   });
 });
 
-test('a provider is asked by its own wire, else by the sibling of its chat', () => {
+test('a provider’s own wire is used, else the sibling of its chat wire', () => {
   expect(transcriptionDialectOf({ dialect: 'openai-chat' })).toBe(openai);
   expect(transcriptionDialectOf({ dialect: 'gemini-generate-content' })).toBe(gemini);
   expect(transcriptionDialectOf({ dialect: 'openai-chat', transcription_dialect: 'deepgram-transcription' })).toBe(

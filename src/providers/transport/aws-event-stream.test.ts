@@ -76,13 +76,13 @@ describe('a binary event stream', () => {
     { event: 'BadThing', data: '{"message":"It broke."}', failure: true },
   ];
 
-  test('tells events, exceptions and errors, wherever it is cut, from buffers that are used again', () => {
+  test('reads events, exceptions and errors, wherever it is cut, from reused buffers', () => {
     expect(frame(bytes)).toEqual(expected);
     for (const cut of every(bytes)) expect(frame(bytes, [cut]), `cut at ${cut}`).toEqual(expected);
     expect(frame(bytes, every(bytes))).toEqual(expected);
   });
 
-  test('that ends inside a message gives the whole ones', () => {
+  test('that ends inside a message returns the complete ones', () => {
     for (const cut of every(bytes)) {
       const whole = frame(bytes.subarray(0, cut));
       expect(whole).toEqual(expected.slice(0, whole.length));
@@ -99,7 +99,7 @@ describe('a binary event stream', () => {
     }
   });
 
-  test('gives out what stands before a fault, and then fails for good', () => {
+  test('returns the frames before an error, and then keeps failing', () => {
     const framer = createFramer('aws-event-stream');
     const fault = Buffer.from(event('b', '{}'));
     fault[fault.length - 1]! ^= 1;

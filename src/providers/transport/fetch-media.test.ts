@@ -35,13 +35,13 @@ afterEach(async () => {
   });
 });
 
-const nowhere: Resolve = async () => [];
+const noAddresses: Resolve = async () => [];
 
 /** What every test may reach is the server above, by the name `files.test`. */
 function fetcher(options: { rules?: Partial<MediaRules>; resolve?: Resolve; ms_max?: number } = {}) {
   const rules = { ports: [80, 443, port], private_hosts: ['files.test'], ...options.rules };
-  const asked = options.resolve ?? nowhere;
-  const resolve: Resolve = async (host, isPrivate) => (host === 'files.test' ? ['127.0.0.1'] : asked(host, isPrivate));
+  const lookup = options.resolve ?? noAddresses;
+  const resolve: Resolve = async (host, isPrivate) => (host === 'files.test' ? ['127.0.0.1'] : lookup(host, isPrivate));
   return createMediaFetcher(rules, { ...options, resolve });
 }
 
@@ -51,8 +51,8 @@ function get(url: string, options: Parameters<typeof fetcher>[0] & { kind?: Medi
   return fetcher(options).fetch(need, { signal, bytes_max: limits.media_bytes_max, owner: 'one' });
 }
 
-const refusal = (told: RegExp) =>
-  expect.objectContaining({ name: 'MediaRefused', message: expect.stringMatching(told) });
+const refusal = (pattern: RegExp) =>
+  expect.objectContaining({ name: 'MediaRefused', message: expect.stringMatching(pattern) });
 const NOT_PUBLIC = refusal(/^its host does not resolve to a public address$/);
 
 /** Every way to write an address of this machine that a client might try. */
@@ -71,13 +71,13 @@ test('a client that has left already waits for no turn', async () => {
   const ending = new AbortController();
   const options = { signal: ending.signal, bytes_max: limits.media_bytes_max, owner: 'one' };
   const held = Array.from({ length: limits.media_fetches_max }, () => one.fetch(need, options).catch(() => undefined));
-  const gone = AbortSignal.abort(new Error('gone'));
-  await expect(one.fetch(need, { ...options, signal: gone })).rejects.toThrow('gone');
+  const aborted = AbortSignal.abort(new Error('gone'));
+  await expect(one.fetch(need, { ...options, signal: aborted })).rejects.toThrow('gone');
   ending.abort();
   await Promise.all(held);
 });
 
-test('one key does not get all turns, and who has fewer comes next', async () => {
+test('one key cannot occupy all fetches, and the owner with the fewest is next', async () => {
   const open: ServerResponse[] = [];
   answer = (_request, response) => void open.push(response);
   const one = fetcher();
@@ -136,8 +136,8 @@ test('what finds no memory is not read', async () => {
       throw new GatewayError(503, 'no memory');
     },
   };
-  const asked = fetcher().fetch(need, { signal, bytes_max: limits.media_bytes_max, owner: 'one', room });
-  await expect(asked).rejects.toMatchObject({ status: 503 });
+  const fetching = fetcher().fetch(need, { signal, bytes_max: limits.media_bytes_max, owner: 'one', room });
+  await expect(fetching).rejects.toMatchObject({ status: 503 });
   expect(taken).toEqual([large.length * limits.media_copies]);
 });
 
@@ -173,16 +173,16 @@ describe('addresses', () => {
   });
 
   test('the connection goes to the address that was checked, though the name means another one by then', async () => {
-    let asked = 0;
+    let requestCount = 0;
     const resolve: Resolve = async () => {
-      asked += 1;
-      return asked === 1 ? ['127.0.0.1'] : ['127.0.0.2'];
+      requestCount += 1;
+      return requestCount === 1 ? ['127.0.0.1'] : ['127.0.0.2'];
     };
     const rules = { private_hosts: ['moving.test'] };
     await expect(get(`http://moving.test:${port}/a.png`, { rules, resolve })).resolves.toMatchObject({
       bytes: png.length,
     });
-    expect(asked).toBe(1);
+    expect(requestCount).toBe(1);
     expect(visited).toEqual([`moving.test:${port}/a.png`]);
   });
 
@@ -195,8 +195,8 @@ describe('addresses', () => {
   });
 
   test('what is said of a refusal holds no address', async () => {
-    const told = await get(`http://evil.test:${port}/`, { resolve: async () => ['10.20.30.40'] }).catch(String);
-    expect(told).not.toMatch(/10\.20|127/);
+    const outcome = await get(`http://evil.test:${port}/`, { resolve: async () => ['10.20.30.40'] }).catch(String);
+    expect(outcome).not.toMatch(/10\.20|127/);
   });
 });
 
@@ -208,11 +208,11 @@ describe('URLs', () => {
     ['a port that is not allowed', 'http://files.test:22/a', /^its port 22 is not allowed$/],
     ['nonsense', 'http://', /^it is not a URL$/],
     ['more than is bearable', `http://files.test/${'a'.repeat(limits.media_url_chars_max)}`, /^it is not a URL$/],
-  ])('%s is refused, also in a redirect', async (_what, url, told) => {
-    await expect(get(url)).rejects.toEqual(refusal(told));
+  ])('%s is refused, also in a redirect', async (_what, url, pattern) => {
+    await expect(get(url)).rejects.toEqual(refusal(pattern));
     answer = (_request, response) => response.writeHead(301, { location: url }).end();
     // Node's own header parser refuses what is longer than its buffer.
-    if (url.length < 8_000) await expect(get(`http://files.test:${port}/`)).rejects.toEqual(refusal(told));
+    if (url.length < 8_000) await expect(get(`http://files.test:${port}/`)).rejects.toEqual(refusal(pattern));
   });
 
   test('a host of the operator may be allowed at one port alone', async () => {
@@ -257,7 +257,7 @@ describe('bodies', () => {
     answer = (_request, response) => response.writeHead(200, headers).end(body);
   };
 
-  test('the bytes tell the type, whatever the server says', async () => {
+  test('the type is detected from the bytes, whatever the server declares', async () => {
     sends(png, { 'content-type': 'text/html' });
     await expect(get(url())).resolves.toEqual({
       mime_type: 'image/png',
@@ -285,7 +285,7 @@ describe('bodies', () => {
     await expect(get(url())).rejects.toEqual(refusal(/status 206/));
   });
 
-  test('a body that is longer than the bound is cut off, whether its length is told or not', async () => {
+  test('a body over the bound is refused, whether its length is declared or not', async () => {
     const bytesMax = 10_000;
     const ask = () =>
       fetcher().fetch(
@@ -337,11 +337,11 @@ describe('bodies', () => {
         client.abort(left);
       };
     });
-    const asked = fetcher().fetch(
+    const fetching = fetcher().fetch(
       { url: url(), kind: 'image' },
       { signal: client.signal, bytes_max: 1_000_000, owner: 'one' },
     );
-    await expect(asked).rejects.toBe(left);
+    await expect(fetching).rejects.toBe(left);
     await closed;
   });
 
@@ -358,10 +358,10 @@ describe('bodies', () => {
     };
     const one = fetcher();
     const signal = new AbortController().signal;
-    const asked = Array.from({ length: 40 }, (_, nth) =>
+    const fetches = Array.from({ length: 40 }, (_, nth) =>
       one.fetch({ url: url(), kind: 'image' }, { signal, bytes_max: 1e6, owner: `key ${nth % 3}` }),
     );
-    expect((await Promise.all(asked)).every(({ bytes }) => bytes === png.length)).toBe(true);
+    expect((await Promise.all(fetches)).every(({ bytes }) => bytes === png.length)).toBe(true);
     expect(most).toBe(limits.media_fetches_max);
   });
 });

@@ -57,7 +57,7 @@ describe('an event stream', () => {
     for (const frames of others) expect(frames).toEqual(expected);
   });
 
-  test('that is no event stream comes as one frame at the end', () => {
+  test('that is not an event stream is one frame at the end', () => {
     const page = '{\n  "error": {"message": "no"}\n}';
     for (const frames of splitEverywhere(bytesOf(page))) expect(frames).toEqual([f(`${page}\n`)]);
   });

@@ -13,26 +13,26 @@ test('a service account signs with the keys that Google makes', async () => {
   expect(await tokens.show(account(rsa(2_048)), undefined, 0)).toBe('Bearer t');
 });
 
-test('an account that got no token is not asked about again for a while; another is, and so is a mended one', async () => {
+test('a refused account is not tried again for a while; others are, and so is a corrected one', async () => {
   const answers = [
     { status: 400, text: '{"error":"invalid_grant"}' },
     { status: 503, text: '' },
     { status: 200, text: '{"access_token":"t","expires_in":3600}' },
   ];
-  let asked = 0;
-  const own = createGoogleTokens(async () => answers[asked++] ?? { status: 500, text: '' });
+  let requestCount = 0;
+  const own = createGoogleTokens(async () => answers[requestCount++] ?? { status: 500, text: '' });
   const [bad, good] = [account(rsa(2_048)), account(rsa(2_048))];
   const ask = (credential: string, nowMs: number) =>
     Promise.resolve(own.show(credential, undefined, nowMs)).catch((error: { failure: string }) => error.failure);
   expect(await Promise.all([ask(bad, 0), ask(bad, 1)])).toEqual(['credential', 'credential']);
-  expect([await ask(bad, limits.google_refusal_ms - 1), asked]).toEqual(['credential', 1]);
-  expect([await ask(good, 0), await ask(good, limits.google_failure_ms - 1), asked]).toEqual([
+  expect([await ask(bad, limits.google_refusal_ms - 1), requestCount]).toEqual(['credential', 1]);
+  expect([await ask(good, 0), await ask(good, limits.google_failure_ms - 1), requestCount]).toEqual([
     'unavailable',
     'unavailable',
     2,
   ]);
-  expect([await ask(good, limits.google_failure_ms), asked]).toEqual(['Bearer t', 3]);
-  expect([await ask(good, limits.google_failure_ms), asked]).toEqual(['Bearer t', 3]);
+  expect([await ask(good, limits.google_failure_ms), requestCount]).toEqual(['Bearer t', 3]);
+  expect([await ask(good, limits.google_failure_ms), requestCount]).toEqual(['Bearer t', 3]);
 });
 
 test('a token serves to its end where no other can be got, unless Google refuses the account', async () => {

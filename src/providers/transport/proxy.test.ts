@@ -19,7 +19,7 @@ const ms = { upstream_connect_ms_max: 1_000, upstream_headers_ms_max: 2_000, ups
 /** What the server behind the proxy received: the name of the handshake, and the request. */
 let received: { servername: unknown; host: string | undefined; url: string | undefined; headers: object }[] = [];
 /** Where the proxy was to go. */
-let asked: { target: string; authorization: string | undefined }[] = [];
+let proxyRequests: { target: string; authorization: string | undefined }[] = [];
 let secure: Server;
 let proxy: Server;
 /** What the proxy does with a tunnel in place of making it. */
@@ -48,12 +48,12 @@ beforeAll(async () => {
   await listen(secure);
   // Whatever name is asked for stands for the server above.
   proxy = createServer((request, response) => {
-    asked.push({ target: request.url ?? '', authorization: request.headers['proxy-authorization'] });
+    proxyRequests.push({ target: request.url ?? '', authorization: request.headers['proxy-authorization'] });
     response.end(answer(request, undefined));
   });
   proxy.on('connect', (request: IncomingMessage, client: Socket) => {
     client.on('error', () => {});
-    asked.push({ target: request.url ?? '', authorization: request.headers['proxy-authorization'] });
+    proxyRequests.push({ target: request.url ?? '', authorization: request.headers['proxy-authorization'] });
     if (refuses !== undefined) return refuses(client);
     const server = connect(port(secure), '127.0.0.1', () => {
       client.write('HTTP/1.1 200 OK\r\n\r\n');
@@ -79,7 +79,7 @@ afterEach(async () => {
   upstream = undefined;
   refuses = undefined;
   received = [];
-  asked = [];
+  proxyRequests = [];
 });
 
 const authorization = `Basic ${Buffer.from('user:p@ss').toString('base64')}`;
@@ -94,7 +94,7 @@ test('a provider behind TLS is reached through a tunnel; its credential is not f
     await nextTurn();
   }
   // The tunnel stays open for later requests, like every connection of the pool.
-  expect(asked).toEqual([{ target: 'upstream.test:443', authorization }]);
+  expect(proxyRequests).toEqual([{ target: 'upstream.test:443', authorization }]);
   expect(received).toMatchObject([
     { servername: 'upstream.test', host: 'upstream.test', url: '/v1/chat', headers },
     { servername: 'upstream.test' },
@@ -102,11 +102,11 @@ test('a provider behind TLS is reached through a tunnel; its credential is not f
   expect(received[0]?.headers).not.toHaveProperty('proxy-authorization');
 });
 
-test('a provider by plain http is asked for at the proxy', async () => {
+test('a provider by plain http is requested at the proxy', async () => {
   upstream = createUpstream(ms, rules());
   const response = await upstream.send({ url: 'http://upstream.test:8000/v1/chat', headers, payload: '{}' }).response;
   expect(await readText(response, { bytes_max: 100, cut: false })).toBe('an answer');
-  expect(asked).toEqual([{ target: 'http://upstream.test:8000/v1/chat', authorization }]);
+  expect(proxyRequests).toEqual([{ target: 'http://upstream.test:8000/v1/chat', authorization }]);
 });
 
 test('services of the operator are reached in the same way', async () => {
@@ -114,14 +114,14 @@ test('services of the operator are reached in the same way', async () => {
   const request = { url: 'https://upstream.test/search', bytes_max: 100, timeout_ms: 5_000 };
   expect(await services.ask(request)).toMatchObject({ status: 200, body: Buffer.from('an answer') });
   await services.close();
-  expect(asked.map(({ target }) => target)).toEqual(['upstream.test:443']);
+  expect(proxyRequests.map(({ target }) => target)).toEqual(['upstream.test:443']);
 });
 
 test('what is named as direct, and this machine, is reached without the proxy', async () => {
   upstream = createUpstream(ms, { ...rules(), direct: [{ host: 'upstream.test', port: undefined }] });
   await upstream.send({ url: 'https://upstream.test:1/', headers, payload: '' }).response.catch(() => {});
   await upstream.send({ url: `http://127.0.0.1:${port(proxy)}/own`, headers, payload: '' }).response;
-  expect(asked.map(({ target }) => target)).toEqual(['/own']);
+  expect(proxyRequests.map(({ target }) => target)).toEqual(['/own']);
 });
 
 test.each([
@@ -144,10 +144,10 @@ const media = (addresses: readonly string[], privateHosts: string[] = []) =>
     { proxies: rules(), resolve: async () => addresses },
   );
 
-test('a proxy is asked for the address of media that was checked, not for its name, which may lead it elsewhere', async () => {
-  const found = await media(['93.184.216.34']).fetch(need('https://media.test/image.png'), fetchOptions());
-  expect(found.mime_type).toBe('image/png');
-  expect(asked.map(({ target }) => target)).toEqual(['93.184.216.34:443']);
+test('a proxy is sent the checked address of media, not the name, which may resolve to another', async () => {
+  const fetched = await media(['93.184.216.34']).fetch(need('https://media.test/image.png'), fetchOptions());
+  expect(fetched.mime_type).toBe('image/png');
+  expect(proxyRequests.map(({ target }) => target)).toEqual(['93.184.216.34:443']);
   expect(received).toMatchObject([{ servername: 'media.test', host: 'media.test', url: '/image.png' }]);
 });
 
@@ -160,11 +160,11 @@ test.each([
   await expect(media(addresses).fetch(need(url), fetchOptions())).rejects.toThrow(
     'does not resolve to a public address',
   );
-  expect(asked).toEqual([]);
+  expect(proxyRequests).toEqual([]);
 });
 
 test('media of a host that the operator listed is fetched without a proxy', async () => {
   const listed = media(['127.0.0.1'], [`files.test:${port(proxy)}`]);
   await listed.fetch(need(`http://files.test:${port(proxy)}/image.png`), fetchOptions());
-  expect(asked.map(({ target }) => target)).toEqual(['/image.png']);
+  expect(proxyRequests.map(({ target }) => target)).toEqual(['/image.png']);
 });

@@ -73,7 +73,7 @@ test.each<[string, (socket: Socket) => void]>([
   expect(failure).toMatchObject({ failure: 'unavailable', never_sent: true });
 });
 
-test('an answer, or the failure, is there for whoever asks for it late, and a failure that nobody asks for rejects nothing', async () => {
+test('an answer or a failure is available to late readers, and a failure without a reader rejects nothing', async () => {
   const server = createServer((request, response) => {
     if (request.url === '/slow') return;
     response.end('late');
@@ -88,10 +88,10 @@ test('an answer, or the failure, is there for whoever asks for it late, and a fa
     const response = await answered.response;
     expect([response.status, await readText(response, { bytes_max: 9, cut: false })]).toEqual([200, 'late']);
 
-    const [unasked, asked] = [send('/slow'), send('/slow')];
+    const [unread, readAnswer] = [send('/slow'), send('/slow')];
     await sleep(20);
-    for (const exchange of [unasked, asked]) exchange.abort(new Error('enough'));
-    await expect(asked.response).rejects.toThrow('enough');
+    for (const exchange of [unread, readAnswer]) exchange.abort(new Error('enough'));
+    await expect(readAnswer.response).rejects.toThrow('enough');
     await sleep(20);
   } finally {
     await upstream.close();
@@ -132,7 +132,7 @@ test('a long body goes out whole, with its length, and others are served in betw
   server.close();
 });
 
-test('an answer that comes before a long body was read is taken, and the next request is served', async () => {
+test('an answer before a long body was read is accepted, and the next request is served', async () => {
   const server = await serverThat((request, response) => {
     if (request.headers['content-length'] === '1') response.end('next');
     else response.writeHead(413).end('too large');
@@ -146,7 +146,7 @@ test('an answer that comes before a long body was read is taken, and the next re
   server.close();
 });
 
-test('a long body that nobody takes is ended by whoever gives it up', async () => {
+test('a long body that nobody reads ends with the abort', async () => {
   const { promise: coming, resolve: come } = Promise.withResolvers<IncomingMessage>();
   const server = await serverThat(come);
   const upstream = createUpstream({ ...ms, upstream_headers_ms_max: 60_000 });
