@@ -14,18 +14,19 @@ const MODELS = [
 
 function ask(request: Partial<ChatRequest>, over: Partial<Lookup> = {}) {
   const byId = new Map(MODELS.flatMap((one) => [[one.canonical_slug, one] as const, [one.id, one] as const]));
-  const found = requestedModels(
+  const requested = requestedModels(
     { messages: [{ role: 'user', content: 'x' }], ...request },
     {
       catalog: { find: (id) => byId.get(id), models: () => MODELS, provider: (slug) => PROVIDERS[slug] },
-      default_model: undefined,
+      defaultModel: () => undefined,
       routers: { auto_models: ['a/fast-2', 'a/gone', 'a/fast-1'], free_models: 'all' },
       draw: () => 0,
       home: () => undefined,
       ...over,
     },
   );
-  return { ...found, ids: found.models.map(({ id }) => id), wish: found.wishes?.get(found.models[0] as never) };
+  const [first] = requested.models;
+  return { ...requested, ids: requested.models.map(({ id }) => id), wish: requested.wishes?.get(first as never) };
 }
 
 describe('names', () => {
@@ -141,8 +142,8 @@ describe('several names', () => {
 
 describe('a request without a model', () => {
   test('gets the default, with whatever its name asks for', () => {
-    expect(ask({}, { default_model: 'a/fast-1:nitro' })).toMatchObject({ ids: ['a/fast-1'] });
-    expect(ask({ models: ['b/gift'] }, { default_model: 'a/fast-1' }).ids).toEqual(['b/gift']);
+    expect(ask({}, { defaultModel: () => 'a/fast-1:nitro' })).toMatchObject({ ids: ['a/fast-1'] });
+    expect(ask({ models: ['b/gift'] }, { defaultModel: () => 'a/fast-1' }).ids).toEqual(['b/gift']);
   });
   test('is answered by what is on where there is none, newest first', () => {
     const routers = { auto_models: undefined, free_models: undefined };
