@@ -9,47 +9,47 @@ import type { Prepared, SpendingRules } from './admission.ts';
 import { priceAttempt } from './generation.ts';
 import { roughPrompt } from './meter.ts';
 
-/** How long answers of each endpoint are: a running mean, in this process alone. */
+/** The usual length of each endpoint's answers: a running mean in the memory of this process. */
 export class UsualOutput {
   readonly #means = new Map<string, { mean: number; answers: number }>();
 
-  /** An endpoint gave a whole answer. */
+  /** Adds a completed answer. */
   note(endpoint_id: string, usage: TokenClasses): void {
     const tokens = outputTokens(usage);
-    const known = this.#means.get(endpoint_id);
-    if (known !== undefined) {
-      known.answers = Math.min(known.answers + 1, limits.usual_output_answers);
-      known.mean += (tokens - known.mean) / known.answers;
+    const entry = this.#means.get(endpoint_id);
+    if (entry !== undefined) {
+      entry.answers = Math.min(entry.answers + 1, limits.usual_output_answers);
+      entry.mean += (tokens - entry.mean) / entry.answers;
     } else if (this.#means.size < limits.usual_output_endpoints_max) {
       this.#means.set(endpoint_id, { mean: tokens, answers: 1 });
     }
   }
 
-  /** Tokens of a usual answer; of an endpoint that has not answered yet, a stated number. */
+  /** Tokens of a usual answer; a fixed number for an endpoint without answers. */
   of(endpoint_id: string): number {
     return Math.ceil(this.#means.get(endpoint_id)?.mean ?? limits.expected_completion_tokens);
   }
 }
 
-/** Whether an attempt whose end nobody knows costs what was seen of it alone. */
+/** Whether an attempt with an unknown end is charged only what was received of it. */
 export function isMetered({ principal }: Call, rules: Pick<SpendingRules, 'budgets' | 'unknown_outcome'>): boolean {
   return rules.unknown_outcome === 'metered' && (principal.budget_mode ?? rules.budgets) === 'soft';
 }
 
-/** The output that an attempt is charged for where nobody saw its end and nothing was set aside: the usual answer, within its bound. */
+/** The output tokens charged for an attempt with an unknown end and without a hold: the usual answer, within the output bound. */
 export function presumedOutput(
   call: Call,
   { endpoint }: Candidate,
   { output_tokens }: Pick<Prepared, 'output_tokens'>,
   usual: Pick<UsualOutput, 'of'>,
 ): number {
-  // What is no chat is counted whole by its estimate.
+  // Calls that are not chat are charged their estimate.
   if (call.estimate !== undefined || output_tokens === 0) return 0;
   const bound = output_tokens ?? endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY;
   return Math.min(bound, usual.of(endpoint.id)) * choicesOf(call.request);
 }
 
-/** The same with its prompt, in money: what the journal keeps of an attempt. Its tokens are those of the prompt, which alone are counted. */
+/** The cost of that output and the prompt, as the journal keeps it for an attempt. `usage` has the prompt's tokens only. */
 export function presumedCost(
   { estimate, request }: Call,
   candidate: Candidate,
