@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { messagesClient } from '../../api/messages/client.ts';
 import type { Endpoint, Model } from '../../catalog/model.ts';
+import { atOnce } from '../../http/turn-work.ts';
 import { limits } from '../../limits.ts';
 import { dialects } from '../../providers/dialects.ts';
 import type { Provider } from '../../providers/provider.ts';
@@ -11,7 +12,9 @@ import type { JsonObject } from '../../schemas/json.ts';
 import type { Prices } from '../../schemas/prices.ts';
 import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
 import { priceAttempt } from './generation.ts';
-import { costOf, exposureOf, mediaOf, outputFor, promptTokens, textBytes, textOf } from './worst-case.ts';
+import { costOf, exposureOf, type Media, mediaOf, outputFor, promptTokens, textBytes, textSteps } from './worst-case.ts';
+
+const textOf = (attempt: PreparedAttempt, media: Media): string => atOnce(textSteps(attempt, media));
 
 interface Facts extends Partial<Endpoint> {
   tokenizer?: string;
