@@ -75,17 +75,18 @@ test('a chunk of an attempt that was charged already ends its stream with a faul
   const metered: unknown[] = [];
   const later = { ended: false, coming: () => undefined, take: () => [{ delta: { content: 'more' } }] };
   const answered = {
-    attempt: { charges: undefined as unknown },
+    call: { generation_id: 'gen-1' },
+    charge: undefined as unknown,
     meter: { chunk: (one: unknown) => metered.push(one) },
   };
-  const flow = { stream: { later }, answered, view: { shown: (chunks: unknown) => chunks } };
+  const flow = { stream: { later }, attempt: answered, view: { shown: (chunks: unknown) => chunks } };
   const session = { call: { generation_id: 'gen-1' } as Call };
   const following = { clock: { monotonic_ms: () => 0 } };
   const chunks = new LaterChunks(
     ...([session, flow, following] as unknown as ConstructorParameters<typeof LaterChunks>),
   );
   expect(chunks.take()).toMatchObject({ type: 'chunks' });
-  answered.attempt.charges = [];
+  answered.charge = {};
   expect(() => chunks.take()).toThrow('Internal Server Error');
   expect([metered.length, broken]).toEqual([1, ['no_chunk_after_settlement']]);
 });

@@ -17,24 +17,6 @@ const VALUE_CIRCLES: readonly (readonly string[])[] = [];
 /** Circles of modules of which at least one needs only a type of the next. */
 const TYPE_CIRCLES: readonly (readonly string[])[] = [
   ['src/http/bounded-bodies.ts', 'src/http/connection.ts', 'src/http/running.ts', 'src/http/server.ts'],
-  ['src/inference/answer.ts', 'src/inference/whole-answer.ts'],
-  [
-    'src/inference/attempt/attempts.ts',
-    'src/inference/attempt/chat-attempts.ts',
-    'src/inference/attempt/hedged-send.ts',
-    'src/inference/call-state.ts',
-    'src/inference/money/fees.ts',
-    'src/inference/money/generation.ts',
-    'src/inference/money/overrun.ts',
-    'src/inference/money/presumed-cost.ts',
-    'src/inference/money/settlement.ts',
-    'src/inference/plan/planner.ts',
-    'src/inference/plan/try-order.ts',
-    'src/inference/prepare/chat-work.ts',
-    'src/inference/stream-answer.ts',
-    'src/inference/tools/tool-loop.ts',
-    'src/inference/tools/tool-runs.ts',
-  ],
   ['src/inference/call.ts', 'src/inference/tools/server-tools.ts'],
   ['src/ledger/node.ts', 'src/ledger/recorder.ts'],
   [

@@ -1,24 +1,24 @@
 import { METERED, type Metered } from '../http/metered.ts';
 import type { Events } from '../http/sources.ts';
-import type { ChatCompletion, TokenClasses } from '../schemas/inner.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createAttempts } from './attempt/attempts.ts';
 import { type ChatAttemptsOptions, createChatAttempts } from './attempt/chat-attempts.ts';
 import { createDecoderFaultLog, type DecoderFaultLog } from './attempt/decoder-faults.ts';
 import type { Call } from './call.ts';
-import type { AnswerWatch, CallState } from './call-state.ts';
+import type { StreamEvent, WholeAnswer } from './events.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './money/admission.ts';
 import { createPay, feesOf } from './money/fees.ts';
 import { createMeasure } from './money/measure.ts';
 import { UsualOutput } from './money/presumed-cost.ts';
-import { type AnswerUsage, createSettlement, type SettlementLog } from './money/settlement.ts';
+import { createSettlement, type SettlementLog } from './money/settlement.ts';
 import type { Tokenizer } from './money/tokenizer.ts';
 import { type CountedTokens, createTokenCount } from './operations/count-tokens.ts';
 import { runTask, type Task, type TaskAnswer } from './operations/task.ts';
 import { createExplain, type Explanation } from './plan/explain.ts';
 import { createSteps, type StepsOptions, type Wanted } from './plan/planner.ts';
 import { type ChatWorkOptions, createChatWork } from './prepare/chat-work.ts';
-import { createStreaming, type Served, type StreamEvent } from './stream-answer.ts';
+import type { AnswerWatch, CallState } from './state.ts';
+import { createStreaming } from './stream-answer.ts';
 import { createToolLoop } from './tools/tool-loop.ts';
 import { createRunTools } from './tools/tool-runs.ts';
 import { createWholeAnswers } from './whole-answer.ts';
@@ -32,15 +32,6 @@ export interface InferenceOptions extends StepsOptions, ChatWorkOptions, ChatAtt
   continuation(): boolean;
   /** Whether late streams are asked of a second endpoint where the request does not say, and which share of them at most. */
   hedging(): { hedge: boolean; hedge_share_max: number };
-}
-
-export interface WholeAnswer {
-  completion: ChatCompletion;
-  served: Served;
-  usage: AnswerUsage;
-  /** The same in disjoint classes, as it is priced; null: nothing was used, or it is not known. */
-  classes: TokenClasses | null;
-  metadata: Record<string, unknown> | undefined;
 }
 
 /**
@@ -76,7 +67,7 @@ export function createInference(shared: InferenceOptions): Engine {
   const options = { ...shared, usual: new UsualOutput(), logDecoderFault: createDecoderFaultLog(shared.log) };
   const { clock } = options;
   const settlement = createSettlement(options);
-  const { note, settle } = settlement;
+  const { settle } = settlement;
   const admission = createAdmission(options);
   const measure = createMeasure(options.tokenizer);
   const attempts = createAttempts(options, admission, settlement);
@@ -91,18 +82,18 @@ export function createInference(shared: InferenceOptions): Engine {
   /** Plans a call: at once, where nothing has to be waited for. */
   function open(call: Call, watch: AnswerWatch | undefined): CallState | Promise<CallState> {
     const opening = steps.open(call, work.wanted(call));
-    return opening instanceof Promise ? opening.then((session) => fitted(session, watch)) : fitted(opening, watch);
+    return opening instanceof Promise ? opening.then((state) => fitted(state, watch)) : fitted(opening, watch);
   }
 
-  function fitted(session: CallState, watch: AnswerWatch | undefined): CallState {
-    session.watch = watch;
-    session.call.fees = feesOf(session, pay);
-    session.call.sources = [];
+  function fitted(state: CallState, watch: AnswerWatch | undefined): CallState {
+    state.watch = watch;
+    state.call.fees = feesOf(state, pay);
+    state.call.sources = [];
     try {
-      chat.fittingFor(session);
-      return session;
+      chat.fittingFor(state);
+      return state;
     } catch (error) {
-      session.reservation.release();
+      state.reservation.release();
       throw error;
     }
   }
@@ -117,7 +108,7 @@ export function createInference(shared: InferenceOptions): Engine {
 
     routingOf: (call, wanted) => steps.routingOf(call, wanted ?? work.wanted(call)),
 
-    run: (call, task, watch) => runTask(call, task, { ...options, ...steps, ...attempts, note, settle, watch }),
+    run: (call, task, watch) => runTask(call, task, { ...options, ...steps, ...attempts, settle, watch }),
 
     stream: (call, watch) => answerStream(() => open(call, watch)),
   };

@@ -5,9 +5,9 @@ import { accumulate } from '../schemas/accumulate.ts';
 import type { ChatChunk } from '../schemas/inner.ts';
 import type { Inference } from './answer.ts';
 import type { Call } from './call.ts';
+import type { StreamEvent } from './events.ts';
 import { NO_USAGE } from './money/settlement.ts';
 import { type CallHooks, createPipeline, type Middleware } from './pipeline.ts';
-import type { StreamEvent } from './stream-answer.ts';
 import type { AnswerTransform } from './transform.ts';
 
 const call = { request: {}, stages: [] } as unknown as Call;

@@ -4,13 +4,13 @@ import { type Events, type Source, withSources } from '../http/sources.ts';
 import type { GenerationRecord } from '../ledger/records.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import type { ChatCompletion } from '../schemas/inner.ts';
-import type { Engine, Inference, WholeAnswer } from './answer.ts';
+import type { Engine, Inference } from './answer.ts';
 import type { Call } from './call.ts';
-import type { AnswerWatch } from './call-state.ts';
+import type { StreamEvent, WholeAnswer } from './events.ts';
 import type { Prepared } from './money/admission.ts';
 import type { Task, TaskAnswer } from './operations/task.ts';
 import type { Wanted } from './plan/planner.ts';
-import type { StreamEvent } from './stream-answer.ts';
+import type { AnswerWatch } from './state.ts';
 import { type AnswerTransform, type EventHooks, TransformedEvents, transformWhole, withStages } from './transform.ts';
 
 /** What a call is begun for. `routing`: to say how a call that is refused would have been routed. */

@@ -6,13 +6,12 @@ import { limits } from '../limits.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
-import type { ChatChunk, TokenClasses } from '../schemas/inner.ts';
-import type { JsonObject } from '../schemas/json.ts';
+import type { ChatChunk } from '../schemas/inner.ts';
 import { outputTokens } from '../schemas/usage.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { OpenStream, PreparedAttempt } from './attempt/attempt.ts';
-import { type Attempts, type Ended, mayGoOn, type Reached } from './attempt/attempts.ts';
-import type { ChatAttempts, MeteredStream } from './attempt/chat-attempts.ts';
+import { type Attempts, mayGoOn } from './attempt/attempts.ts';
+import type { ChatAttempt, ChatAttempts } from './attempt/chat-attempts.ts';
 import {
   continuedRequest,
   continuesText,
@@ -23,56 +22,26 @@ import {
 } from './attempt/continuation.ts';
 import { abortStopsBilling, CallCancelled, goneAs, outcomeOf, outcomeOfWhole } from './attempt/exchange.ts';
 import { fallsOver } from './attempt/failure.ts';
+import type { Ended, Reached } from './attempt/work.ts';
 import type { Call, Clock } from './call.ts';
-import { type Answered, type CallState, isWithheld } from './call-state.ts';
+import type { StreamEvent } from './events.ts';
 import type { Admission } from './money/admission.ts';
 import type { Meter } from './money/meter.ts';
 import { cut, readOn } from './money/overrun.ts';
-import type { AnswerUsage, Settlement, SettlementLog } from './money/settlement.ts';
+import type { Settlement, SettlementLog } from './money/settlement.ts';
 import { type Planner, wireOf } from './plan/planner.ts';
 import type { ReasoningStateRecorder, TurnStates } from './reasoning/states.ts';
+import { type CallState, isWithheld, servedBy } from './state.ts';
 import { type CitationExtractor, createCiter } from './tools/citation-extractor.ts';
 import { afterStep, sealOf, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
-
-/** Who answered, as the client may know it. */
-export interface Served {
-  model: string;
-  provider: string;
-}
-
-/** The body that one attempt sent upstream, and whom it went to. */
-export interface SentBody {
-  served: Served;
-  body: JsonObject;
-}
-
-/** What a stream is made of: one `open`, then `chunks`, then one `end`. Where another endpoint goes on with it, another `open` says so. */
-export type StreamEvent =
-  | { type: 'open'; served: Served; upstream_bodies: SentBody[] }
-  | { type: 'chunks'; chunks: ChatChunk[] }
-  | StreamEnd;
 
 /** What the course of a stream says: events, and what is read for more of them. */
 type Told = StreamEvent | Source<StreamEvent>;
 
-/** The end of a stream: what it used and cost, over all its parts. */
-export interface StreamEnd {
-  type: 'end';
-  usage: AnswerUsage;
-  /** The same in disjoint classes, as it is priced; null: nothing was used, or it is not known. */
-  classes: TokenClasses | null;
-  metadata: Record<string, unknown> | undefined;
-  error: GatewayError | undefined;
-}
-
-export function servedBy(candidate: Candidate): Served {
-  return { model: candidate.model.id, provider: candidate.provider.name };
-}
-
 /** One attempt's part of the stream. */
 interface Flow {
   stream: OpenStream;
-  answered: Answered & { meter: Meter };
+  attempt: ChatAttempt;
   view: View;
   /** It broke off, and is charged: another attempt was to go on with it. */
   is_part: boolean;
@@ -107,7 +76,7 @@ interface Surroundings {
   continuation(): boolean;
   settlement: Settlement;
   admission: Pick<Admission, 'cutReason'>;
-  attempts: Pick<Attempts, 'tryEach' | 'blame' | 'credit'>;
+  attempts: Pick<Attempts, 'tryEach' | 'reportSuccess' | 'reportFailure'>;
   steps: Pick<Planner, 'giveUp' | 'metadataOf' | 'lateError'>;
   chat: Pick<ChatAttempts, 'streamed'>;
   loop: ToolLoop;
@@ -130,22 +99,19 @@ export function createStreaming({
   recorder,
   states,
   continuation,
-  settlement: { note, soFar, breakOff, settle },
+  settlement: { soFar, breakOff, settle },
   admission: { cutReason },
-  attempts: { tryEach, blame, credit },
+  attempts: { tryEach, reportSuccess, reportFailure },
   steps: { giveUp, metadataOf, lateError },
   chat,
   loop,
 }: Surroundings): (open: () => CallState | Promise<CallState>) => Events<StreamEvent> {
-  function begin(session: CallState, reached: Reached<PreparedAttempt, MeteredStream>, view: View): Flow {
-    const { value, prepared, candidate } = reached;
-    const attempt = note(session, candidate, { status: 200, failure: null });
-    const answered = { meter: value.meter, candidate, prepared, attempt };
-    return { stream: value.stream, answered, view, is_part: false };
+  function begin({ value, attempt }: Reached<PreparedAttempt, OpenStream, Meter>, view: View): Flow {
+    return { stream: value, attempt, view, is_part: false };
   }
 
-  function opened(session: CallState, { answered }: Flow): StreamEvent {
-    return { type: 'open', served: servedBy(answered.candidate), upstream_bodies: session.bodies.splice(0) };
+  function opened(state: CallState, { attempt }: Flow): StreamEvent {
+    return { type: 'open', served: servedBy(attempt.candidate), upstream_bodies: state.bodies.splice(0) };
   }
 
   /** What the client gets of an answer of one step. */
@@ -176,14 +142,14 @@ export function createStreaming({
   }
 
   /** The end of such an answer, with its seal before it. */
-  function lastView(session: CallState, { turn, told }: ToolAnswer, { answered, view }: Flow): ChatChunk[] {
-    const { candidate } = answered;
+  function lastView({ turn, told, call }: ToolAnswer, { attempt, view }: Flow): ChatChunk[] {
+    const { candidate } = attempt;
     // Block by block, a signature cannot come after its block.
-    const held = turn.finish(session.call.request.ext?.client.isSequential !== true);
+    const held = turn.finish(call.request.ext?.client.isSequential !== true);
     if (held.length === 0) return [];
     const at = held.findIndex(({ finish_reason }) => finish_reason != null);
     const is_good = held[at]?.finish_reason !== 'error';
-    const keeper = is_good ? states.keeper(session.call, candidate, wireOf(candidate)) : undefined;
+    const keeper = is_good ? states.keeper(call, candidate, wireOf(candidate)) : undefined;
     const end = view.shown(held, true);
     const seal = sealOf(keeper, turn, told.result(0));
     if (seal === undefined) return end;
@@ -191,26 +157,26 @@ export function createStreaming({
     return end.toSpliced(place, 0, { delta: { reasoning_details: [seal] } });
   }
 
-  /** Ends an attempt from our side, of whose end nothing is known. */
-  function hangUp({ call }: CallState, { stream, answered, is_part }: Flow): void {
-    if (!is_part && !stream.later.ended) answered.may_go_on = !abortStopsBilling(answered.candidate, call);
+  /** Ends an attempt from our side before its end is known. */
+  function hangUp({ stream, attempt, is_part }: Flow): void {
+    if (!is_part && !stream.later.ended) attempt.mayGoOn = !abortStopsBilling(attempt.candidate, attempt.call);
     stream.close();
   }
 
-  /** Tells the last attempt, and the health of its endpoint, how the stream ended. A part of an answer with tools was told its own end. */
+  /** Notes the end of the stream in its last attempt and in the health of its endpoint. An attempt that is a part has its own end. */
   function noteEnd(
-    session: CallState,
-    { answered: { attempt, candidate }, is_part }: Flow,
+    { attempt, is_part }: Flow,
     failure: UpstreamError | CallCancelled | undefined,
     has_tools: boolean,
   ): void {
     if (failure instanceof UpstreamError) {
-      if (!is_part || !has_tools) attempt.failure = failure.failure;
+      if (!is_part || !has_tools) attempt.record!.failure = failure.failure;
       return;
     }
     if (is_part) return;
-    if (failure !== undefined && session.call.cancellation.stopped) attempt.failure = goneAs(session.call);
-    credit(session, candidate);
+    const { call } = attempt;
+    if (failure !== undefined && call.cancellation.stopped) attempt.record!.failure = goneAs(call);
+    reportSuccess(attempt);
   }
 
   /** Follows what is shown, where the answer may be continued. */
@@ -220,64 +186,63 @@ export function createStreaming({
   }
 
   async function* answerStream(open: () => CallState | Promise<CallState>): AsyncGenerator<Told, void, undefined> {
-    const session = await open();
-    const { call } = session;
-    const reached = await tryEach(session, session.plan.attempts, chat.streamed(session));
-    if ('ended' in reached) throw await giveUp(session, reached);
-    session.first_token_ms = clock.monotonic_ms();
-    const tools = loop.begin(session);
+    const state = await open();
+    const { call } = state;
+    const reached = await tryEach(state, state.plan.attempts, chat.streamed(state, call));
+    if ('ended' in reached) throw await giveUp(state, reached);
+    const tools = loop.begin(state);
     const text = tools === undefined ? textOf(call) : undefined;
-    const view = tools === undefined ? plainView(session, reached.candidate, text) : toolView(session, tools);
-    const at: Course = { flow: begin(session, reached, view), finish_reason: undefined };
+    const view = tools === undefined ? plainView(state, reached.attempt.candidate, text) : toolView(state, tools);
+    const at: Course = { flow: begin(reached, view), finish_reason: undefined };
     metrics.streamOpened();
     // How it ends when neither the upstream's end nor a failure is reached: the consumer stopped reading.
     let unfinished: 'cancelled' | undefined = 'cancelled';
     const close = (outcome: 'completed' | 'failed' | 'cancelled') =>
-      settle(session, outcome, at.flow.is_part ? undefined : at.flow.answered, at.finish_reason);
+      settle(state, outcome, at.flow.is_part ? undefined : at.flow.attempt, at.finish_reason);
     try {
-      yield opened(session, at.flow);
-      let failure = yield* read(session, at.flow);
+      yield opened(state, at.flow);
+      let failure = yield* read(state, at.flow);
       while (text !== undefined && failure instanceof UpstreamError) {
-        const next = await goOn(session, call, at.flow, failure, text);
+        const next = await goOn(state, at.flow, failure, text);
         if (next === undefined) break;
         if (next instanceof CallCancelled) failure = next;
         else {
           at.flow = next;
-          yield opened(session, at.flow);
-          failure = yield* read(session, at.flow);
+          yield opened(state, at.flow);
+          failure = yield* read(state, at.flow);
         }
       }
-      if (tools !== undefined && failure === undefined) failure = yield* withTools(session, tools, view, at);
-      if (isWithheld(session)) at.finish_reason = 'content_filter';
+      if (tools !== undefined && failure === undefined) failure = yield* withTools(state, tools, view, at);
+      if (isWithheld(state)) at.finish_reason = 'content_filter';
       unfinished = undefined;
-      noteEnd(session, at.flow, failure, tools !== undefined);
+      noteEnd(at.flow, failure, tools !== undefined);
       const outcome = outcomeOfStream(call, failure);
       const usage = await close(outcome);
       if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
-      const { candidate } = at.flow.answered;
-      if (outcome === 'completed') session.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
-      const error =
-        failure instanceof UpstreamError ? lateError(session, candidate, failure) : failure && shuttingDown();
-      const metadata = metadataOf(session, error ? undefined : candidate);
-      yield { type: 'end', usage, classes: session.usage, metadata, error };
+      const { attempt } = at.flow;
+      const { candidate } = attempt;
+      if (outcome === 'completed') state.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
+      const error = failure instanceof UpstreamError ? lateError(state, attempt, failure) : failure && shuttingDown();
+      const metadata = metadataOf(state, error ? undefined : candidate);
+      yield { type: 'end', usage, classes: state.usage, metadata, error };
     } catch (error) {
       if (unfinished === undefined) throw error;
       // A fault of ours, or of what cannot be written: the client is told all the same what its answer cost.
       unfinished = undefined;
-      hangUp(session, at.flow);
-      if (!at.flow.is_part) at.flow.answered.attempt.failure = 'internal';
+      hangUp(at.flow);
+      if (!at.flow.is_part) at.flow.attempt.record!.failure = 'internal';
       const usage = await close('failed');
       const told = error instanceof GatewayError ? error : internalError(error);
       // What is masked is masked whole.
       yield {
         type: 'end',
         usage,
-        classes: session.usage,
-        metadata: told.status === 500 ? undefined : metadataOf(session, undefined),
+        classes: state.usage,
+        metadata: told.status === 500 ? undefined : metadataOf(state, undefined),
         error: told,
       };
     } finally {
-      if (unfinished !== undefined) hangUp(session, at.flow);
+      if (unfinished !== undefined) hangUp(at.flow);
       at.flow.stream.close();
       metrics.streamClosed();
       if (unfinished !== undefined) await close(unfinished);
@@ -286,44 +251,43 @@ export function createStreaming({
 
   /** Runs of tools and further steps, until the model is at its end; what comes back ended it before. */
   async function* withTools(
-    session: CallState,
+    state: CallState,
     tools: ToolAnswer,
     view: View,
     at: Course,
   ): AsyncGenerator<Told, UpstreamError | CallCancelled | undefined, undefined> {
-    while (!isWithheld(session)) {
+    while (!isWithheld(state)) {
       const { flow } = at;
       const end = loop.pending(tools);
       if (end === undefined) {
-        const last = lastView(session, tools, flow);
+        const last = lastView(tools, flow);
         if (last.length > 0) yield { type: 'chunks', chunks: last };
         return undefined;
       }
-      const { candidate } = flow.answered;
+      const { candidate } = flow.attempt;
       flow.is_part = true;
       flow.stream.close();
       try {
-        for await (const chunks of loop.runs(session, tools, end, flow.answered)) {
+        for await (const chunks of loop.runs(state, tools, end, flow.attempt)) {
           yield { type: 'chunks', chunks: view.shown(chunks, true) };
         }
       } catch (error) {
         if (error instanceof CallCancelled) return error;
         throw error;
       }
-      if (isWithheld(session)) return undefined;
-      const tried = await tryEach(session, afterStep(session, candidate), chat.streamed(session));
+      if (isWithheld(state)) return undefined;
+      const tried = await tryEach(state, afterStep(state, candidate), chat.streamed(state, tools.call));
       if ('ended' in tried) {
-        const failure = stepFailure(session, tools, tried);
+        const failure = stepFailure(state, tools, tried);
         if (failure !== undefined) return failure;
         at.finish_reason = 'length';
         const cut: ChatChunk = { delta: {}, finish_reason: 'length', native_finish_reason: null };
         yield { type: 'chunks', chunks: view.cutShort([cut]) };
         return undefined;
       }
-      session.step_first_token_ms = clock.monotonic_ms();
-      at.flow = begin(session, tried, view);
-      if (tried.candidate !== candidate) yield opened(session, at.flow);
-      const failure = yield* read(session, at.flow);
+      at.flow = begin(tried, view);
+      if (tried.attempt.candidate !== candidate) yield opened(state, at.flow);
+      const failure = yield* read(state, at.flow);
       if (failure !== undefined) return failure;
     }
     return undefined;
@@ -331,12 +295,12 @@ export function createStreaming({
 
   /** Why nobody answered a further step; undefined: there is no money for it, and the answer ends with what text it has. Throws what is no endpoint's failure. */
   function stepFailure(
-    session: CallState,
+    state: CallState,
     { turn }: ToolAnswer,
     { ended, error }: Ended,
   ): UpstreamError | CallCancelled | undefined {
     if (error instanceof CallCancelled) return error;
-    if (ended === 'failed') return session.failed.at(-1)!.error;
+    if (ended === 'failed') return state.failed.at(-1)!.error;
     const is_unpaid = ended === 'unsent' && error instanceof GatewayError && error.status === 402;
     if (!is_unpaid || !turn.has_text) throw error;
     return undefined;
@@ -344,28 +308,27 @@ export function createStreaming({
 
   /** Asks the next endpoints that can to go on with a text that broke off; undefined: none does, and it ends here. */
   async function goOn(
-    session: CallState,
-    call: Call,
+    state: CallState,
     flow: Flow,
     failure: UpstreamError,
     shown: ShownText,
   ): Promise<Flow | CallCancelled | undefined> {
     const { text } = shown;
-    const { stream, answered } = flow;
+    const { stream, attempt } = flow;
+    const { call } = state;
     if (text === undefined || !fallsOver(failure.failure) || call.cancellation.cancelled) return undefined;
-    if (session.parts.length >= limits.continuations_max) return undefined;
-    const { attempts } = session.plan;
-    const later = attempts.slice(attempts.indexOf(answered.candidate) + 1);
-    const candidates = later.filter((one) => one.model === answered.candidate.model && continuesText(one));
-    const request = continuedRequest(call.request, { text, tokens: madeTokens(session, answered) });
+    if (state.parts.length >= limits.continuations_max) return undefined;
+    const { attempts } = state.plan;
+    const later = attempts.slice(attempts.indexOf(attempt.candidate) + 1);
+    const candidates = later.filter((one) => one.model === attempt.candidate.model && continuesText(one));
+    const request = continuedRequest(call.request, { text, tokens: madeTokens(state, attempt) });
     if (candidates.length === 0 || request === undefined) return undefined;
     stream.close();
     flow.is_part = true;
-    breakOff(session, answered, failure.failure);
-    blame(session, answered.candidate, failure);
-    session.failed.push({ provider: answered.candidate.provider, own: answered.candidate.own, error: failure });
-    session.call = { ...call, request };
-    const tried = await tryEach(session, candidates, chat.streamed(session, fitContinued));
+    breakOff(state, attempt, failure.failure);
+    reportFailure(attempt, failure);
+    state.failed.push({ provider: attempt.candidate.provider, own: attempt.candidate.own, error: failure });
+    const tried = await tryEach(state, candidates, chat.streamed(state, { ...call, request }, fitContinued));
     if ('ended' in tried) {
       const { ended, error } = tried;
       if (error instanceof CallCancelled) return error;
@@ -373,7 +336,7 @@ export function createStreaming({
       return undefined;
     }
     const overlap = new OverlapCut(text);
-    return begin(session, tried, {
+    return begin(tried, {
       // No state of the turn is kept: it is not of one account's making.
       shown(chunks) {
         const kept = overlap.add(chunks);
@@ -386,13 +349,13 @@ export function createStreaming({
   }
 
   /** What came out of an answer so far, over all its parts. */
-  function madeTokens({ parts }: CallState, { meter }: Flow['answered']): number {
+  function madeTokens({ parts }: CallState, { meter }: ChatAttempt): number {
     return parts.reduce((sum, { usage }) => sum + (usage === null ? 0 : outputTokens(usage)), meter.outputTokens());
   }
 
   /** One attempt's stream to its end; returns the failure that ended it, if one did. */
   async function* read(
-    session: CallState,
+    state: CallState,
     flow: Flow,
   ): AsyncGenerator<Told, UpstreamError | CallCancelled | undefined, undefined> {
     const { stream, view } = flow;
@@ -404,11 +367,12 @@ export function createStreaming({
         if (from > 0) await nextTurn();
         yield { type: 'chunks', chunks: view.shown(first.length > slice ? first.slice(from, from + slice) : first) };
       }
-      yield new LaterChunks(session, flow, following);
+      yield new LaterChunks(state, flow, following);
       return undefined;
     } catch (error) {
       if (!(error instanceof UpstreamError || error instanceof CallCancelled)) throw error;
-      flow.answered.may_go_on = mayGoOn(error, flow.answered.candidate, session.call);
+      const { attempt } = flow;
+      attempt.mayGoOn = mayGoOn(error, attempt.candidate, attempt.call);
       return error;
     }
   }
@@ -465,7 +429,7 @@ interface Following extends Pick<Surroundings, 'clock' | 'log' | 'recorder'> {
  */
 export class LaterChunks implements Source<StreamEvent> {
   ended = false;
-  readonly #session: CallState;
+  readonly #state: CallState;
   readonly #flow: Flow;
   readonly #following: Following;
   #progress_ms: number;
@@ -474,8 +438,8 @@ export class LaterChunks implements Source<StreamEvent> {
   #is_cut = false;
   #failure: { error: unknown } | undefined = undefined;
 
-  constructor(session: CallState, flow: Flow, following: Following) {
-    this.#session = session;
+  constructor(state: CallState, flow: Flow, following: Following) {
+    this.#state = state;
     this.#flow = flow;
     this.#following = following;
     this.#progress_ms = following.clock.monotonic_ms();
@@ -485,10 +449,11 @@ export class LaterChunks implements Source<StreamEvent> {
     if (this.#is_cut) return this.#readOn();
     try {
       this.#tellProgress();
-      const { grant, hold } = this.#session;
-      if (isWithheld(this.#session)) return this.#readOn();
+      const { attempt } = this.#flow;
+      const { grant, meter } = attempt;
+      if (isWithheld(this.#state)) return this.#readOn();
       if (grant !== undefined) {
-        const cutting = this.#following.cutReason({ hold, grant, meter: this.#flow.answered.meter });
+        const cutting = this.#following.cutReason({ hold: this.#state.hold, grant, meter });
         if (cutting instanceof Promise) return this.#extended(cutting);
         this.#cut = cutting;
         if (cutting !== undefined) return undefined;
@@ -503,21 +468,21 @@ export class LaterChunks implements Source<StreamEvent> {
   take(): StreamEvent | undefined {
     if (this.#failure !== undefined) throw this.#failure.error;
     if (this.ended) return undefined;
-    const { stream, answered, view } = this.#flow;
+    const { stream, attempt, view } = this.#flow;
     if (this.#cut !== undefined) {
       this.#is_cut = true;
       const { log } = this.#following;
       return {
         type: 'chunks',
-        chunks: [...view.rest(), ...view.cutShort(cut(this.#session, answered, this.#cut, log))],
+        chunks: [...view.rest(), ...view.cutShort(cut(attempt, this.#cut, log))],
       };
     }
     const { later } = stream;
     const chunks = later.take();
     if (chunks !== undefined) {
       // What an attempt was charged has lines: nothing of it can be billed any more.
-      if (answered.attempt.charges !== undefined) throw afterSettlement(this.#session);
-      for (const chunk of chunks) answered.meter.chunk(chunk);
+      if (attempt.charge !== undefined) throw afterSettlement(this.#state);
+      for (const chunk of chunks) attempt.meter.chunk(chunk);
       return { type: 'chunks', chunks: view.shown(chunks) };
     }
     if (!later.ended) return undefined;
@@ -531,8 +496,8 @@ export class LaterChunks implements Source<StreamEvent> {
     const now = clock.monotonic_ms();
     if (now - this.#progress_ms < limits.journal_progress_ms) return;
     this.#progress_ms = now;
-    const { usage, cost_nano } = soFar(this.#session, this.#flow.answered);
-    recorder.progress(this.#session.call.generation_id, usage, cost_nano);
+    const { usage, cost_nano } = soFar(this.#state, this.#flow.attempt);
+    recorder.progress(this.#state.call.generation_id, usage, cost_nano);
   }
 
   async #extended(cutting: Promise<string | undefined>): Promise<void> {
@@ -546,7 +511,7 @@ export class LaterChunks implements Source<StreamEvent> {
 
   async #readOn(): Promise<void> {
     try {
-      await readOn(this.#session, this.#flow.stream, this.#flow.answered);
+      await readOn(this.#flow.stream, this.#flow.attempt);
     } catch (error) {
       this.#failure = { error };
     }

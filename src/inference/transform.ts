@@ -6,7 +6,7 @@ import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../schemas/inner.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { Stage } from '../schemas/routing-metadata.ts';
-import type { StreamEnd, StreamEvent } from './stream-answer.ts';
+import type { StreamEnd, StreamEvent } from './events.ts';
 
 /** Changes the chunks of one answer on their way to the client. Synchronous: a chunk takes no promise. */
 export interface AnswerTransform {

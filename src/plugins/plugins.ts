@@ -1,6 +1,6 @@
 import type { GatewayError } from '../errors.ts';
-import type { WholeAnswer } from '../inference/answer.ts';
 import type { Call } from '../inference/call.ts';
+import type { WholeAnswer } from '../inference/events.ts';
 import type { CallHooks, Middleware } from '../inference/pipeline.ts';
 import type { AnswerTransform } from '../inference/transform.ts';
 import type { Annotation, ChatChunk } from '../schemas/inner.ts';

@@ -9,13 +9,12 @@ import { createResponseObject } from '../../src/api/responses/response-object.ts
 import { createResponseStream } from '../../src/api/responses/stream.ts';
 import { createAnswerFilter } from '../../src/guardrails/streams/answer-filter.ts';
 import type { Finder } from '../../src/guardrails/streams/stream-filter.ts';
-import type { WholeAnswer } from '../../src/inference/answer.ts';
 import { ShownText } from '../../src/inference/attempt/continuation.ts';
+import type { Served, StreamEnd, WholeAnswer } from '../../src/inference/events.ts';
 import { createMeter } from '../../src/inference/money/meter.ts';
 import { NO_USAGE } from '../../src/inference/money/settlement.ts';
 import { OutputText } from '../../src/inference/observe/content.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
-import type { Served, StreamEnd } from '../../src/inference/stream-answer.ts';
 import { createCiter } from '../../src/inference/tools/citation-extractor.ts';
 import type { DeclaredTools } from '../../src/inference/tools/declared-tools.ts';
 import { ToolTurn } from '../../src/inference/tools/tool-turn.ts';

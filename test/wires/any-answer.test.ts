@@ -14,11 +14,10 @@ import { encodeResponse, type ResponseContext } from '../../src/api/responses/en
 import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/parse-request.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
-import type { WholeAnswer } from '../../src/inference/answer.ts';
+import type { Served, StreamEnd, WholeAnswer } from '../../src/inference/events.ts';
 import { NO_USAGE } from '../../src/inference/money/settlement.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import { isOpaque } from '../../src/inference/reasoning/turn-state.ts';
-import type { Served, StreamEnd } from '../../src/inference/stream-answer.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
 import type { ChatChunk, Message, ReasoningDetail, Slot, TokenClasses, Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';

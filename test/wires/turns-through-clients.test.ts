@@ -15,12 +15,11 @@ import { encodeResponse, type ResponseContext } from '../../src/api/responses/en
 import { type ResponsesRequestBody, responsesRequest } from '../../src/api/responses/parse-request.ts';
 import { createResponseObject } from '../../src/api/responses/response-object.ts';
 import { createResponseStream } from '../../src/api/responses/stream.ts';
-import type { WholeAnswer } from '../../src/inference/answer.ts';
 import { type Call, createCancellation } from '../../src/inference/call.ts';
+import type { Served, StreamEnd, WholeAnswer } from '../../src/inference/events.ts';
 import { NO_USAGE } from '../../src/inference/money/settlement.ts';
 import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
 import { isSeal } from '../../src/inference/reasoning/seal.ts';
-import type { Served, StreamEnd } from '../../src/inference/stream-answer.ts';
 import type { ChatDialect, DialectEndpoint } from '../../src/providers/dialect.ts';
 import { dialects } from '../../src/providers/dialects.ts';
 import type { Candidate } from '../../src/routing/plan.ts';

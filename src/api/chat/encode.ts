@@ -1,8 +1,7 @@
 import type { GatewayError } from '../../errors.ts';
-import type { WholeAnswer } from '../../inference/answer.ts';
+import type { SentBody, Served, StreamEnd, WholeAnswer } from '../../inference/events.ts';
 import { isMeaningful } from '../../inference/money/meter.ts';
 import { NO_USAGE } from '../../inference/money/settlement.ts';
-import type { SentBody, Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type {
   Annotation,
   ChatChunk,

@@ -2,7 +2,7 @@ import { GatewayError, internalError } from '../../errors.ts';
 import type { Inference } from '../../inference/answer.ts';
 import { CallCancelled } from '../../inference/attempt/exchange.ts';
 import type { Call } from '../../inference/call.ts';
-import type { StreamEvent } from '../../inference/stream-answer.ts';
+import type { StreamEvent } from '../../inference/events.ts';
 import { limits } from '../../limits.ts';
 import { clientError } from '../shared/client-error.ts';
 import type { PromptAnswer } from './encode.ts';

@@ -1,7 +1,6 @@
 import type { GatewayError } from '../../errors.ts';
-import type { WholeAnswer } from '../../inference/answer.ts';
+import type { SentBody, Served, StreamEnd, WholeAnswer } from '../../inference/events.ts';
 import { type AnswerUsage, NO_USAGE } from '../../inference/money/settlement.ts';
-import type { SentBody, Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type { ChatChunk, Message } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { metadataJson, metadataMembers } from '../../schemas/routing-metadata.ts';

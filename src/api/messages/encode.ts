@@ -1,4 +1,4 @@
-import type { WholeAnswer } from '../../inference/answer.ts';
+import type { WholeAnswer } from '../../inference/events.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
 import { type JsonPart, joinParts } from '../shared/json-parts.ts';

@@ -1,4 +1,4 @@
-import type { StreamEnd } from '../../inference/stream-answer.ts';
+import type { StreamEnd } from '../../inference/events.ts';
 import { isOwn } from '../../providers/anthropic-messages/wire.ts';
 import type { FinishReason, ResponseExt, TokenClasses } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';

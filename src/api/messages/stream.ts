@@ -1,5 +1,5 @@
 import type { GatewayError } from '../../errors.ts';
-import type { Served } from '../../inference/stream-answer.ts';
+import type { Served } from '../../inference/events.ts';
 import type { ChatChunk, FinishReason, ResponseExt } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';

@@ -1,4 +1,4 @@
-import type { WholeAnswer } from '../../inference/answer.ts';
+import type { WholeAnswer } from '../../inference/events.ts';
 import type { Envelope } from '../../inference/reasoning/envelope.ts';
 import type { JsonPart } from '../shared/json-parts.ts';
 import { turnChunks } from '../shared/turn-chunks.ts';

@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import { serialize } from '../../inference/attempt/attempt.ts';
+import type { Served } from '../../inference/events.ts';
 import type { AnswerUsage } from '../../inference/money/settlement.ts';
-import type { Served } from '../../inference/stream-answer.ts';
 import { limits } from '../../limits.ts';
 import { restOf } from '../../providers/openai-responses/wire.ts';
 import { asObject } from '../../providers/shared/json-shape.ts';

@@ -1,4 +1,4 @@
-import type { WholeAnswer } from '../../inference/answer.ts';
+import type { WholeAnswer } from '../../inference/events.ts';
 import type { ClientAnswer, ClientStream } from '../shared/answer-call.ts';
 import { encodeResponse, type ResponseContext } from './encode.ts';
 import type { OutputItem } from './items.ts';

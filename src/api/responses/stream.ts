@@ -1,6 +1,6 @@
 import type { GatewayError } from '../../errors.ts';
+import type { Served, StreamEnd } from '../../inference/events.ts';
 import { NO_USAGE } from '../../inference/money/settlement.ts';
-import type { Served, StreamEnd } from '../../inference/stream-answer.ts';
 import type { ChoiceError, Ext, FinishReason } from '../../schemas/inner.ts';
 import type { StreamEncoder } from '../shared/answer-call.ts';
 import { itemsOf, type ResponseContext } from './encode.ts';

@@ -5,39 +5,31 @@ import type { Upstream } from '../../providers/transport/upstream.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
 import type { ChatCompletion, ChatRequest, ChoiceError, TokenClasses } from '../../schemas/inner.ts';
-import type { Cancellation } from '../call.ts';
-import type { CallState } from '../call-state.ts';
+import type { Call, Cancellation } from '../call.ts';
 import type { Measure } from '../money/admission.ts';
 import { createMeter, type Meter } from '../money/meter.ts';
 import type { ChatWork } from '../prepare/chat-work.ts';
 import type { SpendBound } from '../prepare/fit-request.ts';
 import { Fitting, type FittingOptions } from '../prepare/fitting.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
-import { servedBy } from '../stream-answer.ts';
+import { type Attempt, type CallState, servedBy } from '../state.ts';
 import { requireFewParts } from './answer-bounds.ts';
 import { attemptStream, attemptWhole, noCall, type OpenStream, type PreparedAttempt } from './attempt.ts';
-import { attemptNumber, type Work } from './attempts.ts';
 import type { AttemptContext } from './exchange.ts';
+import type { Work } from './work.ts';
 
-/** The beginning of a stream, or a whole answer, with what follows what it uses. */
-export interface MeteredStream {
-  stream: OpenStream;
-  meter: Meter;
-}
-export interface MeteredCompletion {
-  completion: ChatCompletion;
-  meter: Meter;
-}
+/** An attempt of a chat call. */
+export type ChatAttempt = Attempt<PreparedAttempt, Meter>;
 
-/** The request as one endpoint must be told it. */
+/** Changes a request for one endpoint. */
 type Adapt = (request: ChatRequest, candidate: Candidate) => ChatRequest;
 
-/** What the attempts of a chat call do: ask one endpoint for a whole answer, or for a stream. */
+/** Makes the work of chat attempts: one endpoint is asked for a whole answer, or for a stream. `call` has the request to send. */
 export interface ChatAttempts {
-  /** Looks at a call once, before its attempts. Throws `GatewayError` 400 for what it asks of the gateway's tools and cannot be. */
-  fittingFor(session: CallState): Fitting;
-  whole(session: CallState): Work<PreparedAttempt, MeteredCompletion>;
-  streamed(session: CallState, adapt?: Adapt): Work<PreparedAttempt, MeteredStream>;
+  /** Looks at a call once, before its attempts. Throws `GatewayError` 400 for tools of the gateway's that cannot be used as requested. */
+  fittingFor(state: CallState): Fitting;
+  whole(state: CallState, call: Call): Work<PreparedAttempt, ChatCompletion, Meter>;
+  streamed(state: CallState, call: Call, adapt?: Adapt): Work<PreparedAttempt, OpenStream, Meter>;
 }
 
 export interface ChatAttemptsOptions extends FittingOptions {
@@ -68,15 +60,15 @@ function requireCall({ encoded }: PreparedAttempt, meter: Meter): void {
   throw noCall({ has_ended: true });
 }
 
-function meteredCompletion(prepared: PreparedAttempt, completion: ChatCompletion, meter: Meter): MeteredCompletion {
+function requireWhole(prepared: PreparedAttempt, completion: ChatCompletion, meter: Meter): ChatCompletion {
   meter.completion(completion);
   requireFewParts(completion);
   requireSubstance(meter, completion.choices[0].error);
   requireCall(prepared, meter);
-  return { completion, meter };
+  return completion;
 }
 
-function meteredStream(prepared: PreparedAttempt, stream: OpenStream, meter: Meter): MeteredStream {
+function requireBegun(prepared: PreparedAttempt, stream: OpenStream, meter: Meter): OpenStream {
   try {
     requireSubstance(meter, stream.first.findLast(({ error }) => error !== undefined)?.error);
     requireCall(prepared, meter);
@@ -84,37 +76,37 @@ function meteredStream(prepared: PreparedAttempt, stream: OpenStream, meter: Met
     stream.close();
     throw error;
   }
-  return { stream, meter };
+  return stream;
 }
 
 /** What all attempts share, whichever call they are of. */
 interface Parts {
   chat: ChatWork;
   measure: Measure<PreparedAttempt>;
-  fittingFor(session: CallState): Fitting;
-  contextOf(session: CallState, cancellation?: Cancellation): AttemptContext;
+  fittingFor(state: CallState): Fitting;
+  contextOf(attempt: Attempt, cancellation?: Cancellation): AttemptContext;
 }
 
 /** How attempts of one step are got ready and encoded, however they are answered. A class and not closures: there is one for every call. */
 abstract class ChatTries {
   readonly measure: Measure<PreparedAttempt>;
-  protected readonly session: CallState;
+  readonly call: Call;
   protected readonly parts: Parts;
+  readonly #state: CallState;
   readonly #request: ChatRequest;
   readonly #fitting: Fitting;
   readonly #adapt: Adapt | undefined;
   /** What the attempt under way needs. */
   #media: Media = NO_MEDIA;
   #asked = 0;
-  /** As `used` says. */
-  #unshown: Map<Candidate, TokenClasses> | undefined = undefined;
 
-  constructor(session: CallState, parts: Parts, adapt?: Adapt) {
+  constructor(state: CallState, call: Call, parts: Parts, adapt?: Adapt) {
     this.measure = parts.measure;
-    this.session = session;
+    this.call = call;
     this.parts = parts;
-    this.#request = session.call.request;
-    this.#fitting = parts.fittingFor(session);
+    this.#state = state;
+    this.#request = call.request;
+    this.#fitting = parts.fittingFor(state);
     this.#adapt = adapt;
   }
 
@@ -154,61 +146,58 @@ abstract class ChatTries {
     return prepared instanceof Promise ? prepared.then(finish) : finish(prepared);
   }
 
-  /** What the endpoint's last attempt told that it made, though it failed with nothing to show. */
-  used(candidate: Candidate): TokenClasses | null {
-    return this.#unshown?.get(candidate) ?? null;
-  }
-
-  /** Keeps what is billed of an attempt that failed. What the provider itself calls an error is not. */
-  protected failed(error: unknown, { candidate, request }: PreparedAttempt, meter: Meter): void {
+  /** Keeps what a failed attempt is billed for. What the provider itself calls an error is not billed. */
+  protected failed(error: unknown, attempt: ChatAttempt): void {
     if (error instanceof UpstreamError && error.status !== null && error.status >= 400) return;
-    const used = meter.usage(request);
-    if (used !== null) this.#unshown = (this.#unshown ?? new Map()).set(candidate, used);
+    attempt.used = attempt.meter.usage(attempt.prepared.request);
   }
 
-  /** What is sent is shown to a client that asks for it. */
-  protected echo({ candidate, encoded }: PreparedAttempt): void {
-    if (this.#request.debug?.echo_upstream_body !== true) return;
-    this.session.bodies.push({ served: servedBy(candidate), body: encoded.body });
+  /** Begins to send: keeps the body for a client that debugs, and makes the meter. */
+  protected begin(attempt: ChatAttempt): void {
+    const { prepared, candidate } = attempt;
+    if (this.#request.debug?.echo_upstream_body === true) {
+      this.#state.bodies.push({ served: servedBy(candidate), body: prepared.encoded.body });
+    }
+    attempt.meter = createMeter(choicesOf(prepared.request));
   }
 }
 
-class WholeAttempts extends ChatTries implements Work<PreparedAttempt, MeteredCompletion> {
-  async send(prepared: PreparedAttempt): Promise<MeteredCompletion> {
-    this.echo(prepared);
-    const meter = createMeter(choicesOf(prepared.request));
+class WholeAttempts extends ChatTries implements Work<PreparedAttempt, ChatCompletion, Meter> {
+  async send(attempt: ChatAttempt): Promise<ChatCompletion> {
+    this.begin(attempt);
+    const { prepared, meter } = attempt;
     try {
-      const context = this.parts.contextOf(this.session);
-      return await attemptWhole(prepared, context, (completion) => meteredCompletion(prepared, completion, meter));
+      const context = this.parts.contextOf(attempt);
+      return await attemptWhole(prepared, context, (completion) => requireWhole(prepared, completion, meter));
     } catch (error) {
-      this.failed(error, prepared, meter);
+      this.failed(error, attempt);
       throw error;
     }
   }
 }
 
-class StreamedAttempts extends ChatTries implements Work<PreparedAttempt, MeteredStream> {
+class StreamedAttempts extends ChatTries implements Work<PreparedAttempt, OpenStream, Meter> {
   readonly mayBreakOff = true;
 
   holdsBack({ encoded }: PreparedAttempt): boolean {
     return requiresCall(encoded.state);
   }
 
-  async send(prepared: PreparedAttempt, cancellation?: Cancellation): Promise<MeteredStream> {
-    this.echo(prepared);
-    const meter = createMeter(choicesOf(prepared.request));
+  async send(attempt: ChatAttempt, cancellation?: Cancellation): Promise<OpenStream> {
+    this.begin(attempt);
+    const { prepared, meter } = attempt;
     try {
-      const stream = await attemptStream(prepared, this.parts.contextOf(this.session, cancellation), meter);
-      return meteredStream(prepared, stream, meter);
+      const stream = await attemptStream(prepared, this.parts.contextOf(attempt, cancellation), meter);
+      return requireBegun(prepared, stream, meter);
     } catch (error) {
-      this.failed(error, prepared, meter);
+      this.failed(error, attempt);
       throw error;
     }
   }
 
-  discard({ stream, meter }: MeteredStream, { request }: PreparedAttempt): TokenClasses | null {
+  discard(stream: OpenStream, { meter, prepared }: ChatAttempt): TokenClasses | null {
     stream.close();
-    return meter.usage(request);
+    return meter.usage(prepared.request);
   }
 }
 
@@ -219,14 +208,14 @@ export function createChatAttempts(
 ): ChatAttempts {
   const { upstream, first_token_ms_max, total_ms_max } = options;
 
-  function fittingFor(session: CallState): Fitting {
-    session.fitting ??= new Fitting(session.call, options);
-    return session.fitting;
+  function fittingFor(state: CallState): Fitting {
+    state.fitting ??= new Fitting(state.call, options);
+    return state.fitting;
   }
 
-  function contextOf(session: CallState, cancellation?: Cancellation): AttemptContext {
-    const call = cancellation === undefined ? session.call : { ...session.call, cancellation };
-    return { upstream, call, attempt: attemptNumber(session), step: session.step, first_token_ms_max, total_ms_max };
+  function contextOf({ call, number, step }: Attempt, cancellation?: Cancellation): AttemptContext {
+    const own = cancellation === undefined ? call : { ...call, cancellation };
+    return { upstream, call: own, attempt: number, step, first_token_ms_max, total_ms_max };
   }
 
   const parts: Parts = { chat, measure, fittingFor, contextOf };
@@ -234,8 +223,8 @@ export function createChatAttempts(
   return {
     fittingFor,
 
-    whole: (session) => new WholeAttempts(session, parts),
+    whole: (state, call) => new WholeAttempts(state, call, parts),
 
-    streamed: (session, adapt) => new StreamedAttempts(session, parts, adapt),
+    streamed: (state, call, adapt) => new StreamedAttempts(state, call, parts, adapt),
   };
 }

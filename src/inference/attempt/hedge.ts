@@ -1,8 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { GatewayError } from '../../errors.ts';
+import type { Recorder } from '../../ledger/recorder.ts';
 import { limits } from '../../limits.ts';
+import { servedId } from '../../routing/candidate.ts';
 import type { Health, Percentiles } from '../../routing/health.ts';
+import { type Candidate, healthId } from '../../routing/plan.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
-import { type Cancellation, createCancellation } from '../call.ts';
+import { type Cancellation, type Clock, createCancellation } from '../call.ts';
+import type { Admission, Admitted, Prepared } from '../money/admission.ts';
+import type { Settlement } from '../money/settlement.ts';
+import type { TryOrder } from '../plan/try-order.ts';
+import { type Account, Attempt, type CallState, setLastSent } from '../state.ts';
+import { abortStopsBilling, goneAs } from './exchange.ts';
+import type { Ended, Reached, Work } from './work.ts';
 
 /** Keeps hedges a bounded share of the calls that could have one, so that a slow provider does not double all traffic. */
 export interface HedgeShare {
@@ -87,4 +97,202 @@ export async function within<T>(runner: Runner<T>, ms: number): Promise<Sent<T> 
 /** Whichever of two ends first. */
 export async function first<T>(one: Runner<T>, other: Runner<T>): Promise<Runner<T>> {
   return await Promise.race([one.done.then(() => one), other.done.then(() => other)]);
+}
+
+/** One of two attempts that are under way at once. */
+interface Running<P extends Prepared, T, M extends Account> {
+  runner: Runner<T>;
+  attempt: Attempt<P, M>;
+}
+
+/** Thrown if two attempts have ended in a way that ends the call, and are noted. */
+export class Final extends Error {
+  readonly ended: Ended;
+
+  constructor(ended: Ended) {
+    super();
+    this.ended = ended;
+  }
+}
+
+function orThrow<T>(sent: { value: T } | { error: unknown }): { value: T } {
+  if ('error' in sent) throw sent.error;
+  return sent;
+}
+
+export interface HedgesOptions {
+  clock: Clock;
+  health: Health;
+  recorder: Recorder;
+  /** Whether calls that do not say so are hedged, and which share of them at most. */
+  hedging(): { hedge: boolean; hedge_share_max: number };
+}
+
+/** The steps that a hedge shares with every other attempt. */
+interface Steps {
+  /** Takes over the terms of an admitted attempt and makes it durable. */
+  open<P extends Prepared>(state: CallState, attempt: Attempt<P>, admitted: Admitted<P>): Promise<void>;
+  /** Notes a sent attempt that did not answer. Returns the end of the call, or undefined if another attempt may follow. */
+  failed(state: CallState, attempt: Attempt, error: unknown): Ended | undefined;
+}
+
+/** When a call may be sent to a second endpoint, and to which. */
+interface HedgePlan {
+  next: Candidate;
+  after_ms: number;
+}
+
+/** Sends a call to a second endpoint if the first is late. */
+export interface Hedges {
+  /** Undefined if the call may not be sent to two endpoints. */
+  plan<P extends Prepared, T, M extends Account>(
+    attempt: Attempt<P, M>,
+    order: TryOrder,
+    work: Work<P, T, M>,
+  ): HedgePlan | undefined;
+  /**
+   * The endpoint that answers first, answers; the other attempt is abandoned. Sets whose end `order` waits for. Throws what
+   * `send` of that one throws, which is not noted yet, or `Final`.
+   */
+  send<P extends Prepared, T, M extends Account>(
+    state: CallState,
+    attempt: Attempt<P, M>,
+    work: Work<P, T, M>,
+    plan: HedgePlan,
+    order: TryOrder,
+  ): Promise<Reached<P, T, M>>;
+}
+
+export function createHedges(
+  { clock, health, hedging }: HedgesOptions,
+  { admitBeside }: Pick<Admission, 'admitBeside'>,
+  { note, assume, unassume }: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
+  { open, failed }: Steps,
+): Hedges {
+  const share = createHedgeShare(() => hedging().hedge_share_max);
+
+  function plan<P extends Prepared, T, M extends Account>(
+    { call, grant, candidate }: Attempt<P, M>,
+    order: TryOrder,
+    { discard }: Work<P, T, M>,
+  ): HedgePlan | undefined {
+    const { provider: preferences } = call.request;
+    const is_wanted = preferences?.allow_fallbacks !== false && (preferences?.hedge ?? hedging().hedge);
+    if (discard === undefined || !is_wanted) return undefined;
+    // A part of the answer that is not paid for yet is paid for by the last attempt that was admitted.
+    if (grant !== undefined && grant.paid_tokens < grant.output_tokens) return undefined;
+    const isFit = (one: Candidate) => one.own === undefined && abortStopsBilling(one, call);
+    if (!isFit(candidate)) return undefined;
+    const next = order
+      .later()
+      .find((one) => one.model === candidate.model && one.endpoint !== candidate.endpoint && isFit(one));
+    const now_ms = clock.now_ms();
+    if (next === undefined || health.coolingUntil(healthId(next), now_ms) > 0) return undefined;
+    const after_ms = lateAfter(health, servedId(candidate), now_ms);
+    return after_ms === undefined ? undefined : { next, after_ms };
+  }
+
+  async function send<P extends Prepared, T, M extends Account>(
+    state: CallState,
+    attempt: Attempt<P, M>,
+    work: Work<P, T, M>,
+    { next, after_ms }: HedgePlan,
+    order: TryOrder,
+  ): Promise<Reached<P, T, M>> {
+    const { cancellation } = attempt.call;
+    share.earn();
+    const one = { runner: run(cancellation, (own) => work.send(attempt, own)), attempt };
+    await within(one.runner, after_ms);
+    const is_late = () => one.runner.sent === undefined && !cancellation.cancelled;
+    if (is_late() && share.take()) {
+      // If this node has not the money for both, the store is being asked for it.
+      for (let tries = 0; tries < limits.hedge_tries_max && is_late(); tries += 1) {
+        if (tries > 0) await within(one.runner, limits.recall_ask_ms);
+        const two = is_late() ? await beginBeside(state, one, next, work) : undefined;
+        if (two === undefined) continue;
+        order.waitFor(two.attempt);
+        return await firstOf(state, one, two, work, order);
+      }
+    }
+    const { value } = orThrow(await one.runner.done);
+    return { value, attempt };
+  }
+
+  /** Holds what a second attempt may cost on top of the first, makes it durable and sends it; undefined if that cannot be. */
+  async function beginBeside<P extends Prepared, T, M extends Account>(
+    state: CallState,
+    one: Running<P, T, M>,
+    next: Candidate,
+    work: Work<P, T, M>,
+  ): Promise<Running<P, T, M> | undefined> {
+    const { call } = work;
+    const { hold } = state;
+    const needs = work.ready?.(next, true);
+    if (needs !== undefined) {
+      void needs.catch(() => {});
+      return undefined;
+    }
+    const granted_nano = hold.granted_nano;
+    const begun_ms = clock.monotonic_ms();
+    assume(state, one.attempt);
+    try {
+      const prepare = (spend?: Parameters<typeof work.prepare>[2]) => work.prepare(next, false, spend);
+      const admitted = await admitBeside({ call, hold, prepare, measure: work.measure });
+      if (admitted !== undefined) {
+        one.attempt.grantedNano ??= granted_nano;
+        const attempt = new Attempt<P, M>(call, next, state);
+        attempt.isHedge = true;
+        await open(state, attempt, admitted);
+        if (one.runner.sent === undefined && !call.cancellation.cancelled) {
+          attempt.sentMs = clock.monotonic_ms();
+          attempt.waitedMs = attempt.sentMs - begun_ms;
+          attempt.isSent = true;
+          return { runner: run(call.cancellation, (own) => work.send(attempt, own)), attempt };
+        }
+      }
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+    }
+    unassume(state, one.attempt);
+    return undefined;
+  }
+
+  /** Waits for the first answer of two. The other attempt is abandoned; both are noted except for the one that is returned or thrown. */
+  async function firstOf<P extends Prepared, T, M extends Account>(
+    state: CallState,
+    one: Running<P, T, M>,
+    two: Running<P, T, M>,
+    work: Work<P, T, M>,
+    order: TryOrder,
+  ): Promise<Reached<P, T, M>> {
+    const is_one = (await first(one.runner, two.runner)) === one.runner;
+    const [early, late] = is_one ? [one, two] : [two, one];
+    const sent = await early.runner.done;
+    if ('value' in sent) {
+      await abandon(state, late, work);
+      setLastSent(state, early.attempt);
+      return { value: sent.value, attempt: early.attempt };
+    }
+    const ended = failed(state, early.attempt, sent.error);
+    setLastSent(state, late.attempt);
+    if (ended !== undefined) {
+      await abandon(state, late, work, ended.ended === 'gone' ? goneAs(state.call) : undefined);
+      throw new Final(ended);
+    }
+    order.waitFor(late.attempt);
+    return { ...orThrow(await late.runner.done), attempt: late.attempt };
+  }
+
+  /** Ends an attempt that is not wanted any more. What it produced until then is paid for. */
+  async function abandon<P extends Prepared, T, M extends Account>(
+    state: CallState,
+    { runner, attempt }: Running<P, T, M>,
+    work: Work<P, T, M>,
+    failure = 'hedge_lost',
+  ): Promise<void> {
+    const produced = await runner.abandon((value) => work.discard?.(value, attempt) ?? null);
+    note(state, attempt, { status: null, failure, used: produced ?? attempt.used });
+  }
+
+  return { plan, send };
 }

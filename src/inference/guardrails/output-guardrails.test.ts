@@ -5,9 +5,9 @@ import { withSources } from '../../http/sources.ts';
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { Engine } from '../answer.ts';
 import type { Call } from '../call.ts';
+import type { StreamEvent } from '../events.ts';
 import { NO_USAGE } from '../money/settlement.ts';
 import { createPipeline } from '../pipeline.ts';
-import type { StreamEvent } from '../stream-answer.ts';
 import { outputGuardrails } from './output-guardrails.ts';
 
 const guardrail: BoundGuardrail = {

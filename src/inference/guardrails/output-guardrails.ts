@@ -5,8 +5,8 @@ import { filteredJson, filteredText, filteredTexts } from '../../guardrails/stre
 import type { Finder } from '../../guardrails/streams/stream-filter.ts';
 import type { ChatCompletion, Choice } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
-import type { WholeAnswer } from '../answer.ts';
 import type { Call } from '../call.ts';
+import type { WholeAnswer } from '../events.ts';
 import type { Prepared } from '../money/admission.ts';
 import type { Task, TaskAnswer } from '../operations/task.ts';
 import type { CallHooks, Middleware, TaskCall } from '../pipeline.ts';

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { GatewayError } from '../../errors.ts';
 import { CallCancelled } from '../attempt/exchange.ts';
-import type { CallState } from '../call-state.ts';
+import type { CallState } from '../state.ts';
 import { createPay, feesOf } from './fees.ts';
 
 const LIMITED = [{ id: 'b' }];
 
-/** A session with nothing but money, and what became of it, in order. */
+/** The state of a call with nothing but money, and what became of it, in order. */
 function opened({ budgets = LIMITED, refuses = false }: { budgets?: object[]; refuses?: boolean } = {}) {
   const done: string[] = [];
   const candidate = {
@@ -15,7 +15,7 @@ function opened({ budgets = LIMITED, refuses = false }: { budgets?: object[]; re
     endpoint: { id: 'a|a/b' },
     own: { id: 'own' },
   };
-  const session = {
+  const state = {
     call: {
       generation_id: 'gen-1',
       request: { messages: [] },
@@ -25,9 +25,9 @@ function opened({ budgets = LIMITED, refuses = false }: { budgets?: object[]; re
     },
     plan: { attempts: [candidate] },
     hold: {},
-    attempts: [{ cost_nano: 1 }],
+    attempts: [{ record: { cost_nano: 1 } }],
     fees: [],
-    is_sent: false,
+    current: undefined,
   } as unknown as CallState;
   const pay = createPay({
     rules: { budgets: 'strict' },
@@ -52,14 +52,14 @@ function opened({ budgets = LIMITED, refuses = false }: { budgets?: object[]; re
       done.push('run');
       return Promise.resolve(costs.map((cost_nano) => ({ value: cost_nano, cost_nano, counts: { web_search: 1 } })));
     };
-  return { session, pay, run, done };
+  return { state, pay, run, done };
 }
 
 const fee = (cost_nano_max: number) => ({ name: 'web_search', cost_nano_max });
 
 test('is set aside whole, then durable, then run, then charged as it was; never to an account of the client', async () => {
-  const { session, pay, run, done } = opened();
-  await pay(session, [fee(10), fee(10)], run(7, 10));
+  const { state, pay, run, done } = opened();
+  await pay(state, [fee(10), fee(10)], run(7, 10));
   expect(done).toEqual([
     'reserve 20 20 false',
     'attempt 2 byok=false after=1+0',
@@ -67,14 +67,14 @@ test('is set aside whole, then durable, then run, then charged as it was; never 
     'keep 7 false',
     'keep 10 false',
   ]);
-  expect(session.fees.map(({ cost_nano }) => cost_nano)).toEqual([7, 10]);
-  expect(session.fees[0]!.charges).toEqual([{ class: 'web_search', units: 1, unit_price_pico: 7_000 }]);
+  expect(state.fees.map(({ cost_nano }) => cost_nano)).toEqual([7, 10]);
+  expect(state.fees[0]!.charges).toEqual([{ class: 'web_search', units: 1, unit_price_pico: 7_000 }]);
 });
 
 test('is counted among the attempts, so that no two have one name in the journal', async () => {
-  const { session, pay, run, done } = opened();
-  await pay(session, [fee(10)], run(1));
-  await pay(session, [fee(10)], run(1));
+  const { state, pay, run, done } = opened();
+  await pay(state, [fee(10)], run(1));
+  await pay(state, [fee(10)], run(1));
   expect(done.filter((step) => step.startsWith('attempt'))).toEqual([
     'attempt 2 byok=false after=1+0',
     'attempt 3 byok=false after=1+1',
@@ -82,37 +82,37 @@ test('is counted among the attempts, so that no two have one name in the journal
 });
 
 test('is not run where it cannot be paid', async () => {
-  const { session, pay, run, done } = opened({ refuses: true });
-  await expect(pay(session, [fee(10)], run(1))).rejects.toThrow('no');
+  const { state, pay, run, done } = opened({ refuses: true });
+  await expect(pay(state, [fee(10)], run(1))).rejects.toThrow('no');
   expect(done).toEqual(['reserve 10 10 false']);
-  expect(session.record).toBeUndefined();
+  expect(state.record).toBeUndefined();
 });
 
 test('is charged nothing where its work fails, all where its client left it, and at most what was set aside', async () => {
-  const { session, pay, run } = opened();
-  await expect(pay(session, [fee(10)], () => Promise.reject(new Error('late')))).rejects.toThrow('late');
-  expect(session.fees).toEqual([]);
+  const { state, pay, run } = opened();
+  await expect(pay(state, [fee(10)], () => Promise.reject(new Error('late')))).rejects.toThrow('late');
+  expect(state.fees).toEqual([]);
   const gone = new CallCancelled({ may_be_billed: false });
-  await expect(pay(session, [fee(7)], () => Promise.reject(gone))).rejects.toBe(gone);
-  expect(session.fees.splice(0)).toMatchObject([{ cost_nano: 7 }]);
-  await pay(session, [fee(10)], run(11));
-  expect(session.fees).toMatchObject([{ cost_nano: 10 }]);
+  await expect(pay(state, [fee(7)], () => Promise.reject(gone))).rejects.toBe(gone);
+  expect(state.fees.splice(0)).toMatchObject([{ cost_nano: 7 }]);
+  await pay(state, [fee(10)], run(11));
+  expect(state.fees).toMatchObject([{ cost_nano: 10 }]);
 });
 
 test('without limits it is durable all the same; what costs nothing leaves its counts alone', async () => {
-  const { session, pay, run, done } = opened({ budgets: [] });
-  await pay(session, [fee(10)], run(1));
+  const { state, pay, run, done } = opened({ budgets: [] });
+  await pay(state, [fee(10)], run(1));
   expect(done).toEqual(['attempt 2 byok=false after=1+0', 'run', 'keep 1 false']);
   done.length = 0;
-  await pay(session, [fee(0)], run(0));
+  await pay(state, [fee(0)], run(0));
   expect(done).toEqual(['run']);
-  expect(session.fees.at(-1)).toEqual({ name: 'web_search', cost_nano: 0, charges: [], counts: { web_search: 1 } });
+  expect(state.fees.at(-1)).toEqual({ name: 'web_search', cost_nano: 0, charges: [], counts: { web_search: 1 } });
 });
 
 test('work beside an attempt that is under way is refused', async () => {
-  const { session, pay, done } = opened();
-  session.is_sent = true;
-  const spent = feesOf(session, pay).spend(fee(10), () => Promise.resolve({ value: 1, cost_nano: 1 }));
+  const { state, pay, done } = opened();
+  state.current = { isSent: true } as CallState['current'];
+  const spent = feesOf(state, pay).spend(fee(10), () => Promise.resolve({ value: 1, cost_nano: 1 }));
   await expect(spent).rejects.toMatchObject({ status: 503 });
   expect(done).toEqual([]);
 });

@@ -1,8 +1,7 @@
 import { GatewayError } from '../../errors.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
-import { attemptNumber, journalProgress } from '../attempt/attempts.ts';
 import { CallCancelled } from '../attempt/exchange.ts';
-import type { CallState } from '../call-state.ts';
+import { type CallState, nextNumber, recordedWork } from '../state.ts';
 import type { FeeOutcome, Fees } from '../tools/server-tools.ts';
 import type { SpendingRules } from './admission.ts';
 import { openRecord } from './generation.ts';
@@ -25,7 +24,7 @@ const PICO_PER_NANO = 1000;
  * where its client has left: that charges what was set aside.
  */
 export type Pay = <T>(
-  session: CallState,
+  state: CallState,
   fees: readonly Fee[],
   run: () => Promise<readonly FeeOutcome<T>[]>,
 ) => Promise<readonly T[]>;
@@ -37,8 +36,8 @@ export function createPay({
   recorder: Pick<Recorder, 'reserve' | 'attempt' | 'keep'>;
   rules: Pick<SpendingRules, 'budgets'>;
 }): Pay {
-  async function setAside(session: CallState, most_nano: number): Promise<void> {
-    const { call, plan } = session;
+  async function setAside(state: CallState, most_nano: number): Promise<void> {
+    const { call, plan } = state;
     const { budgets, budget_mode } = call.principal;
     const candidate = plan.attempts[0];
     if (candidate === undefined) throw new Error('a call without an endpoint has nothing to pay for');
@@ -46,34 +45,40 @@ export function createPay({
       const mode = budget_mode ?? rules.budgets;
       const { generation_id: id, accepted_ms: at, store_wait } = call;
       const ask = { id, at, budgets, is_byok: false, mode, store_wait };
-      session.hold = await recorder.reserve({ ...ask, full_nano: most_nano, least_nano: most_nano }, session.hold);
+      state.hold = await recorder.reserve({ ...ask, full_nano: most_nano, least_nano: most_nano }, state.hold);
     }
-    // Kept in the session: what was paid for is settled though no attempt follows.
-    const record = session.record ?? openRecord(call, candidate, session);
+    // Kept in the state: what was paid for is settled even if no attempt follows.
+    const work = recordedWork(state);
+    const record = state.record ?? openRecord(call, candidate, work);
     await recorder.attempt({
       id: call.generation_id,
-      attempt: attemptNumber(session),
+      attempt: nextNumber(state),
       endpoint: NO_ENDPOINT,
-      record: { ...record, ...journalProgress(session), is_byok: false },
-      hold: session.hold,
+      record: {
+        ...record,
+        attempts: work.attempts,
+        ...(work.fees.length === 0 ? {} : { fees: work.fees }),
+        is_byok: false,
+      },
+      hold: state.hold,
       least: budgets.length > 0 ? undefined : { usage: {}, cost_nano: most_nano },
     });
-    session.record = record;
+    state.record = record;
   }
 
   function charge(
-    session: CallState,
+    state: CallState,
     fees: readonly Fee[],
     outcomes: readonly Omit<FeeOutcome<unknown>, 'value'>[],
   ): void {
     for (const [at, { cost_nano, counts }] of outcomes.entries()) {
       const { name, cost_nano_max } = fees[at]!;
       const charged_nano = Math.min(cost_nano, cost_nano_max);
-      if (charged_nano > 0) recorder.keep(session.hold, charged_nano, false);
+      if (charged_nano > 0) recorder.keep(state.hold, charged_nano, false);
       const is_counted = counts !== undefined && Object.keys(counts).length > 0;
       if (charged_nano === 0 && !is_counted) continue;
       const line = { class: name, units: 1, unit_price_pico: charged_nano * PICO_PER_NANO };
-      session.fees.push({
+      state.fees.push({
         name,
         cost_nano: charged_nano,
         charges: charged_nano === 0 ? [] : [line],
@@ -82,32 +87,33 @@ export function createPay({
     }
   }
 
-  return async (session, fees, run) => {
+  return async (state, fees, run) => {
     const most_nano = fees.reduce((sum, { cost_nano_max }) => sum + cost_nano_max, 0);
-    if (most_nano > 0) await setAside(session, most_nano);
+    if (most_nano > 0) await setAside(state, most_nano);
     const outcomes = await run().catch((error: unknown) => {
       // What was begun for a client that left may be billed.
       if (error instanceof CallCancelled) {
         charge(
-          session,
+          state,
           fees,
           fees.map(({ cost_nano_max }) => ({ cost_nano: cost_nano_max })),
         );
       }
       throw error;
     });
-    charge(session, fees, outcomes);
+    charge(state, fees, outcomes);
     return outcomes.map(({ value }) => value);
   };
 }
 
 /** The same for whoever brings work of its own to a call. */
-export function feesOf(session: CallState, pay: Pay): Fees {
+export function feesOf(state: CallState, pay: Pay): Fees {
   return {
     async spend(fee, run) {
       // A hedge that needs it is not made: what is set aside is the running attempt's.
-      if (session.is_sent) throw new GatewayError(503, 'The limit does not cover this fee while an attempt is running');
-      const [value] = await pay(session, [fee], async () => [await run()]);
+      if (state.current?.isSent === true)
+        throw new GatewayError(503, 'The limit does not cover this fee while an attempt is running');
+      const [value] = await pay(state, [fee], async () => [await run()]);
       return value!;
     },
   };

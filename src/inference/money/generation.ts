@@ -8,7 +8,7 @@ import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FinishReason, TokenClasses } from '../../schemas/inner.ts';
 import { inputTokens } from '../../schemas/usage.ts';
 import type { Call } from '../call.ts';
-import type { Account } from '../call-state.ts';
+import type { Account } from '../state.ts';
 
 /** The last second of a record, and its ISO form up to the fraction: formatting a date costs more than the rest of a record. */
 let lastSecond = Number.NaN;

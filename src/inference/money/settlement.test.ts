@@ -8,7 +8,7 @@ import type { Candidate } from '../../routing/plan.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import { ledgerStore } from '../../storage/ledger.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
-import type { Answered, CallState } from '../call-state.ts';
+import { Attempt, type CallState } from '../state.ts';
 import { createSettlement } from './settlement.ts';
 
 const settlementOf = (recorder: Recorder) =>
@@ -40,16 +40,26 @@ describeStores('the settlement of a call', ({ open }) => {
         throw new Error('a fault of ours');
       };
       const candidate = { endpoint: { id: 'e' }, model: {}, provider: { name: 'p', slug: 'p' } };
-      const session = { hold, record, call: {}, attempts: [], shown: [], sent_ms: 0, plan: { attempts: [] } };
+      const state = {
+        hold,
+        record,
+        call: {},
+        attempts: [],
+        parts: [],
+        step: 1,
+        plan: { attempts: [] },
+      } as never as CallState;
+      const failing = new Attempt(state.call, candidate as never, state);
+      failing.opening = record;
       if (step === 'note') {
         Object.defineProperty(candidate, 'own', { get: fault });
         const end = { status: null, failure: 'internal', is_unknown: true };
-        expect(() => settlement.note(session as never as CallState, candidate as never, end)).toThrow(
-          'a fault of ours',
-        );
+        expect(() => settlement.note(state, failing, end)).toThrow('a fault of ours');
       } else {
-        const answered = { meter: { usage: fault }, candidate, prepared: {}, attempt: {} };
-        const settling = settlement.settle(session as never as CallState, 'completed', answered as never as Answered);
+        failing.prepared = {} as never;
+        failing.record = {} as never;
+        failing.meter = { usage: fault } as never;
+        const settling = settlement.settle(state, 'completed', failing);
         await expect(settling).rejects.toThrow('a fault of ours');
       }
       await recorder.flush();
@@ -77,22 +87,21 @@ describeStores('the settlement of a call', ({ open }) => {
     };
     const plan = { strategy: 'direct', attempts: [candidate], candidates: [candidate] };
     const reservation = { acquire: () => undefined, commit() {}, commitInFull() {}, release() {} };
-    const lists = { attempts: [], parts: [], fees, shown: [], report: [] };
-    const session = {
+    const lists = { attempts: [], parts: [], fees };
+    const state = {
       call,
       plan,
       reservation,
       hold,
-      record,
       ...lists,
       step: 1,
-      sent_ms: 0,
-      waited_ms: 0,
     } as never as CallState;
-    const attempt = settlement.note(session, candidate, { status: 200, failure: null });
-    const meter = { usage: () => usage, finish_reason: 'stop', service_tier: null };
-    const answered = { meter, candidate, prepared: {}, attempt } as never as Answered;
-    return settlement.settle(session, 'completed', answered);
+    const attempt = new Attempt(state.call, candidate, state);
+    attempt.opening = record;
+    attempt.prepared = {} as never;
+    attempt.meter = { usage: () => usage, finish_reason: 'stop', service_tier: null } as never;
+    settlement.note(state, attempt, { status: 200, failure: null });
+    return settlement.settle(state, 'completed', attempt);
   }
 
   const own = { id: 'o', label: 'l' };

@@ -8,12 +8,11 @@ import { toUsd } from '../../schemas/money.ts';
 import { inputTokens, outputTokens, type PublicUsage, publicUsage, sumClasses } from '../../schemas/usage.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Clock } from '../call.ts';
-import type { Answered, CallState, Part, ToolUse } from '../call-state.ts';
-import { type ShownAttempt, shownOwn } from '../observe/metadata.ts';
 import { routingRecord } from '../observe/routing-record.ts';
-import type { AnswerFacts, Traffic } from '../observe/traffic.ts';
+import type { Traffic } from '../observe/traffic.ts';
 import type { RateLimitReservation } from '../plan/rate-limit-reservation.ts';
-import type { SpendingRules } from './admission.ts';
+import { type Attempt, type CallState, recordedWork, type ToolUse } from '../state.ts';
+import type { Prepared, SpendingRules } from './admission.ts';
 import { boundedWord, closeRecord, type PricesOf, priceAttempt } from './generation.ts';
 import { estimatePrompt, type Meter } from './meter.ts';
 import type { UsualOutput } from './presumed-cost.ts';
@@ -57,35 +56,32 @@ export interface AttemptEnd {
 interface Closing {
   outcome: GenerationRecord['outcome'];
   finish_reason: FinishReason | undefined;
-  answered: Answered | undefined;
+  answered: Attempt | undefined;
   candidate: Candidate;
 }
 
-/** What is left of a call: each attempt noted, and one record written at its end. */
+/** Notes the attempts of a call and writes its record at the end. */
 export interface Settlement {
-  /** Also keeps aside what the attempt may have cost, if it failed. */
-  note(session: CallState, candidate: Candidate, end: AttemptEnd): AttemptRecord;
-  /**
-   * Another attempt is to be sent beside the one under way: until its end is noted it counts as if nobody would ever know
-   * that end. What comes back is where it stands among the attempts.
-   */
-  assume(session: CallState, candidate: Candidate): number;
+  /** Notes that an attempt answers or has failed, and keeps aside what it may have cost. Sets its `record`. */
+  note(state: CallState, attempt: Attempt, end: AttemptEnd): void;
+  /** Another attempt is to be sent beside this one: until its end is noted it counts as if that end stayed unknown. */
+  assume(state: CallState, attempt: Attempt): void;
   /** The other attempt is not sent after all. */
-  unassume(session: CallState, at: number): void;
-  /** What an answer has used and cost until now. */
-  soFar(session: CallState, answered: Answered & { meter: Meter }): { usage: TokenClasses; cost_nano: number };
-  /** An answer broke off, and another attempt is to go on with it: it is charged, and no more said of its end. */
-  breakOff(session: CallState, answered: Answered, failure: string): void;
-  /** A step of the answer has come to its end, and another is to follow: it is charged. */
-  endStep(session: CallState, answered: Answered): void;
+  unassume(state: CallState, attempt: Attempt): void;
+  /** The usage and cost of an answer so far. */
+  soFar(state: CallState, attempt: Attempt<Prepared, Meter>): { usage: TokenClasses; cost_nano: number };
+  /** Charges an attempt whose answer broke off and is to be continued by another. */
+  breakOff(state: CallState, attempt: Attempt, failure: string): void;
+  /** Charges a step of the answer that is followed by another. */
+  endStep(state: CallState, attempt: Attempt): void;
   /**
-   * Writes the record, once a call; the journal has it when this resolves. `finish_reason`: how the answer ended, where that is
-   * not what its last attempt says.
+   * Writes the record, once for each call; it is durable when this resolves. `answered`: the attempt that answered, if it is not
+   * charged yet. `finish_reason`: the end of the answer if its last attempt does not say it.
    */
   settle(
-    session: CallState,
+    state: CallState,
     outcome: GenerationRecord['outcome'],
-    answered: Answered | undefined,
+    answered: Attempt | undefined,
     finish_reason?: FinishReason,
   ): Promise<AnswerUsage>;
 }
@@ -99,15 +95,15 @@ export interface SettlementLog {
 }
 
 /** The tier that served an attempt: what the upstream told, else what it was sent. */
-function tierOf({ meter, prepared }: Answered): string | null {
+function tierOf({ meter, prepared }: Attempt): string | null {
   return meter.service_tier ?? prepared.service_tier ?? null;
 }
 
 /** What the client is told: of all parts of the answer, those at the organization's own accounts apart. */
 function answerUsage(
-  { usage, parts }: { usage: TokenClasses | null; parts: readonly Pick<Part, 'candidate' | 'charge'>[] },
+  { usage, parts }: { usage: TokenClasses | null; parts: readonly Attempt[] },
   { own }: Candidate,
-  { fees, tool_calls }: CallState,
+  { fees, toolCalls }: CallState,
 ): AnswerUsage {
   const is_byok = own !== undefined;
   let cost_nano = 0;
@@ -119,6 +115,7 @@ function answerUsage(
   let output_nano = 0;
   let is_unpriced = false;
   for (const { candidate, charge } of parts) {
+    if (charge === undefined) continue;
     if (candidate.own === undefined) cost_nano += charge.cost_nano;
     else {
       theirs += 1;
@@ -138,11 +135,11 @@ function answerUsage(
       upstream_inference_completions_cost: toUsd(output_nano),
     };
   }
-  if (tool_calls !== undefined) {
+  if (toolCalls !== undefined) {
     told.server_tool_use_details = {
       web_search_requests: usage.counts?.web_search ?? 0,
-      tool_calls_requested: tool_calls.requested,
-      tool_calls_executed: tool_calls.executed,
+      tool_calls_requested: toolCalls.requested,
+      tool_calls_executed: toolCalls.executed,
     };
   }
   return told;
@@ -155,7 +152,7 @@ function settledAs({ call, watch }: CallState, record: GenerationRecord | undefi
 }
 
 /** What of a call was used in all: by what made the answer, and beside it. */
-function allUsed(parts: readonly Pick<Part, 'usage'>[], fees: readonly FeeRecord[]): TokenClasses | null {
+function allUsed(parts: readonly Attempt[], fees: readonly FeeRecord[]): TokenClasses | null {
   const [only] = parts;
   if (parts.length === 1 && fees.length === 0 && only !== undefined) return only.usage;
   const told: TokenClasses[] = [];
@@ -198,41 +195,56 @@ export function createSettlement(options: {
     };
   }
 
-  /**
-   * What an attempt may have been billed whose end nobody knows: all that was set aside; where nothing was, the prompt and the
-   * usual answer if it is still under way, the prompt alone if this process saw it fail.
-   */
-  function unknownCost(session: CallState, candidate: Candidate, is_under_way = false): Partial<AttemptRecord> {
-    const { call, grant, hold, presumed_output } = session;
-    if (grant !== undefined && !(grant.mode === 'soft' && rules.unknown_outcome === 'metered'))
-      return { cost_nano: session.granted_nano ?? hold.granted_nano };
-    const usage = call.estimate?.() ?? { in_uncached: estimatePrompt(call.request) };
-    const is_whole = is_under_way && presumed_output > 0;
-    return usedCost(session, candidate, is_whole ? { ...usage, out_text: presumed_output } : usage);
+  function priceOf(
+    state: CallState,
+    attempt: Attempt,
+    usage: TokenClasses | null,
+    tier: string | null | undefined,
+  ): Charge {
+    return priceAttempt(usage, attempt.call.request, attempt.candidate, pricesOf(state), tier);
+  }
+
+  /** The money that is held for an attempt. */
+  function heldFor({ hold }: CallState, { grantedNano }: Attempt): number {
+    return grantedNano ?? hold.granted_nano;
   }
 
   /**
-   * A strict limit is charged what a provider reports, and of our own estimate no more than was set aside: an estimate is no bill, and
-   * only a bill may pass a limit. What the provider did report is the least.
+   * The cost of an attempt whose end is unknown: all that was held. If nothing was held, the prompt, and the usual answer if it is
+   * still under way.
+   */
+  function unknownCost(state: CallState, attempt: Attempt, is_under_way = false): Partial<AttemptRecord> {
+    const { call, grant, presumedOutput } = attempt;
+    if (grant !== undefined && !(grant.mode === 'soft' && rules.unknown_outcome === 'metered')) {
+      return { cost_nano: heldFor(state, attempt) };
+    }
+    const usage = call.estimate?.() ?? { in_uncached: estimatePrompt(call.request) };
+    const is_whole = is_under_way && presumedOutput > 0;
+    return usedCost(state, attempt, is_whole ? { ...usage, out_text: presumedOutput } : usage);
+  }
+
+  /**
+   * A strict limit is charged what a provider reports, and of an estimate no more than was held: only a bill may pass a limit.
+   * The reported part is the least.
    */
   function boundEstimate(
-    { grant, granted_nano, hold }: CallState,
+    state: CallState,
+    attempt: Attempt,
     usage: TokenClasses | null,
     charge: Charge,
     reported_nano: number,
   ): Charge {
-    if (usage?.estimated !== true || grant?.mode !== 'strict') return charge;
-    const most_nano = Math.max(granted_nano ?? hold.granted_nano, reported_nano);
+    if (usage?.estimated !== true || attempt.grant?.mode !== 'strict') return charge;
+    const most_nano = Math.max(heldFor(state, attempt), reported_nano);
     if (charge.cost_nano <= most_nano) return charge;
     const input_nano = Math.min(charge.input_nano, most_nano);
     const output_nano = Math.min(charge.output_nano, most_nano - input_nano);
     return { ...charge, cost_nano: most_nano, input_nano, output_nano };
   }
 
-  function usedCost(session: CallState, candidate: Candidate, usage: TokenClasses): Partial<AttemptRecord> {
-    const { request } = session.call;
-    const counted = priceAttempt(usage, request, candidate, pricesOf(session), session.service_tier);
-    const charge = boundEstimate(session, usage, counted, 0);
+  function usedCost(state: CallState, attempt: Attempt, usage: TokenClasses): Partial<AttemptRecord> {
+    const counted = priceOf(state, attempt, usage, attempt.prepared.service_tier);
+    const charge = boundEstimate(state, attempt, usage, counted, 0);
     return {
       cost_nano: charge.cost_nano,
       tokens: [inputTokens(usage), outputTokens(usage)],
@@ -242,97 +254,88 @@ export function createSettlement(options: {
     };
   }
 
-  /** What an attempt that did not answer is charged: what of it was billed; where its end is not known the most of both. */
+  /** The cost of an attempt that did not answer: its billed usage; if its end is unknown the most of both. */
   function endCost(
-    session: CallState,
-    candidate: Candidate,
+    state: CallState,
+    attempt: Attempt,
     { failure, is_unknown = false, used }: AttemptEnd,
   ): Partial<AttemptRecord> | undefined {
-    const billed = used ? usedCost(session, candidate, used) : undefined;
+    const billed = used ? usedCost(state, attempt, used) : undefined;
     if (!is_unknown) return billed;
-    const unknown = unknownCost(session, candidate, failure === ASSUMED);
+    const unknown = unknownCost(state, attempt, failure === ASSUMED);
     const most = billed !== undefined && (billed.cost_nano ?? 0) > (unknown.cost_nano ?? 0) ? billed : unknown;
     return { ...most, estimated: true };
   }
 
-  /** A fault of ours in what ends a call must not leave its money set aside, nor uncounted. */
-  function lost(session: CallState, fault: unknown): unknown {
-    void recorder.lose(session.hold);
-    settledAs(session, undefined);
+  /** After a fault of the gateway's: its money does not stay held, nor uncounted. */
+  function lost(state: CallState, fault: unknown): unknown {
+    void recorder.lose(state.hold);
+    settledAs(state, undefined);
     return fault;
   }
 
-  const note: Settlement['note'] = (session, candidate, end) => {
+  const note: Settlement['note'] = (state, attempt, end) => {
     try {
-      return noted(session, candidate, end);
+      noteEnd(state, attempt, end);
     } catch (error) {
-      throw lost(session, error);
+      throw lost(state, error);
     }
   };
 
-  function noted(session: CallState, candidate: Candidate, end: AttemptEnd) {
+  function noteEnd(state: CallState, attempt: Attempt, end: AttemptEnd): void {
     const { status, failure } = end;
-    const { provider, model, endpoint, own } = candidate;
-    const wait = Math.round(session.waited_ms);
-    const attempt: AttemptRecord = {
+    const { provider, model, endpoint, own } = attempt.candidate;
+    const wait = Math.round(attempt.waitedMs);
+    const record: AttemptRecord = {
       endpoint_id: endpoint.id,
       provider_name: provider.name,
       model_permaslug: model.canonical_slug,
       status,
-      latency: Math.round(clock.monotonic_ms() - session.sent_ms),
+      latency: Math.round(clock.monotonic_ms() - attempt.sentMs),
       is_byok: own !== undefined,
       upstream_id: null,
       failure,
       cost_nano: 0,
     };
-    if (wait !== 0) attempt.wait = wait;
-    if (own !== undefined) attempt.byok_id = own.id;
-    if (session.parts.at(-1)?.is_broken === true) attempt.continues = true;
-    if (session.step !== 1) attempt.step = session.step;
-    if (session.is_hedge) attempt.hedges = true;
-    const cost = endCost(session, candidate, end);
-    if (cost !== undefined) Object.assign(attempt, cost);
-    const at = session.assumed_at ?? session.attempts.length;
-    session.assumed_at = undefined;
-    const more_nano = attempt.cost_nano - (session.attempts[at]?.cost_nano ?? 0);
-    if (more_nano !== 0) recorder.keep(session.hold, more_nano, attempt.is_byok);
-    session.attempts[at] = attempt;
-    const shown: ShownAttempt = { provider: provider.name, model: model.id, status: status ?? 0, is_byok: false };
-    session.shown[at] = own === undefined ? shown : Object.assign(shown, shownOwn(own));
-    // One that answered may still break off: it is counted when its end is known.
+    if (wait !== 0) record.wait = wait;
+    if (own !== undefined) record.byok_id = own.id;
+    if (attempt.continues) record.continues = true;
+    if (attempt.step !== 1) record.step = attempt.step;
+    if (attempt.isHedge) record.hedges = true;
+    const cost = endCost(state, attempt, end);
+    if (cost !== undefined) Object.assign(record, cost);
+    const more_nano = record.cost_nano - (attempt.record?.cost_nano ?? 0);
+    if (more_nano !== 0) recorder.keep(state.hold, more_nano, record.is_byok);
+    if (attempt.record === undefined) state.attempts.push(attempt);
+    attempt.record = record;
+    // An answer may still break off: it is counted when its end is known.
     if (failure !== null && failure !== ASSUMED) metrics.attempt(provider.slug, failure);
-    return attempt;
   }
 
-  const assume: Settlement['assume'] = (session, candidate) => {
-    const at = session.attempts.length;
-    note(session, candidate, { status: null, failure: ASSUMED, is_unknown: true });
-    return at;
+  const assume: Settlement['assume'] = (state, attempt) => {
+    note(state, attempt, { status: null, failure: ASSUMED, is_unknown: true });
   };
 
-  const unassume: Settlement['unassume'] = (session, at) => {
-    const [attempt] = session.attempts.splice(at, 1);
-    session.shown.splice(at, 1);
-    if (attempt !== undefined && attempt.cost_nano !== 0) {
-      recorder.keep(session.hold, -attempt.cost_nano, attempt.is_byok);
-    }
+  const unassume: Settlement['unassume'] = (state, attempt) => {
+    const { record } = attempt;
+    state.attempts.splice(state.attempts.indexOf(attempt), 1);
+    attempt.record = undefined;
+    if (record !== undefined && record.cost_nano !== 0) recorder.keep(state.hold, -record.cost_nano, record.is_byok);
   };
 
-  function soFar(session: CallState, answered: Answered & { meter: Meter }) {
-    const { request } = session.call;
-    const usage = answered.meter.progress(request);
-    const charge = priceAttempt(usage, request, answered.candidate, pricesOf(session), tierOf(answered));
-    return { usage, cost_nano: charge.cost_nano };
-  }
+  const soFar: Settlement['soFar'] = (state, attempt) => {
+    const usage = attempt.meter.progress(attempt.call.request);
+    return { usage, cost_nano: priceOf(state, attempt, usage, tierOf(attempt)).cost_nano };
+  };
 
-  /** An answer that went past what was set aside: a provider that keeps no bound, or a prompt that counts more than it should. */
-  function tellOverrun(session: CallState, candidate: Candidate, usage: TokenClasses, cost_nano: number): void {
-    const { grant, hold, call, report } = session;
+  /** Reports an answer that cost more than was held: the provider ignores the output bound, or counts the prompt higher. */
+  function reportOverrun(state: CallState, attempt: Attempt, usage: TokenClasses, cost_nano: number): void {
+    const { grant, call, candidate, report } = attempt;
     if (grant === undefined) return;
     const tokens = outputTokens(usage);
-    // Our own count may be off by some.
+    // An estimate may be off by some.
     const is_over = usage.estimated !== true && tokens > grant.output_tokens;
-    const granted_nano = session.granted_nano ?? hold.granted_nano;
+    const granted_nano = heldFor(state, attempt);
     if (!is_over && cost_nano <= granted_nano) return;
     metrics.overrun(candidate.provider.slug);
     const { output_tokens: bound, mode } = grant;
@@ -351,119 +354,120 @@ export function createSettlement(options: {
   }
 
   /**
-   * Prices an answer, and writes that in its attempt. One that may go on costs what an unknown end does, if that is more than what
-   * arrived. `counted_nano` is the cost before the bound of an estimate.
+   * Prices an attempt that answered and completes its record. One that may go on upstream costs at least what an unknown end does.
+   * Returns the cost before the bound of an estimate.
    */
-  function priceAnswer(
-    session: CallState,
-    answered: Answered,
-  ): Pick<Part, 'candidate' | 'usage' | 'charge'> & { counted_nano: number } {
-    const { attempt, meter, candidate, prepared, may_go_on = false } = answered;
+  function price(state: CallState, attempt: Attempt): number {
+    const { meter, prepared, mayGoOn } = attempt;
+    const record = attempt.record!;
     const usage = meter.usage(prepared.request);
-    const price = (classes: TokenClasses | null) =>
-      priceAttempt(classes, session.call.request, candidate, pricesOf(session), tierOf(answered));
-    const counted = price(usage);
+    const tier = tierOf(attempt);
+    const counted = priceOf(state, attempt, usage, tier);
     const { reported } = meter;
-    const reported_nano = usage?.estimated === true && reported !== undefined ? price(reported).cost_nano : 0;
-    const charge = boundEstimate(session, usage, counted, reported_nano);
+    const is_partial = usage?.estimated === true && reported !== undefined;
+    const reported_nano = is_partial ? priceOf(state, attempt, reported, tier).cost_nano : 0;
     const counted_nano = counted.cost_nano;
-    if (may_go_on) charge.cost_nano = Math.max(charge.cost_nano, unknownCost(session, candidate).cost_nano ?? 0);
-    attempt.cost_nano = charge.cost_nano;
-    if (usage !== null) attempt.tokens = [inputTokens(usage), outputTokens(usage)];
-    if (usage?.estimated || may_go_on) attempt.estimated = true;
-    attempt.charges = charge.lines;
-    if (charge.is_unpriced) attempt.is_unpriced = true;
-    attempt.upstream_id = boundedWord(meter.upstream_id);
-    return { candidate, usage, charge, counted_nano };
+    const charge = boundEstimate(state, attempt, usage, counted, reported_nano);
+    if (mayGoOn) charge.cost_nano = Math.max(charge.cost_nano, unknownCost(state, attempt).cost_nano ?? 0);
+    record.cost_nano = charge.cost_nano;
+    if (usage !== null) record.tokens = [inputTokens(usage), outputTokens(usage)];
+    if (usage?.estimated || mayGoOn) record.estimated = true;
+    record.charges = charge.lines;
+    if (charge.is_unpriced) record.is_unpriced = true;
+    record.upstream_id = boundedWord(meter.upstream_id);
+    attempt.usage = usage;
+    attempt.charge = charge;
+    return counted_nano;
   }
 
-  /** An attempt has made its part of the answer: it is charged, and what it costs kept aside. */
-  function endPart(session: CallState, answered: Answered, is_broken: boolean) {
-    const { attempt, candidate } = answered;
-    const { usage, charge, counted_nano } = priceAnswer(session, answered);
-    if (attempt.cost_nano > 0) recorder.keep(session.hold, attempt.cost_nano, attempt.is_byok);
-    const { record, sent_ms } = session;
-    session.parts.push({ candidate, is_broken, record, sent_ms, usage, charge });
-    return { usage, counted_nano };
+  /** Charges an attempt that made its part of the answer and keeps its cost aside. */
+  function endPart(state: CallState, attempt: Attempt): number {
+    const counted_nano = price(state, attempt);
+    const { cost_nano, is_byok } = attempt.record!;
+    if (cost_nano > 0) recorder.keep(state.hold, cost_nano, is_byok);
+    state.parts.push(attempt);
+    return counted_nano;
   }
 
-  const breakOff: Settlement['breakOff'] = (session, answered, failure) => {
+  const breakOff: Settlement['breakOff'] = (state, attempt, failure) => {
     try {
-      answered.attempt.failure = failure;
-      endPart(session, answered, true);
-      metrics.attempt(answered.candidate.provider.slug, failure);
+      attempt.record!.failure = failure;
+      endPart(state, attempt);
+      metrics.attempt(attempt.candidate.provider.slug, failure);
     } catch (error) {
-      throw lost(session, error);
+      throw lost(state, error);
     }
   };
 
-  const endStep: Settlement['endStep'] = (session, answered) => {
+  const endStep: Settlement['endStep'] = (state, attempt) => {
     try {
-      const { usage, counted_nano } = endPart(session, answered, false);
-      metrics.attempt(answered.candidate.provider.slug, 'answered');
-      if (usage !== null) tellOverrun(session, answered.candidate, usage, counted_nano);
-      tellTraffic(session, answered, { usage, end_ms: clock.monotonic_ms(), is_completed: true });
+      const counted_nano = endPart(state, attempt);
+      metrics.attempt(attempt.candidate.provider.slug, 'answered');
+      if (attempt.usage !== null) reportOverrun(state, attempt, attempt.usage, counted_nano);
+      observe(attempt, clock.monotonic_ms(), true);
     } catch (error) {
-      throw lost(session, error);
+      throw lost(state, error);
     }
   };
 
-  function tellTraffic(
-    session: CallState,
-    answered: Answered,
-    { usage, end_ms, is_completed }: Pick<AnswerFacts, 'usage' | 'end_ms' | 'is_completed'>,
-  ): void {
-    // Of several answers to one request it is not known how long each was.
-    if (usage !== null && is_completed && choicesOf(session.call.request) === 1) {
-      usual.note(answered.candidate.endpoint.id, usage);
-    }
-    traffic.answered(answered.candidate, {
-      is_streamed: session.call.request.stream === true,
-      sent_ms: session.sent_ms,
-      first_token_ms: session.step_first_token_ms ?? session.first_token_ms,
+  /** Counts a complete answer in the statistics of its endpoint. */
+  function observe(attempt: Attempt, end_ms: number, is_completed: boolean): void {
+    const { call, candidate, usage, meter } = attempt;
+    // Of several answers to one request the length of each is unknown.
+    if (usage !== null && is_completed && choicesOf(call.request) === 1) usual.note(candidate.endpoint.id, usage);
+    traffic.answered(candidate, {
+      is_streamed: call.request.stream === true,
+      sent_ms: attempt.sentMs,
+      first_token_ms: attempt.firstTokenMs,
       end_ms,
       usage,
-      tool_calls: answered.meter.toolCalls?.(),
+      tool_calls: meter.toolCalls?.(),
       is_completed,
-      is_error: answered.meter.finish_reason === 'error',
+      is_error: meter.finish_reason === 'error',
     });
   }
 
-  /** The record of a call that has ended, and what it says of itself. */
-  function close(session: CallState, record: OpenRecord, { outcome, answered, finish_reason }: Closing) {
-    const { call } = session;
+  /** Prices the last attempt and makes the record of the ended call. */
+  function close(state: CallState, record: OpenRecord, { outcome, answered, finish_reason }: Closing) {
+    const { call, fees } = state;
     const now = clock.monotonic_ms();
-    const last = answered && priceAnswer(session, answered);
-    const parts = last === undefined ? session.parts : session.parts.length === 0 ? [last] : [...session.parts, last];
-    const usage = allUsed(parts, session.fees);
+    const counted_nano = answered === undefined ? 0 : price(state, answered);
+    const parts = answered === undefined ? state.parts : [...state.parts, answered];
+    const usage = allUsed(parts, fees);
     let discount_nano: number | null = null;
     for (const { charge } of parts) {
-      if (charge.cache_discount_nano !== null) discount_nano = (discount_nano ?? 0) + charge.cache_discount_nano;
+      const saved_nano = charge?.cache_discount_nano ?? null;
+      if (saved_nano !== null) discount_nano = (discount_nano ?? 0) + saved_nano;
     }
-    const latency = session.first_token_ms === undefined ? null : session.first_token_ms - call.accepted_monotonic_ms;
+    const [first] = parts;
+    const latency = first?.firstTokenMs === undefined ? null : first.firstTokenMs - call.accepted_monotonic_ms;
     const closed = closeRecord(record, {
       meter: answered?.meter,
       usage,
       cache_discount_nano: discount_nano,
-      attempts: session.attempts,
-      fees: session.fees,
+      attempts: recordedWork(state).attempts,
+      fees,
       finish_reason: finish_reason ?? null,
       outcome,
       latency: latency === null ? null : Math.round(latency),
-      generation_time: parts.length === 0 ? null : Math.round(now - (session.parts[0] ?? session).sent_ms),
+      generation_time: first === undefined ? null : Math.round(now - first.sentMs),
     });
-    session.usage = usage;
-    session.routing = routingRecord(session, closed.model, usage);
-    closed.routing = session.routing;
-    return { closed, usage, parts, last, latency, end_ms: now };
+    state.usage = usage;
+    const { plan, hold } = state;
+    state.routing = routingRecord({ call: state.lastSent?.call ?? call, plan, hold }, closed.model, usage);
+    closed.routing = state.routing;
+    return { closed, usage, parts, counted_nano, latency, end_ms: now };
   }
 
-  function tell(session: CallState, { outcome, answered, candidate }: Closing, ended: ReturnType<typeof close>): void {
-    const { closed, usage, last, latency, end_ms } = ended;
-    if (answered) metrics.attempt(candidate.provider.slug, answered.attempt.failure ?? 'answered');
-    if (last?.usage) tellOverrun(session, candidate, last.usage, Math.max(last.counted_nano, last.charge.cost_nano));
-    if (answered && answered.attempt.failure === null) {
-      tellTraffic(session, answered, { usage: last?.usage ?? null, end_ms, is_completed: outcome === 'completed' });
+  /** Counts an ended call in metrics and statistics. */
+  function count(state: CallState, { outcome, answered, candidate }: Closing, ended: ReturnType<typeof close>): void {
+    const { closed, usage, counted_nano, latency, end_ms } = ended;
+    if (answered !== undefined) {
+      const { failure } = answered.record!;
+      metrics.attempt(candidate.provider.slug, failure ?? 'answered');
+      const cost_nano = Math.max(counted_nano, answered.record!.cost_nano);
+      if (answered.usage !== null) reportOverrun(state, answered, answered.usage, cost_nano);
+      if (failure === null) observe(answered, end_ms, outcome === 'completed');
     }
     metrics.generation({
       model: closed.model,
@@ -476,35 +480,30 @@ export function createSettlement(options: {
     });
   }
 
-  async function settle(
-    session: CallState,
-    outcome: GenerationRecord['outcome'],
-    answered: Answered | undefined,
-    finish_reason?: FinishReason,
-  ): Promise<AnswerUsage> {
-    const broken = answered === undefined ? session.parts.at(-1) : undefined;
-    const { record } = broken ?? session;
-    const candidate = answered?.candidate ?? broken?.candidate ?? session.plan.attempts[0];
+  const settle: Settlement['settle'] = async (state, outcome, answered, finish_reason) => {
+    const last = answered ?? state.parts.at(-1);
+    const record = last === undefined ? state.record : last.opening;
+    const candidate = last?.candidate ?? state.plan.attempts[0];
     if (record === undefined || candidate === undefined) {
-      session.reservation.release();
+      state.reservation.release();
       return NO_USAGE;
     }
     const closing = { outcome, finish_reason, answered, candidate };
     let ended: ReturnType<typeof close>;
     try {
-      ended = close(session, record, closing);
-      tell(session, closing, ended);
-      endReservation(session.reservation, closing, ended.usage);
+      ended = close(state, record, closing);
+      count(state, closing, ended);
+      endReservation(state.reservation, closing, ended.usage);
     } catch (error) {
-      throw lost(session, error);
+      throw lost(state, error);
     }
     try {
-      await recorder.outcome(ended.closed, session.hold);
+      await recorder.outcome(ended.closed, state.hold);
     } finally {
-      settledAs(session, ended.closed);
+      settledAs(state, ended.closed);
     }
-    return answerUsage(ended, candidate, session);
-  }
+    return answerUsage(ended, candidate, state);
+  };
 
   return { note, assume, unassume, soFar, breakOff, endStep, settle };
 }

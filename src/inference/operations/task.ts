@@ -17,12 +17,12 @@ import {
   start,
 } from '../attempt/exchange.ts';
 import type { Call, Clock } from '../call.ts';
-import type { Account, AnswerWatch, CallState } from '../call-state.ts';
 import type { Measure, Prepared } from '../money/admission.ts';
 import { believable } from '../money/meter.ts';
 import type { AnswerUsage, Settlement } from '../money/settlement.ts';
 import { type Planner, type Wanted, wireOf } from '../plan/planner.ts';
 import { createCallMedia, NO_MEDIA } from '../prepare/media.ts';
+import { type Account, type AnswerWatch, type Attempt, servedBy } from '../state.ts';
 
 /** One request of a task's attempt. Where it goes and whose credential it shows is the flow's. */
 export interface Request extends Pick<Outgoing, 'path' | 'headers' | 'payload'> {
@@ -116,7 +116,7 @@ class Tally implements Account {
 interface Surroundings
   extends Pick<Planner, 'open' | 'giveUp' | 'metadataOf'>,
     Pick<Attempts, 'tryEach'>,
-    Pick<Settlement, 'note' | 'settle'> {
+    Pick<Settlement, 'settle'> {
   dialect(wire: Wire): ChatDialect | undefined;
   upstream: Upstream;
   media: MediaFetcher;
@@ -132,13 +132,12 @@ export async function runTask<P extends Prepared, A>(
   task: Task<P, A>,
   flow: Surroundings,
 ): Promise<TaskAnswer<A>> {
-  const session = await flow.open(call, task);
-  session.watch = flow.watch;
+  const state = await flow.open(call, task);
+  state.watch = flow.watch;
   const fetched = createCallMedia(call, flow.media, task.media?.place);
   let media = NO_MEDIA;
-  /** Of the attempt under way: each begins anew, before anything of it can fail. */
-  let tally = new Tally();
-  const tried = await flow.tryEach(session, session.plan.attempts, {
+  const tried = await flow.tryEach<P, A, Tally>(state, state.plan.attempts, {
+    call: state.call,
     ready(candidate) {
       media = NO_MEDIA;
       const needs = task.media?.needs(candidate) ?? [];
@@ -147,28 +146,26 @@ export async function runTask<P extends Prepared, A>(
         media = found;
       });
     },
-    prepare(candidate) {
-      tally = new Tally();
-      return task.prepare(candidate, media);
-    },
+    prepare: (candidate) => task.prepare(candidate, media),
     measure: task.measure,
-    send: (prepared) => task.send(prepared, lineOf(session, prepared.candidate, tally, flow)),
-    used: () => tally.usage(),
+    send(attempt) {
+      attempt.meter = new Tally();
+      return task.send(attempt.prepared, lineOf(attempt, flow));
+    },
   });
-  if ('ended' in tried) throw await flow.giveUp(session, tried);
-  const { value, prepared, candidate } = tried;
-  session.first_token_ms = flow.clock.monotonic_ms();
-  const attempt = flow.note(session, candidate, { status: 200, failure: null });
-  const outcome = outcomeOfWhole(call);
-  const usage = await flow.settle(session, outcome, { meter: tally, candidate, prepared, attempt });
-  const served = { model: candidate.model.id, provider: candidate.provider.name };
-  return { answer: value, served, usage, classes: tally.usage() ?? {}, metadata: flow.metadataOf(session, candidate) };
+  if ('ended' in tried) throw await flow.giveUp(state, tried);
+  const { value, attempt } = tried;
+  const { candidate, meter } = attempt;
+  const usage = await flow.settle(state, outcomeOfWhole(call), attempt);
+  const metadata = flow.metadataOf(state, candidate);
+  return { answer: value, served: servedBy(candidate), usage, classes: meter.usage() ?? {}, metadata };
 }
 
-function lineOf(session: CallState, candidate: Candidate, tally: Tally, flow: Surroundings): Line {
-  const { call, attempts } = session;
+/** The way of one attempt. */
+function lineOf(attempt: Attempt<Prepared, Tally>, flow: Surroundings): Line {
+  const { call, candidate, number, meter } = attempt;
   const { upstream, first_token_ms_max, total_ms_max } = flow;
-  const context = { upstream, call, attempt: attempts.length + 1, first_token_ms_max, total_ms_max };
+  const context = { upstream, call, attempt: number, first_token_ms_max, total_ms_max };
   const theirs = flow.dialect(wireOf(candidate));
   return {
     async ask({ manners = theirs, values_max = limits.answer_values_max, ...request }) {
@@ -188,7 +185,11 @@ function lineOf(session: CallState, candidate: Candidate, tally: Tally, flow: Su
         held.release();
       }
     },
-    bill: (usage, upstream_id) => tally.add(usage, upstream_id),
+    bill(usage, upstream_id) {
+      const is_believed = meter.add(usage, upstream_id);
+      attempt.used = meter.usage();
+      return is_believed;
+    },
     isCancelled: () => call.cancellation.cancelled,
   };
 }

@@ -8,18 +8,18 @@ import type { Health } from '../../routing/health.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../../routing/plan.ts';
 import type { Wire } from '../../schemas/inner.ts';
-import { type AttemptFacts, attemptFacts } from '../attempt/attempt-facts.ts';
-import type { Attempts, Ended } from '../attempt/attempts.ts';
+import { attemptFacts } from '../attempt/attempt-facts.ts';
+import type { Attempts } from '../attempt/attempts.ts';
 import { outcomeOf } from '../attempt/exchange.ts';
 import { clientError, earlierErrors, type FailedAttempt } from '../attempt/failure.ts';
+import type { Ended } from '../attempt/work.ts';
 import type { Call, Clock } from '../call.ts';
-import type { CallState } from '../call-state.ts';
 import type { Settlement } from '../money/settlement.ts';
-import { routingMetadata } from '../observe/metadata.ts';
+import { routingMetadata, type ShownAttempt, shownOwn } from '../observe/metadata.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import { inClientsWords } from '../prepare/client-fields.ts';
+import { type Attempt, type CallPlan, CallState } from '../state.ts';
 import { defaultSort, type RoutingRules } from './caller-defaults.ts';
-import type { RateLimitReservation } from './rate-limit-reservation.ts';
 import { NO_RATE_LIMITS, type RateLimits } from './rate-limits.ts';
 import type { ModelSource, Requested } from './requested-models.ts';
 import type { SessionAffinity } from './session-affinity.ts';
@@ -75,20 +75,10 @@ export interface Suited {
   prefers?: ((candidate: Candidate) => boolean) | undefined;
 }
 
-/** A call, and where it may go. */
-export interface Planned {
-  call: Call;
-  /** What can be called, at the prices that hold for the call. */
-  catalog: ModelSource;
-  plan: Plan;
-  requested: string;
-  /** What the names of its models stand for, and what they ask for beside these. */
-  names: Requested['names'];
+/** A planned call that is not counted against rate limits yet. */
+export interface Planned extends CallPlan {
+  /** What the names of its models ask for beside the models. */
   wishes: Requested['wishes'];
-  /** What is changed of the request, wherever it goes. */
-  told: readonly Report[];
-  /** Where its conversation is at home, and is told of the answer. */
-  home: SessionAffinity | undefined;
 }
 
 /** The steps that every call to a model takes, whatever it asks for: plan, then for each endpoint money, journal and send. */
@@ -103,11 +93,11 @@ export interface Planner {
    * No endpoint answered: the call is settled. What comes back is to be thrown: the last failure as the client's `GatewayError`, or
    * `CallCancelled` when the client left.
    */
-  giveUp(session: CallState, ended: Ended): Promise<unknown>;
+  giveUp(state: CallState, ended: Ended): Promise<unknown>;
   /** How the call was routed, for a client that asks. */
-  metadataOf(session: CallState, selected: Candidate | undefined): Record<string, unknown> | undefined;
+  metadataOf(state: CallState, selected: Candidate | undefined): Record<string, unknown> | undefined;
   /** The client's error for a failure that came after the endpoint had begun to answer. */
-  lateError(session: CallState, candidate: Candidate, failure: UpstreamError): GatewayError;
+  lateError(state: CallState, attempt: Attempt, failure: UpstreamError): GatewayError;
 }
 
 /** A refusal of the next attempt, with the failures that made it necessary. */
@@ -142,15 +132,16 @@ function restrictedFacts(candidate: EndpointFacts): RestrictedEndpoint {
   };
 }
 
-function factsAt({ attempts }: CallState, at: number): AttemptFacts | undefined {
-  const attempt = attempts[at];
-  return attempt && attemptFacts(attempt);
+/** An attempt as routing metadata shows it. */
+function shownAttempt({ candidate: { provider, model, own }, record }: Attempt): ShownAttempt {
+  const { status } = record!;
+  return { provider: provider.name, model: model.id, status: status ?? 0, ...shownOwn(own), ...attemptFacts(record!) };
 }
 
 export function createSteps(
   options: StepsOptions,
   { settle }: Pick<Settlement, 'settle'>,
-  { blame }: Pick<Attempts, 'blame'>,
+  { reportFailure }: Pick<Attempts, 'reportFailure'>,
 ): Planner {
   const { clock, health, rates = NO_RATE_LIMITS, recorder } = options;
 
@@ -186,51 +177,8 @@ export function createSteps(
   function admit(routed: Planned): CallState | Promise<CallState> {
     const passing = rates.open(routed.call, (model) => routed.wishes?.get(model)?.free === true);
     return passing instanceof Promise
-      ? passing.then((reservation) => sessionOf(routed, reservation))
-      : sessionOf(routed, passing);
-  }
-
-  /** Written out: a session is made for every call, and a spread with so much beside it is slow. */
-  function sessionOf(
-    { call, catalog, plan, requested, names, told, home }: Planned,
-    reservation: RateLimitReservation,
-  ): CallState {
-    return {
-      call,
-      catalog,
-      plan,
-      requested,
-      names,
-      home,
-      told,
-      reservation,
-      routing: undefined,
-      usage: null,
-      record: undefined,
-      hold: { id: call.generation_id, lines: [], granted_nano: 0 },
-      grant: undefined,
-      attempts: [],
-      parts: [],
-      fees: [],
-      step: 1,
-      shown: [],
-      failed: [],
-      report: [],
-      bodies: [],
-      service_tier: undefined,
-      is_sent: false,
-      sent_ms: 0,
-      waited_ms: 0,
-      granted_nano: undefined,
-      assumed_at: undefined,
-      presumed_output: 0,
-      is_hedge: false,
-      first_token_ms: undefined,
-      watch: undefined,
-      fitting: undefined,
-      tool_calls: undefined,
-      step_first_token_ms: undefined,
-    };
+      ? passing.then((reservation) => new CallState(routed, reservation))
+      : new CallState(routed, passing);
   }
 
   /** A provider that is on for those who bring a credential is there for them alone. */
@@ -295,11 +243,13 @@ export function createSteps(
     return [...stages, ...restrictionStages(principal.guardrails, candidates.map(restrictedFacts))];
   }
 
-  function metadataOf(session: CallState, selected: Candidate | undefined): Record<string, unknown> | undefined {
-    if (!session.call.wants_metadata) return undefined;
-    const { shown, told, report } = session;
-    const attempts = shown.map((one, at) => ({ ...one, ...factsAt(session, at) }));
-    return routingMetadata({ ...session, attempts, selected, report: [...told, ...report] });
+  function metadataOf(state: CallState, selected: Candidate | undefined): Record<string, unknown> | undefined {
+    const { plan, requested, attempts, told, lastSent, routing, usage } = state;
+    const call = lastSent?.call ?? state.call;
+    if (!call.wants_metadata) return undefined;
+    const report = [...told, ...(lastSent?.report ?? [])];
+    const facts = { call, plan, requested, routing, usage, selected, report };
+    return routingMetadata({ ...facts, attempts: attempts.map(shownAttempt) });
   }
 
   async function routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined> {
@@ -320,48 +270,49 @@ export function createSteps(
     }
   }
 
-  async function giveUp(session: CallState, { ended, error }: Ended): Promise<unknown> {
+  async function giveUp(state: CallState, { ended, error }: Ended): Promise<unknown> {
     switch (ended) {
       case 'unsent':
-        return withdrawn(session, error);
+        return withdrawn(state, error);
       case 'failed':
-        return fail(session);
+        return fail(state);
       case 'gone':
-        await settle(session, outcomeOf(error, session.call), undefined);
+        await settle(state, outcomeOf(error, state.call), undefined);
         return error;
       case 'internal':
-        await settle(session, 'failed', undefined);
+        await settle(state, 'failed', undefined);
         return error;
     }
   }
 
   /** A call that ends before its next attempt was sent: no money for it, no journal, or no client any more. What earlier attempts may have cost is settled. */
-  async function withdrawn(session: CallState, error: unknown): Promise<unknown> {
-    if (session.record === undefined) {
-      recorder.release(session.hold);
-      session.reservation.release();
-    } else await settle(session, outcomeOf(error, session.call), undefined);
-    if (error instanceof GatewayError && error.status === 429) return withEarlier(error, session.failed);
+  async function withdrawn(state: CallState, error: unknown): Promise<unknown> {
+    if (state.record === undefined) {
+      recorder.release(state.hold);
+      state.reservation.release();
+    } else await settle(state, outcomeOf(error, state.call), undefined);
+    if (error instanceof GatewayError && error.status === 429) return withEarlier(error, state.failed);
     // Those alone that routing led to: not what stands against every call, nor a fault.
     if (!(error instanceof GatewayError) || (error.status !== 402 && error.status !== 400)) return error;
-    const refusal = withEarlier(inClientsWords(error, session.call), session.failed);
-    const gateway_metadata = metadataOf(session, undefined);
+    const refusal = withEarlier(inClientsWords(error, state.call), state.failed);
+    const gateway_metadata = metadataOf(state, undefined);
     return gateway_metadata === undefined ? refusal : refusal.with({ gateway_metadata });
   }
 
-  async function fail(session: CallState): Promise<GatewayError> {
-    await settle(session, 'failed', undefined);
-    const error = clientError(session.failed);
-    const gateway_metadata = metadataOf(session, undefined);
+  async function fail(state: CallState): Promise<GatewayError> {
+    await settle(state, 'failed', undefined);
+    const error = clientError(state.failed);
+    const gateway_metadata = metadataOf(state, undefined);
     return gateway_metadata === undefined ? error : error.with({ gateway_metadata });
   }
 
-  function lateError(session: CallState, candidate: Candidate, failure: UpstreamError): GatewayError {
-    const known = session.failed.find(({ error }) => error === failure);
+  function lateError(state: CallState, attempt: Attempt, failure: UpstreamError): GatewayError {
+    const known = state.failed.find(({ error }) => error === failure);
     if (known !== undefined) return clientError([known]);
-    blame(session, candidate, failure);
-    session.failed.push({ provider: candidate.provider, own: candidate.own, error: failure });
-    return clientError(session.failed.slice(-1));
+    reportFailure(attempt, failure);
+    const { provider, own } = attempt.candidate;
+    state.failed.push({ provider, own, error: failure });
+    return clientError(state.failed.slice(-1));
   }
 
   return { planned, routingOf, open, giveUp, metadataOf, lateError };

@@ -1,68 +1,64 @@
 import type { GatewayError } from '../../errors.ts';
 import type { Candidate } from '../../routing/plan.ts';
-import type { CallState } from '../call-state.ts';
+import type { Attempt, CallState } from '../state.ts';
 
-/**
- * Whom a call asks, one after another: the plan's order, as far as nothing happens that changes it. A class and not closures:
- * there is one for every step.
- */
+/** The order in which a call tries its endpoints: the plan's, until an event changes it. One for each step of a call. */
 export class TryOrder {
-  /** Whose turn it is, once `next` has given the first. */
+  /** The endpoint that has its turn, after the first `next`. */
   candidate!: Candidate;
-  /** Whose answer is waited for: theirs, or that of a hedge. */
-  awaited!: Candidate;
-  /** The last refusal of an attempt before its send that left others to try. */
+  /** The attempt whose answer is waited for: the candidate's own, or its hedge. */
+  awaited!: Attempt;
+  /** The last refusal before a send after which others could still be tried. */
   refused: GatewayError | undefined = undefined;
-  readonly #session: CallState;
+  readonly #state: CallState;
   readonly #planned: number;
   #order: readonly Candidate[];
   #at = -1;
 
-  constructor(session: CallState, candidates: readonly Candidate[]) {
-    this.#session = session;
+  constructor(state: CallState, candidates: readonly Candidate[]) {
+    this.#state = state;
     this.#planned = candidates.length;
     this.#order = candidates;
   }
 
-  /** Gives the next one its turn; false: all had theirs. */
+  /** Goes to the next endpoint; false if there is none. */
   next(): boolean {
     this.#at += 1;
     const candidate = this.#order[this.#at];
     if (candidate === undefined) return false;
     this.candidate = candidate;
-    this.awaited = candidate;
     return true;
   }
 
-  /** Whose turns come after this one. */
+  /** The endpoints after this one. */
   later(): readonly Candidate[] {
     return this.#order.slice(this.#at + 1);
   }
 
-  /** Lets all others go before the one whose turn it is; false: it is tried now. An order that the client gave stays. */
+  /** Moves this endpoint to the end; false if it is tried now. An order of the client's own is kept. */
   putOff(): boolean {
     const was_put_off = this.#at >= this.#planned;
     const is_last = this.#at + 1 === this.#order.length;
-    const is_ordered = (this.#session.call.request.provider?.order?.length ?? 0) > 0;
+    const is_ordered = (this.#state.call.request.provider?.order?.length ?? 0) > 0;
     if (was_put_off || is_last || is_ordered) return false;
     this.#order = [...this.#order, this.candidate];
     return true;
   }
 
-  /** Another's answer is waited for now: it has its turn beside this one, and no other. */
-  waitFor(other: Candidate): void {
-    this.awaited = other;
-    this.#order = this.#order.filter((one, nth) => nth <= this.#at || one !== other);
+  /** Waits for another attempt instead. Its endpoint gets no turn of its own. */
+  waitFor(attempt: Attempt): void {
+    this.awaited = attempt;
+    this.#order = this.#order.filter((one, nth) => nth <= this.#at || one !== attempt.candidate);
   }
 
   /**
-   * Leaves those to try who are not of the model that refused the request itself: that is one model's word, and the client named
-   * others, as the public service documents it. Not a router's other choices: what one provider will not have is not shown to all of them unasked.
-   * False: nobody is left.
+   * Drops the endpoints of the model that refused the request itself, as the public service documents it: the client may have named
+   * other models. Other choices of a router for the same name are dropped too: a request that one provider rejects is not sent to
+   * all of them. False if no endpoint is left.
    */
   leaveModel(): boolean {
     const refused = this.candidate.model;
-    const { names = [] } = this.#session;
+    const { names = [] } = this.#state;
     const alike = names.filter(({ models }) => models.includes(refused));
     const others = names.filter((name) => !alike.includes(name));
     const isOther = ({ model }: Candidate) =>

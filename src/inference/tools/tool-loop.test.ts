@@ -3,7 +3,7 @@ import { messagesClient } from '../../api/messages/client.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
-import type { CallState } from '../call-state.ts';
+import type { CallState } from '../state.ts';
 import { declareTools } from './declared-tools.ts';
 import type { ServerTool } from './server-tools.ts';
 import { createToolLoop } from './tool-loop.ts';
@@ -26,15 +26,15 @@ async function secondRequest(given: Partial<ChatRequest>): Promise<ChatRequest> 
   const tools = declareTools(request, { of: (entry) => (entry.type === tool.type ? tool : undefined) });
   tools.declare(request);
   const loop = createToolLoop({
-    runTools: (_session, calls) => Promise.resolve(calls.map((one) => ({ ...one, args: {}, outcome }))),
+    runTools: (_state, calls) => Promise.resolve(calls.map((one) => ({ ...one, args: {}, outcome }))),
     clock: { now_ms: () => 0, monotonic_ms: () => 0 },
     total_ms_max: 1_000,
     settlement: { endStep() {} },
-    attempts: { credit() {} },
+    attempts: { reportSuccess() {} },
   });
   const call = { request, stages: [], sources: [], generation_id: 'gen-1' };
-  const session = { call, step: 1, parts: [], fees: [], attempts: [], fitting: { tools } } as unknown as CallState;
-  const answer = loop.begin(session)!;
+  const state = { call, step: 1, parts: [], fees: [], attempts: [], fitting: { tools } } as unknown as CallState;
+  const answer = loop.begin(state)!;
   answer.turn.add(
     chunksOf({
       choices: [
@@ -55,8 +55,8 @@ async function secondRequest(given: Partial<ChatRequest>): Promise<ChatRequest> 
     }),
   );
   const end = loop.pending(answer)!;
-  for await (const _ of loop.runs(session, answer, end, { candidate } as never));
-  return session.call.request;
+  for await (const _ of loop.runs(state, answer, end, { candidate } as never));
+  return answer.call.request;
 }
 
 test('the next step has the turn as it was made, bound to the account that made it, and what its calls found', async () => {

@@ -17,11 +17,10 @@ import type { Stage } from '../../schemas/routing-metadata.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import type { Attempts } from '../attempt/attempts.ts';
 import type { Call, Clock } from '../call.ts';
-import type { Answered, CallState } from '../call-state.ts';
-import type { Meter } from '../money/meter.ts';
 import type { Settlement } from '../money/settlement.ts';
 import { wireOf } from '../plan/planner.ts';
 import { issuerOf, type ReasoningStateRecorder } from '../reasoning/states.ts';
+import type { Attempt, CallState } from '../state.ts';
 import { type DeclaredTools, unforced } from './declared-tools.ts';
 import type { ServerTool } from './server-tools.ts';
 import { type LoopRules, loopRules, shortName } from './tool-rules.ts';
@@ -41,27 +40,27 @@ export interface ToolAnswer {
   readonly told: Accumulator;
   /** What the client chose of its tools: it counts for the first step. */
   readonly choice: ToolChoice | null | undefined;
-  /** When no tool is begun any more, by the monotonic clock. */
+  /** No tool is begun after this monotonic time. */
   readonly deadline_ms: number;
+  /** The call with the request of the current step. */
+  call: Call;
 }
-
-type AnsweredStep = Answered & { meter: Meter };
 
 /** Runs the gateway's tools between the steps of an answer. */
 export interface ToolLoop {
   /** Undefined: no endpoint that was asked so far was offered a tool of the gateway's. */
-  begin(session: CallState): ToolAnswer | undefined;
+  begin(state: CallState): ToolAnswer | undefined;
   /** What the turn that is over leaves to do; undefined: it is the answer's last. */
   pending(answer: ToolAnswer): StepEnd | undefined;
   /**
-   * Ends a step, runs what it called, and makes the session's request the next step's. Yields what the client is shown of it.
+   * Ends a step, runs its calls, and makes the request of the next step. Yields the chunks that the client is shown of it.
    * Throws `CallCancelled`.
    */
   runs(
-    session: CallState,
+    state: CallState,
     answer: ToolAnswer,
     end: StepEnd,
-    answered: AnsweredStep,
+    attempt: Attempt,
   ): AsyncGenerator<ChatChunk[], void, undefined>;
 }
 
@@ -105,7 +104,8 @@ function calledIn({ message }: StepEnd, { byName }: DeclaredTools): ReadonlySet<
 
 function usedSoFar({ parts, fees, attempts }: CallState): { tokens: number; cost_usd: number } {
   const tokens = parts.reduce((sum, { usage }) => sum + (usage ? inputTokens(usage) + outputTokens(usage) : 0), 0);
-  const cost = [...attempts, ...fees].reduce((sum, { cost_nano }) => sum + cost_nano, 0);
+  const records = [...attempts.map(({ record }) => record!), ...fees];
+  const cost = records.reduce((sum, { cost_nano }) => sum + cost_nano, 0);
   return { tokens, cost_usd: toUsd(cost) };
 }
 
@@ -126,13 +126,13 @@ export function createToolLoop({
   clock,
   total_ms_max,
   settlement: { endStep },
-  attempts: { credit },
+  attempts: { reportSuccess },
 }: {
   runTools: RunTools;
   clock: Clock;
   total_ms_max: number;
   settlement: Pick<Settlement, 'endStep'>;
-  attempts: Pick<Attempts, 'credit'>;
+  attempts: Pick<Attempts, 'reportSuccess'>;
 }): ToolLoop {
   function tellStage({ stage, uses }: ToolAnswer, steps: number): void {
     const { requested, executed } = uses;
@@ -140,17 +140,17 @@ export function createToolLoop({
   }
 
   return {
-    begin(session) {
-      const tools = session.fitting?.tools;
+    begin(state) {
+      const tools = state.fitting?.tools;
       if (tools === undefined || tools.byName.size === 0) return undefined;
-      const { call } = session;
+      const { call } = state;
       const turn = new ToolTurn(tools);
       // Whatever the model makes of it.
       turn.endIsNext(call.request.tool_choice === 'none');
       const rules = loopRules(call.request);
       const types = [...tools.byName.values()].map(({ type }) => type);
       const stage: Stage = { type: 'server_tools', name: 'server-tools', data: { mode: 'sdk', tools: types } };
-      session.tool_calls = { requested: 0, executed: 0 };
+      state.toolCalls = { requested: 0, executed: 0 };
       const takeSlot = () => turn.takeSlot();
       return {
         turn,
@@ -162,6 +162,7 @@ export function createToolLoop({
         told: createAccumulator(),
         choice: call.request.tool_choice,
         deadline_ms: clock.monotonic_ms() + total_ms_max,
+        call,
       };
     },
 
@@ -170,36 +171,36 @@ export function createToolLoop({
       return end.calls.length === 0 ? undefined : end;
     },
 
-    async *runs(session, answer, end, answered) {
+    async *runs(state, answer, end, attempt) {
       const { turn, tools, uses, runWriter, rules, stage } = answer;
-      const { candidate } = answered;
-      const { call } = session;
-      if (session.step === 1) call.stages.push(stage);
-      credit(session, candidate);
-      endStep(session, answered);
+      const { candidate } = attempt;
+      const { call } = answer;
+      if (state.step === 1) call.stages.push(stage);
+      reportSuccess(attempt);
+      endStep(state, attempt);
       const before = { calls_max: uses.calls_max };
       turn.goOn();
       const begun = runWriter?.begin(end.calls.map((one) => shownRun(one.tool, one.call.function.arguments))) ?? [];
       if (begun.length > 0) yield begun;
-      const runs = await runTools(session, end.calls, uses);
+      const runs = await runTools(state, end.calls, uses);
       const ended = runWriter?.end(runs.map(({ outcome }) => outcome)) ?? [];
       if (ended.length > 0) yield ended;
       if (call.sources !== undefined) for (const { outcome } of runs) append(call.sources, [...outcome.sources]);
-      session.tool_calls = { requested: uses.requested, executed: uses.executed };
-      tellStage(answer, session.step);
+      state.toolCalls = { requested: uses.requested, executed: uses.executed };
+      tellStage(answer, state.step);
       const is_over =
         uses.calls_max < before.calls_max ||
         clock.monotonic_ms() >= answer.deadline_ms ||
         rules.isOver({
-          steps: session.step,
+          steps: state.step,
           called: calledIn(end, tools),
           finish_reason: end.finish_reason,
           calls: uses.requested,
-          ...usedSoFar(session),
+          ...usedSoFar(state),
         });
       turn.endIsNext(is_over);
-      session.step += 1;
-      session.call = { ...call, request: nextRequest(call.request, { answer, end, runs, candidate, is_over }) };
+      state.step += 1;
+      answer.call = { ...call, request: nextRequest(call.request, { answer, end, runs, candidate, is_over }) };
     },
   };
 }

@@ -4,8 +4,8 @@ import { type JsonObject, type JsonValue, parseJson } from '../../schemas/json.t
 import { answerLevels, structureBreach } from '../../schemas/json-structure.ts';
 import { CallCancelled } from '../attempt/exchange.ts';
 import type { Call, Clock } from '../call.ts';
-import type { CallState } from '../call-state.ts';
 import type { Pay } from '../money/fees.ts';
+import type { CallState } from '../state.ts';
 import type { FeeOutcome, ServerTool, ToolOutcome } from './server-tools.ts';
 import { shortName } from './tool-rules.ts';
 import type { ServerCall } from './tool-turn.ts';
@@ -62,7 +62,7 @@ function refusal({ tool }: ServerCall, args: JsonObject | undefined, uses: Uses)
 }
 
 /** Runs calls of the gateway's tools: several at a time, each for a bounded time, all paid for before they run. */
-export type RunTools = (session: CallState, calls: readonly ServerCall[], uses: Uses) => Promise<ToolRun[]>;
+export type RunTools = (state: CallState, calls: readonly ServerCall[], uses: Uses) => Promise<ToolRun[]>;
 
 export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunTools {
   async function runOne(call: Call, tool: ServerTool, args: JsonObject): Promise<ToolOutcome> {
@@ -121,8 +121,8 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
     return outcomes;
   }
 
-  return async (session, calls, uses) => {
-    const { call } = session;
+  return async (state, calls, uses) => {
+    const { call } = state;
     const made = calls.map((one) => {
       const args = argumentsOf(one.call.function.arguments);
       const refused = refusal(one, args, uses);
@@ -132,7 +132,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
     const fees = wanted.map(({ tool }) => ({ name: shortName(tool.type), cost_nano_max: tool.cost_nano_max }));
     let outcomes: readonly ToolOutcome[];
     try {
-      outcomes = wanted.length === 0 ? [] : await pay(session, fees, () => runAll(call, wanted));
+      outcomes = wanted.length === 0 ? [] : await pay(state, fees, () => runAll(call, wanted));
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       outcomes = wanted.map(() => failed(`The tool was not run: ${error.message}`));

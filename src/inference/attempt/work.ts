@@ -1,0 +1,44 @@
+import type { Candidate } from '../../routing/plan.ts';
+import type { TokenClasses } from '../../schemas/inner.ts';
+import type { Call, Cancellation } from '../call.ts';
+import type { Measure, Prepared } from '../money/admission.ts';
+import type { SpendBound } from '../prepare/fit-request.ts';
+import type { Account, Attempt } from '../state.ts';
+
+/** What the attempts of one operation do. `P` is the prepared request, `T` what an endpoint answers, `M` what reads its usage. */
+export interface Work<P extends Prepared, T, M extends Account = Account> {
+  /** The call with the request that its attempts send. */
+  readonly call: Call;
+  /**
+   * Gets what encoding for this endpoint needs; undefined if nothing has to be waited for. Throws `GatewayError` as `prepare` does,
+   * or `CallCancelled`. `isBeside`: for an attempt beside another, which is not sent if anything has to be waited for.
+   */
+  ready?(candidate: Candidate, isBeside?: boolean): Promise<void> | undefined;
+  /** Encodes the request for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
+  prepare(candidate: Candidate, strip_state: boolean, spend?: SpendBound): P | Promise<P>;
+  /** The cost of an attempt at most. */
+  measure: Measure<P>;
+  /** Sends a durable attempt and resolves as soon as it is certain that its endpoint answers. Throws `UpstreamError` or `CallCancelled`. */
+  send(attempt: Attempt<P, M>, cancellation?: Cancellation): Promise<T>;
+  /** `send` resolves with the beginning of an answer, which may still break off. */
+  mayBreakOff?: true;
+  /** Whether the answer is held back on purpose, so that its silence says nothing about the endpoint. */
+  holdsBack?(prepared: P): boolean;
+  /** Closes an answer that is not used and returns its usage. Without it an attempt cannot be hedged. */
+  discard?(value: T, attempt: Attempt<P, M>): TokenClasses | null;
+}
+
+/** An endpoint that answered. */
+export interface Reached<P extends Prepared, T, M extends Account = Account> {
+  value: T;
+  attempt: Attempt<P, M>;
+}
+
+/**
+ * Why no endpoint answered. `unsent`: the next attempt was refused before its send; `failed`: every attempt failed;
+ * `gone`: the call was cancelled; `internal`: a fault of the gateway.
+ */
+export interface Ended {
+  ended: 'unsent' | 'failed' | 'gone' | 'internal';
+  error: unknown;
+}

@@ -1,0 +1,200 @@
+/** The state of a call while it is answered: `CallState`, and one `Attempt` for each request to an endpoint. */
+import type { Hold } from '../ledger/leases/hold.ts';
+import type { Charge } from '../ledger/prices/charge.ts';
+import type { AttemptRecord, FeeRecord, GenerationRecord, OpenRecord, RoutingRecord } from '../ledger/records.ts';
+import type { Report } from '../providers/dialect.ts';
+import type { Candidate, Plan } from '../routing/plan.ts';
+import type { ChatCompletion, TokenClasses } from '../schemas/inner.ts';
+import type { JsonObject } from '../schemas/json.ts';
+import type { FailedAttempt } from './attempt/failure.ts';
+import type { Call } from './call.ts';
+import type { Grant, Prepared } from './money/admission.ts';
+import type { Meter } from './money/meter.ts';
+import type { RateLimitReservation } from './plan/rate-limit-reservation.ts';
+import type { ModelSource, Requested } from './plan/requested-models.ts';
+import type { SessionAffinity } from './plan/session-affinity.ts';
+import type { Fitting } from './prepare/fitting.ts';
+
+/** Follows a call for the pipeline while the engine answers it. */
+export interface AnswerWatch {
+  /** Whether a filter withholds the rest of the answer: nothing more needs to be read. */
+  readonly isWithheld: boolean;
+  /** Checks a whole answer before it is settled, so that the record has the result. */
+  review(completion: ChatCompletion): void;
+  /** The call has ended; its client has not seen the end yet. Undefined if a fault of the gateway prevented the record. */
+  settled(record: GenerationRecord | undefined): void;
+}
+
+/** The model and provider that answered, as the client sees them. */
+export interface Served {
+  model: string;
+  provider: string;
+}
+
+export function servedBy(candidate: Candidate): Served {
+  return { model: candidate.model.id, provider: candidate.provider.name };
+}
+
+/** A body that an attempt sent upstream, shown to clients that debug. */
+export interface SentBody {
+  served: Served;
+  body: JsonObject;
+}
+
+/** Reads the usage and the end of one attempt's answer. */
+export type Account = Pick<Meter, 'usage' | 'finish_reason' | 'native_finish_reason' | 'service_tier' | 'upstream_id'> &
+  Partial<Pick<Meter, 'toolCalls' | 'reported'>>;
+
+/** What the gateway's own tools did for an answer. */
+export interface ToolUse {
+  web_search_requests: number;
+  tool_calls_requested: number;
+  tool_calls_executed: number;
+}
+
+/** One request to one endpoint, from its preparation to its charge. */
+export class Attempt<P extends Prepared = Prepared, M extends Account = Account> {
+  /** The call with this attempt's own request: a tool step or a continuation asks for something else than the client did. */
+  readonly call: Call;
+  readonly candidate: Candidate;
+  /** The turn of the model that it belongs to, from 1. */
+  readonly step: number;
+  /** It continues the text of an attempt that broke off. */
+  readonly continues: boolean;
+  /** It runs beside another attempt. */
+  isHedge = false;
+  /** The request as it is sent. Set when the attempt is admitted. */
+  prepared!: P;
+  /** Its terms; undefined if no budget counts it. */
+  grant: Grant | undefined = undefined;
+  /** Nano-USD that were held for it, if another attempt was admitted after it; undefined: the hold has its amount. */
+  grantedNano: number | undefined = undefined;
+  /** Output tokens that it is charged for if its end stays unknown and nothing was held for it. */
+  presumedOutput = 0;
+  /** Its number in the journal and at the provider, from 1. */
+  number = 0;
+  /** The record of the call as it was made durable before the send. */
+  opening: OpenRecord | undefined = undefined;
+  isSent = false;
+  /** Monotonic time of the send. */
+  sentMs = 0;
+  /** Milliseconds between its beginning and its send. */
+  waitedMs = 0;
+  /** Monotonic time at which its answer began. */
+  firstTokenMs: number | undefined = undefined;
+  /** Follows its answer. Set at the send. */
+  meter!: M;
+  /** Tokens that a failed attempt is billed for; null: none. */
+  used: TokenClasses | null = null;
+  /** Changes that were made to the request for this endpoint. */
+  report: Report[] = [];
+  /** Its entry in the generation; undefined until its end, or that it answers, is noted. */
+  record: AttemptRecord | undefined = undefined;
+  /** Its end is unknown and the provider may go on and bill it: closing the connection does not stop that. */
+  mayGoOn = false;
+  /** The usage and price of its part of the answer. Set when it is priced. */
+  usage: TokenClasses | null = null;
+  charge: Charge | undefined = undefined;
+
+  constructor(call: Call, candidate: Candidate, { step, parts }: Pick<CallState, 'step' | 'parts'>) {
+    this.call = call;
+    this.candidate = candidate;
+    this.step = step;
+    this.continues = parts.length > 0 && parts.at(-1)?.record?.failure != null;
+  }
+}
+
+/** A planned call: where it may go, and at which prices. */
+export interface CallPlan {
+  /** The client's call. */
+  call: Call;
+  /** The models and prices that the call keeps. */
+  catalog: ModelSource;
+  plan: Plan;
+  /** The model as the client named it. */
+  requested: string;
+  /** The models that each name of the request stands for. */
+  names: Requested['names'];
+  /** Changes that were made to the request for all endpoints. */
+  told: readonly Report[];
+  /** Keeps the conversation at the endpoint that answered. */
+  home: SessionAffinity | undefined;
+}
+
+/** Everything that one call gathers. A class: every call has one, and a spread of so many fields is slow. */
+export class CallState implements CallPlan {
+  readonly call: Call;
+  readonly catalog: ModelSource;
+  readonly plan: Plan;
+  readonly requested: string;
+  readonly names: Requested['names'];
+  readonly told: readonly Report[];
+  readonly home: SessionAffinity | undefined;
+  /** The call's count against rate limits. */
+  readonly reservation: RateLimitReservation;
+  /** Undefined if nothing follows the call. */
+  watch: AnswerWatch | undefined = undefined;
+  /** Fits the call's requests to endpoints and holds fetched media. Shared by all steps. */
+  fitting: Fitting | undefined = undefined;
+  /** The money that is held for the call, in every budget that counts it. */
+  hold: Hold;
+  /** Attempts whose end, or that they answer, is noted, in the order of their sends. */
+  readonly attempts: Attempt[] = [];
+  /** Attempts that made a part of the answer and are charged. */
+  readonly parts: Attempt[] = [];
+  /** The attempt that is prepared or under way, or the last one. */
+  current: Attempt | undefined = undefined;
+  /** The attempt that was sent last. */
+  lastSent: Attempt | undefined = undefined;
+  /** The newest durable record of the call; undefined before the first. */
+  record: OpenRecord | undefined = undefined;
+  /** Paid work beside the attempts. */
+  readonly fees: FeeRecord[] = [];
+  /** Failures that the client is told of. */
+  readonly failed: FailedAttempt[] = [];
+  /** The turn of the model that is under way, from 1: an answer with tools of the gateway may take several. */
+  step = 1;
+  /** Calls of the gateway's tools; undefined if it has none in this call. */
+  toolCalls: { requested: number; executed: number } | undefined = undefined;
+  /** Bodies that were sent and not shown yet. */
+  readonly bodies: SentBody[] = [];
+  /** Set when the call is settled: its routing as the record keeps it, and what it used in all. */
+  routing: RoutingRecord | undefined = undefined;
+  usage: TokenClasses | null = null;
+
+  constructor({ call, catalog, plan, requested, names, told, home }: CallPlan, reservation: RateLimitReservation) {
+    this.call = call;
+    this.catalog = catalog;
+    this.plan = plan;
+    this.requested = requested;
+    this.names = names;
+    this.told = told;
+    this.home = home;
+    this.reservation = reservation;
+    this.hold = { id: call.generation_id, lines: [], granted_nano: 0 };
+  }
+}
+
+/** Whether a filter withholds the rest of the answer from the client. */
+export function isWithheld({ watch }: CallState): boolean {
+  return watch?.isWithheld === true;
+}
+
+/** Makes a sent attempt the last one of its call. */
+export function setLastSent(state: CallState, attempt: Attempt): void {
+  state.lastSent = attempt;
+  state.record = attempt.opening;
+}
+
+/** The number of the call's next attempt in the journal and at the provider. Paid work beside attempts is counted in. */
+export function nextNumber({ attempts, fees }: Pick<CallState, 'attempts' | 'fees'>): number {
+  return attempts.length + fees.length + 1;
+}
+
+/** The attempts and fees of a call as records keep them. */
+export function recordedWork({ attempts, fees }: Pick<CallState, 'attempts' | 'fees'>): {
+  attempts: AttemptRecord[];
+  fees: FeeRecord[];
+} {
+  return { attempts: attempts.map(({ record }) => record!), fees };
+}
