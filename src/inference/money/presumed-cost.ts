@@ -31,32 +31,27 @@ export class UsualOutput {
   }
 }
 
-/** Whether an attempt with an unknown end is charged only what was received of it. */
-export function isMetered({ principal }: Call, rules: Pick<SpendingRules, 'budgets' | 'unknown_outcome'>): boolean {
-  return rules.unknown_outcome === 'metered' && (principal.budget_mode ?? rules.budgets) === 'soft';
-}
-
-/** The output tokens charged for an attempt with an unknown end and without a hold: the usual answer, within the output bound. */
-export function presumedOutput(
-  call: Call,
-  { endpoint }: Candidate,
-  { output_tokens }: Pick<Prepared, 'output_tokens'>,
-  usual: Pick<UsualOutput, 'of'>,
-): number {
-  // Calls that are not chat are charged their estimate.
-  if (call.estimate !== undefined || output_tokens === 0) return 0;
-  const bound = output_tokens ?? endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY;
-  return Math.min(bound, usual.of(endpoint.id)) * choicesOf(call.request);
-}
-
-/** The cost of that output and the prompt, as the journal keeps it for an attempt. `usage` has the prompt's tokens only. */
+/**
+ * The presumed cost of an attempt without a hold, which is charged if its end stays unknown: its prompt, and the usual answer within
+ * the output bound. No answer for calls that are not chat, whose estimate is their whole usage, and for limits that charge only what
+ * was received. `least`: as the journal keeps it; its usage has the prompt's tokens only.
+ */
 export function presumedCost(
-  { estimate, request }: Call,
+  call: Call,
   candidate: Candidate,
-  service_tier: string | undefined,
-  output_tokens: number,
-): Metered {
+  { output_tokens, service_tier }: Pick<Prepared, 'output_tokens' | 'service_tier'>,
+  { rules, usual }: { rules: Pick<SpendingRules, 'budgets' | 'unknown_outcome'>; usual: Pick<UsualOutput, 'of'> },
+): { outputTokens: number; least: Metered } {
+  const { request, estimate, principal } = call;
+  const { endpoint } = candidate;
+  const isMetered = rules.unknown_outcome === 'metered' && (principal.budget_mode ?? rules.budgets) === 'soft';
+  let outputTokens = 0;
+  if (!isMetered && estimate === undefined && output_tokens !== 0) {
+    const bound = output_tokens ?? endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY;
+    outputTokens = Math.min(bound, usual.of(endpoint.id)) * choicesOf(request);
+  }
   const usage = estimate?.() ?? { in_uncached: roughPrompt(request) };
-  const whole = output_tokens === 0 ? usage : { ...usage, out_text: output_tokens };
-  return { usage, cost_nano: priceAttempt(whole, request, candidate, () => undefined, service_tier).cost_nano };
+  const whole = outputTokens === 0 ? usage : { ...usage, out_text: outputTokens };
+  const { cost_nano } = priceAttempt(whole, request, candidate, () => undefined, service_tier);
+  return { outputTokens, least: { usage, cost_nano } };
 }

@@ -235,7 +235,16 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
     }
   }
   if (list.length === 0 && noEndpoint !== undefined) throw noEndpoint;
-  for (const field of BOUNDS) if (typeof request[field] === 'number') requireBelowContext(field, request[field], list);
+  for (const field of BOUNDS) {
+    const bound = request[field];
+    if (typeof bound !== 'number') continue;
+    // An output bound must be below the longest context (specification, section Limits).
+    let longest = Number.NEGATIVE_INFINITY;
+    for (const { context_length = Number.POSITIVE_INFINITY } of list) longest = Math.max(longest, context_length);
+    if (bound >= longest) {
+      throw new GatewayError(400, `${field} must be less than ${longest}, the model's context length`);
+    }
+  }
   return {
     models: list,
     requested: named[0]?.name ?? '',
@@ -250,12 +259,4 @@ export function requestedModels(request: ChatRequest, lookup: Lookup): Requested
 function online(request: ChatRequest): ChatRequest | undefined {
   const plugins = request.plugins ?? [];
   return plugins.some(({ id }) => id === 'web') ? undefined : { ...request, plugins: [...plugins, ONLINE] };
-}
-
-/** An output bound must be below the longest context of the models (specification, section Limits). */
-function requireBelowContext(field: string, bound: number, models: readonly Model[]): void {
-  let longest = Number.NEGATIVE_INFINITY;
-  for (const { context_length = Number.POSITIVE_INFINITY } of models) longest = Math.max(longest, context_length);
-  if (bound < longest) return;
-  throw new GatewayError(400, `${field} must be less than ${longest}, the model's context length`);
 }
