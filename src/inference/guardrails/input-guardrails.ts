@@ -163,18 +163,17 @@ class InputGuard implements CallHooks {
   }
 
   async onTask<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskCall<P, A>> {
-    const words = task.words();
-    const { unreadable } = words;
+    const { fields, unreadable, withFields } = task.input();
     const isChanging = this.#set.filters.some(({ action }) => action !== 'flag');
     if (unreadable !== undefined && isChanging) this.#refuseUnreadable(call, unreadable);
-    const subject: Subject<JsonObject> = (visit) => saidTexts(words.said, visit);
+    const subject: Subject<JsonObject> = (visit) => saidTexts(fields, visit);
     const result = await this.#parts.screened(call, subject, this.#screenerOf(call));
-    if (result.subject === words.said) {
+    if (result.subject === fields) {
       await this.#refuse(call, result, task);
       return { call, task };
     }
     await takeRoom(call, result);
-    const { request, task: screened } = words.retold(result.subject);
+    const { request, task: screened } = withFields(result.subject);
     const passed = { ...call, request };
     await this.#refuse(passed, result, screened);
     return { call: passed, task: screened };

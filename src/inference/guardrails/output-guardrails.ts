@@ -144,12 +144,12 @@ class TaskGuard implements CallHooks {
   /** Filters the answer where it is read, before it is settled, so that its record says what was found. */
   onTask<P extends Prepared, A>(call: Call, task: Task<P, A>): TaskCall<P, A> {
     this.#call = call;
-    const { retell } = task;
-    if (retell === undefined) return { call, task };
+    const { mapTexts } = task;
+    if (mapTexts === undefined) return { call, task };
     this.#findings = new Findings(this.#set);
     const filtered: Task<P, A> = {
       ...task,
-      send: async (prepared, line) => this.#filtered(await task.send(prepared, line), retell),
+      send: async (prepared, upstream) => this.#filtered(await task.send(prepared, upstream), mapTexts),
     };
     return { call, task: filtered };
   }
@@ -163,10 +163,10 @@ class TaskGuard implements CallHooks {
     return this.#findings === undefined ? error : filteredError(error, quietFinder(this.#set));
   }
 
-  #filtered<P extends Prepared, A>(answer: A, retell: NonNullable<Task<P, A>['retell']>): A {
+  #filtered<P extends Prepared, A>(answer: A, mapTexts: NonNullable<Task<P, A>['mapTexts']>): A {
     const findings = new Findings(this.#set);
     this.#findings = findings;
-    const filtered = retell(answer, (texts) => {
+    const filtered = mapTexts(answer, (texts) => {
       // Words stand in the answer with their times as well: a match in them again is no second finding.
       const finder = findings.isEmpty ? findings.finder : { ...findings.finder, settled() {} };
       const { value, has_ended } = filteredTexts(finder, texts);

@@ -135,11 +135,7 @@ export function createAdmission({
   rules: SpendingRules;
 }): Admission {
   /** The request to the ledger. */
-  function askOf<P extends Prepared>(
-    { call, is_byok }: PendingAttempt<P>,
-    terms: Terms,
-    exposure: WorstCaseCost,
-  ): Ask {
+  function askOf<P extends Prepared>({ call, is_byok }: PendingAttempt<P>, terms: Terms, exposure: WorstCaseCost): Ask {
     const { mode, full_tokens, least_tokens, share } = terms;
     const full_nano = costOf(exposure, full_tokens);
     const least_nano = costOf(exposure, least_tokens);

@@ -12,7 +12,16 @@ import type { JsonObject } from '../../schemas/json.ts';
 import type { Prices } from '../../schemas/prices.ts';
 import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
 import { priceAttempt } from './generation.ts';
-import { costOf, exposureOf, type Media, mediaOf, outputFor, promptTokens, textBytes, textSteps } from './worst-case.ts';
+import {
+  costOf,
+  exposureOf,
+  type Media,
+  mediaOf,
+  outputFor,
+  promptTokens,
+  textBytes,
+  textSteps,
+} from './worst-case.ts';
 
 const textOf = (attempt: PreparedAttempt, media: Media): string => atOnce(textSteps(attempt, media));
 

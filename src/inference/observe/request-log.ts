@@ -91,8 +91,8 @@ function shownError(error: unknown): GatewayError | undefined {
 
 /** What a call that is not chat says beside its inputs, which its messages have unless they are tokens. */
 function wordsOf<P extends Prepared, A>(task: Task<P, A>): JsonObject {
-  const { said, unreadable } = task.words();
-  const { input, provider: _, ...others } = said;
+  const { fields, unreadable } = task.input();
+  const { input, provider: _, ...others } = fields;
   return unreadable === undefined ? others : { input, ...others };
 }
 
