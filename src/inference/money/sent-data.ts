@@ -82,12 +82,12 @@ export function writtenChars(data: string): number {
   return JSON.stringify(data).length - 2;
 }
 
-/** Searches a body once for the data of `wanted`. */
-export function* sentDataOf(body: JsonValue, wanted: Iterable<string>): SlicedWork<SentData> {
+/** Searches a body once for the data of `candidates`. */
+export function* sentDataOf(body: JsonValue, candidates: Iterable<string>): SlicedWork<SentData> {
   const work = new TurnWork();
   const texts = new Marks(work);
   const lengths = new Set<number>();
-  for (const data of wanted) lengths.add(data.length);
+  for (const data of candidates) lengths.add(data.length);
   const counts = new Map<string, number>();
   const pending: JsonValue[] = lengths.size === 0 ? [] : [body];
   for (let value = pending.pop(); value !== undefined; value = pending.pop()) {

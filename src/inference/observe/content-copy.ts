@@ -104,10 +104,10 @@ function isExtension(value: unknown): value is Record<string, unknown> {
   return isShort(value['wire']) && isShort(value['issuer']) && Object.keys(value).every((name) => EXTENSION.has(name));
 }
 
-/** The remainder of a wire's object, under the name that it is kept by: an upstream of that wire gets it. */
+/** The logged name of a wire's extension fields, which upstreams of that wire get. */
 export const REMAINDER = 'wire_fields';
 
-/** Copies JSON as it is kept, up to a length in all: texts are cut, what comes after them left out. Reads any shape. */
+/** Copies JSON for the log, up to a total length: cuts texts, and leaves out the rest. Accepts any shape. */
 export class Copier {
   #left: number;
   /** The kind of the copied value: a conversation may have media and opaque state, other fields and schemas have not. */
@@ -162,12 +162,12 @@ export class Copier {
   }
 
   object(value: Record<string, unknown>, depth = 0): JsonObject {
-    const shown = this.#kind !== 'schema' && isNative(value) ? value.block : value;
+    const source = this.#kind !== 'schema' && isNative(value) ? value.block : value;
     const copy: JsonObject = {};
     // Without `Object.entries`, which would list all fields of a large object to keep the first ones.
-    for (const field of Object.keys(shown)) {
-      const one = shown[field];
-      if (one === undefined || this.#isOmitted(shown, field, one)) continue;
+    for (const field of Object.keys(source)) {
+      const one = source[field];
+      if (one === undefined || this.#isOmitted(source, field, one)) continue;
       if (this.#left <= 0) {
         this.is_cut = true;
         break;

@@ -34,13 +34,13 @@ const slugOf = (id: string) => id.slice(id.indexOf('/') + 1);
 /** The id that a name probably means: the same slug of another author or of none, or a small distance. */
 function near(name: string, models: readonly Model[], allows: (model: Model) => boolean): string | undefined {
   if (name.length > limits.near_name_chars_max) return undefined;
-  const wanted = name.toLowerCase();
-  const slug = slugOf(wanted);
-  const most = Math.min(limits.near_distance_max, Math.floor(wanted.length / 5));
+  const lowercase = name.toLowerCase();
+  const slug = slugOf(lowercase);
+  const most = Math.min(limits.near_distance_max, Math.floor(lowercase.length / 5));
   let best: { id: string; distance: number } | undefined;
   for (const model of models.slice(0, limits.near_models_max)) {
     const id = model.id.toLowerCase();
-    const letters = slugOf(id) === slug ? 0 : distance(wanted, id, best === undefined ? most : best.distance - 1);
+    const letters = slugOf(id) === slug ? 0 : distance(lowercase, id, best === undefined ? most : best.distance - 1);
     if (letters === undefined || (best !== undefined && letters >= best.distance) || !allows(model)) continue;
     best = { id: model.id, distance: letters };
     if (letters === 0) break;

@@ -119,14 +119,14 @@ export function createChatWork(options: ChatWorkOptions): ChatWork {
     return prepareCall({ call, told: report, prefers }, context);
   }
 
-  function prepareCall(given: Suited, { models }: PlanContext): Suited | Promise<Suited> {
-    let prepared: Call | Promise<Call> = given.call;
+  function prepareCall(original: Suited, { models }: PlanContext): Suited | Promise<Suited> {
+    let prepared: Call | Promise<Call> = original.call;
     for (const prepare of preparations) {
       prepared =
         prepared instanceof Promise ? prepared.then((call) => prepare(call, models)) : prepare(prepared, models);
     }
-    if (prepared instanceof Promise) return prepared.then((call) => ({ ...given, call }));
-    return prepared === given.call ? given : { ...given, call: prepared };
+    if (prepared instanceof Promise) return prepared.then((call) => ({ ...original, call }));
+    return prepared === original.call ? original : { ...original, call: prepared };
   }
 
   return {

@@ -60,8 +60,8 @@ export function fitRequest(request: ChatRequest, endpoint: Endpoint, spend?: Spe
   }
   const max = endpoint.max_completion_tokens;
   for (const field of BOUNDS) {
-    const wanted = request[field];
-    if (max !== undefined && typeof wanted === 'number' && wanted > max) {
+    const requested = request[field];
+    if (max !== undefined && typeof requested === 'number' && requested > max) {
       own()[field] = max;
       report.push({ kind: 'clamped', field, reason: `the endpoint produces at most ${max} tokens` });
     }
@@ -91,17 +91,17 @@ function boundOutput(
   { endpoint, default_tokens, paid_tokens }: SpendBound & { endpoint: Endpoint },
 ): boolean {
   const { max_completion_tokens: newer, max_tokens: older } = request;
-  const wanted = newer ?? older ?? undefined;
+  const requested = newer ?? older ?? undefined;
   const configured = default_tokens && Math.min(default_tokens, endpoint.max_completion_tokens ?? default_tokens);
-  const usual = wanted === undefined && configured === undefined ? defaultBound(request, endpoint) : undefined;
-  const bound = wanted ?? configured ?? usual?.tokens ?? 0;
+  const usual = requested === undefined && configured === undefined ? defaultBound(request, endpoint) : undefined;
+  const bound = requested ?? configured ?? usual?.tokens ?? 0;
   const sent = Math.min(bound, paid_tokens ?? bound);
-  if (sent === wanted) return false;
+  if (sent === requested) return false;
   const fitted = own();
   if (newer != null) fitted.max_completion_tokens = sent;
   if (older != null || newer == null) fitted.max_tokens = sent;
   const field = newer == null ? 'max_tokens' : 'max_completion_tokens';
-  if (wanted !== undefined || (usual === undefined && sent < bound)) {
+  if (requested !== undefined || (usual === undefined && sent < bound)) {
     report.push({ kind: 'clamped', field, reason: `the spend limit pays for ${sent} output tokens` });
   } else {
     const source = sent < bound ? SHARE : (usual?.source ?? 'ledger.default_output_tokens');
@@ -118,7 +118,7 @@ function isForUpstream(tool: InnerTool): boolean {
 
 /** Drops tools that the gateway itself would have to run. */
 function dropServerTools(tools: readonly InnerTool[], fitted: ChatRequest, report: Report[]): void {
-  const kept = tools.filter(isForUpstream);
+  const remaining = tools.filter(isForUpstream);
   const dropped = new Set<string>();
   for (const [index, tool] of tools.entries()) {
     if (isForUpstream(tool)) continue;
@@ -129,9 +129,9 @@ function dropServerTools(tools: readonly InnerTool[], fitted: ChatRequest, repor
       reason: `server tools such as ${tool.type} are not run here`,
     });
   }
-  fitted.tools = kept.length > 0 ? kept : null;
+  fitted.tools = remaining.length > 0 ? remaining : null;
   const { tool_choice: choice } = fitted;
-  if (kept.length > 0 && !(typeof choice === 'object' && choice !== null && dropped.has(choice.type))) return;
+  if (remaining.length > 0 && !(typeof choice === 'object' && choice !== null && dropped.has(choice.type))) return;
   delete fitted.tool_choice;
   if (choice != null && choice !== 'auto' && choice !== 'none') {
     report.push({

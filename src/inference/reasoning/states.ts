@@ -188,10 +188,10 @@ export function createTurnStates({
       if (isOpaque(detail)) vault.keepIssuer(opaqueOf(detail), issuer);
     }
     const { workspace_id } = principal;
-    const kept = needsKeeping(message) ? JSON.stringify(keptTurn(message, wire, issuer)) : undefined;
+    const text = needsKeeping(message) ? JSON.stringify(keptTurn(message, wire, issuer)) : undefined;
     const place = vault.placeOf(workspace_id, message, request.messages.at(-1));
-    if (place !== undefined) vault.keep(place, kept);
-    if (!is_sealed) vault.keep(vault.placeOfGeneration(workspace_id, generation_id), kept);
+    if (place !== undefined) vault.keep(place, text);
+    if (!is_sealed) vault.keep(vault.placeOfGeneration(workspace_id, generation_id), text);
   }
 
   return {
@@ -225,10 +225,10 @@ export function createTurnStates({
           if (!isContinued) lost.set(place, at);
           return message;
         }
-        const kept = details.length === 0 ? undefined : vault.remembered(place);
-        if (kept === undefined) return unsealed.message;
+        const turn = details.length === 0 ? undefined : vault.remembered(place);
+        if (turn === undefined) return unsealed.message;
         const bare = { ...message, reasoning_details: details.filter((detail) => !isReturnedSeal(detail)) };
-        return compare(hasSeal ? bare : message, kept, own);
+        return compare(hasSeal ? bare : message, turn, own);
       });
       if (lost.size === 0) return finish(call, messages, report);
       const restore = (turns: ReadonlyMap<string, string>): Recalled => {

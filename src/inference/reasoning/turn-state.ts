@@ -206,23 +206,23 @@ function orderOf(
     call: tool_calls.length,
     native: natives?.length ?? 0,
   };
-  const kept = order.filter(({ kind, at, span = 1 }) => at + span <= counts[kind]);
-  const calls = kept.filter(({ kind }) => kind === 'call').length;
-  return calls === tool_calls.length ? kept : undefined;
+  const present = order.filter(({ kind, at, span = 1 }) => at + span <= counts[kind]);
+  const calls = present.filter(({ kind }) => kind === 'call').length;
+  return calls === tool_calls.length ? present : undefined;
 }
 
 /** The message without details that only their issuer can read; the same message if it has none. */
 export function withoutBoundState(message: Message): Message {
   const { reasoning_details: details = [], ext } = message;
   const places = new Map<number, number>();
-  const kept = details.filter((detail, at) => {
+  const readable = details.filter((detail, at) => {
     // Anthropic's signatures hold on every platform (https://platform.claude.com/docs/en/build-with-claude/extended-thinking, "Thinking encryption").
     const stays = !isOpaque(detail) || (detail.format ?? '') === 'anthropic-claude-v1';
     if (stays) places.set(at, places.size);
     return stays;
   });
-  if (kept.length === details.length) return message;
-  const stripped: Message = { ...message, reasoning_details: kept };
+  if (readable.length === details.length) return message;
+  const stripped: Message = { ...message, reasoning_details: readable };
   if (ext?.order === undefined) return stripped;
   const order = ext.order.flatMap((slot): Slot[] => {
     if (slot.kind !== 'reasoning') return [slot];
