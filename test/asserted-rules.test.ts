@@ -1,8 +1,7 @@
 /** Rules of money and streams that the running code asserts: each is seen to fire on a fault, and its call fails closed. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type AssertedRule, brokenRule, watchRules } from '../src/errors.ts';
-import type { Call } from '../src/inference/call.ts';
-import { LaterChunks } from '../src/inference/stream-answer.ts';
+import { LaterChunks } from '../src/inference/body.ts';
 import type { Hold } from '../src/ledger/leases/hold.ts';
 import { LeaseBook } from '../src/ledger/leases/lease-book.ts';
 import { Leases } from '../src/ledger/leases/leases.ts';
@@ -74,19 +73,18 @@ describeStores('the recorder', ({ open }) => {
 test('a chunk of an attempt that was charged already ends its stream with a fault', () => {
   const metered: unknown[] = [];
   const later = { ended: false, coming: () => undefined, take: () => [{ delta: { content: 'more' } }] };
-  const answered = {
+  const charged = {
     call: { generation_id: 'gen-1' },
     charge: undefined as unknown,
     meter: { chunk: (one: unknown) => metered.push(one) },
   };
-  const flow = { stream: { later }, attempt: answered, view: { shown: (chunks: unknown) => chunks } };
-  const session = { call: { generation_id: 'gen-1' } as Call };
-  const following = { clock: { monotonic_ms: () => 0 } };
+  const view = { show: (chunks: unknown) => chunks };
+  const parts = { clock: { monotonic_ms: () => 0 } };
   const chunks = new LaterChunks(
-    ...([session, flow, following] as unknown as ConstructorParameters<typeof LaterChunks>),
+    ...([{}, charged, { later }, view, parts] as unknown as ConstructorParameters<typeof LaterChunks>),
   );
   expect(chunks.take()).toMatchObject({ type: 'chunks' });
-  answered.charge = {};
+  charged.charge = {};
   expect(() => chunks.take()).toThrow('Internal Server Error');
   expect([metered.length, broken]).toEqual([1, ['no_chunk_after_settlement']]);
 });

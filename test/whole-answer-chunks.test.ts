@@ -8,6 +8,7 @@ import { transformWhole } from '../src/inference/transform.ts';
 import { type AttemptState, UpstreamError } from '../src/providers/dialect.ts';
 import { dialects } from '../src/providers/dialects.ts';
 import { accumulate } from '../src/schemas/accumulate.ts';
+import { chunksOf } from '../src/schemas/chunks.ts';
 import type { BoundGuardrail } from '../src/schemas/guardrail.ts';
 import type { ChatChunk, Wire } from '../src/schemas/inner.ts';
 import { recordingsOf } from './readings/recordings.ts';
@@ -72,7 +73,7 @@ test('every wire has recorded whole answers', () => {
 
 test.each(answers)('$wire, $name: the chunks are metered as the collected answer is', ({ chunks }) => {
   const whole = createMeter();
-  whole.completion(accumulate(chunks, 0));
+  for (const chunk of chunksOf(accumulate(chunks, 0))) whole.chunk(chunk);
   const streamed = createMeter();
   for (const chunk of chunks) streamed.chunk(chunk);
   expect(readingOf(streamed)).toEqual(readingOf(whole));

@@ -3,8 +3,9 @@ import type { Events } from '../http/sources.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createAttempts } from './attempt/attempts.ts';
 import { type ChatAttemptsOptions, createChatAttempts } from './attempt/chat-attempts.ts';
-import { createDecoderFaultLog, type DecoderFaultLog } from './attempt/decoder-faults.ts';
+import { createDecoderFaultLog, type DecoderFaultLog } from './attempt/failure.ts';
 import type { Call } from './call.ts';
+import { createEngine } from './engine.ts';
 import type { StreamEvent, WholeAnswer } from './events.ts';
 import { createAdmission, type Prepared, type SpendingRules } from './money/admission.ts';
 import { createPay, feesOf } from './money/fees.ts';
@@ -18,10 +19,8 @@ import { createExplain, type Explanation } from './plan/explain.ts';
 import { createSteps, type StepsOptions, type Wanted } from './plan/planner.ts';
 import { type ChatWorkOptions, createChatWork } from './prepare/chat-work.ts';
 import type { AnswerWatch, CallState } from './state.ts';
-import { createStreaming } from './stream-answer.ts';
 import { createToolLoop } from './tools/tool-loop.ts';
 import { createRunTools } from './tools/tool-runs.ts';
-import { createWholeAnswers } from './whole-answer.ts';
 
 export interface InferenceOptions extends StepsOptions, ChatWorkOptions, ChatAttemptsOptions {
   tokenizer: Tokenizer;
@@ -76,8 +75,6 @@ export function createInference(shared: InferenceOptions): Engine {
   const chat = createChatAttempts(options, work, measure);
   const pay = createPay(options);
   const loop = createToolLoop({ ...options, runTools: createRunTools({ pay, clock }), settlement, attempts });
-  const parts = { ...options, settlement, admission, attempts, steps, chat, loop };
-  const answerStream = createStreaming(parts);
 
   /** Plans a call: at once, where nothing has to be waited for. */
   function open(call: Call, watch: AnswerWatch | undefined): CallState | Promise<CallState> {
@@ -98,9 +95,13 @@ export function createInference(shared: InferenceOptions): Engine {
     }
   }
 
+  const engine = createEngine({ ...options, open, settlement, admission, attempts, planner: steps, chat, loop });
+
   return {
     [METERED]: true,
-    complete: createWholeAnswers({ ...parts, open }),
+    complete: engine.complete,
+
+    stream: engine.stream,
 
     explain: createExplain(options, steps, work, measure),
 
@@ -109,7 +110,5 @@ export function createInference(shared: InferenceOptions): Engine {
     routingOf: (call, wanted) => steps.routingOf(call, wanted ?? work.wanted(call)),
 
     run: (call, task, watch) => runTask(call, task, { ...options, ...steps, ...attempts, settle, watch }),
-
-    stream: (call, watch) => answerStream(() => open(call, watch)),
   };
 }

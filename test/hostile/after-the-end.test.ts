@@ -1,7 +1,8 @@
 /** An upstream that goes on sending after the end of its answer holds its call for a bounded number of bytes and a bounded time. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { attemptStream, type PreparedAttempt } from '../../src/inference/attempt/attempt.ts';
+import type { PreparedAttempt } from '../../src/inference/attempt/attempt.ts';
 import type { AttemptContext } from '../../src/inference/attempt/exchange.ts';
+import { openAnswer } from '../../src/inference/attempt/open-answer.ts';
 import { createCancellation } from '../../src/inference/call.ts';
 import { createMeter } from '../../src/inference/money/meter.ts';
 import { limits } from '../../src/limits.ts';
@@ -107,11 +108,7 @@ async function readOf(wire: string, reads: Iterable<string>) {
   const prepared = { candidate: { provider, endpoint: { quirks: {} } }, dialect, encoded, payload: '{}' };
   const context = { upstream, call, attempt: 1, first_token_ms_max: 60_000, total_ms_max: 60_000 };
   const meter = createMeter();
-  const opened = await attemptStream(
-    prepared as unknown as PreparedAttempt,
-    context as unknown as AttemptContext,
-    meter,
-  );
+  const opened = await openAnswer(prepared as unknown as PreparedAttempt, context as unknown as AttemptContext, meter);
   let text = opened.first.map(({ delta }) => delta.content ?? '').join('');
   while (!opened.later.ended) {
     const coming = opened.later.coming();

@@ -137,7 +137,7 @@ export const wholeStages: Readonly<Record<string, (completion: ChatCompletion) =
   chunks: (completion) => void accumulate(chunksOf(completion), 0),
   meter(completion) {
     const meter = createMeter();
-    meter.completion(completion);
+    for (const chunk of chunksOf(completion)) meter.chunk(chunk);
     meter.usage({ messages: [] });
   },
   log: (completion) => new OutputText().whole(completion),

@@ -1,6 +1,6 @@
 import { limits } from '../../limits.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
-import type { ChatChunk, ChatCompletion, ChatRequest, Choice } from '../../schemas/inner.ts';
+import type { ChatChunk, ChatRequest } from '../../schemas/inner.ts';
 import { answerLevels, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 
 /** What of an answer is counted, in the words of its failure. */
@@ -80,33 +80,6 @@ export class AnswerBounds {
 
 function beyond(part: Part, count: number): UpstreamError | undefined {
   return count > PARTS_MAX[part] ? excess(`more than ${PARTS_MAX[part]} ${part}`) : undefined;
-}
-
-/** Why a whole answer has too many parts; undefined: it has not. */
-export function partsBeyond({ choices }: ChatCompletion): UpstreamError | undefined {
-  for (const choice of choices) {
-    const failure = beyondIn(choice);
-    if (failure !== undefined) return failure;
-  }
-  return undefined;
-}
-
-function beyondIn({ message }: Choice): UpstreamError | undefined {
-  const { content, tool_calls, annotations, reasoning_details, images, ext } = message;
-  const texts = Array.isArray(content) ? content.length : 0;
-  return (
-    beyond('blocks', Math.max(ext?.order?.length ?? 0, texts, ext?.natives?.length ?? 0)) ??
-    beyond('tool calls', tool_calls?.length ?? 0) ??
-    beyond('annotations', annotations?.length ?? 0) ??
-    beyond('parts of reasoning', reasoning_details?.length ?? 0) ??
-    beyond('images', images?.length ?? 0)
-  );
-}
-
-/** Throws `UpstreamError` for a whole answer of too many parts. */
-export function requireFewParts(completion: ChatCompletion): void {
-  const failure = partsBeyond(completion);
-  if (failure !== undefined) throw failure;
 }
 
 /** Reads what an upstream sent; that it cannot be read, in whatever way, is the upstream's failure. */

@@ -4,7 +4,13 @@ import type { Quirks } from '../../providers/provider.ts';
 import type { Candidate } from '../../routing/plan.ts';
 import { append } from '../../schemas/append.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
-import type { ChatChunk, ChatRequest, Delta } from '../../schemas/inner.ts';
+import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../../schemas/inner.ts';
+import { outputTokens } from '../../schemas/usage.ts';
+import type { View } from '../body.ts';
+import type { Call } from '../call.ts';
+import type { CallState } from '../state.ts';
+import type { ChatAttempt } from './chat-attempts.ts';
+import { fallsOver } from './failure.ts';
 
 /** What of a stream has been shown, as long as it is text alone: only then another endpoint can go on with it. */
 export class ShownText {
@@ -86,6 +92,60 @@ export function continuesText({ endpoint: { quirks } }: Candidate): boolean {
 
 /** Upstreams that may think of themselves, and are told not to in these fields. */
 const THINKING_FIELDS: readonly Quirks['reasoning_field'][] = ['thinking', 'thinking_effort', 'enable_thinking'];
+
+/** The endpoints that may continue an answer, and the call with the request that lets them. */
+export interface Continuation {
+  candidates: readonly Candidate[];
+  call: Call;
+}
+
+/** How the text of an attempt that broke off is continued; undefined if it is not: by the next endpoints of its model that can. */
+export function continuationOf(
+  { call, plan, parts }: CallState,
+  { candidate, meter }: ChatAttempt,
+  { text }: ShownText,
+  { failure }: UpstreamError,
+): Continuation | undefined {
+  if (text === undefined || !fallsOver(failure) || call.cancellation.cancelled) return undefined;
+  if (parts.length >= limits.continuations_max) return undefined;
+  const later = plan.attempts.slice(plan.attempts.indexOf(candidate) + 1);
+  const candidates = later.filter((one) => one.model === candidate.model && continuesText(one));
+  if (candidates.length === 0) return undefined;
+  let tokens = meter.outputTokens();
+  for (const { usage } of parts) if (usage !== null) tokens += outputTokens(usage);
+  const request = continuedRequest(call.request, { text, tokens });
+  return request && { candidates, call: { ...call, request } };
+}
+
+/** The view of a continuation. It keeps no reasoning state: the answer is of more than one account. */
+export class ContinuedView implements View {
+  readonly #text: ShownText;
+  readonly #overlap: OverlapCut;
+
+  constructor(text: ShownText) {
+    this.#text = text;
+    this.#overlap = new OverlapCut(text.text ?? '');
+  }
+
+  show(chunks: ChatChunk[]): ChatChunk[] {
+    const shown = this.#overlap.add(chunks);
+    this.#text.add(shown);
+    return shown;
+  }
+
+  rest(): ChatChunk[] {
+    return this.#overlap.end();
+  }
+
+  showOwn(chunks: ChatChunk[]): ChatChunk[] {
+    return chunks;
+  }
+
+  /** Only streams are continued. */
+  whole(completion: ChatCompletion): ChatCompletion {
+    return completion;
+  }
+}
 
 /** The request that lets an endpoint go on with a text, of which so many tokens are made already; undefined: none are left. */
 export function continuedRequest(

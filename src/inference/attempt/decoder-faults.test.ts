@@ -3,7 +3,7 @@ import { UpstreamError } from '../../providers/dialect.ts';
 import type { Candidate } from '../../routing/candidate.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { readable } from './answer-bounds.ts';
-import { createDecoderFaultLog } from './decoder-faults.ts';
+import { createDecoderFaultLog } from './failure.ts';
 
 const candidate = { provider: { slug: 'acme' }, endpoint: { id: 'acme:model' } } as Candidate;
 

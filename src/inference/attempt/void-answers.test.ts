@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type AttemptState, type Frame, UpstreamError } from '../../providers/dialect.ts';
 import { dialects } from '../../providers/dialects.ts';
-import { accumulate } from '../../schemas/accumulate.ts';
 import type { Wire } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 import { createMeter, type Meter } from '../money/meter.ts';
@@ -95,7 +94,7 @@ const state: AttemptState = { generation_id: 'gen-1' };
 
 function meteredBody(wire: Wire, text: string): Meter {
   const meter = createMeter();
-  meter.completion(accumulate(dialects.get(wire)!.decodeResponse(WIRES[wire].body(text), state), 0));
+  for (const chunk of dialects.get(wire)!.decodeResponse(WIRES[wire].body(text), state)) meter.chunk(chunk);
   return meter;
 }
 

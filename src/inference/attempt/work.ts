@@ -21,7 +21,7 @@ export interface Work<P extends Prepared, T, M extends Account = Account> {
   /** Sends a durable attempt and resolves as soon as it is certain that its endpoint answers. Throws `UpstreamError` or `CallCancelled`. */
   send(attempt: Attempt<P, M>, cancellation?: Cancellation): Promise<T>;
   /** `send` resolves with the beginning of an answer, which may still break off. */
-  mayBreakOff?: true;
+  readonly mayBreakOff?: boolean;
   /** Whether the answer is held back on purpose, so that its silence says nothing about the endpoint. */
   holdsBack?(prepared: P): boolean;
   /** Closes an answer that is not used and returns its usage. Without it an attempt cannot be hedged. */

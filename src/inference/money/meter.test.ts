@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion, ChatRequest, Delta, TokenClasses } from '../../schemas/inner.ts';
 import { outputTokens } from '../../schemas/usage.ts';
 import { createMeter, estimatePrompt, isMeaningful } from './meter.ts';
@@ -105,7 +106,8 @@ describe('what is charged for', () => {
         native_finish_reason: 'stop',
       },
     ];
-    meter.completion({ choices, ext: { usage: { in_uncached: -1, out_text: 1 } } } as unknown as ChatCompletion);
+    const ext = { usage: { in_uncached: -1, out_text: 1 } };
+    for (const chunk of chunksOf({ choices, ext } as unknown as ChatCompletion)) meter.chunk(chunk);
     expect(meter.usage(request)).toMatchObject({ out_text: 2, estimated: true });
   });
 
@@ -221,7 +223,8 @@ describe('what is charged for', () => {
     const choices: ChatCompletion['choices'] = [
       { index: 0, message, finish_reason: 'stop', native_finish_reason: null },
     ];
-    meter.completion({ choices, ext: { usage: { in_uncached: 11, out_text: 0 } } } as unknown as ChatCompletion);
+    const ext = { usage: { in_uncached: 11, out_text: 0 } };
+    for (const chunk of chunksOf({ choices, ext } as unknown as ChatCompletion)) meter.chunk(chunk);
     expect(meter.is_void).toBe(false);
   });
 });

@@ -3,9 +3,7 @@ import { limits } from '../../limits.ts';
 import { OpenChoices } from '../../schemas/by-choice.ts';
 import type {
   ChatChunk,
-  ChatCompletion,
   ChatRequest,
-  Choice,
   Delta,
   FinishReason,
   Message,
@@ -19,7 +17,6 @@ import { outputTokens } from '../../schemas/usage.ts';
 /** Follows one attempt's answer: what it produced, how it ended, what the upstream says it used. */
 export interface Meter {
   chunk(chunk: ChatChunk): void;
-  completion(completion: ChatCompletion): void;
   /** Whether anything of the model's own has arrived. */
   readonly produced: boolean;
   /**
@@ -199,33 +196,6 @@ class AnswerMeter implements Meter {
     if (response?.usage) this.#report(response.usage);
   }
 
-  completion({ choices, service_tier, ext }: ChatCompletion): void {
-    for (const choice of choices) this.#choice(choice);
-    const [first] = choices;
-    this.finish_reason = first.finish_reason;
-    this.native_finish_reason = first.native_finish_reason;
-    this.service_tier = service_tier ?? null;
-    this.upstream_id = ext.requestId ?? null;
-    if (ext.usage) this.#report(ext.usage);
-  }
-
-  #choice({ index, message, finish_reason }: Choice): void {
-    const delta: Delta = {
-      content: joinText(message.content),
-      refusal: message.refusal ?? null,
-      reasoning: message.reasoning ?? null,
-    };
-    if (message.reasoning_details?.length) delta.reasoning_details = message.reasoning_details;
-    if (message.tool_calls?.length) {
-      delta.tool_calls = message.tool_calls.map((call, index) => ({ index, function: call.function }));
-    }
-    if (message.images) delta.images = message.images;
-    if (message.audio) delta.audio = message.audio;
-    if (message.annotations?.length) delta.annotations = message.annotations;
-    this.#delta(delta, index);
-    this.#open?.note({ choice: index, finish_reason });
-  }
-
   get reported(): TokenClasses | undefined {
     return this.#reported;
   }
@@ -374,9 +344,4 @@ function inputsOf(usage: TokenClasses): TokenClasses {
       ([, count]) => count !== undefined,
     ),
   );
-}
-
-function joinText(parts: Message['content']): string {
-  if (!Array.isArray(parts)) return parts ?? '';
-  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }

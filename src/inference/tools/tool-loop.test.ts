@@ -29,12 +29,13 @@ async function secondRequest(given: Partial<ChatRequest>): Promise<ChatRequest> 
     runTools: (_state, calls) => Promise.resolve(calls.map((one) => ({ ...one, args: {}, outcome }))),
     clock: { now_ms: () => 0, monotonic_ms: () => 0 },
     total_ms_max: 1_000,
+    states: { keeper: () => undefined },
     settlement: { endStep() {} },
     attempts: { reportSuccess() {} },
   });
   const call = { request, stages: [], sources: [], generation_id: 'gen-1' };
   const state = { call, step: 1, parts: [], fees: [], attempts: [], fitting: { tools } } as unknown as CallState;
-  const answer = loop.begin(state)!;
+  const answer = loop.begin(state, tools);
   answer.turn.add(
     chunksOf({
       choices: [
@@ -54,8 +55,9 @@ async function secondRequest(given: Partial<ChatRequest>): Promise<ChatRequest> 
       ext: { wire: 'anthropic-messages', rest: {} },
     }),
   );
-  const end = loop.pending(answer)!;
-  for await (const _ of loop.runs(state, answer, end, { candidate } as never));
+  const end = answer.turn.stepEnd();
+  loop.endStep(state, answer, end, { candidate } as never);
+  await loop.run(state, answer, end, { candidate } as never);
   return answer.call.request;
 }
 

@@ -1,5 +1,5 @@
 import type { Candidate } from '../../routing/plan.ts';
-import { type Accumulator, createAccumulator } from '../../schemas/accumulate.ts';
+import { createAccumulator } from '../../schemas/accumulate.ts';
 import { append } from '../../schemas/append.ts';
 import type {
   ChatChunk,
@@ -16,13 +16,15 @@ import { toUsd } from '../../schemas/money.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 import { inputTokens, outputTokens } from '../../schemas/usage.ts';
 import type { Attempts } from '../attempt/attempts.ts';
+import type { View } from '../body.ts';
 import type { Call, Clock } from '../call.ts';
 import type { Settlement } from '../money/settlement.ts';
 import { wireOf } from '../plan/planner.ts';
-import { issuerOf, type ReasoningStateRecorder } from '../reasoning/states.ts';
+import { issuerOf, type ReasoningStateRecorder, type TurnStates } from '../reasoning/states.ts';
 import type { Attempt, CallState } from '../state.ts';
+import { type CitationExtractor, createCiter } from './citation-extractor.ts';
 import { type DeclaredTools, unforced } from './declared-tools.ts';
-import type { ServerTool } from './server-tools.ts';
+import type { ServerTool, Source } from './server-tools.ts';
 import { type LoopRules, loopRules, shortName } from './tool-rules.ts';
 import { argumentsOf, type RunTools, type ToolRun, type Uses } from './tool-runs.ts';
 import { type StepEnd, ToolTurn } from './tool-turn.ts';
@@ -36,8 +38,8 @@ export interface ToolAnswer {
   /** Undefined: its client's API does not show runs. */
   readonly runWriter: RunWriter | undefined;
   readonly stage: Stage;
-  /** The answer as its client is shown it. */
-  readonly told: Accumulator;
+  /** What the client is shown, over all steps. */
+  readonly view: ToolView;
   /** What the client chose of its tools: it counts for the first step. */
   readonly choice: ToolChoice | null | undefined;
   /** No tool is begun after this monotonic time. */
@@ -46,25 +48,59 @@ export interface ToolAnswer {
   call: Call;
 }
 
-/** Runs the gateway's tools between the steps of an answer. */
-export interface ToolLoop {
-  /** Undefined: no endpoint that was asked so far was offered a tool of the gateway's. */
-  begin(state: CallState): ToolAnswer | undefined;
-  /** What the turn that is over leaves to do; undefined: it is the answer's last. */
-  pending(answer: ToolAnswer): StepEnd | undefined;
-  /**
-   * Ends a step, runs its calls, and makes the request of the next step. Yields the chunks that the client is shown of it.
-   * Throws `CallCancelled`.
-   */
-  runs(
-    state: CallState,
-    answer: ToolAnswer,
-    end: StepEnd,
-    attempt: Attempt,
-  ): AsyncGenerator<ChatChunk[], void, undefined>;
+/** The view of an answer of several steps, as one turn with its citations. */
+export class ToolView implements View {
+  /** The seal of the answer's reasoning state, made at its end; undefined if the client takes none. */
+  seal: ReasoningDetail | undefined = undefined;
+  readonly #turn: ToolTurn;
+  readonly #citations: CitationExtractor;
+  readonly #shown = createAccumulator();
+
+  constructor(turn: ToolTurn, sources: readonly Source[]) {
+    this.#turn = turn;
+    this.#citations = createCiter(sources);
+  }
+
+  show(chunks: ChatChunk[]): ChatChunk[] {
+    return this.showOwn(this.#turn.add(chunks));
+  }
+
+  rest(): ChatChunk[] {
+    return [];
+  }
+
+  showOwn(chunks: ChatChunk[]): ChatChunk[] {
+    const shown = this.#citations.add(chunks);
+    for (const chunk of shown) this.#shown.add(chunk);
+    return shown;
+  }
+
+  /** The answer as it was shown so far. */
+  completion(created: number): ChatCompletion {
+    return this.#shown.result(created);
+  }
+
+  whole(completion: ChatCompletion): ChatCompletion {
+    if (this.seal === undefined) return completion;
+    const [choice] = completion.choices;
+    const reasoning_details = [...(choice.message.reasoning_details ?? []), this.seal];
+    return { ...completion, choices: [{ ...choice, message: { ...choice.message, reasoning_details } }] };
+  }
 }
 
-/** Who is asked for the next step: who made the last one, then the others of the plan. */
+/** Runs the gateway's tools between the steps of an answer. */
+export interface ToolLoop {
+  /** Begins an answer for which the gateway runs tools. */
+  begin(state: CallState, tools: DeclaredTools): ToolAnswer;
+  /** Ends a step and charges it. Returns the chunks that show the client the runs that begin. */
+  endStep(state: CallState, answer: ToolAnswer, end: StepEnd, attempt: Attempt): ChatChunk[];
+  /** Runs the calls of a step and makes the request of the next one. Returns the chunks of the results. Throws `CallCancelled`. */
+  run(state: CallState, answer: ToolAnswer, end: StepEnd, attempt: Attempt): Promise<ChatChunk[]>;
+  /** The chunks that end an answer, with the seal of its reasoning state. */
+  end(answer: ToolAnswer, attempt: Attempt): ChatChunk[];
+}
+
+/** The endpoints that are tried for the next step: the last one's, then the others of the plan. */
 export function afterStep({ plan: { attempts } }: CallState, candidate: Candidate): Candidate[] {
   return [candidate, ...attempts.filter((one) => one !== candidate && one.excluded === undefined)];
 }
@@ -110,7 +146,7 @@ function usedSoFar({ parts, fees, attempts }: CallState): { tokens: number; cost
 }
 
 /** Keeps the state of an answer that is at its end; what comes back is its seal, where its client takes one. */
-export function sealOf(
+function sealOf(
   keeper: ReasoningStateRecorder | undefined,
   turn: ToolTurn,
   shown: ChatCompletion,
@@ -125,24 +161,19 @@ export function createToolLoop({
   runTools,
   clock,
   total_ms_max,
+  states,
   settlement: { endStep },
   attempts: { reportSuccess },
 }: {
   runTools: RunTools;
   clock: Clock;
   total_ms_max: number;
+  states: Pick<TurnStates, 'keeper'>;
   settlement: Pick<Settlement, 'endStep'>;
   attempts: Pick<Attempts, 'reportSuccess'>;
 }): ToolLoop {
-  function tellStage({ stage, uses }: ToolAnswer, steps: number): void {
-    const { requested, executed } = uses;
-    stage.data = { ...stage.data, steps, tool_calls_requested: requested, tool_calls_executed: executed };
-  }
-
   return {
-    begin(state) {
-      const tools = state.fitting?.tools;
-      if (tools === undefined || tools.byName.size === 0) return undefined;
+    begin(state, tools) {
       const { call } = state;
       const turn = new ToolTurn(tools);
       // Whatever the model makes of it.
@@ -151,56 +182,61 @@ export function createToolLoop({
       const types = [...tools.byName.values()].map(({ type }) => type);
       const stage: Stage = { type: 'server_tools', name: 'server-tools', data: { mode: 'sdk', tools: types } };
       state.toolCalls = { requested: 0, executed: 0 };
-      const takeSlot = () => turn.takeSlot();
       return {
         turn,
         tools,
         rules,
         uses: { calls_max: rules.calls_max, byTool: new Map(), requested: 0, executed: 0 },
-        runWriter: runWriterFor(call, takeSlot),
+        runWriter: runWriterFor(call, () => turn.takeSlot()),
         stage,
-        told: createAccumulator(),
+        view: new ToolView(turn, call.sources ?? []),
         choice: call.request.tool_choice,
         deadline_ms: clock.monotonic_ms() + total_ms_max,
         call,
       };
     },
 
-    pending({ turn }) {
-      const end = turn.stepEnd();
-      return end.calls.length === 0 ? undefined : end;
-    },
-
-    async *runs(state, answer, end, attempt) {
-      const { turn, tools, uses, runWriter, rules, stage } = answer;
-      const { candidate } = attempt;
-      const { call } = answer;
+    endStep(state, { turn, runWriter, stage, call, view }, end, attempt) {
       if (state.step === 1) call.stages.push(stage);
       reportSuccess(attempt);
       endStep(state, attempt);
-      const before = { calls_max: uses.calls_max };
       turn.goOn();
       const begun = runWriter?.begin(end.calls.map((one) => shownRun(one.tool, one.call.function.arguments))) ?? [];
-      if (begun.length > 0) yield begun;
+      return begun.length === 0 ? begun : view.showOwn(begun);
+    },
+
+    async run(state, answer, end, { candidate }) {
+      const { turn, tools, uses, runWriter, rules, stage, call } = answer;
+      const { calls_max } = uses;
       const runs = await runTools(state, end.calls, uses);
-      const ended = runWriter?.end(runs.map(({ outcome }) => outcome)) ?? [];
-      if (ended.length > 0) yield ended;
       if (call.sources !== undefined) for (const { outcome } of runs) append(call.sources, [...outcome.sources]);
-      state.toolCalls = { requested: uses.requested, executed: uses.executed };
-      tellStage(answer, state.step);
+      const { requested, executed } = uses;
+      state.toolCalls = { requested, executed };
+      const { step } = state;
+      stage.data = { ...stage.data, steps: step, tool_calls_requested: requested, tool_calls_executed: executed };
+      const called = calledIn(end, tools);
+      const progress = { steps: step, called, finish_reason: end.finish_reason, calls: requested, ...usedSoFar(state) };
       const is_over =
-        uses.calls_max < before.calls_max ||
-        clock.monotonic_ms() >= answer.deadline_ms ||
-        rules.isOver({
-          steps: state.step,
-          called: calledIn(end, tools),
-          finish_reason: end.finish_reason,
-          calls: uses.requested,
-          ...usedSoFar(state),
-        });
+        uses.calls_max < calls_max || clock.monotonic_ms() >= answer.deadline_ms || rules.isOver(progress);
       turn.endIsNext(is_over);
       state.step += 1;
       answer.call = { ...call, request: nextRequest(call.request, { answer, end, runs, candidate, is_over }) };
+      const ended = runWriter?.end(runs.map(({ outcome }) => outcome)) ?? [];
+      return ended.length === 0 ? ended : answer.view.showOwn(ended);
+    },
+
+    end({ turn, view, call }, { candidate }) {
+      const { request } = call;
+      const is_streamed = request.stream === true;
+      // A stream that has one block open at a time cannot show a signature after its block.
+      const held = turn.finish(!is_streamed || request.ext?.client.isSequential !== true);
+      if (held.length === 0) return [];
+      const end = view.showOwn(held);
+      if (held.find(({ finish_reason }) => finish_reason != null)?.finish_reason === 'error') return end;
+      view.seal = sealOf(states.keeper(call, candidate, wireOf(candidate)), turn, view.completion(0));
+      if (view.seal === undefined || !is_streamed) return end;
+      const place = end.findIndex(({ finish_reason }) => finish_reason != null);
+      return end.toSpliced(place, 0, { delta: { reasoning_details: [view.seal] } });
     },
   };
 }

@@ -6,8 +6,9 @@ import { openaiChat } from '../../providers/openai-chat/index.ts';
 import type { Upstream, UpstreamResponse } from '../../providers/transport/upstream.ts';
 import { createCancellation } from '../call.ts';
 import { createMeter } from '../money/meter.ts';
-import { attemptStream, type OpenStream, type PreparedAttempt } from './attempt.ts';
+import type { PreparedAttempt } from './attempt.ts';
 import type { AttemptContext } from './exchange.ts';
+import { type OpenAnswer, openAnswer } from './open-answer.ts';
 
 const said = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
 const BROKEN = 'data: {"error":{"message":"broken"}}\n\n';
@@ -18,7 +19,7 @@ async function streamOf(
   reads: readonly string[],
   take?: () => Promise<void> | undefined,
   dialect: ChatDialect = openaiChat,
-): Promise<OpenStream> {
+): Promise<OpenAnswer> {
   const left = reads.map((read) => Buffer.from(read));
   const response: UpstreamResponse = {
     status: 200,
@@ -46,11 +47,11 @@ async function streamOf(
   } as unknown as PreparedAttempt;
   const times = { first_token_ms_max: 1_000, total_ms_max: 1_000 };
   const context = { upstream, call, attempt: 1, ...times } as unknown as AttemptContext;
-  return attemptStream(prepared, context, createMeter());
+  return openAnswer(prepared, context, createMeter());
 }
 
 /** What comes after the first chunks, and what it failed with. */
-async function laterOf({ later }: OpenStream): Promise<string[]> {
+async function laterOf({ later }: OpenAnswer): Promise<string[]> {
   const told: string[] = [];
   try {
     while (!later.ended) {

@@ -1,0 +1,303 @@
+import type { Source } from '../../http/sources.ts';
+import { limits } from '../../limits.ts';
+import { type ChatDialect, type Frame, type StreamDecoder, UpstreamError } from '../../providers/dialect.ts';
+import type { Framer } from '../../providers/framer.ts';
+import { createFramer } from '../../providers/transport/frames.ts';
+import { countAnswer, type UpstreamResponse } from '../../providers/transport/upstream.ts';
+import { append } from '../../schemas/append.ts';
+import type { ChatChunk } from '../../schemas/inner.ts';
+import { type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
+import type { Call } from '../call.ts';
+import { isMeaningful } from '../money/meter.ts';
+import { AnswerBounds, asUpstreamFailure, jsonBoundsOf, requireBounded, requireUnbroken } from './answer-bounds.ts';
+import { dividedChunks, sliceEnd } from './chunk-slices.ts';
+import { CallCancelled } from './exchange.ts';
+
+/**
+ * What an upstream sends after the end of its answer: usage that arrives late, the end of the connection, or, where it is broken or
+ * hostile, bytes without end. All of it together has one time and one number of bytes.
+ */
+class AnswerTail {
+  readonly #until_ms = performance.now() + limits.upstream_tail_ms_max;
+  #bytes = 0;
+
+  /** Counts a read. */
+  add(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  /** Nothing more of it is read. */
+  get isOver(): boolean {
+    return this.#bytes > limits.upstream_tail_bytes_max || performance.now() >= this.#until_ms;
+  }
+
+  /** Waits for what arrives next, at most until the tail is over. */
+  async wait(arrival: Promise<void>): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const over = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, Math.max(0, this.#until_ms - performance.now()));
+    });
+    await Promise.race([arrival, over]);
+    clearTimeout(timer);
+  }
+}
+
+const NO_FRAMES: readonly Frame[] = [];
+
+/** Lets other requests run first. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+/** A failure that the end of a body is, where the upstream itself ended it. */
+function endedBy(error: unknown): unknown {
+  if (!(error instanceof UpstreamError)) return error;
+  const { failure, message, status, native_code, retry_after_ms, raw } = error;
+  const told = { status, native_code, retry_after_ms, raw };
+  return new UpstreamError(failure, message, { ...told, has_ended: true, cause: error });
+}
+
+/**
+ * What one attempt's body says: it is read and decoded piece by piece, and the same bytes in any pieces give the same chunks. What
+ * one read brought before the failure that it also brought is given out first. A class and not closures: there is one for every attempt.
+ */
+export class AnswerReader implements Source<ChatChunk[]> {
+  ended = false;
+  readonly #response: UpstreamResponse;
+  readonly #call: Call;
+  readonly #framer: Framer;
+  readonly #decoder: StreamDecoder;
+  readonly #count: ReturnType<typeof countAnswer>;
+  /** Something meaningful has come. */
+  #has_begun = false;
+  #failure: { error: unknown } | undefined = undefined;
+  /** What waits for room in memory. */
+  #held: ChatChunk[] | undefined = undefined;
+  #waiting: Promise<void> | undefined = undefined;
+  #bytes = 0;
+  #drained_bytes = 0;
+  /** What the last read held, and which of it is next. */
+  #frames: readonly Frame[] = NO_FRAMES;
+  #next = 0;
+  #read_bytes = 0;
+  /** Nothing is left to read; and the decoder was told so. */
+  #is_last = false;
+  #is_told = false;
+  /** What is decoded, and waits for the next turn. */
+  #rest: ChatChunk[] | undefined = undefined;
+  /** What follows a whole answer; undefined: it is not whole. */
+  #tail: AnswerTail | undefined = undefined;
+  /** An event of the last read was so long that its chunks are divided. */
+  #is_long = false;
+  #looked: { frame: Frame; breach: string | undefined } | undefined = undefined;
+  readonly #bounds = new AnswerBounds();
+  readonly #json_bounds: StructureBounds;
+
+  constructor(response: UpstreamResponse, dialect: Pick<ChatDialect, 'frames'>, decoder: StreamDecoder, call: Call) {
+    this.#response = response;
+    this.#call = call;
+    this.#framer = createFramer(dialect.frames);
+    this.#decoder = decoder;
+    this.#count = countAnswer(call.room);
+    this.#json_bounds = jsonBoundsOf(call.request);
+  }
+
+  /** Something meaningful has come: where a reason to stop comes as well, a failure after it is none. */
+  begun(): void {
+    this.#has_begun = true;
+  }
+
+  coming(): Promise<void> | undefined {
+    if (this.#waiting !== undefined) return this.#waiting;
+    if (this.#is_waiting) return nextTurn();
+    if (this.ended || this.#failure !== undefined) return undefined;
+    const coming = this.#response.coming();
+    return coming !== undefined && this.#tail !== undefined ? this.#tail.wait(coming) : coming;
+  }
+
+  take(): ChatChunk[] | undefined {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held !== undefined && held.length > 0) return held;
+    if (this.#failure !== undefined && this.#rest === undefined) throw this.#failure.error;
+    if (this.ended || held !== undefined) return undefined;
+    if (!this.#is_waiting) {
+      let value: Buffer | undefined;
+      try {
+        value = this.#response.take();
+      } catch (error) {
+        // A connection that is cut or stays open only after a whole answer has lost nothing.
+        if (!(error instanceof UpstreamError && this.#decoder.isWhole())) return this.#endOf(error);
+      }
+      if (value !== undefined && this.#tail?.isOver === true) this.#leaveRest();
+      else {
+        this.#read(value);
+        if (this.#looksAhead()) return undefined;
+      }
+    }
+    const chunks = this.#decode();
+    this.#followTail(chunks);
+    if (this.#is_told && !this.#is_waiting) this.ended = true;
+    else if (!this.#is_last && this.#isToBeCounted(chunks) && this.#waits(this.#read_bytes, chunks)) return undefined;
+    return chunks.length === 0 ? undefined : chunks;
+  }
+
+  /** The answer is whole, and what follows it is more than anybody needs. */
+  #leaveRest(): void {
+    this.#is_last = true;
+    this.#read_bytes = 0;
+    this.#next = 0;
+    this.#frames = NO_FRAMES;
+  }
+
+  /** Some wires state an end and go on with their answer: its tail begins anew with each part of the model's own. */
+  #followTail(chunks: readonly ChatChunk[]): void {
+    if (!this.#decoder.isWhole()) return;
+    if (this.#tail === undefined || chunks.some(({ delta }) => isMeaningful(delta))) this.#tail = new AnswerTail();
+  }
+
+  /** A read is counted once all of it was handed on; one with a long event before any of that is, and once. */
+  #isToBeCounted(chunks: readonly ChatChunk[]): boolean {
+    if (this.#rest !== undefined && chunks.length === 0) return true;
+    return !this.#is_waiting && !this.#is_long;
+  }
+
+  #read(value: Buffer | undefined): void {
+    this.#is_long = false;
+    this.#is_last = value === undefined;
+    this.#read_bytes = value?.length ?? 0;
+    this.#tail?.add(this.#read_bytes);
+    this.#next = 0;
+    try {
+      this.#frames = value === undefined ? this.#framer.end() : this.#framer.push(value);
+    } catch (error) {
+      throw this.#endedBy(error);
+    }
+  }
+
+  /** Counts the structure of an event that takes long to read; true: it is decoded in the next turn. */
+  #looksAhead(): boolean {
+    for (const frame of this.#frames) {
+      if (frame.data.length <= limits.answer_turn_bytes_min) continue;
+      this.#looked = { frame, breach: structureBreach(frame.data, this.#json_bounds) };
+      return true;
+    }
+    return false;
+  }
+
+  /** The chunks of the next events of a read, within what one turn of the loop takes; a failure among them is for after them. */
+  #decode(): ChatChunk[] {
+    if (this.#rest !== undefined) return this.#slice(this.#rest);
+    let chunks: ChatChunk[] = [];
+    const add = (more: ChatChunk[]) => {
+      const from = chunks.length;
+      // Most reads hold one event, whose list is taken as it is.
+      if (from === 0) chunks = more;
+      else append(chunks, more);
+      for (let at = from; at < chunks.length; at += 1) {
+        const error = this.#bounds.add(chunks[at]!);
+        if (error === undefined) continue;
+        chunks.length = at;
+        throw error;
+      }
+    };
+    const frames = this.#frames;
+    const until = Math.min(frames.length, this.#next + limits.stream_slice_frames);
+    let chars = 0;
+    try {
+      while (this.#next < until && chunks.length < limits.stream_slice_chunks && chars < limits.stream_slice_chars) {
+        const frame = frames[this.#next]!;
+        this.#next += 1;
+        chars += frame.data.length;
+        if (this.#looked?.frame === frame) requireUnbroken(this.#looked.breach);
+        else requireBounded(frame.data, this.#json_bounds);
+        add(this.#decoder.push(frame));
+      }
+      if (this.#is_last && this.#next === frames.length) {
+        this.#is_told = true;
+        add(this.#decoder.end());
+      }
+    } catch (caught) {
+      this.#frames = NO_FRAMES;
+      this.#next = 0;
+      const error = this.#endedBy(asUpstreamFailure(caught));
+      if (chunks.length === 0) throw error;
+      this.#failure = { error };
+    }
+    if (chars <= limits.stream_chunk_chars_max) return this.#slice(chunks);
+    this.#is_long = true;
+    this.#rest = dividedChunks(chunks);
+    return [];
+  }
+
+  /** As many as are handed on in one turn; the others wait. */
+  #slice(chunks: ChatChunk[]): ChatChunk[] {
+    const end = this.#is_long ? sliceEnd(chunks, 0) : limits.stream_slice_chunks;
+    this.#rest = chunks.length > end ? chunks.slice(end) : undefined;
+    return this.#rest === undefined ? chunks : chunks.slice(0, end);
+  }
+
+  /** Whether more of what was read is to be handed on. */
+  get #is_waiting(): boolean {
+    return this.#rest !== undefined || this.#next < this.#frames.length;
+  }
+
+  #endedBy(error: unknown): unknown {
+    return this.#is_last && this.#response.complete ? endedBy(error) : error;
+  }
+
+  /** After a failure in the middle of a body: what is left to say where the reason to stop had come before it. */
+  #endOf(error: unknown): ChatChunk[] | undefined {
+    if (!this.#has_begun || !(error instanceof UpstreamError)) throw error;
+    let rest: ChatChunk[];
+    try {
+      rest = this.#decoder.end();
+    } catch {
+      throw error;
+    }
+    this.ended = true;
+    return rest.length === 0 ? undefined : rest;
+  }
+
+  /** Counts a read; true: there is no room in memory for it yet. */
+  #waits(bytes: number, chunks: ChatChunk[]): boolean {
+    this.#bytes += bytes;
+    this.#read_bytes = 0;
+    // Part of an event that is larger than a read is kept whole.
+    const waiting = this.#count(chunks.length === 0 ? bytes : Math.ceil(bytes / limits.stream_kept_divisor));
+    if (waiting === undefined) {
+      this.#checkLength(bytes);
+      return false;
+    }
+    this.#held = chunks;
+    this.#waiting = this.#wait(waiting, bytes);
+    return true;
+  }
+
+  async #wait(waiting: Promise<void>, bytes: number): Promise<void> {
+    try {
+      await waiting;
+      this.#checkLength(bytes);
+    } catch (error) {
+      this.#held = undefined;
+      this.#rest = undefined;
+      this.#failure = { error };
+    }
+    this.#waiting = undefined;
+  }
+
+  #checkLength(bytes: number): void {
+    if (this.#call.cancellation.cancelled) {
+      this.#drained_bytes += bytes;
+      if (this.#drained_bytes > limits.drain_bytes_max) throw new CallCancelled({ may_be_billed: true });
+    }
+    if (this.#bytes > limits.stream_bytes_max) {
+      throw new UpstreamError(
+        'invalid_response',
+        `The provider's stream is longer than ${limits.stream_bytes_max} bytes`,
+      );
+    }
+  }
+}

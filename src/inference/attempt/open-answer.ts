@@ -1,0 +1,210 @@
+/** Sends a prepared request and reads the answer until it has begun: until then a failure may still go to another endpoint. */
+import type { Source } from '../../http/sources.ts';
+import { limits } from '../../limits.ts';
+import { type AttemptState, type ChatDialect, UpstreamError } from '../../providers/dialect.ts';
+import { requiresCall } from '../../providers/tool-template/dialect.ts';
+import { readText, type UpstreamResponse } from '../../providers/transport/upstream.ts';
+import { accumulate } from '../../schemas/accumulate.ts';
+import { append } from '../../schemas/append.ts';
+import { chunksOf } from '../../schemas/chunks.ts';
+import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
+import { isMeaningful, type Meter } from '../money/meter.ts';
+import { AnswerBounds, jsonBoundsOf, readable } from './answer-bounds.ts';
+import { AnswerReader, nextTurn } from './answer-reader.ts';
+import type { PreparedAttempt } from './attempt.ts';
+import { dividedChunks, sliceEnd } from './chunk-slices.ts';
+import { type AttemptContext, type Grip, headersOf, readJson, start } from './exchange.ts';
+
+/** An answer that has begun, or has ended with nothing in it. */
+export interface OpenAnswer {
+  /** Its chunks up to and including the first read with meaningful content. They are metered. */
+  first: ChatChunk[];
+  /** The later chunks, one read at a time. Throws `UpstreamError` or `CallCancelled`. */
+  later: Source<ChatChunk[]>;
+  /** The whole answer if the request asks for one; nothing comes later then. Undefined for a stream. */
+  completion: ChatCompletion | undefined;
+  /** Ends the upstream's work. May be called at any time, more than once. */
+  close(): void;
+}
+
+/** The chunks of an answer that is in memory, as many at a time as fit one turn of the event loop. */
+class Slices implements Source<ChatChunk[]> {
+  readonly #chunks: readonly ChatChunk[];
+  #next: number;
+
+  constructor(chunks: readonly ChatChunk[], next: number) {
+    this.#chunks = chunks;
+    this.#next = next;
+  }
+
+  get ended(): boolean {
+    return this.#next >= this.#chunks.length;
+  }
+
+  coming(): Promise<void> | undefined {
+    return this.ended ? undefined : nextTurn();
+  }
+
+  take(): ChatChunk[] | undefined {
+    if (this.ended) return undefined;
+    const from = this.#next;
+    this.#next = sliceEnd(this.#chunks, from);
+    return this.#chunks.slice(from, this.#next);
+  }
+}
+
+const NOTHING_LATER: Source<ChatChunk[]> = new Slices([], 0);
+
+/** The state that decoders read: what the encoder left for them, and the answer's headers. */
+function decoderState(
+  { encoded }: PreparedAttempt,
+  { headers }: UpstreamResponse,
+  { call, step = 1 }: AttemptContext,
+): AttemptState {
+  // Ids of tool calls are made of it and must be unique in an answer of several steps.
+  const generation_id = step === 1 ? call.generation_id : `${call.generation_id}/${step}`;
+  return { ...encoded.state, generation_id, headers };
+}
+
+function contentType({ headers }: UpstreamResponse): string {
+  return String(headers['content-type'] ?? '');
+}
+
+/** Refuses an HTML page in place of a stream. */
+async function refuseHtml(response: UpstreamResponse, dialect: ChatDialect): Promise<void> {
+  if (!/^text\/html\b/i.test(contentType(response))) return;
+  const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
+  throw new UpstreamError('invalid_response', 'The provider answered with an HTML page instead of a stream', {
+    status: response.status,
+    raw: dialect.decodeError(502, response.headers, text).raw,
+  });
+}
+
+/** The failure of an answer without the tool call that its request forces. On endpoints without native tools only the prompt can force one. */
+function missingCall({ has_ended }: { has_ended: boolean }): UpstreamError {
+  return new UpstreamError(
+    'no_tool_call',
+    'The model answered without the tool call that tool_choice forces. Its endpoint has no native tools, so that a call is only asked for in the prompt: name a model with native tools, or send tool_choice "auto"',
+    { status: has_ended ? 200 : null, has_ended },
+  );
+}
+
+function hasCall({ delta }: ChatChunk): boolean {
+  return delta.tool_calls !== undefined && delta.tool_calls.length > 0;
+}
+
+/**
+ * Refuses an answer that is none: it ended in an error before it held anything, it is empty and gives no reason, or it ended without
+ * the forced call. An answer that was cut or filtered is one: its finish reason says so.
+ */
+function requireAnswer({ encoded }: PreparedAttempt, first: readonly ChatChunk[], meter: Meter): void {
+  const { finish_reason, native_finish_reason: native_code } = meter;
+  if (meter.is_void) {
+    const error = first.findLast((chunk) => chunk.error !== undefined)?.error;
+    const message =
+      finish_reason === 'error' && native_code !== null
+        ? (error?.message ?? 'The provider ended its answer with an error')
+        : 'The provider ended its answer without saying anything';
+    throw new UpstreamError('unavailable', message, { status: 200, native_code });
+  }
+  if (finish_reason === 'stop' && requiresCall(encoded.state)) throw missingCall({ has_ended: true });
+}
+
+/**
+ * Sends the request and waits until the answer has begun: for its first meaningful chunk, for the whole body of an answer that is not
+ * streamed, and for the tool call where the prompt asks for one. `meter` counts the first chunks. Throws `UpstreamError`, or
+ * `CallCancelled` if the client left first.
+ */
+export async function openAnswer(
+  prepared: PreparedAttempt,
+  context: AttemptContext,
+  meter: Meter,
+): Promise<OpenAnswer> {
+  const { candidate, dialect, encoded, payload } = prepared;
+  const { method, path, headers } = encoded;
+  const is_streamed = context.call.request.stream === true;
+  const accept = is_streamed ? 'text/event-stream' : 'application/json';
+  const held = start({ candidate, dialect, method, path, headers, payload, accept }, context);
+  try {
+    const response = await headersOf(dialect, held);
+    if (is_streamed) await refuseHtml(response, dialect);
+    const is_json = !is_streamed || /^application\/json\b/i.test(contentType(response));
+    const answer = is_json
+      ? await readBody(prepared, response, context, meter, held)
+      : await readBeginning(prepared, response, context, meter, held);
+    requireAnswer(prepared, answer.first, meter);
+    return answer;
+  } catch (error) {
+    held.release();
+    throw error;
+  }
+}
+
+/** Reads a whole body and decodes it at once. A client that wants a stream gets its chunks in slices. */
+async function readBody(
+  prepared: PreparedAttempt,
+  response: UpstreamResponse,
+  context: AttemptContext,
+  meter: Meter,
+  held: Grip,
+): Promise<OpenAnswer> {
+  const { dialect, encoded } = prepared;
+  const { request, accepted_ms } = context.call;
+  const body = await readJson(dialect, response, context.call, jsonBoundsOf(request));
+  const decoded = readable(() => dialect.decodeResponse(body, decoderState(prepared, response, context)));
+  const completion = accumulate(decoded, Math.floor(accepted_ms / 1000));
+  const is_streamed = request.stream === true;
+  const chunks = is_streamed ? dividedChunks(chunksOf(completion)) : decoded;
+  const bounds = new AnswerBounds();
+  let failure: UpstreamError | undefined;
+  for (const chunk of decoded) failure ??= bounds.add(chunk);
+  let first = chunks;
+  if (is_streamed && failure === undefined && !requiresCall(encoded.state)) {
+    const begun = chunks.findIndex(({ delta }) => isMeaningful(delta)) + 1;
+    first = chunks.slice(0, Math.max(begun, sliceEnd(chunks, 0)));
+  }
+  for (const chunk of first) meter.chunk(chunk);
+  if (failure !== undefined) throw failure;
+  if (is_streamed) {
+    held.started();
+    return { first, later: new Slices(chunks, first.length), completion: undefined, close: () => held.release() };
+  }
+  held.release();
+  return { first, later: NOTHING_LATER, completion, close() {} };
+}
+
+/** Reads the events of a stream until the answer has begun. */
+async function readBeginning(
+  prepared: PreparedAttempt,
+  response: UpstreamResponse,
+  context: AttemptContext,
+  meter: Meter,
+  held: Grip,
+): Promise<OpenAnswer> {
+  const { dialect, encoded } = prepared;
+  const decoder = dialect.createStreamDecoder(decoderState(prepared, response, context));
+  const reader = new AnswerReader(response, dialect, decoder, context.call);
+  const waits_for_call = requiresCall(encoded.state);
+  const first: ChatChunk[] = [];
+  let has_begun = false;
+  for (;;) {
+    const coming = reader.coming();
+    if (coming !== undefined) await coming;
+    const chunks = reader.take();
+    if (chunks === undefined) {
+      if (reader.ended) break;
+      continue;
+    }
+    append(first, chunks);
+    for (const chunk of chunks) meter.chunk(chunk);
+    if (!chunks.some(({ delta }) => isMeaningful(delta))) continue;
+    if (!waits_for_call || chunks.some(hasCall)) break;
+    // The answer has begun: while its call is waited for, only the total time is limited.
+    if (!has_begun) held.started();
+    has_begun = true;
+    if (first.length > limits.chunks_before_call_max) throw missingCall({ has_ended: false });
+  }
+  reader.begun();
+  held.started();
+  return { first, later: reader, completion: undefined, close: () => held.release() };
+}

@@ -1,0 +1,323 @@
+/**
+ * How one chat call is answered, from top to bottom: begin (attempts until an endpoint answers), the body (its chunks; then the next
+ * step of an answer with tools, or a continuation of a text that broke off), finish (settle). A whole answer and a stream take the
+ * same way. Every transition of a call is in this file.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { GatewayError, internalError, shuttingDown } from '../errors.ts';
+import { type Events, type Source, withSources } from '../http/sources.ts';
+import { limits } from '../limits.ts';
+import { UpstreamError } from '../providers/dialect.ts';
+import type { Candidate } from '../routing/plan.ts';
+import { choicesOf } from '../schemas/by-choice.ts';
+import { chunksOf } from '../schemas/chunks.ts';
+import type { FinishReason } from '../schemas/inner.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { type Attempts, mayGoOn } from './attempt/attempts.ts';
+import type { ChatAttempt, ChatAttempts } from './attempt/chat-attempts.ts';
+import { ContinuedView, continuationOf, fitContinued, isContinuable, ShownText } from './attempt/continuation.ts';
+import { abortStopsBilling, CallCancelled, goneAs, outcomeOf, outcomeOfWhole } from './attempt/exchange.ts';
+import type { OpenAnswer } from './attempt/open-answer.ts';
+import type { Ended } from './attempt/work.ts';
+import { type BodyParts, LaterChunks, PlainView, type View } from './body.ts';
+import type { Call } from './call.ts';
+import type { StreamEnd, StreamEvent, WholeAnswer } from './events.ts';
+import type { Settlement } from './money/settlement.ts';
+import { type Planner, wireOf } from './plan/planner.ts';
+import type { TurnStates } from './reasoning/states.ts';
+import { type AnswerWatch, type CallState, isWithheld, servedBy } from './state.ts';
+import { createCiter } from './tools/citation-extractor.ts';
+import { afterStep, type ToolAnswer, type ToolLoop } from './tools/tool-loop.ts';
+
+/** What the engine is made of. */
+export interface EngineParts extends BodyParts {
+  /** Plans a call and counts it against rate limits. Throws `GatewayError`. */
+  open(call: Call, watch: AnswerWatch | undefined): CallState | Promise<CallState>;
+  metrics: Metrics;
+  states: TurnStates;
+  /** Whether broken streams are continued if the request does not say. */
+  continuation(): boolean;
+  settlement: Settlement;
+  attempts: Pick<Attempts, 'tryEach' | 'reportSuccess' | 'reportFailure'>;
+  planner: Pick<Planner, 'giveUp' | 'metadataOf' | 'lateError'>;
+  chat: Pick<ChatAttempts, 'work'>;
+  loop: ToolLoop;
+}
+
+/** Why a body ended early. */
+type Failure = UpstreamError | CallCancelled;
+
+/** A call that an endpoint answers. */
+interface Answer {
+  readonly state: CallState;
+  /** The attempt that makes the current part of the answer, and its body. */
+  attempt: ChatAttempt;
+  body: OpenAnswer;
+  view: View;
+  /** Undefined if the gateway runs no tools for the answer. */
+  readonly tools: ToolAnswer | undefined;
+  /** The text so far; undefined if the answer is not continued when it breaks off. */
+  readonly text: ShownText | undefined;
+  /** The attempt is charged: another one was to make the rest. */
+  isCharged: boolean;
+  /** An end that no attempt made: the money for the next step is short, or a filter withholds the rest. */
+  finishReason: FinishReason | undefined;
+}
+
+/** An event, or a source that yields events. */
+type Part = StreamEvent | Source<StreamEvent>;
+
+/** Answers chat calls. */
+export interface ChatEngine {
+  complete(call: Call, watch?: AnswerWatch): Promise<WholeAnswer>;
+  stream(call: Call, watch?: AnswerWatch): Events<StreamEvent>;
+}
+
+export function createEngine(parts: EngineParts): ChatEngine {
+  const { open, metrics, states, continuation, settlement, attempts, planner, chat, loop } = parts;
+  const { tryEach, reportSuccess, reportFailure } = attempts;
+
+  /** Begins a planned call. Throws the client's error if no endpoint answers; the call is settled then. */
+  async function begin(state: CallState): Promise<Answer> {
+    const { call, plan, fitting } = state;
+    const reached = await tryEach(state, plan.attempts, chat.work(state, call));
+    if ('ended' in reached) throw await planner.giveUp(state, reached);
+    const { attempt, value: body } = reached;
+    const declared = fitting?.tools;
+    const tools = declared === undefined || declared.byName.size === 0 ? undefined : loop.begin(state, declared);
+    const { request } = call;
+    const continues =
+      request.stream === true && tools === undefined && (request.provider?.continuation ?? continuation());
+    const text = continues && isContinuable(request) ? new ShownText() : undefined;
+    const view = tools?.view ?? plainView(attempt, text);
+    return { state, attempt, body, view, tools, text, isCharged: false, finishReason: undefined };
+  }
+
+  function plainView({ call, candidate }: ChatAttempt, text: ShownText | undefined): View {
+    const { sources = [], request } = call;
+    const reasoning = states.keeper(call, candidate, wireOf(candidate));
+    return new PlainView(text, reasoning, sources.length === 0 ? undefined : createCiter(sources, choicesOf(request)));
+  }
+
+  /** Another attempt makes the next part of the answer. */
+  function follow(answer: Answer, { attempt, value }: { attempt: ChatAttempt; value: OpenAnswer }): void {
+    answer.attempt = attempt;
+    answer.body = value;
+    answer.isCharged = false;
+  }
+
+  /** All parts of an answer, from attempt to attempt. Returns the failure that ended it, if one did. */
+  async function* partsOf(answer: Answer): AsyncGenerator<Part, Failure | undefined, undefined> {
+    const { state, tools, text } = answer;
+    let served: Candidate | undefined;
+    for (;;) {
+      const { attempt, body, view } = answer;
+      if (attempt.candidate !== served) {
+        served = attempt.candidate;
+        yield { type: 'open', served: servedBy(served), upstream_bodies: state.bodies.splice(0) };
+      }
+      let failure: Failure | undefined;
+      try {
+        const first = body.completion === undefined ? body.first : chunksOf(body.completion);
+        const slice = limits.stream_slice_chunks;
+        // Many chunks may come before a tool call that is waited for: others are served in between.
+        for (let from = 0; from < first.length; from += slice) {
+          if (from > 0) await nextTurn();
+          yield { type: 'chunks', chunks: view.show(first.length > slice ? first.slice(from, from + slice) : first) };
+        }
+        if (body.completion === undefined) yield new LaterChunks(state, attempt, body, view, parts);
+      } catch (error) {
+        if (!(error instanceof UpstreamError || error instanceof CallCancelled)) throw error;
+        attempt.mayGoOn = mayGoOn(error, attempt.candidate, attempt.call);
+        failure = error;
+      }
+      if (failure instanceof UpstreamError && text !== undefined) {
+        failure = await continueText(answer, failure, text);
+        if (failure === undefined) {
+          served = undefined;
+          continue;
+        }
+      }
+      if (failure !== undefined || tools === undefined) return failure;
+      const next = yield* nextStep(answer, tools);
+      if (next !== 'follows') return next;
+    }
+  }
+
+  /** Lets another endpoint continue a text that broke off. Returns the failure that ends the answer if none does. */
+  async function continueText(answer: Answer, failure: UpstreamError, text: ShownText): Promise<Failure | undefined> {
+    const { state, attempt } = answer;
+    const next = continuationOf(state, attempt, text, failure);
+    if (next === undefined) return failure;
+    answer.body.close();
+    answer.isCharged = true;
+    settlement.breakOff(state, attempt, failure.failure);
+    reportFailure(attempt, failure);
+    state.failed.push({ provider: attempt.candidate.provider, own: attempt.candidate.own, error: failure });
+    const reached = await tryEach(state, next.candidates, chat.work(state, next.call, fitContinued));
+    if ('ended' in reached) {
+      const { ended, error } = reached;
+      if (error instanceof CallCancelled) return error;
+      if (ended === 'internal' || (ended === 'unsent' && !(error instanceof GatewayError))) throw error;
+      return failure;
+    }
+    follow(answer, reached);
+    answer.view = new ContinuedView(text);
+    return undefined;
+  }
+
+  /** Runs the tools that a step called and begins the next step. If none follows, returns the failure that ended the answer, if one did. */
+  async function* nextStep(
+    answer: Answer,
+    tools: ToolAnswer,
+  ): AsyncGenerator<Part, Failure | 'follows' | undefined, undefined> {
+    const { state, attempt } = answer;
+    if (isWithheld(state)) return undefined;
+    const end = tools.turn.stepEnd();
+    if (end.calls.length === 0) {
+      const last = loop.end(tools, attempt);
+      if (last.length > 0) yield { type: 'chunks', chunks: last };
+      return undefined;
+    }
+    answer.isCharged = true;
+    answer.body.close();
+    const begun = loop.endStep(state, tools, end, attempt);
+    if (begun.length > 0) yield { type: 'chunks', chunks: begun };
+    try {
+      const ended = await loop.run(state, tools, end, attempt);
+      if (ended.length > 0) yield { type: 'chunks', chunks: ended };
+    } catch (error) {
+      if (error instanceof CallCancelled) return error;
+      throw error;
+    }
+    if (isWithheld(state)) return undefined;
+    const reached = await tryEach(state, afterStep(state, attempt.candidate), chat.work(state, tools.call));
+    if (!('ended' in reached)) {
+      follow(answer, reached);
+      return 'follows';
+    }
+    const failure = stepFailure(answer, tools, reached);
+    if (failure !== undefined) return failure;
+    answer.finishReason = 'length';
+    yield {
+      type: 'chunks',
+      chunks: tools.view.showOwn([{ delta: {}, finish_reason: 'length', native_finish_reason: null }]),
+    };
+    return undefined;
+  }
+
+  /** Why no endpoint answered a later step; undefined if the money is short: the answer ends with the text that it has. Throws any other refusal. */
+  function stepFailure({ state }: Answer, { turn }: ToolAnswer, { ended, error }: Ended): Failure | undefined {
+    if (error instanceof CallCancelled) return error;
+    if (ended === 'failed') return state.failed.at(-1)!.error;
+    const is_unpaid = ended === 'unsent' && error instanceof GatewayError && error.status === 402;
+    if (!is_unpaid || !turn.has_text) throw error;
+    return undefined;
+  }
+
+  /** Notes the end of the last attempt, in its record and in the health of its endpoint. A charged attempt has its end already. */
+  function noteEnd({ attempt, isCharged, tools }: Answer, failure: Failure | undefined): void {
+    const record = attempt.record!;
+    if (failure instanceof UpstreamError) {
+      if (!isCharged || tools === undefined) record.failure = failure.failure;
+      return;
+    }
+    if (isCharged) return;
+    const { call } = attempt;
+    if (failure !== undefined && call.cancellation.stopped) record.failure = goneAs(call);
+    // The endpoint of a whole answer has its success since it answered.
+    if (call.request.stream === true) reportSuccess(attempt);
+  }
+
+  /** Settles an answer. Throws `CallCancelled` if the client has left. */
+  async function finish(answer: Answer, failure: Failure | undefined): Promise<StreamEnd> {
+    const { state, attempt } = answer;
+    const { call } = state;
+    if (isWithheld(state)) answer.finishReason = 'content_filter';
+    noteEnd(answer, failure);
+    const left = outcomeOfWhole(call);
+    const outcome = left === 'cancelled' || failure === undefined ? left : outcomeOf(failure, call);
+    const usage = await settle(answer, outcome);
+    if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
+    const { candidate } = attempt;
+    if (outcome === 'completed') state.home?.keep(candidate, usage.prompt_tokens_details.cached_tokens);
+    const error =
+      failure instanceof UpstreamError ? planner.lateError(state, attempt, failure) : failure && shuttingDown();
+    const metadata = planner.metadataOf(state, error ? undefined : candidate);
+    return { type: 'end', usage, classes: state.usage, metadata, error };
+  }
+
+  /** Settles an answer after a fault of the gateway's, or of a client that cannot be written to: it is told what the answer cost. */
+  async function fail(answer: Answer, fault: unknown): Promise<StreamEnd> {
+    const { state, attempt, isCharged } = answer;
+    hangUp(answer);
+    if (!isCharged) attempt.record!.failure = 'internal';
+    const usage = await settle(answer, 'failed');
+    const error = fault instanceof GatewayError ? fault : internalError(fault);
+    // A masked error shows nothing of the call.
+    const metadata = error.status === 500 ? undefined : planner.metadataOf(state, undefined);
+    return { type: 'end', usage, classes: state.usage, metadata, error };
+  }
+
+  function settle({ state, attempt, isCharged, finishReason }: Answer, outcome: 'completed' | 'failed' | 'cancelled') {
+    return settlement.settle(state, outcome, isCharged ? undefined : attempt, finishReason);
+  }
+
+  /** Ends the current attempt before its end is known. */
+  function hangUp({ attempt, body, isCharged }: Answer): void {
+    if (!isCharged && !body.later.ended) attempt.mayGoOn = !abortStopsBilling(attempt.candidate, attempt.call);
+    body.close();
+  }
+
+  async function* events(opening: () => CallState | Promise<CallState>): AsyncGenerator<Part, void, undefined> {
+    const answer = await begin(await opening());
+    metrics.streamOpened();
+    let is_finished = false;
+    try {
+      const failure = yield* partsOf(answer);
+      is_finished = true;
+      yield await finish(answer, failure);
+    } catch (error) {
+      if (is_finished) throw error;
+      is_finished = true;
+      yield await fail(answer, error);
+    } finally {
+      // The consumer stopped reading.
+      if (!is_finished) hangUp(answer);
+      answer.body.close();
+      metrics.streamClosed();
+      if (!is_finished) await settle(answer, 'cancelled');
+    }
+  }
+
+  return {
+    // Nothing begins before the first event is read: a client that leaves, and heartbeats, are handled from then on.
+    stream: (call, watch) => withSources(events(() => open(call, watch))),
+
+    async complete(call, watch) {
+      const opening = open(call, watch);
+      const state = opening instanceof Promise ? await opening : opening;
+      const answer = await begin(state);
+      const { tools } = answer;
+      let completion = answer.body.completion!;
+      let failure: Failure | undefined;
+      try {
+        if (tools !== undefined) {
+          const steps = partsOf(answer);
+          let step = await steps.next();
+          while (step.done !== true) step = await steps.next();
+          failure = step.value;
+          completion = tools.view.completion(completion.created);
+        }
+        if (failure === undefined) watch?.review(completion);
+      } catch (error) {
+        await fail(answer, error);
+        throw error;
+      }
+      const { usage, classes, metadata, error } = await finish(answer, failure);
+      if (error !== undefined) throw error;
+      const shown = answer.view.whole(completion);
+      return { completion: shown, served: servedBy(answer.attempt.candidate), usage, classes, metadata };
+    },
+  };
+}
