@@ -61,7 +61,6 @@ import { createStatisticsExchange } from './inference/observe/statistics-exchang
 import { createTraffic } from './inference/observe/traffic.ts';
 import { createPipeline } from './inference/pipeline.ts';
 import { createRateLimits } from './inference/plan/rate-limits.ts';
-import { prepareInOrder } from './inference/prepare/adapters.ts';
 import { createEnvelopes } from './inference/reasoning/envelope.ts';
 import { createSealer } from './inference/reasoning/seal.ts';
 import { createTurnStates } from './inference/reasoning/states.ts';
@@ -287,7 +286,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     upstream,
     media,
     adapters: [files.adapter, createWebAdapter(search, clock.now_ms), createCompression(tokenizer)],
-    prepareCall: prepareInOrder(createSearchWire(), files.prepare),
+    preparations: [createSearchWire(), files.prepare],
     server_tools: createServerTools(search, {
       pages: createPageFetcher(config.media, { proxies: config.proxies }),
       pdfs,

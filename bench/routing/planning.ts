@@ -86,7 +86,7 @@ export function measurePlanning(config_file: string, repeats: number): PlanningR
 
   const lookup = {
     catalog,
-    default_model: undefined,
+    defaultModel: () => undefined,
     routers: { auto_models: names(random, 8), free_models: 'all' as const },
     draw: () => 0.5,
     home: () => undefined,

@@ -226,7 +226,7 @@ describe('where building what is kept fails', () => {
         keep: (_call, content) => void kept.push(content),
         keepStub: (call, reason) => void stubs.push({ call, reason }),
       },
-      broadcast: { wants: () => true, tell: (ended) => void broadcast.push(ended) },
+      broadcast: { wants: () => true, add: (ended) => void broadcast.push(ended) },
       clock: { now_ms: () => 0, monotonic_ms: () => 0 },
       log: { error: (_facts, message) => void lines.push(message) },
     });

@@ -6,7 +6,7 @@ import { type Candidate, healthId, type Plan } from '../../routing/plan.ts';
 import type { Call } from '../call.ts';
 import type { Admission, Admitted, Prepared, SpendingRules } from '../money/admission.ts';
 import { openRecord } from '../money/generation.ts';
-import { isMetered, presumedCost, presumedOutput, type UsualOutput } from '../money/presumed-cost.ts';
+import { presumedCost, type UsualOutput } from '../money/presumed-cost.ts';
 import type { Settlement } from '../money/settlement.ts';
 import type { Traffic } from '../observe/traffic.ts';
 import { TryOrder } from '../plan/try-order.ts';
@@ -86,7 +86,7 @@ export function createAttempts(
   admission: Pick<Admission, 'admit' | 'admitBeside'>,
   settlement: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
 ): Attempts {
-  const { clock, health, recorder, traffic, rules, usual, logDecoderFault } = options;
+  const { clock, health, recorder, traffic, logDecoderFault } = options;
   const { admit } = admission;
   const { note } = settlement;
 
@@ -104,8 +104,8 @@ export function createAttempts(
     attempt.opening = openRecord(call, candidate, recordedWork(state));
     const facts = { attempt: attempt.number, endpoint: candidate.endpoint.id, record: attempt.opening, hold };
     if (grant !== undefined) return recorder.attempt({ id: call.generation_id, ...facts });
-    if (!isMetered(call, rules)) attempt.presumedOutput = presumedOutput(call, candidate, prepared, usual);
-    const least = presumedCost(call, candidate, prepared.service_tier, attempt.presumedOutput);
+    const { outputTokens, least } = presumedCost(call, candidate, prepared, options);
+    attempt.presumedOutput = outputTokens;
     return recorder.attempt({ id: call.generation_id, ...facts, least });
   }
 

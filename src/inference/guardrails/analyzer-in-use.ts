@@ -4,7 +4,7 @@ import type { PresidioSettings } from '../../schemas/presidio.ts';
 import { createNameAnalyzer } from './name-analyzer.ts';
 import { createPresidioAnalyzer } from './presidio-analyzer.ts';
 
-/** The operator's analyzer where there is one, else the gateway's own. Asks for the settings each time, so that a reload takes effect at once. */
+/** The operator's analyzer if one is set, otherwise the gateway's own. Reads the settings for each call: a reload takes effect at once. */
 export function createAnalyzer(
   services: Pick<Services, 'ask'>,
   settings: () => PresidioSettings | undefined,
@@ -13,10 +13,10 @@ export function createAnalyzer(
   let presidio: { settings: PresidioSettings; analyzer: Analyzer } | undefined;
   return {
     analyze(texts, signal) {
-      const wanted = settings();
-      if (wanted === undefined) return own.analyze(texts, signal);
-      if (presidio?.settings !== wanted) {
-        presidio = { settings: wanted, analyzer: createPresidioAnalyzer(services, wanted) };
+      const current = settings();
+      if (current === undefined) return own.analyze(texts, signal);
+      if (presidio?.settings !== current) {
+        presidio = { settings: current, analyzer: createPresidioAnalyzer(services, current) };
       }
       return presidio.analyzer.analyze(texts, signal);
     },

@@ -9,17 +9,17 @@ import { type FoundText, type Refusal, type Subject, screen } from '../../guardr
 import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 
-/** What a guardrail would do with what a client says. */
+/** The effect that guardrails would have on a request. */
 export interface DryRun<T> {
-  /** What is done in the end: the strictest. */
+  /** The strictest action. */
   verdict: 'passed' | 'flagged' | 'redacted' | 'blocked';
-  /** As it would go on. */
+  /** The content after redaction. */
   subject: T;
   refusal: Refusal | undefined;
   found: readonly FoundText[];
-  /** Those of `found` that would be others. */
+  /** The texts of `found` that would be changed. */
   changed: ReadonlyMap<FoundText, string>;
-  /** Of `found`: by filter. */
+  /** The filters that the findings of `found` refer to by index. */
   filters: FilterSet['filters'];
   stages: Stage[];
 }
@@ -27,13 +27,13 @@ export interface DryRun<T> {
 export interface DryRunOptions {
   analyzer: Analyzer;
   timeout_ms: number;
-  /** Countries whose telephone numbers need no calling code to be found. */
+  /** Countries whose telephone numbers are recognized without their calling code. */
   phone_regions?: readonly string[] | undefined;
 }
 
 /**
- * Holds texts against the filters of guardrails as if their client had sent them now: by the code that does it then. Nothing is
- * counted or kept. Throws `GatewayError` 503 where names and addresses cannot be looked for in time.
+ * Applies the filters of guardrails to texts, by the code that filters requests. Nothing is counted or stored. Throws `GatewayError` 503
+ * if the search for names and addresses takes too long.
  */
 export async function dryRun<T>(
   subject: Subject<T>,
@@ -71,7 +71,7 @@ function verdictOf(findings: readonly Finding[], refusal: Refusal | undefined, {
   return findings.some(({ filter }) => filters[filter]?.action === 'redact') ? 'redacted' : 'flagged';
 }
 
-/** What a dry run is refused with where an analyzer fails. */
+/** Throws the refusal of a dry run whose analyzer failed. */
 export function unavailable(cause: unknown): never {
   throw new GatewayError(503, 'The search for names and addresses took too long; try again soon', {
     headers: { 'retry-after': '1' },
@@ -79,7 +79,7 @@ export function unavailable(cause: unknown): never {
   });
 }
 
-/** What an analyzer finds, within a time. Rejects where it is late. */
+/** The result of an analyzer. Rejects after `timeout_ms`. */
 export async function analyzeInTime(
   analyzer: Analyzer,
   texts: readonly string[],

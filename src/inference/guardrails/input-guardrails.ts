@@ -21,24 +21,24 @@ import type { AnswerTransform } from '../transform.ts';
 import { analyzeInTime } from './dry-run.ts';
 import { Unredact } from './unredact.ts';
 
-/** What happens where a filter cannot be applied. */
+/** How filters are applied, and what happens if that fails. */
 export interface ScreeningRules {
   on_failure: 'block' | 'allow';
-  /** For what finds names and addresses, for all texts of a request. */
+  /** The time limit of the search for names and addresses in all texts of a request. */
   timeout_ms: number;
-  /** Countries whose telephone numbers need no calling code to be found. */
+  /** Countries whose telephone numbers are recognized without their calling code. */
   phone_regions?: readonly string[];
 }
 
 export interface InputGuardrailsOptions {
   analyzer: Analyzer;
-  /** Asked once a request, so that a reload takes effect at once. */
+  /** Read for each call: a reload takes effect at once. */
   rules(): ScreeningRules;
   metrics: Pick<Metrics, 'contentFiltered'>;
   log: { warn(facts: object, message: string): void };
 }
 
-/** How a client calls the field of its request in which something was found. */
+/** The client's name of the field that has a finding. */
 export function clientField({ request, fieldName }: Pick<Call, 'request' | 'fieldName'>, field: string): string {
   if (request.ext?.client.hasPrompt) return field.replace(/^messages\[0\]\.content/, 'prompt');
   if (fieldName === undefined) return field;
@@ -46,8 +46,8 @@ export function clientField({ request, fieldName }: Pick<Call, 'request' | 'fiel
   return fieldName(entry);
 }
 
-/** Why an answer cannot be had where filters cannot be applied: another time they may be. */
-function unscreened(cause: unknown): GatewayError {
+/** The refusal of a request whose filters could not be applied. */
+function filterUnavailable(cause: unknown): GatewayError {
   return new GatewayError(503, 'The content filters of this key could not be applied in time; try again soon', {
     metadata: { reason: 'content_filter_unavailable' },
     headers: { 'retry-after': '1' },
@@ -55,9 +55,9 @@ function unscreened(cause: unknown): GatewayError {
   });
 }
 
-/** What screens texts, whichever call they are of. */
+/** The parts of filtering that are the same for all calls. */
 function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptions) {
-  /** The texts that no analyzer looked at, where the operator would rather have that than no answer. */
+  /** The names and addresses in texts; none if the analyzer fails and the operator allows that. */
   async function analyzed(call: Call, texts: readonly string[]): Promise<Entity[][]> {
     const { on_failure, timeout_ms } = rules();
     try {
@@ -74,7 +74,7 @@ function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptio
           on_failure === 'block' ? 'Failed: the request was refused' : 'Failed: names and addresses were not searched',
         data: { action: on_failure === 'block' ? 'blocked' : 'skipped', detected: false, engines: ['nlp'] },
       });
-      if (on_failure === 'block') throw unscreened(error);
+      if (on_failure === 'block') throw filterUnavailable(error);
       return [];
     }
   }
@@ -94,7 +94,7 @@ function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptio
     for (const { filter } of findings) counts.set(filter, (counts.get(filter) ?? 0) + 1);
     for (const [index, count] of counts) {
       const filter = set.filters[index]!;
-      // What is left out is kept from the model, and the call goes on.
+      // Optional content is left out, and the call continues.
       const action = filter !== refusal?.filter ? filter.action : isOptional ? 'redact' : 'block';
       metrics.contentFiltered(filterName(filter), action, count);
     }
@@ -114,10 +114,7 @@ function createScreening({ analyzer, metrics, log, rules }: InputGuardrailsOptio
   return { screenerOf, screened };
 }
 
-/**
- * Holds what callers send against their filters, before anything else is done with it: what is redacted is not in the request
- * that goes on, and a request that is blocked is refused.
- */
+/** Applies the callers' filters to requests before anything else: redacts matches, and refuses blocked requests. */
 export function inputGuardrails(options: InputGuardrailsOptions): Middleware {
   const screening = createScreening(options);
   return {
@@ -137,7 +134,7 @@ class InputGuard implements CallHooks {
   readonly #options: InputGuardrailsOptions;
   readonly #parts: ReturnType<typeof createScreening> & CallContext;
   readonly #numbering = createNumbering();
-  /** As it goes on. */
+  /** The filtered call. */
   #call: Call | undefined = undefined;
 
   constructor(
@@ -163,24 +160,23 @@ class InputGuard implements CallHooks {
   }
 
   async onTask<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskCall<P, A>> {
-    const words = task.words();
-    const { unreadable } = words;
+    const { fields, unreadable, withFields } = task.input();
     const isChanging = this.#set.filters.some(({ action }) => action !== 'flag');
     if (unreadable !== undefined && isChanging) this.#refuseUnreadable(call, unreadable);
-    const subject: Subject<JsonObject> = (visit) => saidTexts(words.said, visit);
+    const subject: Subject<JsonObject> = (visit) => saidTexts(fields, visit);
     const result = await this.#parts.screened(call, subject, this.#screenerOf(call));
-    if (result.subject === words.said) {
+    if (result.subject === fields) {
       await this.#refuse(call, result, task);
       return { call, task };
     }
     await takeRoom(call, result);
-    const { request, task: screened } = words.retold(result.subject);
+    const { request, task: screened } = withFields(result.subject);
     const passed = { ...call, request };
     await this.#refuse(passed, result, screened);
     return { call: passed, task: screened };
   }
 
-  /** Texts that join the call later may be redacted as well: whether anything is put back is known at the end alone. */
+  /** Texts that join the call later may be redacted too, so it is known only at the end whether anything is restored. */
   createTransform(choices: number): AnswerTransform | undefined {
     const call = this.#call;
     if (call === undefined || !this.#set.filters.some(isReversible(call.principal.guardrails))) return undefined;
@@ -198,7 +194,7 @@ class InputGuard implements CallHooks {
     throw new GatewayError(403, message, { metadata, ...(gateway_metadata === undefined ? {} : { gateway_metadata }) });
   }
 
-  /** Texts that join the call later are held against the same filters, and numbered on. */
+  /** Filters texts that join the call later. Their placeholders continue the numbering. */
   #later(call: Call, screener: Screener): NonNullable<Call['screening']> {
     return {
       texts: async (texts, { isOptional } = CLIENTS) => {
@@ -218,7 +214,7 @@ class InputGuard implements CallHooks {
     };
   }
 
-  /** What filters cannot read does not go on, unless the operator allows it. */
+  /** Refuses a field that filters cannot read, unless the operator allows that. */
   #refuseUnreadable(call: Call, field: string): void {
     if (this.#options.rules().on_failure === 'allow') return;
     call.stages.push({
@@ -232,10 +228,10 @@ class InputGuard implements CallHooks {
   }
 }
 
-/** What a client sent is no spare: the call ends with it. */
+/** Content of the client is not optional: a blocked text ends the call. */
 const CLIENTS: ScreeningOf = { isOptional: false };
 
-/** What would have ended the call, had the client sent it. */
+/** The stage of optional content that was blocked and left out. */
 function leftOut(stage: Stage): Stage {
   if (stage.data?.['action'] !== 'blocked') return stage;
   const summary = stage.summary?.replace(/^Blocked/, 'Left out');
@@ -246,12 +242,12 @@ function leftOut(stage: Stage): Stage {
   };
 }
 
-/** Whether all that is redacted comes back: a thought is then again what its signature was made for. */
+/** Whether all redactions are reversible: then signed reasoning is restored unchanged. */
 function keepsSignatures({ set, guardrails }: Screener): boolean {
   return set.filters.filter(({ action }) => action === 'redact').every(isReversible(guardrails));
 }
 
-/** Counts the texts that stand beside those that the client sent. */
+/** Counts the memory of filtered texts, which exist beside the originals. */
 async function takeRoom({ room }: Call, { found }: Pick<Screened<unknown>, 'found'>): Promise<void> {
   const chars = found.reduce((sum, { text }) => sum + text.length, 0);
   if (chars > limits.counted_bytes_min) await room?.take(chars * limits.body_copies);

@@ -1,4 +1,4 @@
-/** The thread that looks for names: the library's dictionary takes 30 MB and a part of a second to load. */
+/** The thread that searches for names: the library's dictionary takes 30 MB and a part of a second to load. */
 import { createRequire } from 'node:module';
 import { parentPort } from 'node:worker_threads';
 import type Compromise from 'compromise/three';
@@ -6,28 +6,28 @@ import { findEntities } from '../../guardrails/entities/entities.ts';
 import type { NameKnowledge } from '../../guardrails/entities/names.ts';
 import type { Analysis } from './name-analyzer.ts';
 
-/** Required, it is one file and loads in half the time of the many that would be imported. */
+/** With `require` it is one file, which loads in half the time of the many imported ones. */
 const compromise = createRequire(import.meta.url)('compromise/three') as typeof Compromise;
 
-/** The library's dictionary: what each word is tagged as. */
+/** The library's dictionary: the tags of each word. */
 const lexicon = new Map(
   Object.entries((compromise.model() as { one: { lexicon: Record<string, string | string[]> } }).one.lexicon),
 );
 const isTagged = (word: string, tags: ReadonlySet<string>) =>
   [lexicon.get(word) ?? []].flat().some((tag) => tags.has(tag));
-const given = new Set(['MaleName', 'FemaleName', 'FirstName']);
-const family = new Set(['LastName']);
+const givenTags = new Set(['MaleName', 'FemaleName', 'FirstName']);
+const familyTags = new Set(['LastName']);
 
 const knowledge: NameKnowledge = {
-  isGiven: (word) => isTagged(word, given),
-  isFamily: (word) => isTagged(word, family),
+  isGiven: (word) => isTagged(word, givenTags),
+  isFamily: (word) => isTagged(word, familyTags),
   saysPerson(text, name) {
     const people = compromise(text).people().out('array') as string[];
     return people.some((person) => person.includes(name));
   },
 };
 
-/** Numbers of requests that nobody waits for any more. */
+/** The ids of cancelled requests. */
 const cancelled = new Set<number>();
 
 async function analyze({ id, texts }: Extract<Analysis, { texts: string[] }>): Promise<void> {
@@ -35,7 +35,7 @@ async function analyze({ id, texts }: Extract<Analysis, { texts: string[] }>): P
     const entities = [];
     for (const text of texts) {
       entities.push(findEntities(text, knowledge));
-      // Between two texts it is heard of those that are cancelled.
+      // Lets messages about cancellations arrive between two texts.
       await new Promise(setImmediate);
       if (cancelled.delete(id)) return;
     }

@@ -53,7 +53,7 @@ async function counted(texts: readonly string[]): Promise<Record<Slug, Count> & 
   return counts;
 }
 
-test.each(Object.entries(LOCALES))('%s: names and addresses are found, whole', async (_, locale) => {
+test.each(Object.entries(LOCALES))('%s: whole names and addresses are found', async (_, locale) => {
   const counts = await counted(marked(locale, 10, drawer(7)));
   const { 'person-name': names, address: addresses, missed } = counts;
   expect(names.covered / names.there, missed.join('\n')).toBeGreaterThan(0.9);
@@ -62,7 +62,7 @@ test.each(Object.entries(LOCALES))('%s: names and addresses are found, whole', a
   expect(addresses.right).toBe(addresses.told);
 });
 
-test('products, towns, classes and days are no people', async () => {
+test('products, towns, classes and days are not people', async () => {
   const told = await analyzer.analyze(NOBODY);
   const wrong = told.flatMap((entities, at) => entities.map(({ start, end }) => NOBODY[at]?.slice(start, end)));
   expect(wrong).toEqual([]);
@@ -77,7 +77,7 @@ test('a text without a capital, a digit or a word that introduces somebody is no
   await another.stop();
 });
 
-test('one that nobody waits for is left, and the next is answered', async () => {
+test('a cancelled request is skipped, and the next one is answered', async () => {
   const leaving = new AbortController();
   const long = Array.from({ length: 200 }, (_, at) => `${at} John Smith met Unbekannt Person${at} there.`);
   const left = analyzer.analyze(long, leaving.signal);
@@ -87,11 +87,11 @@ test('one that nobody waits for is left, and the next is answered', async () => 
   expect(entities).toEqual([{ start: 4, end: 16, slug: 'person-name' }]);
 });
 
-test('more text than can be read in time is refused, not passed over', async () => {
+test('more text than can be analyzed in time is refused, not skipped', async () => {
   await expect(analyzer.analyze([`John Smith ${'x'.repeat(limits.analyzed_chars_max)}`])).rejects.toThrow('too much');
 });
 
-test('a thread that ends fails those who wait, and starts anew for the next', async () => {
+test('a thread that ends fails the waiting requests, and the next one starts a new thread', async () => {
   const another = createNameAnalyzer();
   const waiting = another.analyze(['John Smith']);
   await another.stop();

@@ -3,21 +3,21 @@ import { type Analyzer, AnalyzerFailed, type Entity } from '../../guardrails/ent
 import { canHoldEntity } from '../../guardrails/entities/entities.ts';
 import { limits } from '../../limits.ts';
 
-/** What is sent to the thread: texts of a request, or that nobody waits for them any more. */
+/** A message to the thread: the texts of a request, or its cancellation. */
 export type Analysis = { id: number; texts: string[] } | { id: number };
 
-interface Waiting {
+interface PendingAnalysis {
   resolve(entities: Entity[][]): void;
   reject(error: unknown): void;
 }
 
-/** Makes the analyzer of the gateway's own: a thread that starts with the first text in which a name or an address may be. */
+/** The gateway's own analyzer: a thread that starts with the first text that may have a name or an address. */
 export function createNameAnalyzer(): Analyzer {
   let worker: Worker | undefined;
-  let last_id = 0;
-  const waiting = new Map<number, Waiting>();
-  const end = (ended: Worker) => {
-    if (worker !== ended) return;
+  let lastId = 0;
+  const waiting = new Map<number, PendingAnalysis>();
+  const reset = (failed: Worker) => {
+    if (worker !== failed) return;
     worker = undefined;
     for (const { reject } of waiting.values()) reject(new AnalyzerFailed('its thread ended'));
     waiting.clear();
@@ -26,14 +26,14 @@ export function createNameAnalyzer(): Analyzer {
     const started = new Worker(new URL('./name-analyzer-thread.ts', import.meta.url), { execArgv: [] });
     started.unref();
     started.on('message', ({ id, entities }: { id: number; entities?: Entity[][] }) => {
-      const waited = waiting.get(id);
+      const pending = waiting.get(id);
       waiting.delete(id);
-      if (entities === undefined) waited?.reject(new AnalyzerFailed('it could not read a text'));
-      else waited?.resolve(entities);
+      if (entities === undefined) pending?.reject(new AnalyzerFailed('it could not read a text'));
+      else pending?.resolve(entities);
     });
-    // A thread that died is started anew for the next request.
-    started.on('error', () => end(started));
-    started.on('exit', () => end(started));
+    // The next request starts a new thread.
+    started.on('error', () => reset(started));
+    started.on('exit', () => reset(started));
     return started;
   };
   return {
@@ -42,11 +42,11 @@ export function createNameAnalyzer(): Analyzer {
       const entities: Entity[][] = texts.map(() => []);
       const places = [...texts.keys()].filter((at) => canHoldEntity(texts[at] ?? ''));
       if (places.length === 0) return entities;
-      const asked = places.map((at) => texts[at] ?? '');
-      const chars = asked.reduce((sum, text) => sum + text.length, 0);
+      const analyzed = places.map((at) => texts[at] ?? '');
+      const chars = analyzed.reduce((sum, text) => sum + text.length, 0);
       if (chars > limits.analyzed_chars_max) throw new AnalyzerFailed('there is too much to read');
       if (waiting.size >= limits.analyses_waiting_max) throw new AnalyzerFailed('too many requests wait for it');
-      const id = ++last_id;
+      const id = ++lastId;
       const { promise, resolve, reject } = Promise.withResolvers<Entity[][]>();
       const cancel = () => {
         if (!waiting.delete(id)) return;
@@ -57,9 +57,9 @@ export function createNameAnalyzer(): Analyzer {
       signal?.addEventListener('abort', cancel, { once: true });
       try {
         worker ??= start();
-        worker.postMessage({ id, texts: asked } satisfies Analysis);
-        const found = await promise;
-        for (const [index, at] of places.entries()) entities[at] = found[index] ?? [];
+        worker.postMessage({ id, texts: analyzed } satisfies Analysis);
+        const results = await promise;
+        for (const [index, at] of places.entries()) entities[at] = results[index] ?? [];
         return entities;
       } finally {
         signal?.removeEventListener('abort', cancel);

@@ -13,10 +13,10 @@ import type { Call } from '../call.ts';
 import { isSeal } from '../reasoning/seal.ts';
 import type { AnswerTransform } from '../transform.ts';
 
-/** Where findings are counted. */
+/** Counts findings. */
 export type FilterMetrics = Pick<Metrics, 'contentFiltered'>;
 
-/** What the filters find in one answer, reported once. */
+/** The findings of the filters in one answer. They are reported once. */
 export class Findings {
   readonly finder: Finder;
   readonly #set: FilterSet;
@@ -38,7 +38,7 @@ export class Findings {
     return this.#matches.length === 0;
   }
 
-  /** Adds them to the stages of the call, which its record and its client get, and to the metrics. */
+  /** Adds the findings to the stages of the call, which its record and its client show, and to the metrics. */
   report({ stages }: Pick<Call, 'stages'>, metrics: FilterMetrics): void {
     if (this.#isReported || this.isEmpty) return;
     this.#isReported = true;
@@ -55,7 +55,7 @@ export class Findings {
     }
   }
 
-  /** Why an answer is not shown, or not on: which filter, never what it matched. */
+  /** Why an answer is withheld: names the filter, never the match. */
   refusal(): ChoiceError {
     if (this.#ending === undefined) {
       return {
@@ -77,16 +77,15 @@ export function errorOf({ message, metadata }: ChoiceError): GatewayError {
   return new GatewayError(403, message, metadata === undefined ? {} : { metadata });
 }
 
-/** What an answer is filtered by. */
 interface OutputFilterOptions {
   call: Pick<Call, 'request' | 'stages'>;
   set: FilterSet;
   choices: number;
-  /** Undefined: what is found is not reported. */
+  /** Undefined: findings are not reported. */
   metrics: FilterMetrics | undefined;
 }
 
-/** Filters the chunks of one answer: what is redacted is replaced, and an answer that is blocked ends before the match. */
+/** Filters the chunks of one answer: replaces redacted text, and ends a blocked answer before the match. */
 export class OutputFilter implements AnswerTransform {
   refusal: GatewayError | undefined = undefined;
   readonly #findings: Findings;
@@ -119,9 +118,9 @@ export class OutputFilter implements AnswerTransform {
   }
 
   end(): ChatChunk[] {
-    const held = this.refusal === undefined ? this.#shown(this.#filter.end()) : [];
+    const rest = this.refusal === undefined ? this.#shown(this.#filter.end()) : [];
     this.#report();
-    return held;
+    return rest;
   }
 
   hasChanged(): boolean {
@@ -140,7 +139,7 @@ export class OutputFilter implements AnswerTransform {
     return chunks;
   }
 
-  /** Whether every choice has its end: a match in one that still runs is to be reported with the others. */
+  /** Whether all choices have ended: their findings are reported together. */
   #hasFinished(chunks: readonly ChatChunk[]): boolean {
     const isEnding = chunks.some(({ finish_reason }) => finish_reason != null);
     if (!isEnding || this.#options.choices === 1) return isEnding;

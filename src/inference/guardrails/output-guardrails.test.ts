@@ -20,7 +20,7 @@ const guardrail: BoundGuardrail = {
   content_filter_reversible: null,
 };
 
-test('what is sent to an endpoint that goes on, and what one says that broke off, is shown as the answer is', async () => {
+test('bodies of continuations and errors of broken answers are filtered like the answer', async () => {
   const stages: Call['stages'] = [];
   const opened = (content: string) =>
     ({

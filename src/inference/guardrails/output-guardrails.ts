@@ -20,10 +20,7 @@ export interface OutputGuardrailsOptions {
   phone_regions?(): readonly string[];
 }
 
-/**
- * Filters answers by the guardrails of their callers that hold for answers: what is redacted does not reach the client, and an
- * answer that is blocked ends before the match.
- */
+/** Filters answers by their callers' output guardrails: redacted text does not reach the client, and a blocked answer ends before the match. */
 export function outputGuardrails({ metrics, phone_regions }: OutputGuardrailsOptions): Middleware {
   return {
     name: 'output guardrails',
@@ -37,7 +34,7 @@ export function outputGuardrails({ metrics, phone_regions }: OutputGuardrailsOpt
   };
 }
 
-/** An error with what its provider says of it filtered: some quote what the model wrote (`failed_generation`). */
+/** An error with the provider's message filtered: some quote the model's output (`failed_generation`). */
 function filteredError(error: GatewayError, finder: Finder): GatewayError {
   const { message, metadata } = error;
   if (metadata?.['provider_name'] === undefined) return error;
@@ -49,7 +46,7 @@ function filteredError(error: GatewayError, finder: Finder): GatewayError {
   return error.with({ message: shown(message), metadata: filtered });
 }
 
-/** The filters where what they find is not counted. */
+/** A finder whose findings are not counted. */
 function quietFinder(set: FilterSet): Finder {
   return { ...new Findings(set).finder, settled() {} };
 }
@@ -61,7 +58,7 @@ function withoutSeal(choice: Choice): Choice {
   return { ...choice, message: { ...message, reasoning_details: details } };
 }
 
-/** A whole answer as its filter changes it; the same object if nothing is changed. A seal holds no longer where something is. */
+/** A filtered whole answer; the same object if nothing changes. A changed answer loses its seal, which is no longer valid. */
 function filteredWhole(completion: ChatCompletion, filter: OutputFilter): ChatCompletion {
   const [first, ...others] = completion.choices;
   const bare = { ...completion, choices: [withoutSeal(first), ...others.map(withoutSeal)] } as ChatCompletion;
@@ -74,7 +71,7 @@ class AnswerGuard implements CallHooks {
   #call: Call;
   readonly #set: FilterSet;
   readonly #metrics: FilterMetrics;
-  /** Filters what is no answer; made when it is needed. */
+  /** Filters other texts than the answer; made when needed. */
   #quiet: Finder | undefined = undefined;
 
   constructor(call: Call, set: FilterSet, metrics: FilterMetrics) {
@@ -92,14 +89,14 @@ class AnswerGuard implements CallHooks {
     return this.#filterOf(choices, this.#metrics);
   }
 
-  /** Filters a whole answer before its settlement, so that its record says what was found. */
+  /** Filters a whole answer before its settlement, so that its record has the findings. */
   onSettling(completion: ChatCompletion): GatewayError | undefined {
     const filter = this.#filterOf(completion.choices.length, this.#metrics);
     filteredWhole(completion, filter);
     return filter.refusal;
   }
 
-  /** Filters it once more, without a report: repairs and citations come after the settlement. */
+  /** Filters it again without a report, since repairs and citations follow the settlement. */
   onWhole(answer: WholeAnswer): WholeAnswer {
     const filter = this.#filterOf(answer.completion.choices.length, undefined);
     const completion = filteredWhole(answer.completion, filter);
@@ -107,7 +104,7 @@ class AnswerGuard implements CallHooks {
     return completion === answer.completion ? answer : { ...answer, completion };
   }
 
-  /** State that comes back of earlier turns is not shown to the client either. */
+  /** Restored state of earlier turns is filtered as well. */
   onUpstreamBody(body: JsonObject): JsonObject {
     return filteredJson(this.#quietFinder(), body).value;
   }
@@ -131,7 +128,7 @@ class TaskGuard implements CallHooks {
   #call: Call;
   readonly #set: FilterSet;
   readonly #metrics: FilterMetrics;
-  /** Of the attempt under way; undefined: the answer of this task is no text. */
+  /** The findings of the current attempt; undefined if the answer of the task has no text. */
   #findings: Findings | undefined = undefined;
   #hasEnded = false;
 
@@ -141,15 +138,15 @@ class TaskGuard implements CallHooks {
     this.#metrics = metrics;
   }
 
-  /** Filters the answer where it is read, before it is settled, so that its record says what was found. */
+  /** Filters the answer as it is read, before its settlement, so that its record has the findings. */
   onTask<P extends Prepared, A>(call: Call, task: Task<P, A>): TaskCall<P, A> {
     this.#call = call;
-    const { retell } = task;
-    if (retell === undefined) return { call, task };
+    const { mapTexts } = task;
+    if (mapTexts === undefined) return { call, task };
     this.#findings = new Findings(this.#set);
     const filtered: Task<P, A> = {
       ...task,
-      send: async (prepared, line) => this.#filtered(await task.send(prepared, line), retell),
+      send: async (prepared, upstream) => this.#filtered(await task.send(prepared, upstream), mapTexts),
     };
     return { call, task: filtered };
   }
@@ -163,11 +160,11 @@ class TaskGuard implements CallHooks {
     return this.#findings === undefined ? error : filteredError(error, quietFinder(this.#set));
   }
 
-  #filtered<P extends Prepared, A>(answer: A, retell: NonNullable<Task<P, A>['retell']>): A {
+  #filtered<P extends Prepared, A>(answer: A, mapTexts: NonNullable<Task<P, A>['mapTexts']>): A {
     const findings = new Findings(this.#set);
     this.#findings = findings;
-    const filtered = retell(answer, (texts) => {
-      // Words stand in the answer with their times as well: a match in them again is no second finding.
+    const filtered = mapTexts(answer, (texts) => {
+      // The words of the text appear again with their times: a repeated match is not counted twice.
       const finder = findings.isEmpty ? findings.finder : { ...findings.finder, settled() {} };
       const { value, has_ended } = filteredTexts(finder, texts);
       this.#hasEnded ||= has_ended;

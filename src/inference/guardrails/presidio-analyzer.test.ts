@@ -53,7 +53,7 @@ const json = (value: unknown) => (_: Asked, response: ServerResponse) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 };
 
-test('people and places are asked for, with the language, the score and the key', async () => {
+test('requests ask for people and places, with the language, the score and the key', async () => {
   const text = 'Ann Lee works at 5 Elm Street in Leeds.';
   answer = json([told(text, 'Ann Lee', 'PERSON')]);
   const [entities] = await analyzer({ api_key: 'key-1' }).analyze([text]);
@@ -84,7 +84,7 @@ test('a place and the street beside it are one address', async () => {
   expect(entities.map(({ start, end }) => text.slice(start, end))).toEqual(['12 Baker Street, oldtown']);
 });
 
-test('what it is unsure of, and what nobody asked for, is left out', async () => {
+test('entities with a low score or of other kinds are left out', async () => {
   const text = 'Ann met Bob on Monday';
   answer = json([
     told(text, 'Ann', 'PERSON', 0.4),
@@ -95,7 +95,7 @@ test('what it is unsure of, and what nobody asked for, is left out', async () =>
   expect(entities).toEqual([{ start: 8, end: 11, slug: 'person-name' }]);
 });
 
-test('each text is asked about, a few at a time, and the answers stay in order; those that hold nothing are not sent', async () => {
+test('each text is a request, a few at a time, and results stay in order; texts without candidates are not sent', async () => {
   let open = 0;
   let most = 0;
   answer = ({ body: { text } }, response) => {
@@ -127,7 +127,7 @@ const failures: [string, (asked: Asked, response: ServerResponse) => void][] = [
   ['more than is read', (_, response) => response.end(`[${' '.repeat(limits.analyzer_answer_bytes_max)}]`)],
 ];
 
-test.each(failures)('%s is a failure, and says nothing of the text', async (_, misbehave) => {
+test.each(failures)('%s is a failure whose message has nothing of the text', async (_, misbehave) => {
   answer = misbehave;
   const failure = await analyzer()
     .analyze(['Ann Lee'])
@@ -136,7 +136,7 @@ test.each(failures)('%s is a failure, and says nothing of the text', async (_, m
   expect(String(failure)).not.toContain('Ann');
 });
 
-test('one that is late is given up when the caller gives up, with all other questions', async () => {
+test('all requests are cancelled when the caller’s signal aborts', async () => {
   answer = () => {};
   const leaving = new AbortController();
   const pending = analyzer().analyze(
@@ -148,7 +148,7 @@ test('one that is late is given up when the caller gives up, with all other ques
   expect(asked.length).toBeLessThanOrEqual(limits.analyzer_requests_at_once);
 });
 
-test('after a failure nothing more is asked', async () => {
+test('no request is sent after a failure', async () => {
   const held: ServerResponse[] = [];
   let failing: ServerResponse | undefined;
   answer = ({ body: { text } }, response) => {
@@ -162,7 +162,7 @@ test('after a failure nothing more is asked', async () => {
   expect(asked.length).toBeLessThanOrEqual(limits.analyzer_requests_at_once);
 });
 
-test('the settings of the moment say who is asked', async () => {
+test('each analysis uses the current settings', async () => {
   let settings: Parameters<typeof createPresidioAnalyzer>[1] | undefined;
   const inUse = createAnalyzer(services, () => settings);
   answer = json([{ start: 0, end: 3, score: 1, entity_type: 'PERSON' }]);

@@ -6,7 +6,7 @@ import { ServiceFailed, type Services } from '../../providers/transport/services
 import { parseServiceJson } from '../../schemas/json-structure.ts';
 import type { PresidioSettings } from '../../schemas/presidio.ts';
 
-/** Names of entities, of Presidio and of the models that it runs (https://microsoft.github.io/presidio/supported_entities/). */
+/** Entity names of Presidio and the models that it runs (https://microsoft.github.io/presidio/supported_entities/). */
 const SLUGS: Readonly<Record<string, Entity['slug']>> = {
   PERSON: 'person-name',
   PER: 'person-name',
@@ -18,8 +18,8 @@ const SLUGS: Readonly<Record<string, Entity['slug']>> = {
 };
 
 /**
- * Asks an analyzer with the API of Presidio (https://microsoft.github.io/presidio/api-docs/api-docs.html), a question a text.
- * What it takes for a place is an address together with the street that stands beside it, which the gateway finds itself.
+ * An analyzer with the API of Presidio (https://microsoft.github.io/presidio/api-docs/api-docs.html), one request a text. Its locations
+ * are merged with the street addresses beside them, which the gateway finds itself.
  */
 export function createPresidioAnalyzer(
   services: Pick<Services, 'ask'>,
@@ -68,16 +68,16 @@ export function createPresidioAnalyzer(
   };
 }
 
-interface Told {
+interface ReportedEntity {
   start: number;
   end: number;
   score: number;
   entity_type: string;
 }
 
-function isTold(value: unknown): value is Told {
+function isReportedEntity(value: unknown): value is ReportedEntity {
   if (typeof value !== 'object' || value === null) return false;
-  const { start, end, score, entity_type } = value as Partial<Record<keyof Told, unknown>>;
+  const { start, end, score, entity_type } = value as Partial<Record<keyof ReportedEntity, unknown>>;
   return (
     Number.isSafeInteger(start) &&
     Number.isSafeInteger(end) &&
@@ -86,16 +86,16 @@ function isTold(value: unknown): value is Told {
   );
 }
 
-/** What an answer says of a text. Its offsets count characters, of which some are two UTF-16 units. */
+/** The entities of an answer. Its offsets count code points, of which some are two UTF-16 units. */
 function entitiesOf(text: string, body: Buffer, score_min: number): Entity[] {
-  const WRONG = 'its answer is not a list of entities';
+  const invalid = 'its answer is not a list of entities';
   let answer: unknown;
   try {
     answer = parseServiceJson(body.toString('utf8'));
   } catch {
-    throw new AnalyzerFailed(WRONG);
+    throw new AnalyzerFailed(invalid);
   }
-  if (!Array.isArray(answer) || !answer.every(isTold)) throw new AnalyzerFailed(WRONG);
+  if (!Array.isArray(answer) || !answer.every(isReportedEntity)) throw new AnalyzerFailed(invalid);
   const unitOf = unitsOf(text);
   return answer.flatMap(({ start, end, score, entity_type }) => {
     const slug = Object.hasOwn(SLUGS, entity_type) ? SLUGS[entity_type] : undefined;
@@ -108,7 +108,7 @@ function entitiesOf(text: string, body: Buffer, score_min: number): Entity[] {
   });
 }
 
-/** From the number of a character to that of its first unit; undefined: the text has no such one. */
+/** Converts the index of a code point to that of its first UTF-16 unit; undefined if the text has no such code point. */
 function unitsOf(text: string): (character: number) => number | undefined {
   if (!/[\ud800-\udfff]/.test(text))
     return (character) => (character >= 0 && character <= text.length ? character : undefined);

@@ -4,8 +4,8 @@ import type { ChatChunk, ChatRequest } from '../../schemas/inner.ts';
 import type { AnswerTransform } from '../transform.ts';
 
 /**
- * Puts back in an answer what was redacted reversibly in its request. `values`: by placeholder, what it stands for; more may be
- * added while the call runs. What is signed stays signed: on its way back to the model it is redacted to the same again.
+ * Restores in an answer the values that were redacted reversibly in its request. `values`: the value of each placeholder; more may be
+ * added while the call runs. Signed reasoning keeps its signature: when it returns to the model, it is redacted to the same text.
  */
 export class Unredact implements AnswerTransform {
   readonly refusal = undefined;

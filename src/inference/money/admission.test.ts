@@ -51,7 +51,7 @@ function admission(grants: Reserved[], count: Measured['count'] = async () => un
 
 const refusal = () => new GatewayError(402, 'no', { metadata: { limit_remaining: 1 } });
 
-test('an attempt that all is there for is let in at once', () => {
+test('an attempt whose money is at hand is admitted synchronously', () => {
   const { admitting, asks } = admission([1_100]);
   expect(admitting()).toMatchObject({
     prepared: { output_tokens: 100 },
@@ -61,12 +61,12 @@ test('an attempt that all is there for is let in at once', () => {
   expect(asks).toMatchObject([{ full_nano: 1_100, least_nano: 1_010, mode: 'strict' }]);
 });
 
-test('one that waits for it is let in as it would have been at once', async () => {
+test('an attempt that waits for money is admitted with the same terms', async () => {
   const { admitting } = admission([Promise.resolve(1_100)]);
   expect(await admitting()).toMatchObject({ grant: { output_tokens: 100, paid_tokens: 100 } });
 });
 
-test.each([1_050, Promise.resolve(1_050)])('less than was asked for lowers the output bound', async (granted) => {
+test.each([1_050, Promise.resolve(1_050)])('a partial grant lowers the output bound', async (granted) => {
   const { admitting, bounds } = admission([granted]);
   expect(await admitting()).toMatchObject({
     prepared: { output_tokens: 50 },
@@ -75,13 +75,13 @@ test.each([1_050, Promise.resolve(1_050)])('less than was asked for lowers the o
   expect(bounds).toEqual([{ default_tokens: 1_000 }, { default_tokens: 1_000, paid_tokens: 50 }]);
 });
 
-test('a prompt that counts less than its bytes asks again, for less', async () => {
+test('a prompt with fewer tokens than bytes reserves again, and less', async () => {
   const { admitting, asks } = admission([1_050, 100], async () => counted);
   expect(await admitting()).toMatchObject({ grant: { exposure: counted, output_tokens: 100, paid_tokens: 100 } });
   expect(asks.map(({ full_nano }) => full_nano)).toEqual([1_100, 100]);
 });
 
-test('a refusal rejects, or is asked about once more where the prompt may count less', async () => {
+test('a refusal rejects, or reserves once more if the prompt may have fewer tokens', async () => {
   await expect(admission([refusal()]).admitting()).rejects.toMatchObject({ status: 402 });
   const { admitting } = admission([refusal(), 100], async () => counted);
   expect(await admitting()).toMatchObject({ grant: { exposure: counted, output_tokens: 100 } });

@@ -51,7 +51,7 @@ test.each<[string, TokenClasses, number]>([
 
 const NOTHING = { attempts: [], fees: [] };
 
-test('a record tells its moment as a date does, whatever was told before', () => {
+test('a record has its time in ISO form, whatever the time of the record before', () => {
   const moments = [
     0, 7, 1_795_311_141_152, 1_795_311_141_009, 1_795_311_142_000, 1_795_311_141_999.9, 253_402_300_800_001,
   ];
@@ -62,7 +62,7 @@ test('a record tells its moment as a date does, whatever was told before', () =>
   }
 });
 
-test('the record counts what the request holds besides text, and bounds the words of an upstream', () => {
+test('the record counts the media of the request, and bounds the words of an upstream', () => {
   const content: InnerPart[] = [
     { type: 'text', text: 'x' },
     { type: 'image_url', image_url: { url: 'data:image/png;base64,' } },

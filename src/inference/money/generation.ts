@@ -10,22 +10,11 @@ import { inputTokens } from '../../schemas/usage.ts';
 import type { Call } from '../call.ts';
 import type { Account } from '../state.ts';
 
-/** The second that was told last, up to its fraction: of a moment's many calls one makes it. */
-let told_second = Number.NaN;
-let told_prefix = '';
+/** The last second of a record, and its ISO form up to the fraction: formatting a date costs more than the rest of a record. */
+let lastSecond = Number.NaN;
+let lastPrefix = '';
 
-/** As `Date.prototype.toISOString`, which costs more than the rest of a record. */
-function isoStamp(at_ms: number): string {
-  const second = Math.floor(at_ms / 1000);
-  if (second !== told_second) {
-    told_prefix = new Date(second * 1000).toISOString().slice(0, -'000Z'.length);
-    told_second = second;
-  }
-  const ms = Math.floor(at_ms) - second * 1000;
-  return `${told_prefix}${ms < 10 ? '00' : ms < 100 ? '0' : ''}${ms}Z`;
-}
-
-/** The record of a call before anything is known of its outcome: what the journal keeps of an attempt. */
+/** The record of a call whose outcome is not known yet, as the journal keeps it for an attempt. */
 export function openRecord(
   call: Call,
   candidate: Candidate,
@@ -33,11 +22,17 @@ export function openRecord(
 ): OpenRecord {
   const { request, principal, attribution } = call;
   const { media, sounds } = contentsOf(request);
+  const second = Math.floor(call.accepted_ms / 1000);
+  if (second !== lastSecond) {
+    lastPrefix = new Date(second * 1000).toISOString().slice(0, -'000Z'.length);
+    lastSecond = second;
+  }
+  const ms = Math.floor(call.accepted_ms) - second * 1000;
   const record: OpenRecord = {
     id: call.generation_id,
     request_id: call.request_id,
     api_type: call.api_type,
-    created_at: isoStamp(call.accepted_ms),
+    created_at: `${lastPrefix}${ms < 10 ? '00' : ms < 100 ? '0' : ''}${ms}Z`,
     key_hash: principal.key_hash ?? '',
     workspace_id: principal.workspace_id,
     organization_id: principal.organization_id,
@@ -62,12 +57,12 @@ export function openRecord(
   return record;
 }
 
-/** Prices of models that a provider ran on the side of a call, by its own name for them. */
+/** Prices of models that a provider ran beside the called one, by the provider's names of them. */
 export type PricesOf = (provider: string, upstream_model: string) => EndpointPrices | undefined;
 
 /**
- * What one attempt costs: its own classes at its endpoint's prices in the tier that served, and work of other models at
- * theirs. `service_tier` is what the upstream told, else what it was sent.
+ * The cost of one attempt: its classes at the endpoint's prices in the tier that served it, and other models' classes at their
+ * prices. `service_tier`: as reported by the upstream, otherwise as sent.
  */
 export function priceAttempt(
   usage: TokenClasses | null,
@@ -81,14 +76,14 @@ export function priceAttempt(
   const images = prices.image === undefined ? 0 : contentsOf(request).images;
   const works: Work[] = [{ usage, prices, images }];
   for (const { model, classes } of usage.extra ?? []) {
-    const asks = pricesOf(provider.slug, model);
-    const side = asks && pricesFor(asks, { prompt_tokens: inputTokens(classes), service_tier });
-    works.push({ usage: classes, prices: side ?? prices, model });
+    const list = pricesOf(provider.slug, model);
+    const own = list && pricesFor(list, { prompt_tokens: inputTokens(classes), service_tier });
+    works.push({ usage: classes, prices: own ?? prices, model });
   }
   return charge(works);
 }
 
-/** A word of an upstream's, not longer than a record should hold. */
+/** A word of an upstream, cut to the length that a record may hold. */
 export function boundedWord(word: string | null | undefined): string | null {
   return word?.slice(0, limits.upstream_word_chars_max) ?? null;
 }
@@ -102,7 +97,7 @@ export function closeRecord(
     cache_discount_nano: number | null;
     attempts: AttemptRecord[];
     fees: FeeRecord[];
-    /** How it ended, where no attempt says so. */
+    /** Why the answer ended, if that differs from the last attempt's reason. */
     finish_reason: FinishReason | null;
     outcome: GenerationRecord['outcome'];
     latency: number | null;
@@ -117,7 +112,7 @@ export function closeRecord(
     else cost_nano += attempt.cost_nano;
   }
   for (const fee of fees) cost_nano += fee.cost_nano;
-  // Field by field: spread and added to, it would be several times as dear.
+  // Field by field: a spread costs several times as much.
   const closed: GenerationRecord = {
     id: open.id,
     request_id: open.request_id,

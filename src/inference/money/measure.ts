@@ -15,16 +15,19 @@ import {
   type WorstCaseCost,
 } from './worst-case.ts';
 
-/** Our count against a tokenizer's, where it is not wrong by more than a quarter. */
+/** Our estimate is off by at most a quarter of a tokenizer's count. */
 export const ESTIMATE_MARGIN = 1.25;
 
-/** The longest token of the vocabularies that we count with is so many spaces. */
+/** The longest token of the vocabularies: a run of spaces. */
 export const TOKEN_BYTES_MAX = 128;
 
-/** A UTF-16 unit in UTF-8. */
+/** The most UTF-8 bytes of a UTF-16 unit. */
 export const UTF8_BYTES_MAX = 3;
 
-/** How a chat attempt is measured. */
+/**
+ * Measures chat attempts by their bytes, each of which is at most one token; in soft mode by our estimate. `count` is a tighter bound by
+ * a tokenizer, if there is one, and `floor` its lowest result. Long media are read in slices, with other requests served in between.
+ */
 export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
   const leastOf = ({ dialect, encoded, request }: PreparedAttempt) => dialect.facts.leastOutput(encoded.body, request);
 
@@ -38,9 +41,8 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
       least_tokens: leastOf(prepared),
       floor: () => exposureFor(Math.floor(bytes / TOKEN_BYTES_MAX)),
       async count(): Promise<WorstCaseCost | undefined> {
-        // More than is counted, whatever its characters are.
+        // Too long for the tokenizer, whatever its characters are.
         if (bytes > limits.tokenized_chars_max * UTF8_BYTES_MAX) return undefined;
-        // It is always wanted.
         const text = (await inTurns(textSteps(prepared, media)))!;
         const tokens = await tokenizer.count(text, prepared.candidate);
         return tokens === undefined || tokens >= bytes ? undefined : exposureFor(tokens);
@@ -48,11 +50,6 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
     };
   }
 
-  /**
-   * What the attempt may cost by its bytes, of which each is a token at most; in soft mode, what it will cost by our count.
-   * `count` knows it better at a price, where it can; `floor` is what it may still cost then. Long media are looked at with others served
-   * in between.
-   */
   return (prepared, output_tokens, mode) => {
     if (mode === 'soft') {
       const text = Math.ceil(estimatePrompt(prepared.request) * ESTIMATE_MARGIN);
@@ -60,7 +57,6 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
       return { exposure, floor: () => exposure, least_tokens: leastOf(prepared), count: async () => undefined };
     }
     if (typeof prepared.payload === 'string') return byBytes(prepared, output_tokens, mediaOf(prepared));
-    // They are always wanted.
     return inTurns(mediaSteps(prepared)).then((media) => byBytes(prepared, output_tokens, media!));
   };
 }

@@ -1,39 +1,63 @@
 import { createHash, hash } from 'node:crypto';
 import { TurnWork } from '../../http/turn-work.ts';
 import { limits } from '../../limits.ts';
+import type { InnerPart } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { isWalked, pieceEnd } from '../../schemas/json-pieces.ts';
+import type { SlicedWork } from './payload-search.ts';
 
-/** What looking at a value costs, in characters that are hashed meanwhile. */
+/** The cost of visiting a value, in hashed characters. */
 const VALUE_CHARS = 64;
 
-/** Work that yields where others may be served. */
-type Planner<T> = Generator<void, T, undefined>;
+/** The member of a content part that holds its data or address. */
+export const DATA_MEMBERS: Readonly<Partial<Record<InnerPart['type'], string>>> = {
+  image_url: 'image_url.url',
+  input_audio: 'input_audio.data',
+  video_url: 'video_url.url',
+  file: 'file.file_data',
+};
 
-/** Data that a body holds, as strings of their own or behind the comma of a data URL. */
+/** The value of that member: base64, a data URL or an address; undefined if the part has none. */
+export function dataOf(part: InnerPart): string | undefined {
+  switch (part.type) {
+    case 'image_url':
+      return part.image_url.url;
+    case 'input_audio':
+      return part.input_audio.data;
+    case 'video_url':
+      return part.video_url.url;
+    case 'file':
+      // Clients may send null.
+      return part.file.file_data ?? undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Data in a body: whole strings, or the part of a data URL after the comma. */
 export interface SentData {
-  /** What data are known by below. */
-  markOf(data: string): Planner<string>;
+  /** The key of data for the methods below. */
+  markOf(data: string): SlicedWork<string>;
   has(mark: string): boolean;
-  /** Once for each time that the body holds it. */
+  /** True once for each occurrence in the body. */
   take(mark: string): boolean;
 }
 
-/** The same for equal texts alone. A search for the text would take the square of its length, where a client wants that. */
+/** Hashes of texts. Searching for the texts themselves would let a client cause quadratic work. */
 class Marks {
   readonly #work: TurnWork;
-  #last_text = '';
-  #last_mark = '';
+  #lastText = '';
+  #lastMark = '';
 
   constructor(work: TurnWork) {
     this.#work = work;
   }
 
-  *of(text: string): Planner<string> {
+  *of(text: string): SlicedWork<string> {
     if (this.#work.isDone(text.length)) yield;
     if (text.length <= limits.hashed_once_chars_min) return hash('sha256', text, 'base64');
-    // The same data are asked for several times in a row, and comparing them costs far less.
-    if (text === this.#last_text) return this.#last_mark;
+    // The same data is looked up several times in a row, and a comparison costs far less.
+    if (text === this.#lastText) return this.#lastMark;
     const digest = createHash('sha256');
     for (let at = 0; at < text.length; ) {
       const end = pieceEnd(text, at + limits.joined_slice_bytes);
@@ -41,49 +65,46 @@ class Marks {
       at = end;
       yield;
     }
-    this.#last_text = text;
-    this.#last_mark = digest.digest('base64');
-    return this.#last_mark;
+    this.#lastText = text;
+    this.#lastMark = digest.digest('base64');
+    return this.#lastMark;
   }
 }
 
-/** The data of a data URL, any other text as it is. */
+/** The data of a data URL; any other text unchanged. */
 function bareData(text: string): string {
   return /^data:/i.test(text) ? text.slice(text.indexOf(',') + 1) : text;
 }
 
-/**
- * How long data are in a JSON text, at least: line ends of MIME (RFC 2045) and the like are escaped there. Very long ones are not written
- * to find out.
- */
+/** The least length of data in JSON, where MIME line ends (RFC 2045) are escaped. Very long data is not serialized to measure it. */
 export function writtenChars(data: string): number {
   if (data.length > limits.hashed_once_chars_min) return data.length;
   return JSON.stringify(data).length - 2;
 }
 
-/** Looks through a body once, for data among `wanted`. */
-export function* sentDataOf(body: JsonValue, wanted: Iterable<string>): Planner<SentData> {
+/** Searches a body once for the data of `candidates`. */
+export function* sentDataOf(body: JsonValue, candidates: Iterable<string>): SlicedWork<SentData> {
   const work = new TurnWork();
-  const known = new Marks(work);
+  const texts = new Marks(work);
   const lengths = new Set<number>();
-  for (const data of wanted) lengths.add(data.length);
+  for (const data of candidates) lengths.add(data.length);
   const counts = new Map<string, number>();
-  const left: JsonValue[] = lengths.size === 0 ? [] : [body];
-  for (let value = left.pop(); value !== undefined; value = left.pop()) {
+  const pending: JsonValue[] = lengths.size === 0 ? [] : [body];
+  for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
     if (work.isDone(VALUE_CHARS)) yield;
     if (typeof value === 'string') {
       const data = bareData(value);
       if (!lengths.has(data.length)) continue;
-      const mark = yield* known.of(data);
+      const mark = yield* texts.of(data);
       counts.set(mark, (counts.get(mark) ?? 0) + 1);
     } else if (typeof value === 'object' && value !== null) {
-      for (const inner of Object.values(value)) if (inner !== undefined) left.push(inner);
+      for (const inner of Object.values(value)) if (inner !== undefined) pending.push(inner);
     }
   }
   const marks = new Set(counts.keys());
   return {
     *markOf(data) {
-      return marks.size === 0 ? '' : yield* known.of(data);
+      return marks.size === 0 ? '' : yield* texts.of(data);
     },
     has: (mark) => marks.has(mark),
     take(mark) {
@@ -94,34 +115,34 @@ export function* sentDataOf(body: JsonValue, wanted: Iterable<string>): Planner<
   };
 }
 
-/** A body's JSON without data, each as often as it is named. */
-export function* jsonWithout(body: JsonValue, data: readonly string[]): Planner<string> {
+/** A body's JSON without the data; each entry of `data` removes one occurrence. */
+export function* jsonWithout(body: JsonValue, data: readonly string[]): SlicedWork<string> {
   const work = new TurnWork();
   const lengths = new Set(data.map(({ length }) => length));
   const named = yield* sentDataOf([...data], data);
   const copy: { body: JsonValue } = { body: null };
-  const left: { from: unknown; to: JsonObject | JsonValue[]; name: string | number }[] = [
+  const pending: { from: unknown; to: JsonObject | JsonValue[]; name: string | number }[] = [
     { from: body, to: copy, name: 'body' },
   ];
-  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     if (work.isDone(VALUE_CHARS)) yield;
     const { from, to, name } = next;
-    let made = from as JsonValue;
+    let copied = from as JsonValue;
     if (typeof from === 'string') {
       const bare = bareData(from);
       if (lengths.has(bare.length) && named.take(yield* named.markOf(bare))) {
-        made = from.slice(0, from.length - bare.length);
+        copied = from.slice(0, from.length - bare.length);
       }
     } else if (isWalked(from)) {
       const inside: JsonObject | JsonValue[] = Array.isArray(from) ? [] : {};
-      made = inside;
-      // Names stand in their order before their values are known.
+      copied = inside;
+      // Sets the names first, to keep their order.
       for (const [inner, value] of Object.entries(from)) {
         (inside as JsonObject)[inner] = null;
-        left.push({ from: value, to: inside, name: inner });
+        pending.push({ from: value, to: inside, name: inner });
       }
     }
-    (to as JsonObject)[name] = made;
+    (to as JsonObject)[name] = copied;
   }
   return JSON.stringify(copy.body);
 }

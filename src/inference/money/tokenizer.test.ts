@@ -41,12 +41,12 @@ test.each([
   }
 });
 
-test('a model of another family is not counted, nor is a text that would take long', async () => {
+test('models of other families and very long texts are not counted', async () => {
   expect(await tokenizer.count('Hello', candidate('claude-sonnet-4-5', 'Claude'))).toBeUndefined();
   expect(await tokenizer.count('x'.repeat(limits.tokenized_chars_max + 1), candidate('gpt-4o'))).toBeUndefined();
 });
 
-test('more counts than may wait are not waited for', async () => {
+test('counts above the queue’s bound are not awaited', async () => {
   const counts = Array.from({ length: limits.tokenizer_waiting_max + 5 }, () =>
     tokenizer.count('Hello', candidate('o3')),
   );

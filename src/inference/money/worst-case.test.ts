@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { messagesClient } from '../../api/messages/client.ts';
 import type { Endpoint, Model } from '../../catalog/model.ts';
+import { atOnce } from '../../http/turn-work.ts';
 import { limits } from '../../limits.ts';
 import { dialects } from '../../providers/dialects.ts';
 import type { Provider } from '../../providers/provider.ts';
@@ -11,7 +12,18 @@ import type { JsonObject } from '../../schemas/json.ts';
 import type { Prices } from '../../schemas/prices.ts';
 import { type PreparedAttempt, prepareAttempt } from '../attempt/attempt.ts';
 import { priceAttempt } from './generation.ts';
-import { costOf, exposureOf, mediaOf, outputFor, promptTokens, textBytes, textOf } from './worst-case.ts';
+import {
+  costOf,
+  exposureOf,
+  type Media,
+  mediaOf,
+  outputFor,
+  promptTokens,
+  textBytes,
+  textSteps,
+} from './worst-case.ts';
+
+const textOf = (attempt: PreparedAttempt, media: Media): string => atOnce(textSteps(attempt, media));
 
 interface Facts extends Partial<Endpoint> {
   tokenizer?: string;
@@ -64,14 +76,14 @@ const parts = (...content: InnerPart[]): Partial<ChatRequest> => ({ messages: [{
 const base64 = 'QUJD'.repeat(25_000);
 const text: InnerPart = { type: 'text', text: 'What is this?' };
 
-describe('data that is made to be searched for', () => {
+describe('data made to slow the search', () => {
   const bare = (data: string): InnerPart => ({
     type: 'image_url',
     image_url: { url: `data:image/png;base64,${data}` },
   });
   const long = 'A'.repeat(4_000_000);
 
-  test('in data that is nearly the same takes no square of its length', async () => {
+  test('of nearly equal data does not take quadratic time', async () => {
     const near = `${'A'.repeat(1_000_000)}B${'A'.repeat(1_000_000)}`;
     const attempt = await preparing(parts(text, bare(long), bare(near)));
     const media = mediaOf(attempt);
@@ -80,7 +92,7 @@ describe('data that is made to be searched for', () => {
     expect(textBytes(attempt, media)).toBe(Buffer.byteLength(textOf(attempt, media)));
   });
 
-  test('a hundred thousand times is looked for once', async () => {
+  test('repeated a hundred thousand times is searched once', async () => {
     const many = Array.from({ length: 100_000 }, (_, at) => bare(String(at).padStart(120, 'A')));
     const attempt = await preparing(parts(text, ...many));
     const media = mediaOf(attempt);
@@ -88,7 +100,7 @@ describe('data that is made to be searched for', () => {
     expect(textBytes(attempt, media)).toBe(Buffer.byteLength(textOf(attempt, media)));
   });
 
-  test('and stands in a text as well is taken off once', () => {
+  test('that is also in a text is subtracted once', () => {
     const data = 'A'.repeat(1_000);
     const attempt = prepared(parts({ type: 'text', text: data }, bare(data)));
     const media = mediaOf(attempt);
@@ -115,7 +127,7 @@ test.each<[Wire, InnerPart, boolean]>([
   },
 );
 
-test('a file that is told by its id, with null for its data, is one that is not seen', () => {
+test('a file with an id and null for its data is a file whose content is unknown', () => {
   const file = (more: object): Partial<ChatRequest> =>
     parts(text, { type: 'file', file: { file_id: 'file-1', ...more } } as InnerPart);
   const attempt = prepared(file({ file_data: null }));
@@ -123,14 +135,14 @@ test('a file that is told by its id, with null for its data, is one that is not 
   expect(mediaOf(attempt).is_open).toBe(true);
 });
 
-describe('what was fetched', () => {
+describe('fetched media', () => {
   const url = 'https://files.example/a.png';
   const asked = {
     messages: [{ role: 'user', content: [text, { type: 'image_url', image_url: { url } }] }],
   } as ChatRequest;
   const media = new Map([[url, { mime_type: 'image/png', base64 }]]);
 
-  test('is an image where its bytes are sent, and not the text that they are written in', () => {
+  test('is an image if its bytes are sent, and not their base64 text', () => {
     const candidate = candidateOf('openai-chat', { quirks: { inline_images: true } });
     const attempt = prepareAttempt(
       asked,
@@ -146,7 +158,7 @@ describe('what was fetched', () => {
     expect(textOf(attempt, mediaOf(attempt))).not.toContain(base64);
   });
 
-  test('is counted as what the address shows where the address is sent all the same', () => {
+  test('is counted by its address if the address is sent', () => {
     const candidate = candidateOf('openai-chat', {});
     const dialect = dialects.get('openai-chat')!;
     const attempt = prepareAttempt(asked, candidate, dialect, false, undefined, media) as PreparedAttempt;
@@ -156,7 +168,7 @@ describe('what was fetched', () => {
 });
 
 describe('the prompt', () => {
-  test('every byte of a text is a token at most, whatever its script', () => {
+  test('every byte of a text is at most one token, in any script', () => {
     for (const content of ['plain words', '人工智能是计算机科学', '🌍☕', '\n\n\t"quoted"']) {
       const attempt = prepared({ messages: [{ role: 'user', content }] });
       expect(promptOf(attempt).text).toBeGreaterThanOrEqual(Buffer.byteLength(content) + limits.template_tokens_max);
@@ -233,7 +245,7 @@ describe('the prompt', () => {
     expect(promptOf(prepared(request)).text).toBe(limits.prompt_tokens_unknown);
   });
 
-  test('the sound of a film is priced as sound', () => {
+  test('the sound of a video is priced as sound', () => {
     const film: InnerPart = { type: 'video_url', video_url: { url: `data:video/mp4;base64,${base64}` } };
     expect(promptOf(prepared(parts(film), { context_length: 9_000 })).audio).toBe(3_000);
     expect(promptOf(prepared(parts(film), {}, 'gemini-generate-content')).audio).toBe(349_526);
@@ -255,12 +267,12 @@ describe('the prompt', () => {
       { type: 'file', file: { file_data: `data:application/octet-stream;base64,${base64}`, filename: 'a.mp4' } },
       'bedrock-converse',
     ],
-  ] as [string, InnerPart, Wire][])('a film that comes as %s is a film', (_name, part, wire) => {
+  ] as [string, InnerPart, Wire][])('a video as %s is a video', (_name, part, wire) => {
     const prompt = promptOf(prepared(parts(text, part), { context_length: 123_456 }, wire));
     expect(prompt).toMatchObject({ text: 123_456, audio: 41_152 });
   });
 
-  test('a document that comes as a picture is a document, and sound that comes as a file is sound', () => {
+  test('a document in an image part is a document, and sound in a file part is sound', () => {
     const url = `data:application/pdf;base64,${base64}`;
     const document = prepared(parts({ type: 'image_url', image_url: { url } }), {}, 'gemini-generate-content');
     expect(promptOf(document)).toMatchObject({ image: 166_384, audio: 0 });
@@ -279,7 +291,7 @@ describe('the prompt', () => {
     expect(prompt).toMatchObject({ text: 9_000, audio: 9_000 });
   });
 
-  test('sound of few bytes counts by its length', () => {
+  test('sound of few bytes counts by its duration', () => {
     const seconds = 600;
     const wav = Buffer.alloc(44 + 100 * seconds, 0x80);
     wav.write('RIFF', 0);
@@ -293,14 +305,14 @@ describe('the prompt', () => {
     expect(promptOf(prepared(parts(part))).audio).toBeGreaterThanOrEqual(seconds * 32);
   });
 
-  test('a picture that is written out and not in base64 counts as one, also where it is written anew', () => {
+  test('a percent-encoded image counts as an image, also if it is encoded anew', () => {
     const svg: InnerPart = { type: 'image_url', image_url: { url: 'data:image/svg+xml,%3Csvg/%3E' } };
     for (const wire of ['openai-chat', 'gemini-generate-content'] as const) {
       expect(promptOf(prepared(parts(svg), {}, wire))).toMatchObject({ image: 16_384 });
     }
   });
 
-  test('a picture of the model counts where it goes back to it', () => {
+  test('an image of the model counts if it is sent back to it', () => {
     const images = [{ type: 'image_url' as const, image_url: { url: `data:image/png;base64,${base64}` } }];
     const request = {
       messages: [
@@ -332,18 +344,18 @@ describe('the prompt', () => {
     expect(promptOf(prepared({ enable_search: false }, { context_length: 123_456 })).text).toBeLessThan(1_000);
   });
 
-  test('a model that searches unasked may fill its context, too', () => {
+  test('a model that searches by itself may fill its context too', () => {
     expect(promptOf(prepared({}, { upstream_model: 'sonar-pro', context_length: 200_000 })).text).toBe(200_000);
     expect(promptOf(prepared({}, { upstream_model: 'compound-beta', context_length: 131_072 })).text).toBe(131_072);
   });
 
-  test('nothing is longer than the model takes', () => {
+  test('no prompt is longer than the model’s context', () => {
     const content = 'word '.repeat(10_000);
     const facts = { context_length: 8_192, max_prompt_tokens: 6_000 };
     expect(promptOf(prepared({ messages: [{ role: 'user', content }] }, facts)).text).toBe(6_000);
   });
 
-  test('what the dialect left out is not taken off what it sent', () => {
+  test('data that the dialect left out is not subtracted from the text', () => {
     const audio: InnerPart = { type: 'input_audio', input_audio: { data: base64, format: 'wav' } };
     const attempt = prepared(parts(text), {});
     const dropped = { ...attempt, request: { ...attempt.request, ...parts(text, audio) } as ChatRequest };
@@ -376,7 +388,7 @@ describe('the prompt', () => {
     expect(promptOf(prepared({ messages: [{ role: 'user', content }] })).text).toBeGreaterThan(base64.length);
   });
 
-  test('the tokenizer is given the text without the base64', () => {
+  test('the tokenizer gets the text without the base64', () => {
     const attempt = prepared(parts(text, { type: 'image_url', image_url: { url: `data:image/png;base64,${base64}` } }));
     expect(textOf(attempt, mediaOf(attempt))).toContain('What is this?');
     expect(textOf(attempt, mediaOf(attempt)).length).toBeLessThan(500);
@@ -419,7 +431,7 @@ describe('the price', () => {
     expect(worst(attempt, 0)).toBe(promptOf(attempt).text * nano);
   });
 
-  test('an input token is priced as a write that alone is dearer than the prompt', () => {
+  test('an input token is priced as a cache write if that alone costs more than the prompt', () => {
     const { input_cache_write: five_minutes, input_cache_write_1h: an_hour, ...plain } = pricing;
     for (const [request, more, nano] of [
       [hour, { input_cache_write_1h: an_hour }, 8],
@@ -430,7 +442,7 @@ describe('the price', () => {
     }
   });
 
-  test('on the Converse wire an hour-long cache point is priced as what it is, and media as on any wire', () => {
+  test('on the Converse wire an hour-long cache point and media are priced as on any wire', () => {
     const model = { pricing, upstream_model: 'us.anthropic.claude-sonnet-4-5-20250929-v1:0' };
     for (const [request, nano] of [
       [cached, 5],
@@ -461,12 +473,12 @@ describe('the price', () => {
     }
   });
 
-  test('where the upstream caches by itself, every token may be a write', () => {
+  test('if the upstream caches by itself, every token may be a cache write', () => {
     const attempt = prepared({}, { pricing });
     expect(worst(attempt, 0)).toBe(promptOf(attempt).text * 5);
   });
 
-  test('the dearest output class counts that the model may make', () => {
+  test('the most expensive output class that the model may produce counts', () => {
     const dear = { prompt: 0, completion: 10_000, internal_reasoning: 12_000, audio_output: 80_000 };
     expect(worst(prepared({}, { pricing: dear }), 100)).toBe(1_200);
     expect(worst(prepared({}, { pricing: dear, makes: ['text', 'audio'] }), 100)).toBe(8_000);
@@ -475,7 +487,7 @@ describe('the price', () => {
     expect(worst(prepared({}, { pricing: drawn, makes: ['text', 'image'] }), 100)).toBe(9_000);
   });
 
-  test('fees count: of the request, of images, of as many searches as may run', () => {
+  test('fees count: for the request, images, and the most searches that may run', () => {
     const fees = { prompt: 0, completion: 0, request: 1_000_000, image: 50_000, web_search: 10_000_000 };
     const image: InnerPart = { type: 'image_url', image_url: { url: 'https://a.example/b.png' } };
     expect(worst(prepared({}, { pricing: fees }), 9)).toBe(1_000);
@@ -503,7 +515,7 @@ describe('the price', () => {
     expect(worst(prepared({ tools }, { pricing: fees }, 'anthropic-messages'), 9)).toBe(31_000);
   });
 
-  test("a tool that the provider knows and the client runs is one of the client's", () => {
+  test("a tool that the provider defines and the client runs counts as the client's", () => {
     const fees = { prompt: 0, completion: 0, web_search: 10_000_000 };
     const tool = (type: string) => ({
       tools: [{ type: 'native' as const, wire: 'anthropic-messages' as const, block: { type, name: 'x' } }],
@@ -532,7 +544,7 @@ describe('the price', () => {
     expect(holding(inside({ type: 'web_search' }))).toBe(10_000 * limits.web_searches_assumed);
   });
 
-  describe('what only one wire knows', () => {
+  describe('fields of a single wire', () => {
     const fees = { pricing: { prompt: 0, completion: 0, web_search: 10_000_000 }, context_length: 99_999 };
     const native = (wire: Wire, block: JsonObject) => ({ type: 'native' as const, wire, block });
     const added = (definition: JsonObject) => ({
@@ -602,7 +614,7 @@ describe('the price', () => {
       }
     });
 
-    test('a conversation that is summed up on the way is read, and answered, twice', () => {
+    test('a conversation that is summarized on the way is read and answered twice', () => {
       const pricing = { prompt: 1000, completion: 5000 };
       const once = prepared({ ext: own }, { pricing }, 'anthropic-messages');
       const rest = { context_management: { edits: [{ type: 'compact_20260112' }] } };
@@ -619,7 +631,7 @@ describe('the price', () => {
     expect(prompt.image).toBeGreaterThanOrEqual((base64.length * 3) / 2);
   });
 
-  test('of several price lists the dearest counts that the prompt may reach', () => {
+  test('the most expensive price list that the prompt may reach counts', () => {
     const price_tiers = [{ prompt_tokens_over: 5_000, price: { prompt: 2_000, completion: 3_000 } }];
     const facts = { pricing: { prompt: 1_000, completion: 1_000 }, price_tiers };
     const short = prepared({}, facts);
@@ -628,7 +640,7 @@ describe('the price', () => {
     expect(worst(long, 10)).toBe(promptOf(long).text * 2 + 30);
   });
 
-  test('of several tiers of service the dearest counts that may serve', () => {
+  test('the most expensive service tier that may serve counts', () => {
     const dear = { pricing: { prompt: 4_000, completion: 5_000 } };
     const service_tiers = { priority: dear, flex: { pricing: { prompt: 500, completion: 500 } } };
     const facts = { pricing: { prompt: 1_000, completion: 1_000 }, service_tiers };
@@ -641,7 +653,7 @@ describe('the price', () => {
     expect(worst(options, 10)).toBe(promptOf(options).text * 4 + 50);
   });
 
-  test('thoughts that the output bound does not cover are paid for beside it', () => {
+  test('reasoning beside the output bound is paid for', () => {
     const facts = {
       pricing: { prompt: 0, completion: 1_000 },
       max_completion_tokens: 8_000,
@@ -654,13 +666,13 @@ describe('the price', () => {
     expect(worst(prepared({}, research), 100)).toBe(limits.thinking_budget_tokens_max + 100);
   });
 
-  test('a discount is taken off, and fractions are rounded up once', () => {
+  test('a discount is subtracted, and fractions are rounded up once', () => {
     expect(worst(prepared({}, { pricing: { prompt: 0, completion: 1_500, discount: 0.5 } }), 1)).toBe(1);
     expect(worst(prepared({}, { pricing: { prompt: 0, completion: 1_500 } }), 1)).toBe(2);
   });
 });
 
-test('an amount pays for the largest bound whose cost is within it', () => {
+test('an amount pays for the largest output bound that costs at most as much', () => {
   const price = fc.integer({ min: 0, max: 10_000_000 });
   fc.assert(
     fc.property(

@@ -3,38 +3,37 @@ import type { Endpoint } from '../../catalog/model.ts';
 import { pricesInReach } from '../../catalog/price-list.ts';
 import { atOnce } from '../../http/turn-work.ts';
 import { limits } from '../../limits.ts';
-import type { Media as FetchedMedia } from '../../providers/dialect.ts';
 import { readDataUrl } from '../../providers/shared/data-url.ts';
 import { cacheMarksOf } from '../../providers/shared/worst-case.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
 import { contentsOf } from '../../schemas/contents.ts';
-import type { InnerPart, InnerTool, Native } from '../../schemas/inner.ts';
+import type { InnerPart, Native } from '../../schemas/inner.ts';
 import type { Prices } from '../../schemas/prices.ts';
 import type { PreparedAttempt } from '../attempt/attempt.ts';
-import { cacheMarks, matches, type Planner } from './payload-search.ts';
-import { jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
+import { cacheMarks, matches, type SlicedWork } from './payload-search.ts';
+import { dataOf, jsonWithout, sentDataOf, writtenChars } from './sent-data.ts';
 
-/** Tokens that may go in, by what they are priced as. */
+/** The most tokens of a prompt, by price class. */
 export interface PromptTokens {
   text: number;
   image: number;
   audio: number;
 }
 
-/** What an attempt may cost at most, as a line: `costOf` reads it. Prices in pico-USD, dearest class of each kind. */
+/** The most that an attempt may cost, as a linear function of its output tokens (`costOf`). Prices in pico-USD, the highest of each kind. */
 export interface WorstCaseCost {
-  /** One for each price list that may come to apply. */
+  /** One for each price list that may apply. */
   lines: readonly { fixed_pico: number; output_pico: number; afterDiscountPpm: number }[];
-  /** The output bound that is sent; what the model may think beside it is in `fixed_pico`. */
+  /** The output bound that is sent. Reasoning beside the bound is in `fixed_pico`. */
   output_tokens: number;
 }
 
-/** A bit more than what floating point can lose where sums leave the exact integers. */
+/** Above the rounding error of floating point for sums that are not safe integers. */
 const INEXACT = 1 + 1e-12;
 
 const MILLION = 1_000_000;
 
-/** A quotient, rounded up as charges are. */
+/** A quotient, rounded up like charges. */
 function upTo(amount: number, divisor: number): number {
   if (!Number.isSafeInteger(amount)) return Math.ceil((amount / divisor) * INEXACT);
   const rest = amount % divisor;
@@ -43,7 +42,7 @@ function upTo(amount: number, divisor: number): number {
 
 const toNano = (pico: number) => upTo(pico, 1000);
 
-/** What the attempt costs at most if so many tokens come out, in nano-USD. */
+/** The most that the attempt costs with this many output tokens, in nano-USD. */
 export function costOf(exposure: WorstCaseCost, output_tokens: number): number {
   let most = 0;
   for (const { fixed_pico, output_pico, afterDiscountPpm } of exposure.lines) {
@@ -53,7 +52,7 @@ export function costOf(exposure: WorstCaseCost, output_tokens: number): number {
   return most;
 }
 
-/** The most output tokens that an amount pays for, not more than the bound that is sent. */
+/** The most output tokens that an amount pays for, up to the bound that is sent. */
 export function outputFor(exposure: WorstCaseCost, granted_nano: number): number {
   let [low, high] = [0, exposure.output_tokens];
   while (low < high) {
@@ -64,75 +63,48 @@ export function outputFor(exposure: WorstCaseCost, granted_nano: number): number
   return low;
 }
 
-/** Data that goes upstream as base64: priced by what it shows, not by its length. */
-function dataOf(part: InnerPart): string | undefined {
-  switch (part.type) {
-    case 'image_url':
-      return part.image_url.url;
-    case 'input_audio':
-      return part.input_audio.data;
-    case 'video_url':
-      return part.video_url.url;
-    case 'file':
-      // Clients may send null for what a file does not have.
-      return part.file.file_data ?? undefined;
-    default:
-      return undefined;
-  }
-}
-
-/** Data that is written out (RFC 2397) and not in base64: a dialect may write it anew, so that the payload does not tell if it was sent. */
-function isWrittenOut(data: string): boolean {
+/** Data that is percent-encoded (RFC 2397) instead of base64: a dialect may encode it anew, so the payload does not show whether it was sent. */
+function isPercentEncoded(data: string): boolean {
   return /^data:[^,]*,/i.test(data) && !/^data:[^,]*;\s*base64\s*,/i.test(data);
 }
 
-/** The media type of a part's data, of fetched ones as found; empty where nothing tells. */
-function typeOf(told: string | undefined, fetched: FetchedMedia): string {
-  if (told === undefined) return '';
-  return fetched.get(told)?.mime_type ?? readDataUrl(told)?.media_type ?? '';
-}
-
-/** The base64 itself; undefined for a URL that points elsewhere. */
-function base64Of(data: string, is_bare: boolean): string | undefined {
-  const is_url = /^data:/i.test(data);
-  if (is_url) return data.slice(data.indexOf(',') + 1);
-  // Some providers take an address in its place.
-  return is_bare && !/^[a-z][a-z0-9+.-]*:/i.test(data) ? data : undefined;
+/** The base64 of a data URL, or of bare data; undefined for an address. */
+function base64Of(data: string, isBare: boolean): string | undefined {
+  if (/^data:/i.test(data)) return data.slice(data.indexOf(',') + 1);
+  // Some providers accept an address instead.
+  return isBare && !/^[a-z][a-z0-9+.-]*:/i.test(data) ? data : undefined;
 }
 
 /**
- * The most tokens of one image. GPT-4o mini counts 2,833 and 5,667 a tile, of which there are 8 at most; other GPT models
- * at most 10,000 patches (https://platform.openai.com/docs/guides/images-vision). Elsewhere the largest known is 16,384 (Qwen-VL,
- * `max_pixels` of its processor); Claude takes at most 4,784 (https://platform.claude.com/docs/en/build-with-claude/vision).
+ * The most tokens of one image. GPT-4o mini counts 2,833 and 5,667 for each of up to 8 tiles; other GPT models count at most 10,000
+ * patches (https://platform.openai.com/docs/guides/images-vision). The largest number of other models is 16,384 (Qwen-VL,
+ * `max_pixels` of its processor); Claude counts at most 4,784 (https://platform.claude.com/docs/en/build-with-claude/vision).
  */
 export function imageTokens(tokenizer: string, upstream_model: string): number {
   if (upstream_model.includes('gpt-4o-mini')) return 2_833 + 8 * 5_667;
   return tokenizer === 'GPT' ? 10_000 : 16_384;
 }
 
-/**
- * Of the tokens of a film, those of its sound: 32 a second beside 66 at least
- * (https://ai.google.dev/gemini-api/docs/video-understanding).
- */
+/** The share of sound in a video's tokens: 32 a second beside at least 66 (https://ai.google.dev/gemini-api/docs/video-understanding). */
 const SOUND_SHARE = 1 / 3;
 
-/** Sound of 8 kbit/s, less than what is in use, at 32 tokens a second (https://ai.google.dev/gemini-api/docs/audio), twice. */
+/** Twice the tokens of sound at 8 kbit/s, a rate below those in use, with 32 tokens a second (https://ai.google.dev/gemini-api/docs/audio). */
 const SOUND_BYTES_PER_TOKEN = 16;
 
 /**
- * The most tokens of a sound: by its bytes, and by its length where it can be measured, since silence takes next to no bytes in
- * most formats. Undefined for one that takes too long to measure.
+ * The most tokens of a sound: by its bytes, and by its duration if that can be measured, since silence takes few bytes in most
+ * formats. Undefined for a sound that is too long to measure.
  */
 function soundTokens(base64: string): number | undefined {
   if (base64.length > (limits.sound_bytes_max * 4) / 3) return undefined;
-  const by_bytes = Math.ceil((base64.length * 3) / 4 / SOUND_BYTES_PER_TOKEN);
+  const tokensByBytes = Math.ceil((base64.length * 3) / 4 / SOUND_BYTES_PER_TOKEN);
   const bytes = Buffer.from(base64, 'base64');
   const format = sniffSound(bytes);
   const duration_ms = (format && soundMs(bytes, format)) ?? 0;
-  return Math.max(by_bytes, Math.ceil((duration_ms / 1000) * limits.sound_tokens_per_second));
+  return Math.max(tokensByBytes, Math.ceil((duration_ms / 1000) * limits.sound_tokens_per_second));
 }
 
-/** What a part may be read as: by what its data are said to be, whichever kind of part they came in. */
+/** What a provider may read a part as: its data's media type goes before the type of the part. */
 function readAs(part: InnerPart, media_type: string): 'image' | 'audio' | 'video' | 'file' {
   const kind = media_type.split('/')[0];
   if (kind === 'video' || kind === 'audio') return kind;
@@ -141,27 +113,27 @@ function readAs(part: InnerPart, media_type: string): 'image' | 'audio' | 'video
   return part.type === 'image_url' && (kind === 'image' || kind === '') ? 'image' : 'file';
 }
 
-/** The most tokens of what was read as such, beside its text; undefined: as many as the model takes. */
+/** The most tokens of a part, besides its text; undefined if only the model's context bounds them. */
 function tokensOf(kind: ReturnType<typeof readAs>, data: string | undefined, image_tokens: number): number | undefined {
   if (kind === 'image') return image_tokens;
-  // A film is counted by its seconds, and a still picture may last for hours in a few bytes.
+  // A video is counted by its seconds, and a still image may last for hours in a few bytes.
   if (data === undefined || kind === 'video') return undefined;
   if (kind === 'audio') return soundTokens(data);
-  // A document is compressed text and a picture of each page: two tokens a byte are over what any page was seen to cost.
+  // A document is compressed text and an image of each page: two tokens a byte exceed every measured page.
   return image_tokens + 2 * Math.ceil((data.length * 3) / 4);
 }
 
-/** What of a payload is not text: its base64, and what that may count. */
+/** The media of a payload: its base64, and the tokens that it may count. */
 export interface Media {
   image: number;
   audio: number;
   /** The base64 of parts that are in the payload. */
   data: string[];
-  /** Something is only pointed at, or runs at the provider: the prompt may be as long as the model takes. */
+  /** The provider reads more than the payload has, such as an address: the prompt may be as long as the model's context. */
   is_open: boolean;
 }
 
-/** All data that a request's parts may put into a payload. */
+/** All data of a request that a payload may contain. */
 function* dataIn({ request, media: fetched }: PreparedAttempt): Generator<string> {
   for (const { content, images } of request.messages) {
     for (const { image_url } of images ?? []) {
@@ -170,11 +142,11 @@ function* dataIn({ request, media: fetched }: PreparedAttempt): Generator<string
     }
     if (!Array.isArray(content)) continue;
     for (const part of content) {
-      const told = dataOf(part);
-      if (told === undefined) continue;
-      const bytes = fetched.get(told)?.base64;
+      const source = dataOf(part);
+      if (source === undefined) continue;
+      const bytes = fetched.get(source)?.base64;
       if (bytes !== undefined) yield bytes;
-      const data = base64Of(told, part.type === 'input_audio');
+      const data = base64Of(source, part.type === 'input_audio');
       if (data !== undefined) yield data;
     }
   }
@@ -184,14 +156,19 @@ function isNative(part: InnerPart): part is Native {
   return part.type === 'native';
 }
 
-/** The most that a prompt counts at an endpoint, or is taken to where that is not known. */
-function mostTokens(endpoint: Endpoint): number {
+/** The most prompt tokens that an endpoint accepts; infinite if not known. */
+function contextOf({ context_length = Infinity, max_prompt_tokens = Infinity }: Endpoint): number {
+  return Math.min(context_length, max_prompt_tokens);
+}
+
+/** The same, with the assumed length if it is not known. */
+function assumedContextOf(endpoint: Endpoint): number {
   const context = contextOf(endpoint);
   return Number.isFinite(context) ? context : limits.prompt_tokens_unknown;
 }
 
-/** Looks at the request's parts once; the body tells which of them were sent. Yields where others may be served. */
-export function* mediaSteps(prepared: PreparedAttempt): Planner<Media> {
+/** The media of an attempt that its body contains. Yields when other requests may be served. */
+export function* mediaSteps(prepared: PreparedAttempt): SlicedWork<Media> {
   const { request, payload, candidate, dialect } = prepared;
   const media: Media = { image: 0, audio: 0, data: [], is_open: false };
   if (contentsOf(request).has_more) yield* countParts(prepared, media);
@@ -199,27 +176,27 @@ export function* mediaSteps(prepared: PreparedAttempt): Planner<Media> {
   if (unseen !== undefined && (yield* matches(unseen.pattern, payload))) {
     media.is_open = true;
     const share = (yield* matches(unseen.sound, payload)) ? 1 : SOUND_SHARE;
-    media.audio = Math.max(media.audio, Math.ceil(mostTokens(candidate.endpoint) * share));
+    media.audio = Math.max(media.audio, Math.ceil(assumedContextOf(candidate.endpoint) * share));
   }
   return media;
 }
 
-/** The same at once, for what is not long. */
+/** The same without yielding, for short payloads. */
 export function mediaOf(prepared: PreparedAttempt): Media {
   return atOnce(mediaSteps(prepared));
 }
 
-function* countParts(prepared: PreparedAttempt, media: Media): Planner<void> {
+function* countParts(prepared: PreparedAttempt, media: Media): SlicedWork<void> {
   const { request, encoded, candidate, dialect, media: fetched } = prepared;
   const sent = yield* sentDataOf(encoded.body, dataIn(prepared));
   const image_tokens = imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
-  const most = mostTokens(candidate.endpoint);
+  const most = assumedContextOf(candidate.endpoint);
   for (const { content, images, ext } of request.messages) {
     const natives = [...(ext?.natives ?? []), ...(Array.isArray(content) ? content.filter(isNative) : [])];
     for (const { wire, block } of natives) {
       if (wire === dialect.wire) media.image += image_tokens * dialect.worstCase.picturesIn(block);
     }
-    // Pictures that the model made itself, where they go back to it.
+    // Images of the model's earlier turns.
     for (const { image_url } of images ?? []) {
       const data = base64Of(image_url.url, false);
       if (data === undefined) continue;
@@ -231,16 +208,16 @@ function* countParts(prepared: PreparedAttempt, media: Media): Planner<void> {
     if (!Array.isArray(content)) continue;
     for (const part of content) {
       if (part.type === 'text' || part.type === 'native') continue;
-      const told = dataOf(part);
-      const bytes = told === undefined ? undefined : fetched.get(told)?.base64;
-      const is_inlined = bytes !== undefined && sent.has(yield* sent.markOf(bytes));
-      const data = is_inlined ? bytes : told && base64Of(told, part.type === 'input_audio');
+      const source = dataOf(part);
+      const file = source === undefined ? undefined : fetched.get(source);
+      const isInlined = file !== undefined && sent.has(yield* sent.markOf(file.base64));
+      const data = isInlined ? file.base64 : source && base64Of(source, part.type === 'input_audio');
       const mark = data === undefined ? undefined : yield* sent.markOf(data);
-      // What the dialect left out costs nothing; its length must not be taken off the others' either.
-      const is_shown = mark === undefined || sent.has(mark);
-      if (!is_shown && !(told !== undefined && isWrittenOut(told))) continue;
-      if (data !== undefined && mark !== undefined && is_shown && sent.take(mark)) media.data.push(data);
-      const kind = readAs(part, typeOf(told, fetched));
+      // A part that the dialect left out costs nothing, and its length is not subtracted from the text.
+      const isSent = mark === undefined || sent.has(mark);
+      if (!isSent && !(source !== undefined && isPercentEncoded(source))) continue;
+      if (data !== undefined && mark !== undefined && isSent && sent.take(mark)) media.data.push(data);
+      const kind = readAs(part, file?.mime_type ?? (source && readDataUrl(source)?.media_type) ?? '');
       const tokens = tokensOf(kind, data, image_tokens);
       if (kind === 'video') media.audio += Math.ceil(most * SOUND_SHARE);
       if (tokens === undefined && kind === 'audio') media.audio += most;
@@ -251,7 +228,7 @@ function* countParts(prepared: PreparedAttempt, media: Media): Planner<void> {
   }
 }
 
-/** Tokens that no text of the request shows: the template's own. */
+/** Tokens of the model's chat template, which the request does not contain. */
 function templateTokens({ request }: PreparedAttempt): number {
   return (
     limits.template_tokens_max +
@@ -260,59 +237,43 @@ function templateTokens({ request }: PreparedAttempt): number {
   );
 }
 
-const NO_TOOLS: readonly InnerTool[] = [];
-
-/** The most uses of each tool that the provider runs by itself. */
+/** The most uses of each tool that the provider runs itself. */
 function toolUses({ request, encoded, candidate, dialect }: PreparedAttempt): number[] {
   const { upstream_model } = candidate.endpoint;
-  return dialect.worstCase.toolUses({ tools: request.tools ?? NO_TOOLS, body: encoded.body, upstream_model });
-}
-
-/** As many tokens as the model takes: what is longer is refused upstream. */
-function contextOf({ context_length, max_prompt_tokens }: Endpoint): number {
-  return Math.min(context_length ?? Number.POSITIVE_INFINITY, max_prompt_tokens ?? Number.POSITIVE_INFINITY);
+  return dialect.worstCase.toolUses({ tools: request.tools ?? [], body: encoded.body, upstream_model });
 }
 
 /**
- * The most tokens that a prompt may count, given those of its text. A bound where the text's count is one: each byte-level
- * or byte-fallback token stands for one byte at least, so the bytes of the payload are (every wire's JSON is longer than
- * the marks a template puts in its place). What providers add of their own is an allowance (`limits.template_…`), and so is what
- * they read at the places that a request only points at, where no context length is known.
+ * The most tokens that a prompt may count, given those of its text. An upper bound if `text_tokens` is one; the bytes of the payload
+ * are: each token stands for at least one byte, and the JSON of every wire is longer than a template's marks in its place.
+ * Text that providers add is an allowance (`limits.template_…`), and so is content that they read at addresses if no context length
+ * is known.
  */
 export function promptTokens(prepared: PreparedAttempt, text_tokens: number, media: Media): PromptTokens {
   const most = contextOf(prepared.candidate.endpoint);
   const text = text_tokens + templateTokens(prepared);
-  // What the provider's own tools bring is read as prompt, too.
+  // Results of the provider's own tools count as prompt.
   if (media.is_open || toolUses(prepared).length > 0) {
     const open = Number.isFinite(most) ? most : Math.max(text, limits.prompt_tokens_unknown);
     return { text: open, image: Math.min(media.image, most), audio: Math.min(media.audio, most) };
   }
-  // A prompt above the context length is refused, whatever it is made of.
-  return {
-    text: Math.min(text, most),
-    image: Math.min(media.image, most),
-    audio: Math.min(media.audio, most),
-  };
+  // The provider refuses a prompt above the context length.
+  return { text: Math.min(text, most), image: Math.min(media.image, most), audio: Math.min(media.audio, most) };
 }
 
-/** The text of a payload in bytes: more than the tokens that any tokenizer makes of it. */
+/** The bytes of a payload's text: at least the tokens of any tokenizer. */
 export function textBytes({ payload }: PreparedAttempt, media: Media): number {
   let bytes = typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length;
   for (const data of media.data) bytes -= writtenChars(data);
   return Math.max(0, bytes);
 }
 
-/** The text of a payload, for a tokenizer. Yields where others may be served. */
-export function* textSteps({ payload, encoded }: PreparedAttempt, media: Media): Planner<string> {
+/** The text of a payload, for a tokenizer. Yields when other requests may be served. */
+export function* textSteps({ payload, encoded }: PreparedAttempt, media: Media): SlicedWork<string> {
   return media.data.length === 0 ? payload.toString() : yield* jsonWithout(encoded.body, media.data);
 }
 
-/** The same at once, for what is not long. */
-export function textOf(prepared: PreparedAttempt, media: Media): string {
-  return atOnce(textSteps(prepared, media));
-}
-
-/** The dearest that a text token may be on its way in. */
+/** The highest price of a text token of the prompt. */
 function inputPrice(prices: Prices, { payload, dialect, marks }: PreparedAttempt): number {
   const prompt = prices.prompt ?? 0;
   const write = prices.input_cache_write ?? prompt;
@@ -326,6 +287,7 @@ function inputPrice(prices: Prices, { payload, dialect, marks }: PreparedAttempt
   return most;
 }
 
+/** The highest price of an output token. */
 function outputPrice(prices: Prices, { model }: PreparedAttempt['candidate']): number {
   const { completion = 0, internal_reasoning = 0, audio_output = 0, image_output = 0 } = prices;
   const makes = (kind: string) => model.output_modalities.includes(kind);
@@ -337,15 +299,17 @@ function outputPrice(prices: Prices, { model }: PreparedAttempt['candidate']): n
   );
 }
 
-/** What an attempt may cost at most when its prompt counts at most so many tokens and it sends this output bound. */
+/** The most that an attempt may cost with a prompt of at most these tokens and this output bound. */
 export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, output_tokens: number): WorstCaseCost {
   const { candidate, dialect, encoded, request } = prepared;
   const { endpoint } = candidate;
   const beside = dialect.worstCase.tokensBesideBound(encoded.body, endpoint);
   const passes = dialect.worstCase.passes(encoded.body);
-  // The prompt is read once for all answers, and each of them may be as long as the bound.
+  // The prompt is read once for all answers; each answer may be as long as the bound.
   const choices = choicesOf(request);
   const prompt_tokens = prompt.text + prompt.image + prompt.audio;
+  const uses = toolUses(prepared).reduce((sum, most) => sum + most, 0);
+  const searches = uses > 1 && dialect.worstCase.billsOneSearch(endpoint) ? 1 : uses;
   const lists = pricesInReach(endpoint, { prompt_tokens, service_tier: prepared.service_tier });
   const lines = lists.map((prices) => {
     const input_pico = inputPrice(prices, prepared);
@@ -356,14 +320,9 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
       prompt.audio * Math.max(input_pico, prices.audio ?? 0, prices.input_audio_cache ?? 0) +
       (prices.request ?? 0) +
       (prices.image === undefined ? 0 : prices.image * contentsOf(request).images) +
-      (prices.web_search === undefined ? 0 : prices.web_search * searchesOf(prepared)) +
+      (prices.web_search === undefined ? 0 : prices.web_search * searches) +
       beside * output_pico;
     return { fixed_pico, output_pico, afterDiscountPpm: MILLION - Math.round((prices.discount ?? 0) * MILLION) };
   });
   return { lines, output_tokens };
-}
-
-function searchesOf(prepared: PreparedAttempt): number {
-  const uses = toolUses(prepared).reduce((sum, most) => sum + most, 0);
-  return uses > 1 && prepared.dialect.worstCase.billsOneSearch(prepared.candidate.endpoint) ? 1 : uses;
 }

@@ -13,9 +13,9 @@ import { type Broadcast, type EndedCall, isSampled } from './request-log.ts';
 export interface BroadcastOptions {
   destinations: readonly Destination[];
   services: Pick<Services, 'ask'>;
-  /** Of the gateway: told to destinations. */
+  /** The gateway's version, which spans name. */
   version: string;
-  /** What the share of calls is drawn with: callers choose their session ids, and must not choose what is left out. */
+  /** Keys the sampling of calls: callers choose their session ids, and must not choose which calls are left out. */
   secret: string;
   clock: Clock;
   /** A number from 0 to 1, below 1. */
@@ -24,38 +24,40 @@ export interface BroadcastOptions {
   log: { warn(facts: object, message: string): void };
 }
 
-/** The way to a destination: what waits for it, and who sends it. */
-interface Line {
+/** The queue of a destination. */
+interface Sender {
   destination: Destination;
   add(spans: string): void;
-  /** A call goes without what could not be built of it. */
-  miss(err: unknown): void;
+  /** Reports that a call is sent without its details. */
+  reportIncomplete(err: unknown): void;
   stop(): Promise<void>;
 }
 
-/** A call's spans as JSON, and why something of it is missing. */
+/** A call's spans as JSON, and the error if its details are missing. */
 interface Spans {
   json: string;
   fault?: unknown;
 }
 
-/** Its ids, time and model at least, whatever a client or a provider wrote. */
+/** The spans of a call; at least its ids, time and model, whatever a client or a provider wrote. */
 function spansOf(ended: EndedCall, content: boolean): Spans {
-  const written = (spans: readonly Span[]) => spans.map(spanJson).join(',');
+  const toJson = (spans: readonly Span[]) => spans.map(spanJson).join(',');
   try {
-    return { json: written(generationSpans(ended, { content })) };
+    return { json: toJson(generationSpans(ended, { content })) };
   } catch (fault) {
-    return { json: written([bareSpan(ended)]), fault };
+    return { json: toJson([bareSpan(ended)]), fault };
   }
 }
 
-/** How a batch fared. */
-type Sent = { outcome: 'sent' | 'refused'; reason?: string } | { outcome: 'again'; reason: string; after_ms: number };
+/** The result of sending a batch. */
+type SendResult =
+  | { outcome: 'sent' | 'refused'; reason?: string }
+  | { outcome: 'again'; reason: string; after_ms: number };
 
 const SCOPE = 'model-gateway';
 const JSON_TYPE = 'application/json';
 
-/** What may go better later: OTLP specification, "Retryable Response Codes"; of a webhook any fault of its server. */
+/** Whether a batch may be sent again: OTLP specification, "Retryable Response Codes"; for a webhook, any error of its server. */
 function isRetryable({ type }: Destination, status: number): boolean {
   if (type === 'otel-collector') return [429, 502, 503, 504].includes(status);
   return status === 408 || status === 429 || status >= 500;
@@ -66,7 +68,7 @@ function retryAfterMs({ headers }: ServiceAnswer): number {
   return Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1000, limits.broadcast_retry_ms_max) : 0;
 }
 
-/** What a collector did not take of a batch (OTLP specification, "Partial Success"). */
+/** The part of a batch that a collector rejected (OTLP specification, "Partial Success"). */
 function rejectedOf({ body }: ServiceAnswer): string | undefined {
   try {
     const { partialSuccess } = parseServiceJson(body.toString('utf8')) as {
@@ -80,61 +82,61 @@ function rejectedOf({ body }: ServiceAnswer): string | undefined {
 }
 
 /**
- * Tells destinations of calls as spans in OTLP JSON: in the background, in batches, each destination by itself. One that does
- * not answer costs what waits for it, and no call anything.
+ * Sends calls to destinations as spans in OTLP JSON: in the background, in batches, each destination by itself. A destination that does
+ * not answer loses its queued calls, and delays no call.
  */
 export function createBroadcast(options: BroadcastOptions): Broadcast & { stop(): Promise<void> } {
-  const lines = options.destinations.map((destination) => createLine(destination, options));
+  const senders = options.destinations.map((destination) => createSender(destination, options));
 
   function isFor({ workspaces, share_bp }: Destination, call: Call): boolean {
     const { workspace_id, logging } = call.principal;
-    const is_named =
+    const isSelected =
       workspaces === undefined ||
       workspaces.includes(workspace_id) ||
       (logging !== undefined && workspaces.includes(logging.workspace_slug));
-    // One conversation is told whole or not at all.
-    return is_named && isSampled(call.request.session_id ?? call.generation_id, share_bp, options.secret);
+    // All calls of a conversation are sent, or none.
+    return isSelected && isSampled(call.request.session_id ?? call.generation_id, share_bp, options.secret);
   }
 
   return {
-    wants: (call) => lines.some(({ destination }) => isFor(destination, call)),
-    tell(ended) {
-      const made = new Map<boolean, Spans>();
-      for (const line of lines) {
-        if (!isFor(line.destination, ended.call)) continue;
-        const content = line.destination.include_content && ended.content !== undefined;
-        const spans = made.get(content) ?? spansOf(ended, content);
-        made.set(content, spans);
-        if (spans.fault !== undefined) line.miss(spans.fault);
-        line.add(spans.json);
+    wants: (call) => senders.some(({ destination }) => isFor(destination, call)),
+    add(ended) {
+      const byContent = new Map<boolean, Spans>();
+      for (const sender of senders) {
+        if (!isFor(sender.destination, ended.call)) continue;
+        const content = sender.destination.include_content && ended.content !== undefined;
+        const spans = byContent.get(content) ?? spansOf(ended, content);
+        byContent.set(content, spans);
+        if (spans.fault !== undefined) sender.reportIncomplete(spans.fault);
+        sender.add(spans.json);
       }
     },
     async stop() {
-      await Promise.all(lines.map((line) => line.stop()));
+      await Promise.all(senders.map((sender) => sender.stop()));
     },
   };
 }
 
-function createLine(
+function createSender(
   destination: Destination,
   { services, version, clock, chance, metrics, log }: BroadcastOptions,
-): Line {
+): Sender {
   const { name, url, secret } = destination;
-  /** Spans of one call each, oldest first. */
+  /** The spans of each call, oldest first. */
   const queue: string[] = [];
-  let queue_chars = 0;
+  let queueChars = 0;
   let sending: Promise<void> | undefined;
-  let told_ms = Number.NEGATIVE_INFINITY;
+  let warned_ms = Number.NEGATIVE_INFINITY;
   const stopping = new AbortController();
   const resource = { 'service.name': SCOPE, 'service.version': version };
 
   function warn(facts: object, message: string): void {
-    if (clock.monotonic_ms() - told_ms < limits.loss_notice_ms) return;
-    told_ms = clock.monotonic_ms();
+    if (clock.monotonic_ms() - warned_ms < limits.loss_notice_ms) return;
+    warned_ms = clock.monotonic_ms();
     log.warn({ destination: name, ...facts }, message);
   }
 
-  /** What makes room for newer ones. */
+  /** Counts calls that are not sent. */
   function lose(count: number, reason: string): void {
     metrics.broadcast(name, 'lost', count);
     warn({ count, reason }, 'a broadcast destination misses calls');
@@ -150,25 +152,26 @@ function createLine(
       batch.push(spans);
     }
     queue.splice(0, batch.length);
-    for (const spans of batch) queue_chars -= spans.length;
+    for (const spans of batch) queueChars -= spans.length;
     return batch;
   }
 
   function headersFor(body: string): Record<string, string> {
-    const made: Record<string, string> = {
+    const headers: Record<string, string> = {
       'user-agent': `${SCOPE}/${version}`,
       ...destination.headers,
       'content-type': JSON_TYPE,
     };
-    if (destination.type === 'webhook') made['x-gateway-idempotency-key'] = hash('sha256', body).slice(0, 32);
+    if (destination.type === 'webhook') headers['x-gateway-idempotency-key'] = hash('sha256', body).slice(0, 32);
     if (secret !== undefined) {
       const at = Math.floor(clock.now_ms() / 1000);
-      made['x-gateway-signature'] = `t=${at},v1=${createHmac('sha256', secret).update(`${at},${body}`).digest('hex')}`;
+      headers['x-gateway-signature'] =
+        `t=${at},v1=${createHmac('sha256', secret).update(`${at},${body}`).digest('hex')}`;
     }
-    return made;
+    return headers;
   }
 
-  async function send(body: string): Promise<Sent> {
+  async function send(body: string): Promise<SendResult> {
     try {
       const answer = await services.ask({
         url,
@@ -197,24 +200,24 @@ function createLine(
   async function deliver(batch: readonly string[]): Promise<void> {
     const body = exportJson(resource, { name: SCOPE, version }, batch.join(','));
     for (let tries = 1; ; tries += 1) {
-      const fared = await send(body);
-      if (fared.outcome !== 'again') {
-        metrics.broadcast(name, fared.outcome, batch.length);
-        if (fared.reason !== undefined) warn({ reason: fared.reason }, 'a broadcast destination refuses calls');
+      const result = await send(body);
+      if (result.outcome !== 'again') {
+        metrics.broadcast(name, result.outcome, batch.length);
+        if (result.reason !== undefined) warn({ reason: result.reason }, 'a broadcast destination refuses calls');
         return;
       }
-      if (tries >= limits.broadcast_tries_max || stopping.signal.aborted) return lose(batch.length, fared.reason);
-      const backed_off_ms = Math.min(limits.broadcast_retry_ms * 2 ** (tries - 1), limits.broadcast_retry_ms_max);
-      // Nodes that lost the same collector do not all come back at once.
-      const wait_ms = Math.max(fared.after_ms, backed_off_ms * (0.5 + chance() / 2));
+      if (tries >= limits.broadcast_tries_max || stopping.signal.aborted) return lose(batch.length, result.reason);
+      const backoff_ms = Math.min(limits.broadcast_retry_ms * 2 ** (tries - 1), limits.broadcast_retry_ms_max);
+      // With jitter: nodes that lost the same collector do not all retry at once.
+      const wait_ms = Math.max(result.after_ms, backoff_ms * (0.5 + chance() / 2));
       await sleep(wait_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }
 
   async function sendAll(): Promise<void> {
-    const is_full = () =>
-      queue.length >= limits.broadcast_batch_entries_max || queue_chars >= limits.broadcast_batch_chars_max;
-    if (!is_full())
+    const isFull = () =>
+      queue.length >= limits.broadcast_batch_entries_max || queueChars >= limits.broadcast_batch_chars_max;
+    if (!isFull())
       await sleep(limits.broadcast_gather_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
     while (queue.length > 0) {
       const batch = nextBatch();
@@ -229,18 +232,18 @@ function createLine(
 
   return {
     destination,
-    miss(err) {
+    reportIncomplete(err) {
       metrics.broadcast(name, 'incomplete', 1);
       warn({ err }, 'a broadcast destination receives a call without its details, because they could not be built');
     },
     add(spans) {
       queue.push(spans);
-      queue_chars += spans.length;
+      queueChars += spans.length;
       while (
         queue.length > limits.broadcast_queue_entries_max ||
-        (queue.length > 1 && queue_chars > limits.broadcast_queue_chars_max)
+        (queue.length > 1 && queueChars > limits.broadcast_queue_chars_max)
       ) {
-        queue_chars -= queue.shift()?.length ?? 0;
+        queueChars -= queue.shift()?.length ?? 0;
         lose(1, 'too many wait for it');
       }
       sending ??= sendAll().finally(() => {

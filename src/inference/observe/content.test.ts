@@ -16,7 +16,7 @@ const user = (content: Message['content']): Message => ({ role: 'user', content 
 
 const PNG = Buffer.from('a picture, or so'.repeat(8)).toString('base64');
 
-test('media is told by type, size and hash, and no byte of it is kept', () => {
+test('media is logged as type, size and hash, without its bytes', () => {
   const { request } = kept(
     requestOf(
       user([
@@ -40,14 +40,14 @@ test('media is told by type, size and hash, and no byte of it is kept', () => {
   expect(request.messages[0]?.content).toHaveLength(5);
 });
 
-test('documents that are plain text are kept as text', () => {
+test('plain text documents are logged as text', () => {
   const data = 'A document in words. '.repeat(10);
   const block = { type: 'document', source: { type: 'text', media_type: 'text/plain', data } };
   const { request } = kept(requestOf(user([{ type: 'native', wire: 'anthropic-messages', block }])));
   expect(request.messages[0]?.content).toEqual([block]);
 });
 
-test('of an address or of words that are too long to be read the length alone is kept', () => {
+test('of very long addresses and percent-encoded data only the length is logged', () => {
   const address = `https://store.example/${'é'.repeat(limits.logged_address_chars_max)}`;
   const words = `data:text/plain,${'%41'.repeat(limits.logged_media_hashed_chars_max / 3)}`;
   const sent = [address, words].map((url) => ({ type: 'image_url' as const, image_url: { url } }));
@@ -58,7 +58,7 @@ test('of an address or of words that are too long to be read the length alone is
   ]);
 });
 
-test('addresses of media lose what may be a secret', () => {
+test('addresses of media are logged without parts that may be secret', () => {
   const { request } = kept(
     requestOf(
       user([{ type: 'image_url', image_url: { url: 'https://user:pw@store.example/a.png?signature=s3cret#x' } }]),
@@ -69,7 +69,7 @@ test('addresses of media lose what may be a secret', () => {
   ]);
 });
 
-test('opaque state is left out, reasoning is kept as text, and what only one wire knows beside it', () => {
+test('opaque state is left out; reasoning is logged as text, and fields of a single wire beside it', () => {
   const message: Message = {
     role: 'assistant',
     content: 'so',
@@ -102,7 +102,7 @@ test('opaque state is left out, reasoning is kept as text, and what only one wir
   ]);
 });
 
-test('what routing is told is not kept; tools, metadata and the user are', () => {
+test('routing preferences are not logged; tools, metadata and the user are', () => {
   const { request } = kept({
     ...requestOf(user('hi')),
     user: 'u-1',
@@ -112,7 +112,7 @@ test('what routing is told is not kept; tools, metadata and the user are', () =>
   expect(Object.keys(request).sort()).toEqual(['messages', 'metadata', 'tools', 'user']);
 });
 
-test('of a long conversation the last messages are kept, of a long text its beginning, and both are told', () => {
+test('the last messages of a long conversation and the start of a long text are logged, and marked as cut', () => {
   const long = 'x'.repeat(limits.logged_input_chars_max);
   const cut = kept(requestOf(user(long), user('the last')));
   expect(cut.truncated).toBe(true);
@@ -130,13 +130,13 @@ test('a text that is cut inside a pair of surrogates stays well formed', () => {
   }
 });
 
-test('what is nested deeper than anybody writes is cut, and breaks nothing', () => {
+test('very deep nesting is cut, and breaks nothing', () => {
   const deep = JSON.parse('['.repeat(5_000) + ']'.repeat(5_000));
   const content = kept({ ...requestOf(user('hi')), metadata: deep });
   expect(content.truncated).toBe(true);
 });
 
-test('an answer reads the same whole and streamed', () => {
+test('an answer is logged the same whole and streamed', () => {
   const completion: ChatCompletion = {
     choices: [
       {
@@ -171,7 +171,7 @@ test('an answer reads the same whole and streamed', () => {
   });
 });
 
-test('an answer is kept up to its bound, however it comes', () => {
+test('an answer is logged up to its bound, whole or streamed', () => {
   const output = new OutputText();
   const piece = 'y'.repeat(1_000);
   for (let sent = 0; sent < limits.logged_output_chars_max * 2; sent += piece.length) {
@@ -189,7 +189,7 @@ test('a tool call with an absurd number takes no memory', () => {
   expect(output.result().tool_calls).toBeUndefined();
 });
 
-test('a failure is kept with what the provider said, and those before it', () => {
+test('a failure is logged with the provider’s message and the earlier failures', () => {
   const error = new GatewayError(502, 'Provider returned error', {
     metadata: {
       provider_name: 'Acme',

@@ -6,61 +6,69 @@ import type { JsonObject } from '../../schemas/json.ts';
 import type { LoggedContent, LoggedError, LoggedOutput } from '../../schemas/logged-content.ts';
 import { Copier, isObject, mediaText, REMAINDER } from './content-copy.ts';
 
-/** Fields of a request that are kept apart, or that say which model is asked: no model reads them. */
-const APART: ReadonlySet<string> = new Set(['messages', 'ext', 'model', 'models', 'route', 'provider', 'session_id']);
+/** Fields that are logged separately, or that select the model: no model reads them. */
+const SEPARATE_FIELDS: ReadonlySet<string> = new Set([
+  'messages',
+  'ext',
+  'model',
+  'models',
+  'route',
+  'provider',
+  'session_id',
+]);
 
-/** What of it is a list; what is none has no entries. Upstreams and clients write null, or something else, for what they leave out. */
+/** The value if it is a list, otherwise an empty list: upstreams and clients write null, or another value, for missing lists. */
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 const objectsOf = (value: unknown): Record<string, unknown>[] => listOf(value).filter(isObject);
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** All that a message says of its reasoning: a client may say one thing in text and another in details. */
+/** The reasoning of a message: its text and its details, if they differ. */
 function reasoningOf({ reasoning, reasoning_details }: Message): string | null {
-  const told = textOf(reasoning);
+  const text = textOf(reasoning);
   const details = objectsOf(reasoning_details)
-    .map(({ type, text, summary }) => textOf(type === 'reasoning.text' ? text : summary))
+    .map((detail) => textOf(detail['type'] === 'reasoning.text' ? detail['text'] : detail['summary']))
     .join('');
-  if (told === '' || details === '' || told === details) return told || details || null;
-  return `${told}\n${details}`;
+  if (text === '' || details === '' || text === details) return text || details || null;
+  return `${text}\n${details}`;
 }
 
 /** A message with its role first, and its reasoning as text. */
 function messageOf(copier: Copier, message: Message): JsonObject & Message {
   const { role, reasoning: _, reasoning_details: __, ...rest } = message;
   const reasoning = reasoningOf(message);
-  const kept = copier.object({ role, ...rest, ...(reasoning === null ? {} : { reasoning }) });
-  return { ...kept, role } as JsonObject & Message;
+  const copy = copier.object({ role, ...rest, ...(reasoning === null ? {} : { reasoning }) });
+  return { ...copy, role } as JsonObject & Message;
 }
 
-/** All but the messages that may hold text: numbers and switches stand in the generation's record. */
-function fieldsOf(copier: Copier, request: ChatRequest, said: JsonObject | undefined): JsonObject {
+/** The fields beside the messages that may have text. Numbers and booleans are in the generation's record. */
+function fieldsOf(copier: Copier, request: ChatRequest, taskFields: JsonObject | undefined): JsonObject {
   const fields: Record<string, unknown> = {};
   for (const name of Object.keys(request)) {
     const value = request[name];
-    const may_say = typeof value === 'string' || (typeof value === 'object' && value !== null);
-    if (may_say && !APART.has(name)) fields[name] = value;
+    const mayHaveText = typeof value === 'string' || (typeof value === 'object' && value !== null);
+    if (mayHaveText && !SEPARATE_FIELDS.has(name)) fields[name] = value;
   }
   const { options } = request.provider ?? {};
   if (isObject(options)) fields['provider'] = { options };
   const rest = request.ext?.rest;
   if (isObject(rest) && Object.keys(rest).length > 0) fields[REMAINDER] = rest;
-  return copier.fields({ ...fields, ...said });
+  return copier.fields({ ...fields, ...taskFields });
 }
 
-function requestOf(copier: Copier, request: ChatRequest, said: JsonObject | undefined): LoggedContent['request'] {
+function requestOf(copier: Copier, request: ChatRequest, taskFields: JsonObject | undefined): LoggedContent['request'] {
   const messages: (JsonObject & Message)[] = [];
-  // What was said last tells most of a request.
+  // The last messages are the most useful ones.
   for (const message of [...request.messages].reverse()) {
     if (copier.is_cut) break;
     messages.push(messageOf(copier, message));
   }
-  return { ...fieldsOf(copier, request, said), messages: messages.reverse() };
+  return { ...fieldsOf(copier, request, taskFields), messages: messages.reverse() };
 }
 
 const paragraphs = (a: string | null, b: string | null) => (a === null ? b : b === null ? a : `${a}\n\n${b}`);
 
-/** What two choices of one answer say, as one: texts apart by a blank line. */
-function together(a: LoggedOutput, b: LoggedOutput): LoggedOutput {
+/** Two choices of one answer as one, their texts separated by a blank line. */
+function joinChoices(a: LoggedOutput, b: LoggedOutput): LoggedOutput {
   const refusal = paragraphs(a.refusal ?? null, b.refusal ?? null);
   const tool_calls = [...(a.tool_calls ?? []), ...(b.tool_calls ?? [])];
   const media = [...(a.media ?? []), ...(b.media ?? [])];
@@ -75,19 +83,19 @@ function together(a: LoggedOutput, b: LoggedOutput): LoggedOutput {
   };
 }
 
-/** Gathers what an answer says, all its choices together, up to a length. */
+/** Collects the texts of an answer, of all choices together, up to a length. */
 export class OutputText {
   readonly #copier: Copier;
-  /** Of the choices after the first. */
+  /** The choices after the first. */
   readonly #others = new ByChoice(() => new OutputText(this.#copier));
   #content = '';
   #reasoning = '';
   #refusal = '';
-  #has_content = false;
+  #hasContent = false;
   readonly #calls: { id: string; type: 'function'; function: { name: string; arguments: string } }[] = [];
   readonly #media: string[] = [];
   #finish_reason: string | null | undefined;
-  /** What the upstream said of its failure inside its answer. */
+  /** An error that the upstream reported inside its answer. */
   error: LoggedError | undefined;
 
   constructor(copier = new Copier(limits.logged_output_chars_max)) {
@@ -107,7 +115,7 @@ export class OutputText {
       const { delta, finish_reason } = chunk;
       if (finish_reason !== undefined) this.#finish_reason = finish_reason;
       if (this.#copier.is_cut) continue;
-      if (delta.content != null) this.#say(delta.content);
+      if (delta.content != null) this.#addText(delta.content);
       this.#reasoning += this.#copier.text(textOf(delta.reasoning));
       this.#refusal += this.#copier.text(textOf(delta.refusal));
       for (const { index, id, function: called } of delta.tool_calls ?? []) {
@@ -117,8 +125,8 @@ export class OutputText {
         call.function.name += this.#copier.text(textOf(called?.name));
         call.function.arguments += this.#copier.text(textOf(called?.arguments));
       }
-      this.#show(delta.images);
-      if (delta.audio?.transcript) this.#say(delta.audio.transcript);
+      this.#addImages(delta.images);
+      if (delta.audio?.transcript) this.#addText(delta.audio.transcript);
     }
   }
 
@@ -130,8 +138,8 @@ export class OutputText {
   #choice({ message, finish_reason, error }: Choice): void {
     const { content, refusal, tool_calls, images, audio } = message;
     const parts = objectsOf(content).map(({ type, text }) => (type === 'text' ? textOf(text) : ''));
-    if (content != null) this.#say(typeof content === 'string' ? content : parts.join(''));
-    if (audio?.transcript) this.#say(audio.transcript);
+    if (content != null) this.#addText(typeof content === 'string' ? content : parts.join(''));
+    if (audio?.transcript) this.#addText(audio.transcript);
     this.#reasoning = this.#copier.text(reasoningOf(message) ?? '');
     this.#refusal = this.#copier.text(textOf(refusal));
     for (const { id, function: called } of objectsOf(tool_calls)) {
@@ -140,7 +148,7 @@ export class OutputText {
       const copied = { name: this.#copier.text(textOf(name)), arguments: this.#copier.text(textOf(args)) };
       this.#calls.push({ id: textOf(id), type: 'function', function: copied });
     }
-    this.#show(images);
+    this.#addImages(images);
     this.#finish_reason = finish_reason;
     if (error != null) {
       const status = Number.isInteger(error.code) ? error.code : 502;
@@ -153,20 +161,20 @@ export class OutputText {
     }
   }
 
-  /** Of an answer that is not chat, its text where it has one. */
+  /** Adds the text of an answer that is not chat, if it has one. */
   task(answer: unknown): void {
     const text = typeof answer === 'object' && answer !== null && 'text' in answer ? answer.text : undefined;
-    if (typeof text === 'string') this.#say(text);
+    if (typeof text === 'string') this.#addText(text);
   }
 
   result(): LoggedOutput {
     const others = this.#others.all().map((other) => other.result());
-    return others.length === 0 ? this.#own() : [this.#own(), ...others].reduce(together);
+    return others.length === 0 ? this.#own() : [this.#own(), ...others].reduce(joinChoices);
   }
 
   #own(): LoggedOutput {
     return {
-      completion: this.#has_content ? this.#content : null,
+      completion: this.#hasContent ? this.#content : null,
       reasoning: this.#reasoning || null,
       ...(this.#refusal === '' ? {} : { refusal: this.#refusal }),
       ...(this.#calls.length === 0 ? {} : { tool_calls: this.#calls.filter((call) => call !== undefined) }),
@@ -175,12 +183,12 @@ export class OutputText {
     };
   }
 
-  #say(text: unknown): void {
-    this.#has_content = true;
+  #addText(text: unknown): void {
+    this.#hasContent = true;
     this.#content += this.#copier.text(textOf(text));
   }
 
-  #show(images: unknown): void {
+  #addImages(images: unknown): void {
     for (const { image_url } of objectsOf(images)) {
       const url = isObject(image_url) ? image_url['url'] : image_url;
       this.#media.push(this.#copier.text(mediaText(textOf(url))));
@@ -195,7 +203,7 @@ export class OutputText {
   }
 }
 
-/** What became of a call instead of an answer, or at the end of one. */
+/** The error of a call, instead of an answer or at its end. */
 function errorOf(copier: Copier, error: GatewayError): LoggedError {
   const { message, status, metadata = {} } = error;
   const { provider_name, raw, previous_errors } = metadata;
@@ -211,24 +219,24 @@ function errorOf(copier: Copier, error: GatewayError): LoggedError {
 }
 
 /**
- * What is kept of a call: its request without media and opaque state, and its answer. `said`: what a call that is not chat says
- * beside its messages. Pure.
+ * The content of a call as it is logged: the request without media and opaque state, and the answer. `taskFields`: the fields of a call
+ * that is not chat, beside its messages. Pure.
  */
 export function contentOf(
   request: ChatRequest,
   output: OutputText,
   error: GatewayError | undefined,
-  said?: JsonObject,
+  taskFields?: JsonObject,
 ): LoggedContent {
   const copier = new Copier(limits.logged_input_chars_max);
-  const kept = requestOf(copier, request, said);
-  const failed = new Copier(limits.logged_error_chars_max);
-  const told = error === undefined ? (output.error ?? null) : errorOf(failed, error);
+  const loggedRequest = requestOf(copier, request, taskFields);
+  const errorCopier = new Copier(limits.logged_error_chars_max);
+  const loggedError = error === undefined ? (output.error ?? null) : errorOf(errorCopier, error);
   return {
-    request: kept,
+    request: loggedRequest,
     ...(request.ext?.client.hasPrompt ? { is_prompt: true as const } : {}),
     output: output.result(),
-    error: told,
-    ...(copier.is_cut || output.isCut() || failed.is_cut ? { truncated: true as const } : {}),
+    error: loggedError,
+    ...(copier.is_cut || output.isCut() || errorCopier.is_cut ? { truncated: true as const } : {}),
   };
 }

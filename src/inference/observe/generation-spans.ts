@@ -12,9 +12,8 @@ import { Copier } from './content-copy.ts';
 import type { EndedCall } from './request-log.ts';
 
 /**
- * A call as spans: OpenTelemetry's semantic conventions for generative AI (docs/gen-ai/gen-ai-spans.md; in development),
- * and `gateway.*` for what they have no name for. What is told of tokens and money stands on the call's span alone, so that
- * nobody counts it twice.
+ * A call as spans by OpenTelemetry's semantic conventions for generative AI (docs/gen-ai/gen-ai-spans.md; in development), with
+ * `gateway.*` for other attributes. Only the call's span has tokens and money, so that they are not counted twice.
  */
 
 type Attributes = Record<string, AttributeValue | undefined>;
@@ -22,7 +21,7 @@ type Attributes = Record<string, AttributeValue | undefined>;
 const HEX_TRACE = /^(?!0{32})[0-9a-f]{32}$/;
 const HEX_SPAN = /^(?!0{16})[0-9a-f]{16}$/;
 
-/** Names of the conventions for providers that go by another one here (`gen_ai.provider.name`). */
+/** The conventions' names of providers (`gen_ai.provider.name`), if they differ from ours. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = {
   OpenAI: 'openai',
   Anthropic: 'anthropic',
@@ -38,7 +37,7 @@ const PROVIDER_NAMES: Readonly<Record<string, string>> = {
   xAI: 'x_ai',
 };
 
-/** The names of operations that are not chat; every client API of chat is one operation. */
+/** The conventions' names of operations that are not chat. */
 const OPERATIONS: Readonly<Record<string, string>> = { embeddings: 'embeddings', stt: 'transcription' };
 
 function operationOf({ api_type }: Pick<GenerationRecord, 'api_type'>): string {
@@ -49,32 +48,32 @@ function providerName(name: string | null): string {
   return PROVIDER_NAMES[name ?? ''] ?? (name ?? 'unknown').toLowerCase();
 }
 
-/** An id that is not in the form of the trace context becomes one that is, always the same. */
-function idOf(given: unknown, form: RegExp, chars: number): string | undefined {
-  if (typeof given !== 'string' || given === '') return undefined;
-  const plain = given.toLowerCase().replaceAll('-', '');
-  return form.test(plain) ? plain : hash('sha256', given).slice(0, chars);
+/** An id in the form of the trace context: ids in another form are hashed. */
+function idOf(id: unknown, form: RegExp, chars: number): string | undefined {
+  if (typeof id !== 'string' || id === '') return undefined;
+  const plain = id.toLowerCase().replaceAll('-', '');
+  return form.test(plain) ? plain : hash('sha256', id).slice(0, chars);
 }
 
 function spanId(generation_id: string, at: number): string {
   return hash('sha256', `${generation_id} ${at}`).slice(0, 16);
 }
 
-/** Where the call stands in a trace of its caller's: what its body says, else its header; else it begins one. */
+/** The place of the call in a trace: by its body, otherwise by its header; otherwise it starts a trace. */
 function placeOf({
   request,
   attribution,
   generation_id,
 }: Call): Pick<Span, 'trace_id' | 'parent_span_id' | 'trace_state'> {
   const trace = traceOf(request);
-  const [, caller_trace, caller_span] = attribution.traceparent?.split('-') ?? [];
-  const named = idOf(trace['trace_id'], HEX_TRACE, 32);
-  const is_callers =
-    caller_trace !== undefined && HEX_TRACE.test(caller_trace) && (named ?? caller_trace) === caller_trace;
+  const [, headerTrace, headerSpan] = attribution.traceparent?.split('-') ?? [];
+  const bodyTrace = idOf(trace['trace_id'], HEX_TRACE, 32);
+  const isHeaders =
+    headerTrace !== undefined && HEX_TRACE.test(headerTrace) && (bodyTrace ?? headerTrace) === headerTrace;
   return {
-    trace_id: named ?? (is_callers ? caller_trace : hash('sha256', generation_id).slice(0, 32)),
-    parent_span_id: idOf(trace['parent_span_id'], HEX_SPAN, 16) ?? (is_callers ? caller_span : undefined),
-    trace_state: is_callers ? attribution.tracestate : undefined,
+    trace_id: bodyTrace ?? (isHeaders ? headerTrace : hash('sha256', generation_id).slice(0, 32)),
+    parent_span_id: idOf(trace['parent_span_id'], HEX_SPAN, 16) ?? (isHeaders ? headerSpan : undefined),
+    trace_state: isHeaders ? attribution.tracestate : undefined,
   };
 }
 
@@ -83,28 +82,23 @@ function traceOf(request: Call['request']): JsonObject {
   return typeof trace === 'object' && trace !== null && !Array.isArray(trace) ? (trace as JsonObject) : {};
 }
 
-/** The beginning of a value as text. */
+/** The start of a value as text. */
 function boundedText(value: JsonValue): string {
   if (typeof value === 'string') return value;
   const { broadcast_field_chars_max } = limits;
   return JSON.stringify(new Copier(broadcast_field_chars_max).value(value, 0) ?? null);
 }
 
-/** What a client says for its own use, each as one attribute. */
+/** The client's own fields, one attribute each. */
 function fieldsOf(prefix: string, fields: Readonly<Record<string, JsonValue | undefined>>): Attributes {
-  const names = Object.keys(fields).slice(0, limits.broadcast_fields_max);
-  return Object.fromEntries(
-    names.flatMap((name) => {
-      const value = fields[name];
-      if (value === undefined || value === null) return [];
-      return [
-        [
-          `${prefix}.${name.slice(0, limits.broadcast_field_chars_max)}`,
-          boundedText(value).slice(0, limits.broadcast_field_chars_max),
-        ],
-      ];
-    }),
-  );
+  const attributes: Attributes = {};
+  for (const name of Object.keys(fields).slice(0, limits.broadcast_fields_max)) {
+    const value = fields[name];
+    if (value === undefined || value === null) continue;
+    const key = `${prefix}.${name.slice(0, limits.broadcast_field_chars_max)}`;
+    attributes[key] = boundedText(value).slice(0, limits.broadcast_field_chars_max);
+  }
+  return attributes;
 }
 
 function textOf(value: unknown): string {
@@ -120,7 +114,7 @@ function argumentsOf(text: string): JsonValue {
   }
 }
 
-/** Parts of a message as the conventions name them (docs/gen-ai/gen-ai-input-messages.json). */
+/** The parts of a message in the form of the conventions (docs/gen-ai/gen-ai-input-messages.json). */
 function partsOf(message: LoggedContent['request']['messages'][number]): JsonObject[] {
   const { role, content, reasoning, tool_call_id } = message;
   const tool_calls = Array.isArray(message.tool_calls) ? message.tool_calls : [];
@@ -141,10 +135,10 @@ function partsOf(message: LoggedContent['request']['messages'][number]): JsonObj
   return parts;
 }
 
-/** The last messages that fit, as JSON; the conventions keep instructions apart. */
+/** The last messages that fit, as JSON. The conventions have a separate attribute for instructions. */
 function contentAttributes({ request, output, truncated }: LoggedContent): Attributes {
   let left = limits.broadcast_content_chars_max;
-  let is_cut = truncated === true;
+  let isCut = truncated === true;
   const inputs: string[] = [];
   const instructions: JsonObject[] = [];
   for (const message of [...request.messages].reverse()) {
@@ -156,22 +150,24 @@ function contentAttributes({ request, output, truncated }: LoggedContent): Attri
     const json = JSON.stringify({ role: message.role, parts });
     left -= json.length;
     if (left < 0) {
-      is_cut = true;
+      isCut = true;
       break;
     }
     inputs.push(json);
   }
   const { completion, reasoning, tool_calls = [], refusal, finish_reason } = output;
   const answer = { role: 'assistant' as const, content: completion ?? refusal ?? null, reasoning, tool_calls };
-  const said = JSON.stringify([{ role: 'assistant', parts: partsOf(answer), finish_reason: finish_reason ?? null }]);
-  const is_told = said.length <= limits.broadcast_content_chars_max;
-  const system = JSON.stringify(instructions);
-  const is_instructed = instructions.length > 0 && system.length <= limits.broadcast_content_chars_max;
+  const outputJson = JSON.stringify([
+    { role: 'assistant', parts: partsOf(answer), finish_reason: finish_reason ?? null },
+  ]);
+  const hasOutput = outputJson.length <= limits.broadcast_content_chars_max;
+  const instructionsJson = JSON.stringify(instructions);
+  const hasInstructions = instructions.length > 0 && instructionsJson.length <= limits.broadcast_content_chars_max;
   return {
     'gen_ai.input.messages': `[${inputs.reverse().join(',')}]`,
-    ...(is_instructed ? { 'gen_ai.system_instructions': system } : {}),
-    ...(is_told ? { 'gen_ai.output.messages': said } : {}),
-    'gateway.content.truncated': is_cut || !is_told || (instructions.length > 0 && !is_instructed) || undefined,
+    ...(hasInstructions ? { 'gen_ai.system_instructions': instructionsJson } : {}),
+    ...(hasOutput ? { 'gen_ai.output.messages': outputJson } : {}),
+    'gateway.content.truncated': isCut || !hasOutput || (instructions.length > 0 && !hasInstructions) || undefined,
   };
 }
 
@@ -196,12 +192,12 @@ function requestAttributes({ request }: Call): Attributes {
 }
 
 function usageAttributes({ usage, cost_nano, byok_cost_nano, attempts, latency }: GenerationRecord): Attributes {
-  const cache_write = (usage?.in_cache_write_5m ?? 0) + (usage?.in_cache_write_1h ?? 0);
+  const cacheWrite = (usage?.in_cache_write_5m ?? 0) + (usage?.in_cache_write_1h ?? 0);
   return {
     'gen_ai.usage.input_tokens': usage === null ? undefined : inputTokens(usage),
     'gen_ai.usage.output_tokens': usage === null ? undefined : outputTokens(usage),
     'gen_ai.usage.cache_read.input_tokens': usage?.in_cache_read,
-    'gen_ai.usage.cache_creation.input_tokens': cache_write || undefined,
+    'gen_ai.usage.cache_creation.input_tokens': cacheWrite || undefined,
     'gen_ai.usage.reasoning.output_tokens': usage?.out_reasoning,
     'gen_ai.usage.cost': attempts.some(({ is_unpriced }) => is_unpriced) ? undefined : toUsd(cost_nano),
     'gateway.usage.byok_cost': byok_cost_nano ? toUsd(byok_cost_nano) : undefined,
@@ -275,7 +271,7 @@ function attemptAttributes(attempt: AttemptRecord, at: number): Attributes {
   };
 }
 
-/** A call's own span with what no client and no provider can have written. */
+/** A call's span without any text of a client or a provider. */
 export function bareSpan({ call, record, duration_ms }: EndedCall): Span {
   return {
     trace_id: hash('sha256', record.id).slice(0, 32),
@@ -299,8 +295,8 @@ export function bareSpan({ call, record, duration_ms }: EndedCall): Span {
 }
 
 /**
- * The spans of a call: one of its own, and one below it for each attempt, one after the other as far as their lengths tell.
- * `content`: what was asked and answered stands on it. The same call gives the same ids each time.
+ * The spans of a call: its own, and a child for each attempt, in sequence by their durations. `content`: includes the request and the
+ * answer. The ids of a call are always the same.
  */
 export function generationSpans(ended: EndedCall, { content }: { content: boolean }): Span[] {
   const { call, record, duration_ms } = ended;
@@ -309,15 +305,14 @@ export function generationSpans(ended: EndedCall, { content }: { content: boolea
   const start_ms = call.accepted_ms;
   const end_ms = start_ms + duration_ms;
   const trace = traceOf(call.request);
-  const named = [trace['generation_name'], trace['span_name']].find((name) => typeof name === 'string' && name !== '');
+  const name = [trace['generation_name'], trace['span_name']].find((text) => typeof text === 'string' && text !== '');
   const operation = operationOf(record);
-  const is_failed = record.outcome === 'failed';
-  const told = content ? ended.content : undefined;
+  const logged = content ? ended.content : undefined;
   const spans: Span[] = [
     {
       ...place,
       span_id,
-      name: String(named ?? `${operation} ${record.requested_model ?? record.model}`).slice(
+      name: String(name ?? `${operation} ${record.requested_model ?? record.model}`).slice(
         0,
         limits.broadcast_field_chars_max,
       ),
@@ -325,17 +320,17 @@ export function generationSpans(ended: EndedCall, { content }: { content: boolea
       end_ms,
       attributes: {
         ...callAttributes(ended),
-        ...(told === undefined ? {} : contentAttributes(told)),
-        ...(told === undefined ? {} : fieldsOf('gateway.metadata', call.request.metadata ?? {})),
+        ...(logged === undefined ? {} : contentAttributes(logged)),
+        ...(logged === undefined ? {} : fieldsOf('gateway.metadata', call.request.metadata ?? {})),
       },
-      failure: is_failed ? errorType(record) : undefined,
+      failure: record.outcome === 'failed' ? errorType(record) : undefined,
     },
   ];
   let at_ms = start_ms;
   for (const [at, attempt] of record.attempts.entries()) {
     const begun_ms = Math.min(end_ms, at_ms + (attempt.wait ?? 0));
-    const is_last = at === record.attempts.length - 1 && attempt.failure === null;
-    at_ms = is_last ? end_ms : Math.min(end_ms, begun_ms + (attempt.latency ?? 0));
+    const isLast = at === record.attempts.length - 1 && attempt.failure === null;
+    at_ms = isLast ? end_ms : Math.min(end_ms, begun_ms + (attempt.latency ?? 0));
     spans.push({
       trace_id: place.trace_id,
       trace_state: place.trace_state,

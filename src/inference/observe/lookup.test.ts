@@ -62,7 +62,7 @@ async function setUp() {
   return { sandbox, lookup, lost, send, endpointOf };
 }
 
-test('what the provider made costs what it used at the endpoint’s prices, and each attempt is asked for by itself', async () => {
+test('a lost attempt is charged its reported usage at the endpoint’s prices, each attempt by itself', async () => {
   const { lookup, lost, send } = await setUp();
   const first = (await (await send('gen-1', 1, { sandbox: { tokens: 7 } })).json()) as {
     usage: { prompt_tokens: number };
@@ -77,7 +77,7 @@ test('what the provider made costs what it used at the endpoint’s prices, and 
   expect(await lookup(lost('gen-1', { number: 2 }))).toMatchObject({ usage: { out_text: 9 } });
 });
 
-test('sound that was transcribed costs what the provider bills of its length', async () => {
+test('a transcription is charged the length that the provider bills', async () => {
   const { sandbox, lookup, lost } = await setUp();
   const form = new FormData();
   form.set('model', 'echo');
@@ -93,7 +93,7 @@ test('sound that was transcribed costs what the provider bills of its length', a
   });
 });
 
-test('what never came costs nothing, and is refused should it come late', async () => {
+test('an attempt that the provider has not received costs nothing, and is refused if it arrives late', async () => {
   const { lookup, lost, send } = await setUp();
   const record = generation({ id: 'gen', model: 'a/story', created_at: new Date(Date.now() + 1_000).toISOString() });
   expect(await lookup(lost('gen-2', { record }))).toEqual({
@@ -106,13 +106,13 @@ test('what never came costs nothing, and is refused should it come late', async 
   expect((await send('gen-2', 2, {})).status).toBe(200);
 });
 
-test('what was refused, or left before an answer was made, costs nothing', async () => {
+test('an attempt that was refused or cancelled before its answer costs nothing', async () => {
   const { lookup, lost, send } = await setUp();
   expect((await send('gen-3', 1, { sandbox: { status: 503 } })).status).toBe(503);
   expect(await lookup(lost('gen-3'))).toMatchObject({ usage: null, cost_nano: 0 });
 });
 
-test('an answer under way is waited for', async () => {
+test('a running answer is awaited', async () => {
   const { lookup, lost, send } = await setUp();
   const answer = send('gen-4', 1, { sandbox: { tokens: 3, delay_ms: 300 } });
   await expect.poll(async () => sandboxes[0]?.requests().open).toBe(1);
@@ -120,7 +120,7 @@ test('an answer under way is waited for', async () => {
   await (await answer).text();
 });
 
-test('nothing is known of what came before the provider’s memory, of endpoints that are gone, and where nobody can be asked', async () => {
+test('the result is unknown for attempts before the provider’s memory, for removed endpoints, and for providers without a look-up', async () => {
   const { lookup, lost, endpointOf } = await setUp();
   const record = generation({ id: 'gen', model: 'a/story', created_at: new Date(Date.now() - 60_000).toISOString() });
   expect(await lookup(lost('gen-5', { record }))).toBeUndefined();
@@ -128,7 +128,7 @@ test('nothing is known of what came before the provider’s memory, of endpoints
   expect(await lookup(lost('gen-5', { endpoint: endpointOf('silent') }))).toBeUndefined();
 });
 
-test('requests of one attempt at embeddings are added up; of anything else they are not understood', async () => {
+test('several requests of one attempt are added up for embeddings, and unknown for other calls', async () => {
   const { sandbox, lookup, lost } = await setUp();
   const embed = (input: string) =>
     fetch(`${sandbox.url}/v1/embeddings`, {

@@ -11,8 +11,8 @@ import { parseServiceJson } from '../../schemas/json-structure.ts';
 import { inputTokens } from '../../schemas/usage.ts';
 import { clientRequestId } from '../attempt/exchange.ts';
 
-/** What a provider says of one attempt; the sandbox's form (`src/sandbox/memory.ts`). */
-interface Told {
+/** A provider's report on one attempt, in the sandbox's form (`src/sandbox/memory.ts`). */
+interface ReportedAttempt {
   id: string;
   outcome: string;
   billed: {
@@ -27,14 +27,14 @@ interface Told {
 }
 
 interface Answer {
-  data: Told[];
-  /** Milliseconds since 1970: an attempt that came since is in `data`. */
+  data: ReportedAttempt[];
+  /** Milliseconds since 1970: later attempts are in `data`. */
   remembers_since: number;
 }
 
 const NOTHING: FoundAttempt = { usage: null, cost_nano: 0, charges: [], upstream_id: null };
 
-function usageOf(billed: NonNullable<Told['billed']>): TokenClasses {
+function usageOf(billed: NonNullable<ReportedAttempt['billed']>): TokenClasses {
   const { cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, reasoning_tokens } = billed;
   return {
     in_uncached: billed.input_tokens - cache_read_tokens - cache_write_5m_tokens - cache_write_1h_tokens,
@@ -66,8 +66,8 @@ async function ask(services: Services, attempts_url: string, name: string): Prom
 }
 
 /**
- * Asks the providers that can be asked (`attempts_url`) what they made of an attempt, and prices it by the prices of its
- * admission. A provider that has not seen the attempt is told to refuse it, should it still be on its way.
+ * Asks providers with an `attempts_url` for the outcome of an attempt, and prices it by the prices of its admission. A provider that
+ * has not received the attempt refuses it from then on.
  */
 export function createLookup({
   catalog,
@@ -80,19 +80,19 @@ export function createLookup({
 }): Lookup {
   const urls = new Map(providers.map(({ slug, attempts_url }) => [slug, attempts_url]));
 
-  function priced({ record, endpoint }: LostAttempt, told: readonly Told[]): FoundAttempt | undefined {
-    const id = told[0]?.id ?? null;
-    const billed = told.flatMap((one) => one.billed ?? []);
+  function priced({ record, endpoint }: LostAttempt, reported: readonly ReportedAttempt[]): FoundAttempt | undefined {
+    const id = reported[0]?.id ?? null;
+    const billed = reported.flatMap((one) => one.billed ?? []);
     if (billed.length === 0) return { ...NOTHING, upstream_id: id };
     const usage = sumOf(billed.map(usageOf));
     const counts = Object.values(usage) as number[];
     if (!counts.every((tokens) => Number.isSafeInteger(tokens) && tokens >= 0)) {
       throw new Error('The provider reports a number that is not valid');
     }
-    const known = catalog.at(Date.parse(record.created_at)).find(record.model);
-    const asks = known?.endpoints.find((one) => one.id === endpoint);
-    if (asks === undefined) return undefined;
-    const prices = pricesFor(asks, { prompt_tokens: inputTokens(usage), service_tier: null });
+    const model = catalog.at(Date.parse(record.created_at)).find(record.model);
+    const list = model?.endpoints.find(({ id }) => id === endpoint);
+    if (list === undefined) return undefined;
+    const prices = pricesFor(list, { prompt_tokens: inputTokens(usage), service_tier: null });
     const images = (record.num_media_prompt ?? 0) - (record.num_input_audio_prompt ?? 0);
     const { cost_nano, lines, is_unpriced } = charge([{ usage, prices, images }]);
     return is_unpriced ? undefined : { usage, cost_nano, charges: lines, upstream_id: id };
@@ -107,9 +107,9 @@ export function createLookup({
     const deadline = performance.now() + limits.lookups_ms_max;
     for (;;) {
       const { data, remembers_since } = await ask(services, url, clientRequestId(id, number));
-      const [told, ...others] = data;
-      if (told === undefined) return Date.parse(record.created_at) >= remembers_since ? NOTHING : undefined;
-      // Inputs of embeddings may take several requests; whatever else has one name twice is not understood.
+      const [first, ...others] = data;
+      if (first === undefined) return Date.parse(record.created_at) >= remembers_since ? NOTHING : undefined;
+      // Embeddings may take several requests; other calls have one request with this name.
       if (others.length > 0 && record.api_type !== 'embeddings') return undefined;
       if (performance.now() > deadline) return undefined;
       if (data.every(({ outcome }) => outcome !== 'open')) return priced(attempt, data);

@@ -42,7 +42,7 @@ const available = (over: Partial<RoutingFacts> = {}) => {
   return endpoints.available;
 };
 
-test('endpoints stand in the order of the plan, those that are not in it behind', () => {
+test('endpoints are in the order of the plan, with the others behind', () => {
   expect(available().map(({ endpoint_id, position }) => [endpoint_id, position])).toEqual([
     ['beta|a/one', 1],
     ['alpha|a/one', 2],
@@ -50,7 +50,7 @@ test('endpoints stand in the order of the plan, those that are not in it behind'
   ]);
 });
 
-test('each with the public members, and with why it stands there and what it is expected to cost', () => {
+test('each has the public members, the reasons for its position and its expected cost', () => {
   expect(available({ selected: beta, usage: { in_uncached: 100, out_text: 3 } })[0]).toEqual({
     provider: 'Beta',
     model: 'a/one',
@@ -65,7 +65,7 @@ test('each with the public members, and with why it stands there and what it is 
   });
 });
 
-test('the public members are there, whether something was tried or not', () => {
+test('the public members are present with and without attempts', () => {
   expect(routingMetadata(facts)).toMatchObject({
     requested: 'a/one:floor',
     strategy: 'direct',
@@ -87,7 +87,7 @@ test('the public members are there, whether something was tried or not', () => {
   });
 });
 
-test('what was left out stands with its step and reason', () => {
+test('excluded endpoints have their step and reason', () => {
   const { endpoints } = routingMetadata(facts) as { endpoints: { excluded: object[] } };
   expect(endpoints.excluded).toEqual([
     {
@@ -102,7 +102,7 @@ test('what was left out stands with its step and reason', () => {
   ]);
 });
 
-test('what was set aside stands with its budgets', () => {
+test('the hold has its budgets', () => {
   const routing = { strategy: 'direct', total: 1, plan: [], hold_nano: 5_000, held_in: ['key never'] };
   expect(routingMetadata({ ...facts, routing })).toMatchObject({ hold: { amount: 0.000005, budgets: ['key never'] } });
 });

@@ -1,5 +1,4 @@
 import { expiryWarnings } from '../../catalog/expiry.ts';
-import type { Model } from '../../catalog/model.ts';
 import type { RoutingRecord } from '../../ledger/records.ts';
 import type { Report } from '../../providers/dialect.ts';
 import { type OwnCredential, type ShownCredential, shownCredential } from '../../routing/own-credential.ts';
@@ -12,23 +11,23 @@ import type { Call } from '../call.ts';
 import { expectedCost, expectedTokens } from '../plan/expected-cost.ts';
 import { reportInClientsWords } from '../prepare/client-fields.ts';
 
-/** One attempt, as the routing metadata shows it. */
+/** An attempt in routing metadata. */
 export interface ShownAttempt extends Partial<AttemptFacts> {
   provider: string;
   model: string;
-  /** 0 when there was no answer at all. */
+  /** 0 if there was no answer. */
   status: number;
   is_byok: boolean;
   /** The organization's own credential that was used. */
   byok?: ShownCredential;
 }
 
-/** Whose credential an endpoint is called with: what may be shown of it. */
+/** The public facts of the credential that an endpoint is called with. */
 export function shownOwn(own: OwnCredential | undefined): Pick<ShownAttempt, 'is_byok' | 'byok'> {
   return own === undefined ? { is_byok: false } : { is_byok: true, byok: shownCredential(own) };
 }
 
-/** What routing metadata is made of. */
+/** The facts that routing metadata shows. */
 export interface RoutingFacts {
   call: Call;
   plan: Plan;
@@ -36,10 +35,10 @@ export interface RoutingFacts {
   attempts: readonly ShownAttempt[];
   selected: Candidate | undefined;
   report: readonly Report[];
-  /** What the call's record keeps; absent: it has none yet. */
+  /** The routing of the call's record; undefined if it has none yet. */
   routing?: RoutingRecord | undefined;
   usage?: TokenClasses | null;
-  /** A guardrail refused the call: nothing of it was to be tried. */
+  /** A guardrail refused the call: it has no attempts. */
   is_refused?: boolean;
 }
 
@@ -48,15 +47,10 @@ function holdOf(routing: RoutingRecord | undefined) {
   return { amount: toUsd(routing.hold_nano), budgets: routing.held_in };
 }
 
-/** The models that a plan considered. */
-function* modelsOf({ candidates }: Plan): Generator<Model> {
-  for (const { model } of candidates) yield model;
-}
-
 /**
- * What the routing did, for clients that ask for it (`X-Gateway-Experimental-Metadata: enabled`). Names of the fields:
- * the public service's router metadata. Ours are `sort`, `routing_funnel`, `hold`, `adjusted_parameters`, `warnings`, and of endpoints
- * everything beyond provider, model and `selected`.
+ * How a call was routed, for clients with `X-Gateway-Experimental-Metadata: enabled`. The names of the fields are those of the public
+ * service's router metadata. The gateway adds `sort`, `routing_funnel`, `hold`, `adjusted_parameters`, `warnings`, and the fields of
+ * endpoints beyond provider, model and `selected`.
  */
 export function routingMetadata(facts: RoutingFacts): Record<string, unknown> {
   const { call, plan, selected, attempts } = facts;
@@ -100,7 +94,7 @@ export function routingMetadata(facts: RoutingFacts): Record<string, unknown> {
     hold: holdOf(facts.routing),
     ...(facts.is_refused === true ? {} : { attempts }),
     adjusted_parameters: reportInClientsWords(facts.report, call),
-    warnings: expiryWarnings(modelsOf(plan), call.accepted_ms),
+    warnings: expiryWarnings(new Set(plan.candidates.map(({ model }) => model)), call.accepted_ms),
     ...(call.stages.length === 0 ? {} : { pipeline: call.stages }),
     ...(call.wants_public_metadata === true ? { [PUBLIC_NAME]: true } : {}),
   };

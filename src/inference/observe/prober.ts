@@ -18,66 +18,66 @@ export interface ProberOptions {
   inference: Pick<Inference, 'stream'>;
   statistics: Pick<EndpointStatistics, 'isQuiet'>;
   health: Pick<Health, 'coolingUntil'>;
-  /** Whom probes are counted against, with what is left of their budget. Null: nobody lets them. */
+  /** The key that pays for probes, with its budgets. Null if none may be used. */
   principal(): Promise<Principal | null>;
-  /** Whether this process is the one that probes an endpoint now: one of all, and once in so long. */
+  /** Whether this process may probe the endpoint now: one process of all, once in `every_ms`. */
   claim(endpoint_id: string, every_ms: number): Promise<boolean>;
   generationId(now_ms: number): string;
   every_minutes: number;
-  /** Ids of the models whose endpoints are probed; undefined: all. */
+  /** Ids of the models to probe; undefined: all. */
   models: readonly string[] | undefined;
   clock: Clock;
   log: { info(facts: object, message: string): void; warn(facts: object, message: string): void };
 }
 
-/** Asks endpoints that nobody asked for a while, so that something is known of them. */
+/** Sends requests to endpoints without recent traffic, so that their statistics stay current. */
 export interface Prober {
-  /** Begins to look for them every few seconds. */
+  /** Starts to look for such endpoints, every `probes_look_ms`. */
   start(): void;
-  /** Ends what is under way. */
+  /** Cancels running probes. */
   stop(): Promise<void>;
 }
 
-const UNTOLD = { http_referer: null, title: 'Health probe', categories: [], user_agent: null };
+const ATTRIBUTION = { http_referer: null, title: 'Health probe', categories: [], user_agent: null };
 
 interface Target {
   model: Model;
   endpoint_id: string;
 }
 
-/** What a probe can ask: text for text, at the gateway's own account, at a known price and without a fee for each request. */
-function* targetsIn(catalog: ModelSource, wanted: readonly string[] | undefined): Generator<Target> {
+/** The endpoints to probe: text models at the gateway's own account, with a known price and without a fee for each request. */
+function* targetsIn(catalog: ModelSource, ids: readonly string[] | undefined): Generator<Target> {
   for (const model of catalog.models()) {
-    if (wanted !== undefined && !wanted.includes(model.id)) continue;
+    if (ids !== undefined && !ids.includes(model.id)) continue;
     if (!model.input_modalities.includes('text') || !model.output_modalities.includes('text')) continue;
     for (const endpoint of model.endpoints) {
       const provider = catalog.provider(endpoint.provider);
-      const is_fit = provider !== undefined && !provider.is_own_only && isPriced(endpoint.pricing);
-      if (is_fit && (endpoint.pricing.request ?? 0) === 0) yield { model, endpoint_id: endpoint.id };
+      const isSuitable = provider !== undefined && !provider.is_own_only && isPriced(endpoint.pricing);
+      if (isSuitable && (endpoint.pricing.request ?? 0) === 0) yield { model, endpoint_id: endpoint.id };
     }
   }
 }
 
 /**
- * Probes are calls like any other: planned, paid from the budget of their key, recorded, and counted as traffic. Where the
- * budget is spent the ledger refuses the next one, which ends them until the budget's next day.
+ * Probes are calls like any other: planned, paid from the budget of their key, recorded, and counted as traffic. If the budget is
+ * spent, the ledger refuses the next probe, and probes pause until the budget's next day.
  */
 export function createProber(options: ProberOptions): Prober {
   const { clock, health, inference, log, statistics } = options;
   const every_ms = options.every_minutes * 60_000;
-  /** Before then nobody needs to be asked whether an endpoint is due. */
-  const later = new Map<string, number>();
+  /** The time before which an endpoint is not due. */
+  const notBefore_ms = new Map<string, number>();
   const stopping = createCancellation();
-  /** By endpoint: whether the budget paid for it. */
-  const under_way = new Map<string, Promise<boolean>>();
+  /** Running probes by endpoint: whether the budget paid for it. */
+  const inFlight = new Map<string, Promise<boolean>>();
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let paused_until_ms = 0;
 
   function isDue(endpoint_id: string, now_ms: number): boolean {
-    const later_ms = (later.get(endpoint_id) ?? 0) - now_ms;
-    // Longer than a wait can be: the clock was set back.
-    if ((later_ms > 0 && later_ms <= every_ms) || under_way.has(endpoint_id)) return false;
+    const wait_ms = (notBefore_ms.get(endpoint_id) ?? 0) - now_ms;
+    // A longer wait means that the clock was set back.
+    if ((wait_ms > 0 && wait_ms <= every_ms) || inFlight.has(endpoint_id)) return false;
     return (
       statistics.isQuiet(endpoint_id, options.every_minutes, now_ms) && health.coolingUntil(endpoint_id, now_ms) === 0
     );
@@ -91,7 +91,7 @@ export function createProber(options: ProberOptions): Prober {
       request: {
         model: model.id,
         messages: [{ role: 'user', content: 'Hi' }],
-        // One token is the least that shows that an endpoint answers, and how soon.
+        // One token suffices to measure whether an endpoint answers, and how soon.
         max_tokens: 1,
         stream: true,
       },
@@ -100,7 +100,7 @@ export function createProber(options: ProberOptions): Prober {
       generation_id,
       request_id: generation_id,
       principal,
-      attribution: { ...UNTOLD, traceparent: undefined, tracestate: undefined },
+      attribution: { ...ATTRIBUTION, traceparent: undefined, tracestate: undefined },
       accepted_ms,
       accepted_monotonic_ms: clock.monotonic_ms(),
       cancellation: stopping,
@@ -109,7 +109,7 @@ export function createProber(options: ProberOptions): Prober {
     };
   }
 
-  /** Whether the budget had enough for it. What else goes wrong is the endpoint's, and counted. */
+  /** Whether the budget paid for the probe. Failures of the endpoint are counted in its statistics. */
   async function probe(target: Target, principal: Principal): Promise<boolean> {
     try {
       for await (const event of inference.stream(callFor(target, principal))) {
@@ -123,7 +123,7 @@ export function createProber(options: ProberOptions): Prober {
     return true;
   }
 
-  /** Waits for a probe, but not for long: an endpoint that hangs holds up no other. */
+  /** Waits a bounded time for a probe: an endpoint that hangs does not delay the others. */
   async function begin(target: Target, principal: Principal): Promise<boolean> {
     const { endpoint_id } = target;
     const probing = probe(target, principal)
@@ -131,8 +131,8 @@ export function createProber(options: ProberOptions): Prober {
         log.warn({ err, endpoint: endpoint_id }, 'an endpoint could not be probed');
         return true;
       })
-      .finally(() => under_way.delete(endpoint_id));
-    under_way.set(endpoint_id, probing);
+      .finally(() => inFlight.delete(endpoint_id));
+    inFlight.set(endpoint_id, probing);
     return Promise.race([probing, sleep(limits.probe_wait_ms, true, { ref: false })]);
   }
 
@@ -148,21 +148,21 @@ export function createProber(options: ProberOptions): Prober {
   async function round(): Promise<void> {
     const started_ms = clock.now_ms();
     if (started_ms < paused_until_ms && paused_until_ms - started_ms <= DAY_MS) return;
-    if (later.size > limits.health_endpoints_max) later.clear();
+    if (notBefore_ms.size > limits.health_endpoints_max) notBefore_ms.clear();
     let principal: Principal | null | undefined;
     let count = 0;
     for (const target of targetsIn(options.catalog(), options.models)) {
       if (stopping.cancelled || count >= limits.probes_per_round_max) return;
-      if (under_way.size >= limits.probes_under_way_max) return;
+      if (inFlight.size >= limits.probes_under_way_max) return;
       if (!isDue(target.endpoint_id, started_ms)) continue;
       principal ??= await options.principal();
       if (principal === null) return;
-      later.set(target.endpoint_id, started_ms + every_ms);
+      notBefore_ms.set(target.endpoint_id, started_ms + every_ms);
       if (!(await options.claim(target.endpoint_id, every_ms))) continue;
       count += 1;
       if (await begin(target, principal)) continue;
-      // Those under way may give back what is set aside for them.
-      if (under_way.size === 0) pause();
+      // Running probes may release a part of their holds.
+      if (inFlight.size === 0) pause();
       return;
     }
   }
@@ -185,7 +185,7 @@ export function createProber(options: ProberOptions): Prober {
       clearInterval(timer);
       stopping.cancel();
       await running;
-      await Promise.all(under_way.values());
+      await Promise.all(inFlight.values());
     },
   };
 }

@@ -8,17 +8,17 @@ const share = (bp: number) => {
   return taken / IDS;
 };
 
-test.each([1, 10, 500, 2_500, 5_000, 9_990])('of many calls, %i in ten thousand are drawn', (bp) => {
+test.each([1, 10, 500, 2_500, 5_000, 9_990])('of many calls, %i in ten thousand are sampled', (bp) => {
   const wanted = bp / 10_000;
   const deviation = Math.sqrt((wanted * (1 - wanted)) / IDS);
   expect(Math.abs(share(bp) - wanted)).toBeLessThan(5 * deviation);
 });
 
-test('at a share of one, every call is drawn', () => {
+test('at a share of one, every call is sampled', () => {
   expect(share(10_000)).toBe(1);
 });
 
-test('whoever is drawn at a share is drawn at every larger one', () => {
+test('a call that is sampled at a share is sampled at every larger one', () => {
   for (let at = 0; at < 1_000; at += 1) {
     const id = `gen-1763719200-${at}`;
     const drawn = [1, 100, 2_500, 5_000, 9_999, 10_000].map((bp) => isSampled(id, bp));
@@ -26,7 +26,7 @@ test('whoever is drawn at a share is drawn at every larger one', () => {
   }
 });
 
-test('with a secret, what is drawn cannot be known without it, and is the same on every node', () => {
+test('with a secret, the sample cannot be predicted without it, and is the same on every node', () => {
   const drawn = (secret?: string) =>
     Array.from({ length: 1_000 }, (_, at) => isSampled(`session-${at}`, 5_000, secret)).join();
   expect(drawn('one')).toBe(drawn('one'));

@@ -20,11 +20,11 @@ export interface EndedCall {
   record: GenerationRecord;
   /** Milliseconds from the call's arrival to its end. */
   duration_ms: number;
-  /** Its request and its answer, if they may be kept; undefined: nothing of them may. */
+  /** The request and the answer; undefined if they may not be kept. */
   content: LoggedContent | undefined;
 }
 
-/** Whose call a content is of, when it arrived, and which model answered it. */
+/** The owner, time and model of a logged call. */
 export interface LoggedCall {
   id: string;
   organization_id: string;
@@ -35,19 +35,19 @@ export interface LoggedCall {
   model: string | null;
 }
 
-/** Where requests and their answers are kept. Neither method throws. */
+/** Stores requests and answers. Neither method throws. */
 export interface ContentKeeper {
   keep(call: LoggedCall, content: LoggedContent): void;
   /** Keeps a stub: the content could not be built. */
   keepStub(call: LoggedCall, reason: string): void;
 }
 
-/** Who is sent spans of calls. */
+/** Sends spans of calls to destinations. */
 export interface Broadcast {
-  /** Whether any destination wants this one. */
+  /** Whether any destination wants the call. */
   wants(call: Call): boolean;
   /** Never throws. */
-  tell(ended: EndedCall): void;
+  add(ended: EndedCall): void;
 }
 
 export interface RequestLogOptions {
@@ -59,16 +59,16 @@ export interface RequestLogOptions {
 
 const BASIS_POINTS = 10_000;
 
-/** What a share is drawn by: `secret` keeps callers from choosing ids that are left out. */
+/** The hash that sampling uses. With `secret`, callers cannot choose ids that are left out. */
 function draw(id: string, secret: string | undefined): string {
   return secret === undefined ? hash('sha256', id) : createHmac('sha256', secret).update(id).digest('hex');
 }
 
-/** Whether an id belongs to a share of all, in ten-thousandths: the same on every node. */
+/** Whether an id is in a sample of `share_bp` ten-thousandths; the same on every node. */
 export function isSampled(id: string, share_bp: number, secret?: string): boolean {
   if (share_bp >= BASIS_POINTS) return true;
-  const drawn = Number.parseInt(draw(id, secret).slice(0, 8), 16) / 2 ** 32;
-  return drawn * BASIS_POINTS < share_bp;
+  const position = Number.parseInt(draw(id, secret).slice(0, 8), 16) / 2 ** 32;
+  return position * BASIS_POINTS < share_bp;
 }
 
 function loggedCall({ generation_id, principal, accepted_ms, request }: Call, model: string | undefined): LoggedCall {
@@ -83,23 +83,22 @@ function loggedCall({ generation_id, principal, accepted_ms, request }: Call, mo
   };
 }
 
-/** What ended a call, as its log shows it: faults of the gateway's say nothing of themselves. */
+/** The error of a call as its log shows it. The gateway's own faults are not described. */
 function shownError(error: unknown): GatewayError | undefined {
   if (error === undefined || error instanceof GatewayError) return error;
   return error instanceof CallCancelled ? undefined : new GatewayError(500, 'Internal error');
 }
 
-/** What a call that is not chat says beside its inputs, which its messages have unless they are tokens. */
-function wordsOf<P extends Prepared, A>(task: Task<P, A>): JsonObject {
-  const { said, unreadable } = task.words();
-  const { input, provider: _, ...others } = said;
+/** The fields of a call that is not chat. Its inputs are in its messages unless they are tokens. */
+function fieldsOf<P extends Prepared, A>(task: Task<P, A>): JsonObject {
+  const { fields, unreadable } = task.input();
+  const { input, provider: _, ...others } = fields;
   return unreadable === undefined ? others : { input, ...others };
 }
 
 /**
- * Keeps requests and their answers, and broadcasts them, where a caller's workspace wants that. It sees requests as they go to
- * models, and answers before anything that was redacted is put back. Whatever cannot be logged never changes an answer: a stub says
- * that the call was made and why its content is missing.
+ * Stores and broadcasts requests and answers if the caller's workspace is set to. Sees requests as they go to models, and answers
+ * before redacted values are restored. A failure to log never changes an answer: a stub records the call and why its content is missing.
  */
 export function requestLog(options: RequestLogOptions): Middleware {
   return {
@@ -120,12 +119,12 @@ export function requestLog(options: RequestLogOptions): Middleware {
 
 /** The log of one call. */
 class RequestLogMiddleware implements CallHooks {
-  /** As it goes to models. */
+  /** The call as it goes to models. */
   #call: Call;
-  /** The words of a call that is not chat; undefined: it is chat. */
-  #words: (() => JsonObject) | undefined = undefined;
+  /** The fields of a call that is not chat; undefined for chat. */
+  #taskFields: (() => JsonObject) | undefined = undefined;
   readonly #options: RequestLogOptions;
-  /** What the answer says; undefined: its content is not kept. */
+  /** The texts of the answer; undefined if its content is not kept. */
   readonly #output: OutputText | undefined;
   readonly #isBroadcast: boolean;
   /** Why the answer cannot be read. */
@@ -148,7 +147,7 @@ class RequestLogMiddleware implements CallHooks {
   }
 
   onTask<P extends Prepared, A>(call: Call, task: Task<P, A>): TaskCall<P, A> {
-    this.#words = () => wordsOf(task);
+    this.#taskFields = () => fieldsOf(task);
     this.#call = call;
     return { call, task };
   }
@@ -173,16 +172,16 @@ class RequestLogMiddleware implements CallHooks {
     const { clock, broadcast } = this.#options;
     const call = this.#call;
     const duration_ms = clock.monotonic_ms() - call.accepted_monotonic_ms;
-    // A call that was sent to no endpoint is no generation.
+    // A call that was sent to no endpoint is not a generation.
     if (!isSettled) return;
-    // After the answer: copying takes its time.
+    // After the answer, since copying takes time.
     setImmediate(() => {
       const content = this.#output && this.#keep(this.#output, record, error);
-      if (this.#isBroadcast && record !== undefined) broadcast.tell({ call, record, duration_ms, content });
+      if (this.#isBroadcast && record !== undefined) broadcast.add({ call, record, duration_ms, content });
     });
   }
 
-  /** Reads a part of the answer. A part that cannot be read leaves a stub in place of the content, and the answer as it is. */
+  /** Reads a part of the answer. A part that cannot be read replaces the content by a stub; the answer is unchanged. */
   #read(part: (output: OutputText) => void): void {
     if (this.#output === undefined || this.#fault !== undefined) return;
     try {
@@ -198,7 +197,7 @@ class RequestLogMiddleware implements CallHooks {
     const place = loggedCall(call, record?.model);
     try {
       if (this.#fault !== undefined) throw this.#fault;
-      const content = contentOf(call.request, output, shownError(error), this.#words?.());
+      const content = contentOf(call.request, output, shownError(error), this.#taskFields?.());
       contents.keep(place, content);
       return content;
     } catch (err) {

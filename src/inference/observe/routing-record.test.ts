@@ -34,7 +34,7 @@ const call = { api_type: 'completions', request: { messages: [], max_tokens: 100
 const nothing: Hold = { id: 'g', lines: [], granted_nano: 0 };
 const USAGE = { in_uncached: 10, out_text: 5 };
 
-test('endpoints stand in order with weight, place and expected cost, by their tags where the model is the record’s', () => {
+test('endpoints are in order with weight and expected cost, named by their tags if the model is the record’s', () => {
   const attempts = [
     candidate(MANY, 1, { weight: 0.123456, because: ['drawn'] }),
     candidate(OTHER, 0, { own: { id: 'b' } as OwnCredential, tier: 'flex', because: [] }),
@@ -49,7 +49,7 @@ test('endpoints stand in order with weight, place and expected cost, by their ta
   });
 });
 
-test('who was left out stands by its step, also where that was at its attempt', () => {
+test('excluded endpoints are grouped by step, also those excluded at their attempt', () => {
   const excluded = { step: 'Encode', reason: 'r' };
   const attempts = [candidate(MANY, 0, { excluded }), candidate(MANY, 1)];
   const left_out = [candidate(MANY, 2, { excluded: { step: 'Filter by Data Policy', reason: 'r' } })];
@@ -74,7 +74,7 @@ test('the lists are bounded, and so is the record', () => {
   expect(JSON.stringify(told).length).toBeLessThan(1_000);
 });
 
-test('what was set aside stands with the budgets that counted it', () => {
+test('the hold has the budgets that count it', () => {
   const budget = { id: 'i', label: 'l', limit_nano: 1, include_byok: false };
   const lease = new LeaseBook(() => 0).of('i', '');
   const line = { window_start: '', lease, amount: 7, share: 0 };
@@ -90,7 +90,7 @@ test('what was set aside stands with the budgets that counted it', () => {
   expect(told).toMatchObject({ hold_nano: 7, held_in: ['key never'] });
 });
 
-test('a call that is not chat has no answer of usual length', () => {
+test('a call that is not chat has no expected cost', () => {
   const vectors = { ...call, api_type: 'embeddings' as const };
   const told = routingRecord({ call: vectors, plan: planOf([candidate(MANY, 0)]), hold: nothing }, 'a/many', USAGE);
   expect(told.plan).toEqual([{ id: 'alpha/0' }]);

@@ -1,44 +1,12 @@
 import type { Hold } from '../../ledger/leases/hold.ts';
 import type { RecordedEndpoint, RoutingRecord } from '../../ledger/records.ts';
 import { limits } from '../../limits.ts';
-import type { Candidate, Plan } from '../../routing/plan.ts';
+import type { Plan } from '../../routing/plan.ts';
 import type { TokenClasses } from '../../schemas/inner.ts';
 import type { Call } from '../call.ts';
-import { type ExpectedTokens, expectedCost, expectedTokens } from '../plan/expected-cost.ts';
+import { expectedCost, expectedTokens } from '../plan/expected-cost.ts';
 
-/** An endpoint's id without the model, where that is the one that the record names anyway. */
-function shortId({ endpoint }: Candidate, model: string): string {
-  return endpoint.model === model ? endpoint.tag : endpoint.id;
-}
-
-function recorded(candidate: Candidate, call: Call, model: string, expected: ExpectedTokens | undefined) {
-  const { weight, because, own, tier } = candidate;
-  const told: RecordedEndpoint = { id: shortId(candidate, model) };
-  if (tier !== undefined) told.tier = tier;
-  if (own !== undefined) told.byok_id = own.id;
-  if (weight !== undefined) told.weight = Math.round(weight * 1000) / 1000;
-  if (because !== undefined && because.length > 0) told.because = because;
-  const cost_nano = expected && expectedCost(candidate, expected, call.request.service_tier);
-  if (cost_nano !== undefined) told.expected_nano = cost_nano;
-  return told;
-}
-
-/** Who was left out at which step, as far as a record has room. */
-function exclusions(candidates: readonly Candidate[], model: string): RoutingRecord['excluded'] {
-  let excluded: Record<string, string[]> | undefined;
-  let room: number = limits.routing_recorded_max;
-  for (const candidate of candidates) {
-    if (candidate.excluded === undefined) continue;
-    if (room === 0) break;
-    room -= 1;
-    excluded ??= {};
-    excluded[candidate.excluded.step] ??= [];
-    excluded[candidate.excluded.step]?.push(shortId(candidate, model));
-  }
-  return excluded;
-}
-
-/** How a call was routed, as short as its generation's record keeps it. */
+/** How a call was routed, in the short form of its generation's record. Endpoints of `model` are named by their tag alone. */
 export function routingRecord(
   { call, plan, hold }: { call: Call; plan: Plan; hold: Hold },
   model: string,
@@ -48,19 +16,35 @@ export function routingRecord(
   const planned: RecordedEndpoint[] = [];
   for (const candidate of plan.attempts) {
     if (planned.length === limits.routing_recorded_max) break;
-    if (candidate.excluded === undefined) planned.push(recorded(candidate, call, model, expected));
+    if (candidate.excluded !== undefined) continue;
+    const { endpoint, weight, because, own, tier } = candidate;
+    const entry: RecordedEndpoint = { id: endpoint.model === model ? endpoint.tag : endpoint.id };
+    if (tier !== undefined) entry.tier = tier;
+    if (own !== undefined) entry.byok_id = own.id;
+    if (weight !== undefined) entry.weight = Math.round(weight * 1000) / 1000;
+    if (because !== undefined && because.length > 0) entry.because = because;
+    const cost_nano = expected && expectedCost(candidate, expected, call.request.service_tier);
+    if (cost_nano !== undefined) entry.expected_nano = cost_nano;
+    planned.push(entry);
   }
-  const told: RoutingRecord = { strategy: plan.strategy, total: plan.candidates.length, plan: planned };
-  if (plan.sort !== undefined) told.sort = plan.sort;
-  const excluded = exclusions(plan.candidates, model);
-  if (excluded !== undefined) told.excluded = excluded;
+  const record: RoutingRecord = { strategy: plan.strategy, total: plan.candidates.length, plan: planned };
+  if (plan.sort !== undefined) record.sort = plan.sort;
+  let excludedCount = 0;
+  for (const { excluded, endpoint } of plan.candidates) {
+    if (excluded === undefined) continue;
+    if (excludedCount === limits.routing_recorded_max) break;
+    excludedCount += 1;
+    record.excluded ??= {};
+    record.excluded[excluded.step] ??= [];
+    record.excluded[excluded.step]?.push(endpoint.model === model ? endpoint.tag : endpoint.id);
+  }
   for (const { budget, granted } of hold.lines) {
     if (granted <= 0) continue;
-    told.hold_nano = hold.granted_nano;
+    record.hold_nano = hold.granted_nano;
     const counted = `${budget.scope} ${budget.reset_interval}`;
-    if (told.held_in === undefined) told.held_in = [counted];
-    else told.held_in.push(counted);
+    if (record.held_in === undefined) record.held_in = [counted];
+    else record.held_in.push(counted);
   }
-  if (call.stages.length > 0) told.pipeline = call.stages;
-  return told;
+  if (call.stages.length > 0) record.pipeline = call.stages;
+  return record;
 }

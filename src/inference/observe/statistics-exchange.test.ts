@@ -22,7 +22,7 @@ function processOn(store: StatisticsStore, run: string) {
 describeStores('the exchange of statistics', ({ engine, open }) => {
   const opened = async () => endpointStatisticsStore((await open()).queries, engine);
 
-  test('tells each process what the others counted, and a later one what they left', async () => {
+  test('gives each process the counts of the others, and later processes those of earlier ones', async () => {
     const store = await opened();
     const one = processOn(store, 'one');
     const two = processOn(store, 'two');
@@ -42,7 +42,7 @@ describeStores('the exchange of statistics', ({ engine, open }) => {
     expect(later.figures()).toEqual(two.figures());
   });
 
-  test('writes more than a batch', async () => {
+  test('writes several batches', async () => {
     const store = await opened();
     const one = processOn(store, 'one');
     const count = limits.statistics_batch_rows + 50;
@@ -53,7 +53,7 @@ describeStores('the exchange of statistics', ({ engine, open }) => {
     expect([...two.statistics.known()]).toHaveLength(count);
   });
 
-  test('goes on without a store, says so once, and writes what waited when it is back', async () => {
+  test('continues without a store, logs that once, and writes the queued rows when it is back', async () => {
     const store = await opened();
     let is_down = true;
     const flaky: StatisticsStore = {
@@ -75,7 +75,7 @@ describeStores('the exchange of statistics', ({ engine, open }) => {
   });
 });
 
-test('what a store holds that no version wrote does no harm', async () => {
+test('invalid rows in the store do no harm', async () => {
   const stored = {
     span: 1,
     start: Math.floor(NOW / 60_000),
@@ -98,7 +98,7 @@ test('what a store holds that no version wrote does no harm', async () => {
   expect(one.figures()).toMatchObject({ uptime_last_5m: 100, latency_last_30m: null });
 });
 
-test('what is new is found by the store’s clock, also after that was set back', async () => {
+test('new rows are found by the store’s clock, also after it was set back', async () => {
   const since: number[] = [];
   const times = [NOW, NOW - 3_600_000];
   const store: StatisticsStore = {
@@ -116,7 +116,7 @@ test('what is new is found by the store’s clock, also after that was set back'
   expect(since).toEqual([0, NOW - 3_600_000 - limits.statistics_overlap_ms]);
 });
 
-test('a store that hangs holds up no stop', async () => {
+test('a store that hangs does not delay a stop', async () => {
   const never = () => new Promise<never>(() => {});
   const one = processOn({ save: never, now: never, findOthers: never, sweep: never }, 'one');
   one.answer(1);

@@ -8,17 +8,17 @@ interface StoredRow extends Omit<BucketRow, 'version' | 'sketches'> {
   sketches: string;
 }
 
-type Place = readonly [endpoint_id: string, span: number, start: number, run: string];
+type RowKey = readonly [endpoint_id: string, span: number, start: number, run: string];
 
-/** Where processes leave what they counted for each other, and for themselves after a restart. */
+/** The statistics of all processes, which also survive a restart. */
 export interface StatisticsStore {
   save(run: string, rows: readonly StoredRow[], at: number): Promise<void>;
-  /** Its clock. */
+  /** The store's time. */
   now(at: number): Promise<number>;
   findOthers(
     run: string,
     since: number,
-    after: Place | undefined,
+    after: RowKey | undefined,
     rows_max: number,
   ): Promise<(StoredRow & { run: string })[]>;
   sweep(at: number, rows_max: { minutes: number; quarters: number }): Promise<void>;
@@ -27,19 +27,19 @@ export interface StatisticsStore {
 export interface ExchangeOptions {
   statistics: EndpointStatistics;
   store: StatisticsStore;
-  /** The name of this process, of this start of it: what it wrote before is another's. */
+  /** The id of this run of the process: its earlier rows count as another's. */
   run: string;
   now_ms(): number;
   log: { warn(facts: object, message: string): void };
 }
 
-/** Keeps what this process knows of endpoints and what is in the store alike. */
+/** Exchanges the statistics of this process with the store. */
 export interface StatisticsExchange {
-  /** One round, or what is left of the one under way and another; never fails. */
+  /** Runs one round, after the running one if there is one. Never rejects. */
   exchange(): Promise<void>;
-  /** Begins to do so every few seconds. */
+  /** Runs a round every `statistics_exchange_ms`. */
   start(): void;
-  /** Writes what waits, within a bound. */
+  /** Writes the rest, within `statistics_stop_ms_max`. */
   stop(): Promise<void>;
 }
 
@@ -58,36 +58,36 @@ function read({ sketches: text, ...row }: StoredRow & { run: string }): BucketRo
   const sketches: BucketRow['sketches'] = {};
   if (text !== '') {
     try {
-      const found = JSON.parse(text) as Record<string, unknown>;
+      const sketchTexts = JSON.parse(text) as Record<string, unknown>;
       for (const name of NAMES) {
-        const packed = found[name];
+        const packed = sketchTexts[name];
         if (typeof packed === 'string') sketches[name] = packed;
       }
     } catch {
-      // What a version that is not known wrote: its counts are good all the same.
+      // Written by an unknown version: its counts are still valid.
     }
   }
   return { ...row, version: 0, sketches };
 }
 
 /**
- * Writes in the background and in batches, and reads what others wrote. A store that fails, or that takes long, costs
- * nothing but freshness: what could not be written waits and is written when it can be.
+ * Writes in the background in batches, and reads the rows of other processes. If the store fails or is slow, statistics are less
+ * current; unwritten rows are written later.
  */
 export function createStatisticsExchange(options: ExchangeOptions): StatisticsExchange {
   const { statistics, store, run, now_ms, log } = options;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
-  /** The store's time of the last reading; undefined: nothing was read yet. */
-  let read_at: number | undefined;
+  /** The store's time of the last read; undefined before the first. */
+  let readAt: number | undefined;
   let swept_ms = 0;
-  let forgot_ms = 0;
-  let is_failing = false;
+  let expired_ms = 0;
+  let isFailing = false;
 
-  function forget(): void {
-    if (now_ms() - forgot_ms < limits.statistics_sweep_ms) return;
-    forgot_ms = now_ms();
-    statistics.sweep(forgot_ms);
+  function expire(): void {
+    if (now_ms() - expired_ms < limits.statistics_sweep_ms) return;
+    expired_ms = now_ms();
+    statistics.sweep(expired_ms);
   }
 
   async function write(): Promise<void> {
@@ -96,16 +96,16 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
       if (rows.length === 0) return;
       await store.save(run, rows.map(stored), now_ms());
       statistics.written(rows);
-      // What is counted all the time would be written again and again.
+      // Rows that change all the time would be written repeatedly.
       if (rows.length < limits.statistics_batch_rows) return;
     }
   }
 
   async function readOthers(): Promise<void> {
     const at = await store.now(now_ms());
-    // A clock that was set back has written what is new under times that were read before.
-    const since = read_at === undefined ? 0 : Math.min(read_at, at) - limits.statistics_overlap_ms;
-    let after: Place | undefined;
+    // If the clock was set back, new rows have times that were read before.
+    const since = readAt === undefined ? 0 : Math.min(readAt, at) - limits.statistics_overlap_ms;
+    let after: RowKey | undefined;
     for (let count = 0; count < limits.statistics_rows_max; ) {
       const page = await store.findOthers(run, since, after, limits.statistics_page_rows);
       statistics.merge(page.map(read));
@@ -114,22 +114,22 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
       count += page.length;
       after = [last.endpoint_id, last.span, last.start, last.run];
     }
-    read_at = at;
+    readAt = at;
   }
 
   async function round(): Promise<void> {
     try {
-      forget();
+      expire();
       await write();
       await readOthers();
       if (now_ms() - swept_ms >= limits.statistics_sweep_ms) {
         swept_ms = now_ms();
         await store.sweep(swept_ms, STORED_ROWS_MAX);
       }
-      is_failing = false;
+      isFailing = false;
     } catch (err) {
-      if (!is_failing) log.warn({ err }, 'endpoint statistics could not be exchanged; each process uses its own');
-      is_failing = true;
+      if (!isFailing) log.warn({ err }, 'endpoint statistics could not be exchanged; each process uses its own');
+      isFailing = true;
     }
   }
 

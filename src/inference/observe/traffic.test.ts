@@ -46,7 +46,7 @@ test.each<[string, Partial<AnswerFacts>, Partial<Sample>]>([
     { is_completed: false, tool_calls: { count: 2, valid: 1 } },
     { tool_calls: undefined },
   ],
-])('%s tells', (_title, over, expected) => {
+])('the sample of %s', (_title, over, expected) => {
   expect(sampleOf(facts(over))).toMatchObject(expected);
 });
 
@@ -58,7 +58,7 @@ function counting() {
 
 const candidate = (over: object = {}) => ({ endpoint: { id: 'e' }, ...over }) as unknown as Candidate;
 
-test('what an organization’s own account does is counted nowhere', () => {
+test('attempts at an organization’s own account are not counted', () => {
   const { seen, traffic } = counting();
   const own = candidate({ own: { id: 'c', version: 1 } });
   traffic.answered(own, facts());

@@ -21,9 +21,9 @@ import { NO_MEDIA } from '../prepare/media.ts';
 /** The tokens of a prompt. */
 export interface CountedTokens {
   input_tokens: number;
-  /** Counted here, not by the model's provider. */
+  /** Counted by the gateway, not by the model's provider. */
   is_estimate: boolean;
-  /** What the provider told beside it. */
+  /** Other fields of the provider's answer. */
   rest: JsonObject;
 }
 
@@ -34,16 +34,17 @@ export interface CountOptions extends Pick<ChatWorkOptions, 'dialect'> {
 }
 
 /**
- * Counts the prompt of a call for the endpoint that it would go to first, by the same plan: its provider is asked where it
- * counts for nothing, and does it in time; else it is counted here. The call counts against rate limits as a request; it is
- * not charged, holds no money and leaves no generation. Throws `GatewayError`, `CallCancelled` when the client left first.
+ * Counts the prompt of a call for the first endpoint of its plan: by the provider if it counts free of charge and in time, otherwise
+ * by the gateway. The call counts against rate limits as a request; it is not charged, holds no money and leaves no generation.
+ * Throws `GatewayError`, or `CallCancelled` if the client leaves first.
  */
 export function createTokenCount(
   { dialect, upstream, tokenizer, logDecoderFault }: CountOptions,
   { open }: Pick<Planner, 'open'>,
   chat: ChatWork,
 ): (call: Call) => Promise<CountedTokens> {
-  async function asked(call: Call, candidate: Candidate): Promise<CountedTokens | undefined> {
+  /** The provider's count; undefined if it does not count, or fails. */
+  async function providersCount(call: Call, candidate: Candidate): Promise<CountedTokens | undefined> {
     const counter = counterOf(wireOf(candidate));
     if (counter === undefined || chat.needs(call.request, candidate).length > 0) return undefined;
     const prepared = await preparedFor(call, candidate);
@@ -52,13 +53,13 @@ export function createTokenCount(
     const outgoing = { candidate, dialect: prepared.dialect, method, path, headers, accept: 'application/json' };
     const limit_ms = limits.token_count_ms_max;
     const context = { upstream, call, attempt: 1, first_token_ms_max: limit_ms, total_ms_max: limit_ms };
-    const held = start({ ...outgoing, payload: await writeBody(body) }, context);
+    const exchange = start({ ...outgoing, payload: await writeBody(body) }, context);
     try {
-      const told = await readJson(prepared.dialect, await headersOf(prepared.dialect, held), call);
-      const { input_tokens, ...rest } = readable(() => counter.read(told));
+      const body = await readJson(prepared.dialect, await headersOf(prepared.dialect, exchange), call);
+      const { input_tokens, ...rest } = readable(() => counter.read(body));
       return { input_tokens, rest, is_estimate: false };
     } catch (error) {
-      // What the provider finds wrong with the prompt it would find wrong with the call; else it is no matter of the client's.
+      // A provider that refuses the prompt would refuse the call too; other failures do not concern the client.
       if (!(error instanceof UpstreamError)) throw error;
       logDecoderFault(error, candidate);
       if (error.failure === 'invalid_request' && error.status === 400) {
@@ -67,11 +68,11 @@ export function createTokenCount(
       }
       return undefined;
     } finally {
-      held.release();
+      exchange.release();
     }
   }
 
-  /** Undefined where the wire cannot carry the request: the call would go to the next endpoint. */
+  /** Undefined if the wire cannot carry the request: the call would go to the next endpoint. */
   async function preparedFor(call: Call, candidate: Candidate): Promise<PreparedAttempt | undefined> {
     try {
       return await chat.prepare(call.request, candidate, { strip_state: false, spend: undefined, media: NO_MEDIA });
@@ -85,8 +86,8 @@ export function createTokenCount(
     return dialect(wire)?.tokenCounter;
   }
 
-  async function counted(given: ChatRequest, candidate: Candidate): Promise<CountedTokens> {
-    const request = statesTools(given, candidate) ? templated(given).request : given;
+  async function ownCount(original: ChatRequest, candidate: Candidate): Promise<CountedTokens> {
+    const request = statesTools(original, candidate) ? templated(original).request : original;
     const texts: string[] = [];
     const other_tokens = estimatePrompt(request, (text) => {
       texts.push(text);
@@ -97,8 +98,8 @@ export function createTokenCount(
     return { input_tokens, is_estimate: true, rest: {} };
   }
 
-  return async (given) => {
-    const { call, plan, reservation } = await open(given, chat.wanted(given));
+  return async (received) => {
+    const { call, plan, reservation } = await open(received, chat.wanted(received));
     const candidate = plan.attempts[0]!;
     try {
       await reservation.acquire(candidate);
@@ -107,7 +108,7 @@ export function createTokenCount(
       throw error;
     }
     try {
-      return (await asked(call, candidate)) ?? (await counted(call.request, candidate));
+      return (await providersCount(call, candidate)) ?? (await ownCount(call.request, candidate));
     } finally {
       reservation.commit(0, candidate.model.id);
     }

@@ -40,8 +40,8 @@ const image: EmbeddingInput = [
   { type: 'image_url', image_url: { url: `data:image/png;base64,${'QUJD'.repeat(50_000)}` } },
 ];
 
-describe('what is set aside', () => {
-  test('pays for a token a byte of every input, whatever its script and its wire, and for what providers add', () => {
+describe('the hold', () => {
+  test('pays for a token a byte of every input, in any script and on any wire, and for the providers’ prefixes', () => {
     const wires: [EmbeddingWire, string][] = [
       ['openai-embeddings', 'm'],
       ['cohere-embeddings', 'embed-v4.0'],
@@ -62,7 +62,7 @@ describe('what is set aside', () => {
     );
   });
 
-  test('pays for tokens that come as numbers', () => {
+  test('pays for token inputs', () => {
     const tokens = Array.from({ length: 500 }, (_, at) => at % 10);
     const { costIn, price } = attemptOf([tokens], 'openai-embeddings', 'm');
     expect(costIn('strict')).toBeGreaterThanOrEqual(price({ in_uncached: 500 }));
@@ -73,13 +73,13 @@ describe('what is set aside', () => {
     ['gemini-embeddings', 'gemini-embedding-2'],
     ['bedrock-embeddings', 'amazon.titan-embed-image-v1'],
     ['voyage-embeddings', 'voyage-multimodal-3'],
-  ] as [EmbeddingWire, string][])('%s: images by what they show, and not by their bytes', (wire, model) => {
+  ] as [EmbeddingWire, string][])('%s: pays for images by their content, not by their bytes', (wire, model) => {
     const { costIn, price } = attemptOf([image], wire, model);
     expect(costIn('strict')).toBeGreaterThanOrEqual(price({ in_uncached: 64, in_image: 16_384 }));
     expect(costIn('strict')).toBeLessThan(price({ in_uncached: 2_000, in_image: 16_384 }));
   });
 
-  test('so are images that were fetched', () => {
+  test('pays for fetched images the same way', () => {
     const url = 'https://example.com/a.png';
     const media = new Map([[url, { mime_type: 'image/png', base64: 'QUJD'.repeat(50_000) }]]);
     const linked: EmbeddingInput = [{ type: 'image_url', image_url: { url } }];
@@ -88,7 +88,7 @@ describe('what is set aside', () => {
     expect(costIn('strict')).toBeLessThan(price({ in_uncached: 2_000, in_image: 16_384 }));
   });
 
-  test('softly: what our own count says, and a quarter', () => {
+  test('is our estimate and a quarter in soft mode', () => {
     const inputs = ['The quick brown fox jumps over the lazy dog'];
     const { costIn, price } = attemptOf(inputs, 'openai-embeddings', 'm');
     const { in_uncached = 0 } = estimateInputs(inputs);
@@ -96,7 +96,7 @@ describe('what is set aside', () => {
     expect(costIn('soft')).toBeLessThan(costIn('strict'));
   });
 
-  test('every request of an attempt is in it', () => {
+  test('includes every request of an attempt', () => {
     const one = attemptOf(['Hello'], 'bedrock-embeddings', 'amazon.titan-embed-text-v2:0');
     const ten = attemptOf(Array(10).fill('Hello'), 'bedrock-embeddings', 'amazon.titan-embed-text-v2:0');
     expect(ten.prepared.batches).toHaveLength(10);
@@ -105,7 +105,7 @@ describe('what is set aside', () => {
 });
 
 describe('dividing', () => {
-  test('keeps order, loses nothing, and respects every bound that inputs allow', () => {
+  test('keeps the order and all inputs, and respects the bounds', () => {
     fc.assert(
       fc.property(
         fc.array(fc.array(fc.nat(), { minLength: 1, maxLength: 30 }), { minLength: 1, maxLength: 60 }),

@@ -28,16 +28,16 @@ import type { Tokenizer } from '../money/tokenizer.ts';
 import { imageTokens, type WorstCaseCost } from '../money/worst-case.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 import { unknownModel } from '../plan/unknown-model.ts';
-import type { Line, Task, Words } from './task.ts';
+import type { Task, TaskFields, TaskUpstream } from './task.ts';
 
-/** Inputs that go in one upstream request. */
+/** The inputs of one upstream request. */
 interface Batch {
   inputs: EmbeddingInput[];
   path: string;
   headers: Record<string, string>;
   payload: string | Buffer;
-  /** Characters of it that are base64 of images. */
-  data_chars: number;
+  /** The characters of `payload` that are base64 of images. */
+  dataChars: number;
   is_unnormalised: boolean;
 }
 
@@ -46,7 +46,7 @@ export interface PreparedEmbeddings extends Prepared {
   batches: Batch[];
 }
 
-/** The inputs as messages: what the flow reads of every call alike. Tokens have no text. */
+/** The inputs as messages, which the engine reads of every call. Token inputs have no text. */
 export function messagesOf(inputs: readonly EmbeddingInput[]): Message[] {
   return inputs.map((input) => {
     if (typeof input === 'string') return { role: 'user', content: input };
@@ -54,10 +54,10 @@ export function messagesOf(inputs: readonly EmbeddingInput[]): Message[] {
   });
 }
 
-/** An image counts as much by our estimate, as in chat. */
+/** The estimate of an image, as in chat. */
 const IMAGE_TOKENS = 800;
 
-/** What inputs use by our own count. */
+/** The estimated usage of inputs. */
 export function estimateInputs(inputs: readonly EmbeddingInput[]): TokenClasses {
   let [text, image] = [0, 0];
   for (const input of inputs) {
@@ -73,12 +73,7 @@ export function estimateInputs(inputs: readonly EmbeddingInput[]): TokenClasses 
   return { in_uncached: Math.ceil(text), ...(image === 0 ? {} : { in_image: image }), estimated: true };
 }
 
-function tokensOf(input: EmbeddingInput): number {
-  const { in_uncached = 0, in_image = 0 } = estimateInputs([input]);
-  return Math.ceil((in_uncached + in_image) * ESTIMATE_MARGIN);
-}
-
-/** Divides inputs by what one request may hold, in order; an input that is too large by itself stands alone. */
+/** Divides inputs into batches of one request each, in order. An input that is too large is a batch of its own. */
 export function divide(
   inputs: readonly EmbeddingInput[],
   { inputs_max, tokens_max = Number.POSITIVE_INFINITY }: { inputs_max: number; tokens_max?: number },
@@ -87,7 +82,11 @@ export function divide(
   let last: EmbeddingInput[] = [];
   let tokens = 0;
   for (const input of inputs) {
-    const more = tokens_max === Number.POSITIVE_INFINITY ? 0 : tokensOf(input);
+    let more = 0;
+    if (tokens_max !== Number.POSITIVE_INFINITY) {
+      const { in_uncached = 0, in_image = 0 } = estimateInputs([input]);
+      more = Math.ceil((in_uncached + in_image) * ESTIMATE_MARGIN);
+    }
     if (last.length > 0 && (last.length >= inputs_max || tokens + more > tokens_max)) {
       batches.push(last);
       last = [];
@@ -100,20 +99,16 @@ export function divide(
   return batches;
 }
 
-/** Fields of the client's own that only one wire may know. */
+/** Reports the client's fields that the wire does not accept. */
 function leftOut({ rest = {} }: EmbeddingRequest, { takesRest }: EmbeddingDialect): Report[] {
   if (takesRest) return [];
   const reason = 'the endpoint does not support it';
   const fields = Object.keys(rest).slice(0, limits.reports_max);
-  return fields.map((field) => ({
-    kind: 'dropped',
-    field: field.slice(0, limits.error_field_chars_max),
-    reason,
-  }));
+  return fields.map((field) => ({ kind: 'dropped', field: field.slice(0, limits.error_field_chars_max), reason }));
 }
 
-/** Of the base64 of inputs, what a body holds. Yields where others may be served. */
-function* dataChars(
+/** The base64 characters of the inputs that a body has. Yields when other requests may be served. */
+function* countDataChars(
   body: JsonObject,
   inputs: readonly EmbeddingInput[],
   media: Media,
@@ -124,8 +119,8 @@ function* dataChars(
     for (const part of input) {
       if (part.type !== 'image_url') continue;
       const { url } = part.image_url;
-      const found = (readDataUrl(url) ?? media.get(url))?.base64;
-      if (found !== undefined) data.push(found);
+      const base64 = (readDataUrl(url) ?? media.get(url))?.base64;
+      if (base64 !== undefined) data.push(base64);
     }
   }
   const sent = yield* sentDataOf(body, data);
@@ -135,59 +130,51 @@ function* dataChars(
 }
 
 function prepare(
-  given: EmbeddingRequest,
-  asked: ChatRequest,
+  original: EmbeddingRequest,
+  chat: ChatRequest,
   candidate: Candidate,
   media: Media,
 ): PreparedEmbeddings | Promise<PreparedEmbeddings> {
-  const is_inline = candidate.endpoint.quirks.inline_media === true && media.size > 0;
-  const request = is_inline ? { ...given, inputs: inlineImages(given.inputs, media) } : given;
+  const isInline = candidate.endpoint.quirks.inline_media === true && media.size > 0;
+  const request = isInline ? { ...original, inputs: inlineImages(original.inputs, media) } : original;
   const dialect = embeddingDialectOf(candidate.provider);
   if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} does not offer embeddings`);
-  const bounds = dialect.batch(candidate.endpoint, request.inputs);
   let report: Report[] = [];
-  const divided = divide(request.inputs, bounds);
+  const divided = divide(request.inputs, dialect.batch(candidate.endpoint, request.inputs));
   if (divided.length > limits.embedding_requests_max) {
-    const least = `${divided.length} requests, more than ${limits.embedding_requests_max}`;
-    throw new GatewayError(400, `At this endpoint this number of inputs needs ${least}`);
+    const count = `${divided.length} requests, more than ${limits.embedding_requests_max}`;
+    throw new GatewayError(400, `At this endpoint this number of inputs needs ${count}`);
   }
   const encode = (inputs: EmbeddingInput[], index: number): Batch | Promise<Batch> => {
     const encoded = dialect.encodeRequest({ ...request, inputs }, candidate.endpoint, media);
-    // Each request of an attempt has the same to tell.
-    const told = [...encoded.report, ...leftOut(request, dialect)];
+    const changes = [...encoded.report, ...leftOut(request, dialect)];
     const rules = { reserved: dialect.reserved, serviceTier: () => undefined, worstCase: { unpricedFields } };
-    const body = withOptions(encoded.body, asked, candidate, rules, told);
-    if (index === 0) report = told;
+    const body = withOptions(encoded.body, chat, candidate, rules, changes);
+    // All requests of an attempt have the same report.
+    if (index === 0) report = changes;
     const { path, headers, is_unnormalised = false } = encoded;
-    const made = (payload: string | Buffer, data_chars: number): Batch => ({
-      inputs,
-      path,
-      headers,
-      payload,
-      data_chars,
-      is_unnormalised,
-    });
+    const batch = { inputs, path, headers, is_unnormalised };
+    const counting = countDataChars(body, inputs, media);
     const written = writeBody(body);
-    if (!(written instanceof Promise)) return made(written, atOnce(dataChars(body, inputs, media)));
-    // They are always wanted.
-    return written.then(async (payload) => made(payload, (await inTurns(dataChars(body, inputs, media)))!));
+    if (!(written instanceof Promise)) return { ...batch, payload: written, dataChars: atOnce(counting) };
+    return written.then(async (payload) => ({ ...batch, payload, dataChars: (await inTurns(counting))! }));
   };
-  const made = (batches: Batch[]): PreparedEmbeddings => {
-    return { candidate, request: asked, output_tokens: 0, service_tier: undefined, report, dialect, batches };
+  const finish = (batches: Batch[]): PreparedEmbeddings => {
+    return { candidate, request: chat, output_tokens: 0, service_tier: undefined, report, dialect, batches };
   };
-  // Many short ones take as long as a long one.
-  if (isLongJson(request.inputs)) return oneATurn(divided, encode).then(made);
+  // Many short inputs take as long as a long one.
+  if (isLongJson(request.inputs)) return oneATurn(divided, encode).then(finish);
   const batches = divided.map(encode);
   return batches.every((batch): batch is Batch => !(batch instanceof Promise))
-    ? made(batches)
-    : Promise.all(batches).then(made);
+    ? finish(batches)
+    : Promise.all(batches).then(finish);
 }
 
-/** Text that is sent, in bytes, without the base64 of images; and how many images there are. */
+/** The bytes of text that is sent, without the base64 of images, and the numbers of inputs and images. */
 function sizeOf({ batches }: PreparedEmbeddings): { bytes: number; inputs: number; images: number } {
   const size = { bytes: 0, inputs: 0, images: 0 };
-  for (const { payload, data_chars, inputs } of batches) {
-    size.bytes += (typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length) - data_chars;
+  for (const { payload, dataChars, inputs } of batches) {
+    size.bytes += (typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length) - dataChars;
     size.inputs += inputs.length;
     for (const input of inputs) {
       if (typeof input === 'string' || isTokens(input)) continue;
@@ -213,8 +200,8 @@ function exposureFor({ candidate }: PreparedEmbeddings, text: number, images: nu
 }
 
 /**
- * What an attempt may cost: each byte that is sent is a token at most, tokens are sent as digits, and providers add to each input
- * what they put before queries and documents.
+ * The most that an attempt may cost: each byte that is sent is at most one token, token inputs are sent as digits, and providers add a
+ * prefix to each input.
  */
 function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokenizer: Tokenizer): Measured {
   const { candidate, batches } = prepared;
@@ -227,42 +214,42 @@ function measured(prepared: PreparedEmbeddings, mode: 'strict' | 'soft', tokeniz
   }
   const image = images * imageTokens(candidate.model.tokenizer, candidate.endpoint.upstream_model);
   const added = inputs * limits.embedding_template_tokens_max;
-  const of = (text: number) => exposureFor(prepared, text + added, images, image);
+  const exposureOf = (text: number) => exposureFor(prepared, text + added, images, image);
   return {
-    exposure: of(bytes),
-    floor: () => of(Math.floor(bytes / TOKEN_BYTES_MAX)),
+    exposure: exposureOf(bytes),
+    floor: () => exposureOf(Math.floor(bytes / TOKEN_BYTES_MAX)),
     least_tokens,
     async count() {
-      // Digits of tokens, and base64, are no text of the model's.
+      // The digits of token inputs, and base64, are not the text that the model reads.
       if (images > 0 || batches.some((batch) => batch.inputs.some((input) => typeof input !== 'string')))
         return undefined;
-      // More than is counted, whatever its characters are.
+      // Too long for the tokenizer, whatever its characters are.
       if (bytes > limits.tokenized_chars_max * UTF8_BYTES_MAX) return undefined;
       const tokens = await tokenizer.count(batches.map(({ payload }) => payload).join('\n'), candidate);
-      return tokens === undefined || tokens >= bytes ? undefined : of(tokens);
+      return tokens === undefined || tokens >= bytes ? undefined : exposureOf(tokens);
     },
   };
 }
 
-async function askBatch({ dialect }: PreparedEmbeddings, batch: Batch, line: Line): Promise<Vector[]> {
+async function sendBatch({ dialect }: PreparedEmbeddings, batch: Batch, upstream: TaskUpstream): Promise<Vector[]> {
   const { path, headers, payload, inputs } = batch;
   const values_max = limits.answer_values_max + inputs.length * limits.embedding_answer_values_max;
-  const answer = await line.ask({ path, headers, payload, values_max });
+  const answer = await upstream.send({ path, headers, payload, values_max });
   const { vectors, usage, upstream_id } = readable(() => dialect.decodeResponse(answer.body, answer.headers));
-  if (usage === undefined || !line.bill(usage, upstream_id)) line.bill(estimateInputs(inputs), upstream_id);
+  if (usage === undefined || !upstream.bill(usage, upstream_id)) upstream.bill(estimateInputs(inputs), upstream_id);
   if (vectors.length !== inputs.length) {
-    const found = `${vectors.length} vectors for ${inputs.length} inputs`;
-    throw new UpstreamError('invalid_response', `The provider answered with ${found}`, { status: 200 });
+    const counts = `${vectors.length} vectors for ${inputs.length} inputs`;
+    throw new UpstreamError('invalid_response', `The provider answered with ${counts}`, { status: 200 });
   }
-  const found = vectors.filter((vector) => vector !== undefined);
-  if (found.length !== inputs.length) {
+  const complete = vectors.filter((vector) => vector !== undefined);
+  if (complete.length !== inputs.length) {
     const text = "The provider's answer does not have one vector for each input";
     throw new UpstreamError('invalid_response', text, { status: 200 });
   }
-  return batch.is_unnormalised ? found.map(normalised) : found;
+  return batch.is_unnormalised ? complete.map(normalised) : complete;
 }
 
-/** The failure that stands for all of an attempt: one whose cost nobody knows before one that cost nothing. */
+/** The failure that an attempt reports: failures with an unknown cost go before those that cost nothing. */
 function worstOf(failures: unknown[]): unknown {
   const weight = (error: unknown) => {
     if (error instanceof CallCancelled) return error.may_be_billed ? 3 : 1;
@@ -272,8 +259,8 @@ function worstOf(failures: unknown[]): unknown {
   return failures.toSorted((a, b) => weight(b) - weight(a))[0];
 }
 
-/** Asks for all batches, some at a time. After a failure none is begun; those under way are waited for, since they are billed. */
-async function send(prepared: PreparedEmbeddings, line: Line): Promise<Vector[]> {
+/** Sends all batches, some at a time. After a failure no batch is started; running ones are awaited, since they are billed. */
+async function send(prepared: PreparedEmbeddings, upstream: TaskUpstream): Promise<Vector[]> {
   const { batches } = prepared;
   const answers: Vector[][] = [];
   const failures: unknown[] = [];
@@ -285,7 +272,7 @@ async function send(prepared: PreparedEmbeddings, line: Line): Promise<Vector[]>
       const batch = batches[index];
       if (batch === undefined) return;
       try {
-        answers[index] = await askBatch(prepared, batch, line);
+        answers[index] = await sendBatch(prepared, batch, upstream);
       } catch (error) {
         failures.push(error);
       }
@@ -303,52 +290,39 @@ function embeddingModel(id: string, catalog: ModelSource): Model {
   return model;
 }
 
-/** What a client wrote to have it turned into vectors. */
-function wordsOf(
+function inputOf(
   request: EmbeddingRequest,
-  asked: ChatRequest & { model: string },
+  chat: ChatRequest & { model: string },
   tokenizer: Tokenizer,
-): Words<PreparedEmbeddings, Vector[]> {
-  const { inputs, rest, input_type, user } = request;
+): TaskFields<PreparedEmbeddings, Vector[]> {
+  const { inputs, rest } = request;
+  const named: Pick<EmbeddingRequest, 'user' | 'input_type'> = {};
+  if (request.user !== undefined) named.user = request.user;
+  if (request.input_type !== undefined) named.input_type = request.input_type;
   return {
-    said: {
-      ...rest,
-      ...(user === undefined ? {} : { user }),
-      ...(input_type === undefined ? {} : { input_type }),
-      input: inputs,
-      provider: asked.provider,
-    } as JsonObject,
+    fields: { ...rest, ...named, input: inputs, provider: chat.provider } as JsonObject,
     unreadable: inputs.some(isTokens) ? 'input' : undefined,
-    retold(said) {
-      const {
-        input,
-        provider,
-        input_type: purpose,
-        user: heard_user,
-        ...others
-      } = said as JsonObject & Pick<ChatRequest, 'provider'>;
-      const told = {
-        ...request,
-        inputs: input as unknown as EmbeddingInput[],
-        ...(purpose === undefined ? {} : { input_type: purpose as string }),
-        ...(heard_user === undefined ? {} : { user: heard_user as string }),
-        ...(rest === undefined ? {} : { rest: others }),
-      };
-      const heard = { ...asked, messages: messagesOf(told.inputs), ...(provider == null ? {} : { provider }) };
-      return { task: embeddingsTask(told, heard, tokenizer), request: heard };
+    withFields(fields) {
+      const { input, provider, input_type, user, ...others } = fields as JsonObject & Pick<ChatRequest, 'provider'>;
+      const changed: EmbeddingRequest = { ...request, inputs: input as unknown as EmbeddingInput[] };
+      if (input_type !== undefined) changed.input_type = input_type as string;
+      if (user !== undefined) changed.user = user as string;
+      if (rest !== undefined) changed.rest = others;
+      const changedChat = { ...chat, messages: messagesOf(changed.inputs), ...(provider == null ? {} : { provider }) };
+      return { task: embeddingsTask(changed, changedChat, tokenizer), request: changedChat };
     },
   };
 }
 
-/** A request for embeddings as a task of the flow: one vector for each input, in their order. */
+/** A request for embeddings as a task: one vector for each input, in their order. `chat`: the request as the engine reads it. */
 export function embeddingsTask(
   request: EmbeddingRequest,
-  asked: ChatRequest & { model: string },
+  chat: ChatRequest & { model: string },
   tokenizer: Tokenizer,
 ): Task<PreparedEmbeddings, Vector[]> {
   return {
-    words: () => wordsOf(request, asked, tokenizer),
-    models: (catalog) => ({ models: [embeddingModel(asked.model, catalog)], requested: asked.model }),
+    input: () => inputOf(request, chat, tokenizer),
+    models: (catalog) => ({ models: [embeddingModel(chat.model, catalog)], requested: chat.model }),
     refuses: ({ provider }) =>
       embeddingDialectOf(provider) === undefined ? 'its provider is not known to offer embeddings' : undefined,
     media: {
@@ -358,7 +332,7 @@ export function embeddingsTask(
           ? imagesToFetch(request.inputs)
           : (embeddingDialectOf(provider)?.requiredMedia?.(request.inputs) ?? []),
     },
-    prepare: (candidate, media) => prepare(request, asked, candidate, media),
+    prepare: (candidate, media) => prepare(request, chat, candidate, media),
     measure: (prepared, _output_tokens, mode) => measured(prepared, mode, tokenizer),
     send,
   };

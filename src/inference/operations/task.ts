@@ -25,69 +25,69 @@ import { type Planner, type Wanted, wireOf } from '../plan/planner.ts';
 import { createCallMedia, NO_MEDIA } from '../prepare/media.ts';
 import { type Account, type AnswerWatch, type Attempt, servedBy } from '../state.ts';
 
-/** One request of a task's attempt. Where it goes and whose credential it shows is the flow's. */
-export interface Request extends Pick<Outgoing, 'path' | 'headers' | 'payload'> {
-  /** Where the wire of the operation shows its credential or tells its errors in another way than the provider's chat. */
+/** One request of a task's attempt. The engine adds the address and the credential. */
+export interface TaskRequest extends Pick<Outgoing, 'path' | 'headers' | 'payload'> {
+  /** Credentials and errors of the operation's wire, if they differ from the provider's chat. */
   manners?: AuthAndErrors;
   /** Default: POST. */
   method?: 'GET';
-  /** Values of its answer at most. Absent: those of a chat. */
+  /** The most values of its answer. Default: `answer_values_max`. */
   values_max?: number;
 }
 
-/** The way of one attempt to its provider. */
-export interface Line {
-  /** Sends one request and reads its answer as JSON. Throws `UpstreamError`, or `CallCancelled`. Several may be under way at once. */
-  ask(request: Request): Promise<{ body: JsonValue; headers: Record<string, string | string[] | undefined> }>;
+/** The provider of one attempt. */
+export interface TaskUpstream {
+  /** Sends one request and reads its answer as JSON. Throws `UpstreamError`, or `CallCancelled`. Several may run at once. */
+  send(request: TaskRequest): Promise<{ body: JsonValue; headers: Record<string, string | string[] | undefined> }>;
   /**
-   * Told what each answer used as soon as it is there, so that it is charged whatever becomes of the rest. Counts that no
-   * answer can have are not believed: false is returned, and the caller counts itself.
+   * Charges the usage of one answer. Called for each answer at once, so that it is charged even if a later one fails. Returns false for
+   * counts that no answer can have: then the caller estimates them.
    */
   bill(usage: TokenClasses, upstream_id?: string): boolean;
-  /** The client has left: nothing more should be begun. */
+  /** True if the client has left: no further request should be sent. */
   isCancelled(): boolean;
 }
 
-/** What the client of a call that is not chat wrote. */
-export interface Words<P extends Prepared, A> {
-  /** By its own names of the fields. */
-  said: JsonObject;
-  /** A field of them that no filter can read, as it is no text. Absent: all can be. */
+/** The client's fields of a call that is not chat. */
+export interface TaskFields<P extends Prepared, A> {
+  /** By the names of the client's API. */
+  fields: JsonObject;
+  /** A field that filters cannot read because it is not text, if there is one. */
   unreadable?: string | undefined;
-  /** The same task with other words, and its request as the flow reads it. */
-  retold(said: JsonObject): { task: Task<P, A>; request: ChatRequest };
+  /** The same task with changed fields, and its request as the engine reads it. */
+  withFields(fields: JsonObject): { task: Task<P, A>; request: ChatRequest };
 }
 
-/** A kind of call that is not chat: what is peculiar to it. Everything else is the flow's, as for chat. */
+/** A call that is not chat: the parts that differ from chat. */
 export interface Task<P extends Prepared, A> extends Wanted {
-  /** What filters of content look at. */
-  words(): Words<P, A>;
-  /** What must be fetched before it can be encoded for an endpoint, and the field of the body that names it. Absent: nothing. */
+  /** The fields that content filters read. */
+  input(): TaskFields<P, A>;
+  /** The media to fetch before the task can be encoded for an endpoint, and the client's field that names them. Not set: none. */
   media?: { place: string; needs(candidate: Candidate): MediaNeed[] };
-  /** Encodes for one endpoint; a promise where that takes long. Throws `GatewayError` 400 for what its wire cannot carry: another's may. */
+  /** Encodes for one endpoint; a promise for long inputs. Throws `GatewayError` 400 if its wire cannot carry the task; another wire may. */
   prepare(candidate: Candidate, media: Media): P | Promise<P>;
-  /** What it may cost. */
+  /** The cost at most. */
   measure: Measure<P>;
   /**
-   * Asks the endpoint, with one request or several, and bills each. When it throws, nothing of it may still be under way: what was
-   * billed until then is charged, and the next endpoint begins anew.
+   * Sends one request or several, and bills each. When it throws, none may still be running: the bills until then are charged, and
+   * the next endpoint starts over.
    */
-  send(prepared: P, line: Line): Promise<A>;
-  /** The answer with its texts as `shown` gives them back; those of one call of it are read as one. Absent: it is no text. */
-  retell?(answer: A, shown: (texts: readonly string[]) => string[]): A;
+  send(prepared: P, upstream: TaskUpstream): Promise<A>;
+  /** The answer with its texts replaced by the results of `shown`, which reads the texts of one call as one. Not set: the answer has no text. */
+  mapTexts?(answer: A, shown: (texts: readonly string[]) => string[]): A;
 }
 
-/** What came of a task. */
+/** The result of a task. */
 export interface TaskAnswer<A> {
   answer: A;
   served: { model: string; provider: string };
   usage: AnswerUsage;
-  /** What was billed, over all its requests. */
+  /** The usage of all its requests. */
   classes: TokenClasses;
   metadata: Record<string, unknown> | undefined;
 }
 
-/** Adds up what the answers of one attempt used. */
+/** Sums the usage of one attempt's answers. */
 class Tally implements Account {
   finish_reason = null;
   native_finish_reason = null;
@@ -113,7 +113,7 @@ class Tally implements Account {
   }
 }
 
-/** What a task needs of the flow. */
+/** The parts of the engine that tasks use. */
 interface Surroundings
   extends Pick<Planner, 'open' | 'giveUp' | 'metadataOf'>,
     Pick<Attempts, 'tryEach'>,
@@ -127,7 +127,7 @@ interface Surroundings
   watch: AnswerWatch | undefined;
 }
 
-/** Takes a task through the steps of every call: plan, money, journal, endpoints in order, one record. */
+/** Runs a task like a chat call: plan, hold, journal, endpoints in order, one record. */
 export async function runTask<P extends Prepared, A>(
   call: Call,
   task: Task<P, A>,
@@ -143,15 +143,15 @@ export async function runTask<P extends Prepared, A>(
       media = NO_MEDIA;
       const needs = task.media?.needs(candidate) ?? [];
       if (needs.length === 0) return undefined;
-      return fetched.gather(needs).then((found) => {
-        media = found;
+      return fetched.gather(needs).then((gathered) => {
+        media = gathered;
       });
     },
     prepare: (candidate) => task.prepare(candidate, media),
     measure: task.measure,
     send(attempt) {
       attempt.meter = new Tally();
-      return task.send(attempt.prepared, lineOf(attempt, flow));
+      return task.send(attempt.prepared, upstreamOf(attempt, flow));
     },
   });
   if ('ended' in tried) throw await flow.giveUp(state, tried);
@@ -162,34 +162,33 @@ export async function runTask<P extends Prepared, A>(
   return { answer: value, served: servedBy(candidate), usage, classes: meter.usage() ?? {}, metadata };
 }
 
-/** The way of one attempt. */
-function lineOf(attempt: Attempt<Prepared, Tally>, flow: Surroundings): Line {
+function upstreamOf(attempt: Attempt<Prepared, Tally>, flow: Surroundings): TaskUpstream {
   const { call, candidate, number, meter } = attempt;
   const { upstream, first_token_ms_max, total_ms_max } = flow;
   const context = { upstream, call, attempt: number, first_token_ms_max, total_ms_max };
-  const theirs = flow.dialect(wireOf(candidate));
+  const chatDialect = flow.dialect(wireOf(candidate));
   return {
-    async ask({ manners = theirs, values_max = limits.answer_values_max, ...request }) {
+    async send({ manners = chatDialect, values_max = limits.answer_values_max, ...request }) {
       if (manners === undefined) throw new Error(`no dialect ${wireOf(candidate)} is registered`);
       if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
-      const held = start(
+      const exchange = start(
         { method: 'POST', ...request, candidate, dialect: manners, accept: 'application/json' },
         context,
       );
       try {
-        const response = await headersOf(manners, held);
+        const response = await headersOf(manners, exchange);
         return {
           body: await readJson(manners, response, call, { ...answerLevels, values_max }),
           headers: response.headers,
         };
       } finally {
-        held.release();
+        exchange.release();
       }
     },
     bill(usage, upstream_id) {
-      const is_believed = meter.add(usage, upstream_id);
+      const isAccepted = meter.add(usage, upstream_id);
       attempt.used = meter.usage();
-      return is_believed;
+      return isAccepted;
     },
     isCancelled: () => call.cancellation.cancelled,
   };

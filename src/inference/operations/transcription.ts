@@ -25,7 +25,7 @@ import type { Measured, Prepared } from '../money/admission.ts';
 import type { WorstCaseCost } from '../money/worst-case.ts';
 import type { ModelSource } from '../plan/requested-models.ts';
 import { unknownModel } from '../plan/unknown-model.ts';
-import type { Line, Task, Words } from './task.ts';
+import type { Task, TaskFields, TaskUpstream } from './task.ts';
 
 interface PreparedTranscription extends Prepared {
   dialect: TranscriptionDialect;
@@ -33,15 +33,15 @@ interface PreparedTranscription extends Prepared {
   fields: JsonObject;
 }
 
-/** What the answer used by our own count, where the upstream does not tell: ten tokens for a second, as at OpenAI. */
+/** The estimate for an upstream that reports no tokens: ten a second, as at OpenAI. */
 const TOKENS_PER_SECOND = 10;
 
-/** What a sound uses by our own count, before any of its text is known. */
+/** The estimated usage of a sound, without its text. */
 export function estimateSound(duration_ms: number): TokenClasses {
   return { audio_ms: duration_ms, in_audio: Math.ceil((duration_ms / 1000) * TOKENS_PER_SECOND), estimated: true };
 }
 
-/** The length that is paid for: providers round up to seconds, and some bill no less than a few. */
+/** The billed length: some providers bill a minimum of seconds. */
 function paidMs(duration_ms: number, { quirks: { transcription_seconds_min = 0 } }: DialectEndpoint): number {
   return Math.max(duration_ms, transcription_seconds_min * 1000);
 }
@@ -66,53 +66,53 @@ function exposureOf(
 }
 
 /**
- * What an attempt may cost: the measured length to the next second and one more, and for models that are paid by tokens the
- * most that so much sound and its text may count. All of it is in the exposure, since a transcript cannot be cut.
+ * The most that an attempt may cost: the measured length, rounded up to seconds, and one second more; for models that are paid by tokens,
+ * the most tokens of the sound and its text. All of it is in the exposure, since a transcript cannot be cut.
  */
 function measured(prepared: PreparedTranscription, request: TranscriptionRequest, mode: 'strict' | 'soft'): Measured {
   const { facts } = prepared;
   const { duration_ms } = request.sound;
   const seconds = duration_ms / 1000;
-  const of = (exposure: WorstCaseCost) => ({
+  const fixed = (exposure: WorstCaseCost) => ({
     exposure,
     floor: () => exposure,
     least_tokens: 0,
     count: async () => undefined,
   });
-  // What a client says besides the sound is text of the prompt, a byte a token at most.
-  const words = Buffer.byteLength(
+  // The client's texts beside the sound are part of the prompt, with at most one token a byte.
+  const bytes = Buffer.byteLength(
     JSON.stringify([request.prompt, request.language, prepared.request.provider?.options]),
   );
-  const text = words + limits.template_tokens_max;
+  const text = bytes + limits.template_tokens_max;
   if (mode === 'soft') {
     const audio = Math.ceil(seconds * limits.sound_tokens_per_second);
     const out = Math.min(
       Math.ceil(seconds * limits.transcript_tokens_per_second),
       transcriptTokens(duration_ms, facts),
     );
-    return of(exposureOf(prepared, { audio_ms: paidMs(duration_ms, facts), text, audio, out }));
+    return fixed(exposureOf(prepared, { audio_ms: paidMs(duration_ms, facts), text, audio, out }));
   }
-  const most_s = Math.ceil(seconds) + 1;
-  return of(
+  const mostSeconds = Math.ceil(seconds) + 1;
+  return fixed(
     exposureOf(prepared, {
-      audio_ms: paidMs(most_s * 1000, facts),
+      audio_ms: paidMs(mostSeconds * 1000, facts),
       text,
-      audio: most_s * limits.sound_tokens_per_second,
+      audio: mostSeconds * limits.sound_tokens_per_second,
       out: transcriptTokens(duration_ms, facts),
     }),
   );
 }
 
-function prepare(request: TranscriptionRequest, asked: ChatRequest, candidate: Candidate): PreparedTranscription {
+function prepare(request: TranscriptionRequest, chat: ChatRequest, candidate: Candidate): PreparedTranscription {
   const dialect = transcriptionDialectOf(candidate.provider);
   if (dialect === undefined) throw new GatewayError(400, `${candidate.provider.name} does not offer transcription`);
   const facts: DialectEndpoint = candidate.endpoint;
   const { fields, report } = dialect.fields(request, facts);
   const rules = { reserved: dialect.reserved, serviceTier: () => undefined, worstCase: { unpricedFields } };
-  const merged = withOptions(fields, asked, candidate, rules, report);
+  const merged = withOptions(fields, chat, candidate, rules, report);
   return {
     candidate,
-    request: asked,
+    request: chat,
     output_tokens: 0,
     service_tier: undefined,
     report,
@@ -122,55 +122,56 @@ function prepare(request: TranscriptionRequest, asked: ChatRequest, candidate: C
   };
 }
 
-/** What an answer used: the length that the upstream bills, and its tokens; what it does not tell and is priced, by our count. */
+/** The usage of an answer: the billed length and the tokens; estimates of what the upstream does not report and has a price. */
 function usageOf(
   { text, seconds, tokens }: Pick<TranscriptionAnswer, 'text' | 'seconds' | 'tokens'>,
   { sound }: TranscriptionRequest,
   { facts, candidate: { endpoint } }: PreparedTranscription,
 ): TokenClasses {
-  const told_ms = seconds === undefined ? undefined : Math.round(seconds * 1000);
-  const audio_ms = paidMs(told_ms ?? sound.duration_ms, facts);
+  const reported_ms = seconds === undefined ? undefined : Math.round(seconds * 1000);
+  const audio_ms = paidMs(reported_ms ?? sound.duration_ms, facts);
   if (tokens !== undefined) return { ...tokens, audio_ms };
   const { prompt = 0, completion = 0, audio = 0 } = endpoint.pricing;
-  if (prompt + completion + audio === 0) return { audio_ms, ...(told_ms === undefined ? { estimated: true } : {}) };
+  if (prompt + completion + audio === 0) return { audio_ms, ...(reported_ms === undefined ? { estimated: true } : {}) };
   return { ...estimateSound(sound.duration_ms), audio_ms, out_text: Math.ceil(estimateTokens(text)) };
 }
 
-/** Charges an answer: what it tells of its use, where that can be, else our own count. */
+/** Charges an answer: the usage that it reports if that is possible, otherwise our estimate. */
 function bill(
-  line: Line,
+  upstream: TaskUpstream,
   answer: Pick<TranscriptionAnswer, 'text' | 'seconds' | 'tokens' | 'upstream_id'>,
   request: TranscriptionRequest,
   prepared: PreparedTranscription,
 ): void {
   const { text, upstream_id } = answer;
-  if (!line.bill(usageOf(answer, request, prepared), upstream_id)) line.bill(usageOf({ text }, request, prepared));
+  if (upstream.bill(usageOf(answer, request, prepared), upstream_id)) return;
+  upstream.bill(usageOf({ text }, request, prepared));
 }
 
-/** Failures of a question after work that goes on: it may be asked again. */
-function mayAskAgain(error: unknown): boolean {
+/** Whether a failed poll may be repeated: the work of the upstream goes on. */
+function mayPollAgain(error: unknown): boolean {
   if (!(error instanceof UpstreamError)) return false;
   return ['unavailable', 'overloaded', 'rate_limited', 'timeout'].includes(error.failure);
 }
 
-/** The upstream's own word that what it worked at has failed. */
-function isToldFailure(error: unknown): boolean {
+/** Whether the upstream itself reported that its work failed. */
+function isReportedFailure(error: unknown): boolean {
   return error instanceof UpstreamError && error.status === 200 && error.failure === 'invalid_request';
 }
 
-/** Asks until the text is there. Once the upstream works in the background, only its own word of failure ends that without a bill. */
-async function send(prepared: PreparedTranscription, request: TranscriptionRequest, line: Line) {
+/** Sends the sound and polls for its text. Once the upstream works in the background, only a failure that it reports is not billed. */
+async function send(prepared: PreparedTranscription, request: TranscriptionRequest, upstream: TaskUpstream) {
   const { dialect, facts, fields } = prepared;
   const deadline_ms = performance.now() + limits.upstream_total_ms_max;
   const manners = dialect.manners === undefined ? {} : { manners: dialect.manners };
   let ask: TranscriptionAsk = dialect.begin(request, facts, fields);
-  let is_ordered = false;
+  let isStarted = false;
   for (let failures = 0; ; ) {
     if (ask.wait_ms !== undefined) await sleep(ask.wait_ms);
     const { path, headers, payload, method } = ask;
     const values_max = limits.transcript_values_max;
     try {
-      const reply = await line.ask({
+      const reply = await upstream.send({
         path,
         headers,
         payload,
@@ -182,11 +183,11 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
       const next = readable(() => read(reply.body, reply.headers));
       if ('answer' in next) return next.answer;
       if ('failure' in next) {
-        // What cannot be given out was billed all the same.
-        bill(line, next, request, prepared);
+        // The provider bills an answer that the gateway cannot return.
+        bill(upstream, next, request, prepared);
         throw next.failure;
       }
-      is_ordered = ask.is_billed;
+      isStarted = ask.is_billed;
       ask = next;
       failures = 0;
       if (performance.now() > deadline_ms) {
@@ -194,12 +195,15 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
       }
     } catch (error) {
       failures += 1;
-      if (!is_ordered || isToldFailure(error)) throw error;
-      if (mayAskAgain(error) && failures < limits.transcription_poll_failures_max && performance.now() < deadline_ms) {
+      if (!isStarted || isReportedFailure(error)) throw error;
+      if (mayPollAgain(error) && failures < limits.transcription_poll_failures_max && performance.now() < deadline_ms) {
         ask = { ...ask, wait_ms: limits.transcription_poll_ms_max };
         continue;
       }
-      line.bill({ ...estimateSound(request.sound.duration_ms), audio_ms: paidMs(request.sound.duration_ms, facts) });
+      upstream.bill({
+        ...estimateSound(request.sound.duration_ms),
+        audio_ms: paidMs(request.sound.duration_ms, facts),
+      });
       throw error;
     }
   }
@@ -208,17 +212,17 @@ async function send(prepared: PreparedTranscription, request: TranscriptionReque
 function modelOf(id: string, catalog: ModelSource): Model {
   const model = catalog.find(id);
   if (model === undefined) throw unknownModel(id, catalog, { status: 404 });
-  const hears = model.endpoints.some(({ provider }) => {
-    const found = catalog.provider(provider);
-    return found !== undefined && transcriptionDialectOf(found)?.by_chat === true;
+  const transcribesByChat = model.endpoints.some(({ provider: slug }) => {
+    const provider = catalog.provider(slug);
+    return provider !== undefined && transcriptionDialectOf(provider)?.by_chat === true;
   });
-  if (!transcribes(model) && !(hears && model.input_modalities.includes('audio'))) {
+  if (!transcribes(model) && !(transcribesByChat && model.input_modalities.includes('audio'))) {
     throw new GatewayError(404, `${id} does not transcribe audio`);
   }
   return model;
 }
 
-/** Why an endpoint cannot transcribe: models for that alone are asked by wires of their own, those of chat by a chat. */
+/** Why an endpoint cannot transcribe: transcription models need a wire of transcription, chat models one that transcribes by chat. */
 function refusal({ provider, model }: Candidate): string | undefined {
   const dialect = transcriptionDialectOf(provider);
   if (dialect === undefined || (!dialect.by_chat && !transcribes(model))) {
@@ -227,26 +231,26 @@ function refusal({ provider, model }: Candidate): string | undefined {
   return undefined;
 }
 
-/** What a client wrote beside the sound: that itself is not listened to. */
-function wordsOf(
+/** The client's texts beside the sound, which filters do not read. */
+function inputOf(
   request: TranscriptionRequest,
-  asked: ChatRequest & { model: string },
-): Words<PreparedTranscription, TranscriptionAnswer> {
+  chat: ChatRequest & { model: string },
+): TaskFields<PreparedTranscription, TranscriptionAnswer> {
   const { prompt, language } = request;
-  const written = { ...(prompt === undefined ? {} : { prompt }), ...(language === undefined ? {} : { language }) };
+  const texts = { ...(prompt === undefined ? {} : { prompt }), ...(language === undefined ? {} : { language }) };
   return {
-    said: { ...written, provider: asked.provider } as JsonObject,
-    retold(said) {
-      const { provider, ...told } = said as Pick<TranscriptionRequest, 'prompt' | 'language'> &
+    fields: { ...texts, provider: chat.provider } as JsonObject,
+    withFields(fields) {
+      const { provider, ...changed } = fields as Pick<TranscriptionRequest, 'prompt' | 'language'> &
         Pick<ChatRequest, 'provider'>;
-      const heard = { ...asked, ...(provider == null ? {} : { provider }) };
-      return { task: transcriptionTask({ ...request, ...told }, heard), request: heard };
+      const changedChat = { ...chat, ...(provider == null ? {} : { provider }) };
+      return { task: transcriptionTask({ ...request, ...changed }, changedChat), request: changedChat };
     },
   };
 }
 
-/** A transcript in other words. Of what stands in their place the first part has it, and the parts that it reaches over are gone. */
-function retold(answer: TranscriptionAnswer, shown: (texts: readonly string[]) => string[]): TranscriptionAnswer {
+/** Replaces the texts of a transcript. A replacement goes to the first of the parts that it covers; the others are removed. */
+function mapTexts(answer: TranscriptionAnswer, shown: (texts: readonly string[]) => string[]): TranscriptionAnswer {
   const timed = (parts: readonly TimedText[]): TimedText[] => {
     const texts = parts.map(({ text }, at) => (at === 0 || /^\s/.test(text) ? text : ` ${text}`));
     return shown(texts).flatMap((text, at) => {
@@ -264,22 +268,22 @@ function retold(answer: TranscriptionAnswer, shown: (texts: readonly string[]) =
   };
 }
 
-/** A request for the text of a sound as a task of the flow. */
+/** A request for the text of a sound as a task. `chat`: the request as the engine reads it. */
 export function transcriptionTask(
   request: TranscriptionRequest,
-  asked: ChatRequest & { model: string },
+  chat: ChatRequest & { model: string },
 ): Task<PreparedTranscription, TranscriptionAnswer> {
   return {
-    words: () => wordsOf(request, asked),
-    models: (catalog) => ({ models: [modelOf(asked.model, catalog)], requested: asked.model }),
+    input: () => inputOf(request, chat),
+    models: (catalog) => ({ models: [modelOf(chat.model, catalog)], requested: chat.model }),
     refuses: refusal,
-    prepare: (candidate) => prepare(request, asked, candidate),
+    prepare: (candidate) => prepare(request, chat, candidate),
     measure: (prepared, _output_tokens, mode) => measured(prepared, request, mode),
-    async send(prepared, line) {
-      const answer = await send(prepared, request, line);
-      bill(line, answer, request, prepared);
+    async send(prepared, upstream) {
+      const answer = await send(prepared, request, upstream);
+      bill(upstream, answer, request, prepared);
       return answer;
     },
-    retell: retold,
+    mapTexts,
   };
 }

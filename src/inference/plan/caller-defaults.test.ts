@@ -27,12 +27,12 @@ test.each<[string, Principal, RoutingRules, string | undefined, string | undefin
   ],
   ['the configuration', caller(), rules(), 'a/configured', undefined],
   ['the configuration where the workspace says half', caller([null, 'price']), rules(), 'a/configured', 'price'],
-])('%s says what a request gets that says nothing', (_title, principal, of, model, sort) => {
+])('%s sets the defaults of a request', (_title, principal, of, model, sort) => {
   expect(defaultModel(principal, of, 'a/configured', {})).toBe(model);
   expect(defaultSort(principal, of)).toBe(sort);
 });
 
-test('a request for pictures gets the workspace’s model for these, where it has one', () => {
+test('a request for images gets the workspace’s image model if it has one', () => {
   const defaults = { default_text_model: 'a/text', default_image_model: 'a/image', default_provider_sort: null };
   const principal = { ...caller(), defaults };
   const model = (modalities: string[] | null, of: Principal = principal) =>
@@ -43,6 +43,6 @@ test('a request for pictures gets the workspace’s model for these, where it ha
   expect(model(['image'], { ...principal, defaults: { ...defaults, default_image_model: null } })).toBe('a/user');
 });
 
-test('a stored sort that there is not is none', () => {
+test('a stored sort that is unknown is ignored', () => {
   expect(defaultSort(caller([null, 'beauty']), rules())).toBeUndefined();
 });

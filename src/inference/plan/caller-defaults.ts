@@ -3,39 +3,36 @@ import { type Sort, sorts } from '../../routing/model-variant.ts';
 import type { RouterRules } from '../../routing/router-models.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 
-/** What a request gets that says nothing itself. */
+/** Values for requests that do not set them. */
 export interface CallerDefaults {
   default_text_model?: string | null | undefined;
   default_provider_sort?: string | null | undefined;
 }
 
-/** What the operator says of routing. */
+/** The operator's routing settings. */
 export interface RoutingRules extends RouterRules {
-  /** Of users, by their id: they go before what the key's workspace says. */
+  /** Defaults of users by id; they override those of the key's workspace. */
   users: ReadonlyMap<string, CallerDefaults>;
 }
 
-function usersOwn({ user_id }: Principal, { users }: RoutingRules): CallerDefaults | undefined {
-  return user_id === null ? undefined : users.get(user_id);
-}
-
 /**
- * The model of a request that names none. Where it asks for pictures, the workspace's for these; else, and where there is none, the
- * user's, the workspace's, the configuration's.
+ * The model of a request that names none: the workspace's image model if the request wants images and the workspace has one, otherwise
+ * the default of the user, of the workspace, of the configuration.
  */
 export function defaultModel(
-  principal: Principal,
-  rules: RoutingRules,
+  { user_id, defaults }: Principal,
+  { users }: RoutingRules,
   configured: string | undefined,
   { modalities }: Pick<ChatRequest, 'modalities'>,
 ): string | undefined {
-  const { default_text_model, default_image_model } = principal.defaults ?? {};
-  if (default_image_model != null && modalities?.includes('image')) return default_image_model;
-  return usersOwn(principal, rules)?.default_text_model ?? default_text_model ?? configured;
+  if (defaults?.default_image_model != null && modalities?.includes('image')) return defaults.default_image_model;
+  const user = user_id === null ? undefined : users.get(user_id);
+  return user?.default_text_model ?? defaults?.default_text_model ?? configured;
 }
 
-/** What endpoints are sorted by where the request does not say: the user's wish, else that of the key's workspace. */
-export function defaultSort(principal: Principal, rules: RoutingRules): Sort | undefined {
-  const said = usersOwn(principal, rules)?.default_provider_sort ?? principal.defaults?.default_provider_sort;
-  return sorts.find((sort) => sort === said);
+/** How endpoints are sorted if the request does not say: the default of the user, otherwise of the key's workspace. */
+export function defaultSort({ user_id, defaults }: Principal, { users }: RoutingRules): Sort | undefined {
+  const user = user_id === null ? undefined : users.get(user_id);
+  const sort = (user?.default_provider_sort ?? defaults?.default_provider_sort) as Sort | null | undefined;
+  return sort != null && sorts.includes(sort) ? sort : undefined;
 }

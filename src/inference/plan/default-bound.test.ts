@@ -33,6 +33,6 @@ test.each<[string, ChatRequest, number | undefined, number | undefined, number, 
   expect(bound).toEqual({ tokens, source: expect.stringContaining(source) });
 });
 
-test('no number that is missing ends an answer at the smallest default', () => {
+test('an unknown maximum or context length does not lower the bound to the smallest default', () => {
   expect(limits.output_tokens_unknown).toBeGreaterThan(limits.output_tokens_default);
 });

@@ -3,13 +3,13 @@ import { limits } from '../../limits.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 
-/** The output bound of a request that names none, and where it comes from, in the words of a report. */
+/** The output bound of a request that sets none; `source` is its origin as reports name it. */
 export interface DefaultBound {
   tokens: number;
   source: string;
 }
 
-/** Tokens of the context beside a prompt: each character may be one, and tools, schemas and media are not looked at. */
+/** Context tokens left beside the prompt: each character counts as a token; tools, schemas and media are not counted. */
 function spareContext(request: ChatRequest, context_length: number): number {
   const { chars, has_more } = contentsOf(request);
   const spare = context_length - chars - limits.template_tokens_max - limits.template_tools_tokens_max;
@@ -18,9 +18,9 @@ function spareContext(request: ChatRequest, context_length: number): number {
 }
 
 /**
- * What the model itself makes at most, or a stated default where nobody says that: providers refuse a bound above it. Many servers
- * refuse a bound that their context has no room for beside the prompt as well. Where a prompt seems to leave less than the smallest
- * default, that is sent: characters are more than tokens.
+ * The model's maximum, or a fixed default if it is not known: providers refuse a higher bound. Many servers also refuse a bound that
+ * does not fit into the context beside the prompt. If the prompt seems to leave less than the smallest default, that is used:
+ * a prompt has fewer tokens than characters.
  */
 export function defaultBound(
   request: ChatRequest,

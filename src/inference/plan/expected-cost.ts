@@ -9,17 +9,17 @@ import { inputTokens } from '../../schemas/usage.ts';
 import type { Call } from '../call.ts';
 import { estimatePrompt } from '../money/meter.ts';
 
-/** What a call is expected to take, wherever it goes. */
+/** The expected tokens of a call, at any endpoint. */
 export interface ExpectedTokens {
   prompt: number;
   completion: number;
-  /** How many answers that is of. */
+  /** The number of answers that `completion` covers. */
   choices: number;
 }
 
 /**
- * What a call is expected to take: its prompt by our count, or the upstream's where that is known, and an answer as long as the usual one,
- * not longer than the request allows. Undefined for what is not chat.
+ * The prompt by the upstream's count if `usage` has it, otherwise by our estimate, and an answer of the usual length within the output
+ * bound. Undefined for calls that are not chat.
  */
 export function expectedTokens(
   { request, api_type }: Pick<Call, 'request' | 'api_type'>,
@@ -35,7 +35,7 @@ export function expectedTokens(
   };
 }
 
-/** What it would then cost there, in nano-USD, with nothing cached; undefined where a price is not known. */
+/** The cost at an endpoint with nothing cached, in nano-USD; undefined if a price is not known. */
 export function expectedCost(
   { endpoint, tier }: Candidate,
   tokens: ExpectedTokens,

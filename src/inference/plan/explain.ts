@@ -17,48 +17,48 @@ import { NO_MEDIA } from '../prepare/media.ts';
 import { type ExpectedTokens, expectedCost, expectedTokens } from './expected-cost.ts';
 import type { Planned, Planner } from './planner.ts';
 
-/** What would be set aside for an attempt. */
+/** The money that would be held for an attempt. */
 export interface ExplainedHold {
   granted_nano: number;
-  /** With the whole output bound, and with the least that is worth sending. */
+  /** The cost with the whole output bound, and with the least output that is worth an attempt. */
   full_nano: number;
   least_nano: number;
-  /** Each budget that it would be set aside in. */
+  /** The budgets that it would be held in. */
   lines: Preview['lines'];
 }
 
-/** One endpoint of a plan, as an attempt at it would begin. */
+/** One endpoint of a plan, and how an attempt there would start. */
 export interface ExplainedAttempt {
   candidate: Candidate;
-  /** Why nothing could be sent to it now. */
+  /** Why nothing could be sent to it now, if so. */
   refusal: GatewayError | undefined;
-  /** False: an endpoint before it would end the call. */
+  /** False if an endpoint before it would end the call. */
   is_reached: boolean;
-  /** The output bound that would be sent; undefined: none. */
+  /** The output bound that would be sent, if any. */
   output_tokens: number | undefined;
   report: readonly Report[];
-  /** Nano-USD; undefined: a price, or the most that it may produce, is not known, or too much was encoded before it. */
+  /** Nano-USD; undefined if a price or the largest output is not known, or too much was encoded for earlier endpoints. */
   worst_case_nano: number | undefined;
   expected_nano: number | undefined;
-  /** Undefined: no budget counts it, or what it needs must be fetched first. */
+  /** Undefined if no budget counts it, or media must be fetched first. */
   hold: ExplainedHold | undefined;
-  /** The number of addresses that would be fetched for it. */
+  /** The number of addresses that would be fetched. */
   unfetched: number;
   health: { cooling_until_ms: number; had_outage: boolean; performance: Performance };
 }
 
-/** What would become of a call that came now. */
+/** How a call would be routed and admitted now. */
 export interface Explanation {
   requested: string;
-  /** What each name of the request stands for; absent where no endpoint may serve it. */
+  /** The models of each name of the request; undefined if no endpoint may serve it. */
   names: Planned['names'];
   plan: Plan;
-  /** What is changed of the request, wherever it goes. */
+  /** Changes of the request for all endpoints. */
   told: readonly Report[];
   expected: ExpectedTokens | undefined;
-  /** The endpoints of the plan, in order: the next one where the one before it fails, or is refused. */
+  /** The endpoints of the plan, in the order of attempts. */
   attempts: ExplainedAttempt[];
-  /** What the client would be told, where nothing would be sent. */
+  /** The client's error if nothing would be sent. */
   error: GatewayError | undefined;
 }
 
@@ -76,14 +76,14 @@ const TYPES: Readonly<Record<MediaNeed['kind'], string>> = {
   video: 'video/mp4',
 };
 
-/** What an attempt that was begun, and not sent, tells; and how much was encoded for that. */
-interface Tried
+/** The facts of an attempt that was prepared and not sent. `chars`: the length of its payloads. */
+interface TrialResult
   extends Pick<ExplainedAttempt, 'refusal' | 'output_tokens' | 'report' | 'worst_case_nano' | 'hold' | 'unfetched'> {
   chars: number;
 }
 
-/** Of an endpoint that a long request was not encoded for any more. */
-const UNTRIED: Tried = {
+/** The result for an endpoint that the request was not encoded for. */
+const UNTRIED: TrialResult = {
   refusal: undefined,
   output_tokens: undefined,
   report: [],
@@ -93,8 +93,8 @@ const UNTRIED: Tried = {
   chars: 0,
 };
 
-/** What stands for media that are not fetched: each another, so that none is taken for a part of the text. */
-function standIns(needs: readonly MediaNeed[]): Media {
+/** Placeholders of media that are not fetched. All differ, so that each is found in the payload. */
+function placeholders(needs: readonly MediaNeed[]): Media {
   if (needs.length === 0) return NO_MEDIA;
   return new Map(
     needs.map(({ url, kind }, at) => {
@@ -104,26 +104,23 @@ function standIns(needs: readonly MediaNeed[]): Media {
   );
 }
 
-/**
- * Tells what would become of a call, by the code that takes calls: the same plan, encoding, measure and admission. Nothing
- * is sent, fetched, set aside or recorded.
- */
+/** Explains a call with the code that answers calls: the same plan, encoding, measure and admission. Nothing is sent, fetched, held or recorded. */
 export function createExplain(
   { recorder, health, clock, rules }: ExplainOptions,
   { planned }: Pick<Planner, 'planned'>,
   chat: ChatWork,
   measure: Measure<PreparedAttempt>,
 ): (call: Call) => Promise<Explanation> {
-  /** An admission that asks and takes nothing, and what it asked last. */
-  function trial() {
-    const asked: { hold: ExplainedHold | undefined } = { hold: undefined };
+  /** An admission that holds nothing. `last` has the hold of its last request. */
+  function trialAdmission() {
+    const last: { hold: ExplainedHold | undefined } = { hold: undefined };
     const { admit } = createAdmission({
       rules,
       recorder: {
         async reserve(ask) {
           const { full_nano, least_nano } = ask;
           const { granted_nano, lines, refusal } = await recorder.preview(ask);
-          asked.hold = lines.length === 0 ? undefined : { granted_nano, full_nano, least_nano, lines };
+          last.hold = lines.length === 0 ? undefined : { granted_nano, full_nano, least_nano, lines };
           if (refusal !== undefined) throw refusal;
           return { id: ask.id, lines: [], granted_nano };
         },
@@ -131,47 +128,47 @@ export function createExplain(
         extend: () => Promise.resolve(false),
       },
     });
-    return { admit, asked };
+    return { admit, last };
   }
 
-  /** The most that an attempt may cost that no budget bounds. */
+  /** The most that an attempt without a budget may cost. */
   async function worstCase(prepared: PreparedAttempt): Promise<number | undefined> {
     const { endpoint } = prepared.candidate;
     const tokens = prepared.output_tokens ?? endpoint.max_completion_tokens ?? endpoint.context_length;
     return tokens === undefined ? undefined : costOf((await measure(prepared, tokens, 'strict')).exposure, tokens);
   }
 
-  /** Encodes an attempt and asks what it may cost, as if it were begun. */
-  async function tried(call: Call, candidate: Candidate): Promise<Tried> {
+  /** Encodes and measures an attempt as if it were sent. */
+  async function runTrial(call: Call, candidate: Candidate): Promise<TrialResult> {
     const { request } = call;
     const needs = chat.needs(request, candidate);
-    const media = standIns(needs);
-    const { admit, asked } = trial();
+    const media = placeholders(needs);
+    const { admit, last } = trialAdmission();
     let chars = 0;
     const prepare = async (spend?: Parameters<ChatWork['prepare']>[2]['spend']) => {
       const prepared = await chat.prepare(request, candidate, { strip_state: false, spend, media });
       chars += prepared.payload.length;
       return prepared;
     };
-    const untold = { ...UNTRIED, unfetched: needs.length };
+    const facts = { ...UNTRIED, unfetched: needs.length };
     try {
-      // What a picture may cost does not depend on which it is; of everything else it does.
+      // The most that an image costs does not depend on its content; other media must be fetched first.
       if (needs.some(({ kind }) => kind !== 'image')) {
         const { output_tokens, report } = await prepare();
-        return { ...untold, output_tokens, report, chars };
+        return { ...facts, output_tokens, report, chars };
       }
       const hold = { id: call.generation_id, lines: [], granted_nano: 0 };
       const is_byok = candidate.own !== undefined;
       const { prepared, grant } = await admit({ call, hold, is_byok, prepare, measure });
       const { output_tokens, report } = prepared;
-      // What a soft budget is let in with is an estimate.
-      const is_sure = grant !== undefined && grant.mode === 'strict';
-      const worst = is_sure ? costOf(grant.exposure, grant.output_tokens) : await worstCase(prepared);
+      // A soft budget admits by an estimate.
+      const isUpperBound = grant !== undefined && grant.mode === 'strict';
+      const worst = isUpperBound ? costOf(grant.exposure, grant.output_tokens) : await worstCase(prepared);
       const worst_case_nano = isPriced(candidate.endpoint.pricing) ? worst : undefined;
-      return { ...untold, output_tokens, report, worst_case_nano, hold: asked.hold, chars };
+      return { ...facts, output_tokens, report, worst_case_nano, hold: last.hold, chars };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      return { ...untold, hold: asked.hold, refusal: error, chars };
+      return { ...facts, hold: last.hold, refusal: error, chars };
     }
   }
 
@@ -185,17 +182,18 @@ export function createExplain(
     };
   }
 
-  /** The attempts in order, as they would be made if each failed without an answer. */
-  async function walk(
+  /** Runs a trial at each endpoint in order, as if each attempt failed without an answer. */
+  async function runTrials(
     { call, plan }: Planned,
     expected: ExpectedTokens | undefined,
   ): Promise<Pick<Explanation, 'attempts' | 'error'>> {
     const attempts: ExplainedAttempt[] = [];
     let is_reached = true;
-    let encoded_chars = 0;
+    let encodedChars = 0;
     for (const candidate of plan.attempts) {
-      const { chars, ...attempt } = encoded_chars > limits.explained_chars_max ? UNTRIED : await tried(call, candidate);
-      encoded_chars += chars;
+      const { chars, ...attempt } =
+        encodedChars > limits.explained_chars_max ? UNTRIED : await runTrial(call, candidate);
+      encodedChars += chars;
       const expected_nano = expected && expectedCost(candidate, expected, call.request.service_tier);
       attempts.push({ candidate, ...attempt, expected_nano, health: healthOf(candidate), is_reached });
       if (!is_reached || attempt.refusal === undefined) continue;
@@ -214,7 +212,7 @@ export function createExplain(
       const routed = await planned(call, chat.wanted(call));
       const { plan, requested, names, told } = routed;
       const expected = expectedTokens(routed.call);
-      return { requested, names, plan, told, expected, ...(await walk(routed, expected)) };
+      return { requested, names, plan, told, expected, ...(await runTrials(routed, expected)) };
     } catch (error) {
       if (!(error instanceof NoEndpoint)) throw error;
       const { plan } = error;

@@ -61,7 +61,7 @@ const DENIED: [Wire, JsonObject][] = [
   ['cohere-chat', { num_generations: 5, max_tokens: 9_999 }],
 ];
 
-test.each(DENIED)('over %s options do not set %j', (wire, options) => {
+test.each(DENIED)('options do not set fields over %s: %j', (wire, options) => {
   const plain = sent(wire, {});
   const told = sent(wire, options);
   expect(told.encoded.body).toEqual(plain.encoded.body);
@@ -79,12 +79,12 @@ test.each([
   'tools',
   'anthropic_beta',
   'service_tier',
-])('a model of Bedrock is not told of %s by options', (name) => {
+])('options do not send %s to a model of Bedrock', (name) => {
   const { encoded } = sent('bedrock-converse', { additionalModelRequestFields: { [name]: 9, top_k: 3 } });
   expect(encoded.body['additionalModelRequestFields']).toEqual({ top_k: 3 });
 });
 
-test('fields beside the public ones reach upstreams of this wire, but for what the gateway sets', () => {
+test('fields beside the public ones reach upstreams of this wire, except those that the gateway sets', () => {
   const denied = { deferred: true, previous_response_id: 'r', background: true, api_key: 'sk', data_sources: [] };
   const { encoded, report } = sent('openai-chat', {}, { ...denied, min_p: 0.1 });
   expect(encoded.body).toMatchObject({ min_p: 0.1 });
@@ -99,7 +99,7 @@ test.each([
   for (const name of names) expect(transcriptionDialects[wire].reserved.has(name), name).toBe(true);
 });
 
-test("Anthropic's own tools by options are bounded as those of the request, where a spend limit counts", () => {
+test("under a spend limit, Anthropic's own tools in options are bounded like those of the request", () => {
   const search = { type: 'web_search_20250305', name: 'web_search' };
   const tools = [search, { type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-5' }, { name: 'f' }];
   const request = {

@@ -3,24 +3,23 @@ import { limits } from '../../limits.ts';
 import type { RateAnswer, RateAsk } from '../../schemas/rate-limit.ts';
 import type { Clock } from '../call.ts';
 
-/** Where the counters are that all nodes share. */
+/** The counters that all nodes share. */
 export interface RateStore {
-  /** `at` is the machine's time, where the store has none of its own. */
+  /** `at`: the machine's time, used if the store has no clock. */
   ask(asks: readonly RateAsk[], at: number): Promise<RateAnswer[]>;
-  /** Deletes what nobody counts in any more. */
+  /** Deletes counters of windows that have ended. */
   sweep(at: number): Promise<void>;
 }
 
-/** A counter of this node, and who waits for it. */
+/** A counter of this node. */
 export interface RateEntry {
   counter: RateCounter;
-  /** Units that requests wait for. */
+  /** Units that calls wait for. */
   waiting: number;
-  /** A question that is under way: no second one is asked meanwhile. */
+  /** The running request to the store; there is one at a time. */
   asking: Promise<boolean> | undefined;
 }
 
-/** Where it is told that the store cannot count. */
 export interface RateLog {
   warn(facts: object, message: string): void;
 }
@@ -31,14 +30,14 @@ interface Queued {
   resolve(is_answered: boolean): void;
 }
 
-/** Asks the store in batches: while one is under way, what comes next gathers. */
+/** Requests units from the store in batches. Requests made while a batch is running form the next one. */
 export class RateAsker {
   readonly #store: RateStore;
   readonly #clock: Clock;
   readonly #log: RateLog;
   #queued: Queued[] = [];
   #is_sending = false;
-  /** Monotonic time until which a store that did not answer is not asked. */
+  /** Monotonic time until which a store that did not answer gets no request. */
   #down_until_ms = 0;
 
   constructor({ store, clock, log }: { store: RateStore; clock: Clock; log: RateLog }) {
@@ -51,7 +50,7 @@ export class RateAsker {
     return { wall_ms: this.#clock.now_ms(), monotonic_ms: this.#clock.monotonic_ms() };
   }
 
-  /** Whether the store has answered; it is not waited for longer than a bound. Never rejects. */
+  /** Whether the store answered within `rate_ask_ms_max`. Never rejects. */
   ask(entry: RateEntry, ask: (now: Moment) => RateAsk): Promise<boolean> {
     if (this.#clock.monotonic_ms() < this.#down_until_ms) return Promise.resolve(false);
     entry.asking ??= new Promise<boolean>((resolve) => {
@@ -70,10 +69,10 @@ export class RateAsker {
 
   async #send(): Promise<void> {
     this.#is_sending = true;
-    // What comes in the same turn of the loop goes in the same batch.
+    // Requests of the same turn of the event loop join the batch.
     await Promise.resolve();
     while (this.#queued.length > 0) {
-      // Statements are prepared for such sizes: each batch is one.
+      // There are prepared statements for powers of two.
       const size = 2 ** Math.floor(Math.log2(this.#queued.length));
       await this.#sendBatch(this.#queued.splice(0, Math.min(size, limits.rate_asks_max)));
     }
@@ -84,8 +83,8 @@ export class RateAsker {
     const sent = this.now();
     const asks = batch.map(({ ask }) => ask(sent));
     const { promise: late, resolve: isLate } = Promise.withResolvers<Error>();
-    const told = `the store did not answer within ${limits.rate_ask_ms_max} ms`;
-    const timer = setTimeout(() => isLate(new Error(told)), limits.rate_ask_ms_max);
+    const message = `the store did not answer within ${limits.rate_ask_ms_max} ms`;
+    const timer = setTimeout(() => isLate(new Error(message)), limits.rate_ask_ms_max);
     const done = this.#store
       .ask(asks, sent.wall_ms)
       .then((answers) => this.#take(batch, asks, answers, sent))
@@ -93,7 +92,7 @@ export class RateAsker {
         for (const [index, { entry }] of batch.entries()) entry.counter.unanswered(asks[index] as RateAsk);
         return error;
       });
-    // An answer that comes later is taken all the same.
+    // A late answer still updates the counters.
     const err = await Promise.race([done, late]);
     clearTimeout(timer);
     if (err !== undefined) {
@@ -107,10 +106,10 @@ export class RateAsker {
     const received = this.now();
     const byId = new Map(answers.map((answer) => [answer.id, answer]));
     for (const [index, { entry }] of batch.entries()) {
-      const asked = asks[index] as RateAsk;
-      const answer = byId.get(asked.id);
-      if (answer === undefined) entry.counter.unanswered(asked);
-      else entry.counter.answered(asked, answer, sent, received);
+      const ask = asks[index] as RateAsk;
+      const answer = byId.get(ask.id);
+      if (answer === undefined) entry.counter.unanswered(ask);
+      else entry.counter.answered(ask, answer, sent, received);
     }
   }
 }

@@ -9,49 +9,51 @@ import { inputTokens } from '../../schemas/usage.ts';
 import type { Call } from '../call.ts';
 import { estimatePrompt } from '../money/meter.ts';
 
-/** One call, past the limits of its key. */
+/** The units of rate limits that one call holds. */
 export interface RateLimitReservation {
   /**
-   * Counts the call against the limits of an endpoint's model, each once. Throws `GatewayError` 429: another model may be let
-   * through; 503 where nobody can count.
+   * Counts the call against the limits of an endpoint's model, each once. Throws `GatewayError` 429, after which another model may
+   * be tried, or 503 if nobody can count.
    */
   acquire(candidate: Candidate): Promise<void> | undefined;
   /**
-   * The call has ended: with so many tokens, at a model. Tokens that were set aside and not used are free again, as far as
-   * their minute lasts; those above count in the minute that it is now.
+   * The call has used these tokens of a model. Reserved tokens that were not used are returned while their minute lasts; tokens
+   * above the reservation count in the current minute.
    */
   commit(tokens: number, model_id: string | undefined): void;
-  /** The call has ended, and nobody knows what it used: it stays as it was set aside. */
+  /** The call has ended with an unknown usage: the whole reservation counts as used. */
   commitInFull(): void;
-  /** The call ended before anything was sent: it does not count. */
+  /** The call ended before anything was sent: it is not counted. */
   release(): void;
 }
 
-/** Whether a client asked for the free variant of a model. */
+/** Whether the client named the free variant of a model. */
 export type AsksFree = (model: Model) => boolean;
 
-/** Units of a window that this node has for a call. */
+/** Units of a window that this node grants a call. */
 export interface Permit {
   readonly units: number;
   giveBack(units: number): void;
   owe(units: number): void;
 }
 
-/** What counts. */
+/** The counters of this node. */
 export interface RateCounting {
-  book(): RateBook;
-  /** At once, or not: then `acquire` must be asked. */
+  readonly book: RateBook;
+  /** Whether any model, or any key at a model, has a limit besides those of free models. */
+  readonly limitsModels: boolean;
+  /** Undefined if the units are not at hand: `acquire` may get them. */
   take(limit: RateLimit, units: number): Permit | undefined;
-  /** Undefined: nobody can count, and the operator wants such calls let through. Throws `GatewayError` 429 or 503. */
+  /** Undefined if nobody can count, and the operator admits such calls. Throws `GatewayError` 429 or 503. */
   acquire(limit: RateLimit, units: number, store_wait: Call['store_wait']): Promise<Permit | undefined>;
-  /** The refusal of a request whose prompt alone is above the limit. */
+  /** The refusal of a request whose prompt alone exceeds the limit. */
   neverFits(limit: RateLimit, units: number): GatewayError;
 }
 
 interface Held {
   limit: RateLimit;
   permit: Permit;
-  /** Undefined: of the key, whatever the model. */
+  /** Undefined for limits of the key. */
   model_id: string | undefined;
 }
 
@@ -60,7 +62,7 @@ function callerOf({ principal: { key_hash, rate_name, organization_id, budgets, 
   return { key_hash, rate_name, organization_id, granted_nano, parents };
 }
 
-/** What a call will use, as far as it can be told before: its prompt by our count, and the output bound that it names. */
+/** The expected tokens of a call: its prompt by our estimate, and the output bound that it sets. */
 function tokensOf({ request, estimate }: Call): { prompt: number; bound: number } {
   const prompt = estimate === undefined ? estimatePrompt(request) : inputTokens(estimate());
   const bound = request.max_completion_tokens ?? request.max_tokens ?? 0;
@@ -71,57 +73,51 @@ function giveBackAll(held: readonly Held[]): void {
   for (const { permit } of held) permit.giveBack(permit.units);
 }
 
-/** What one call holds of its limits, from its first step to its end. */
 export class CallReservation implements RateLimitReservation {
   readonly #call: Call;
   readonly #asksFree: AsksFree;
   readonly #counting: RateCounting;
-  readonly #caller: RateCaller;
+  #caller: RateCaller | undefined;
   #held: Held[] = [];
   #tokens: { prompt: number; bound: number } | undefined;
-  /** What came of the models that were asked for. */
-  #entered: Map<string, Promise<void> | undefined> | undefined;
+  /** The result for each model. */
+  #acquired: Map<string, Promise<void> | undefined> | undefined;
 
   constructor(call: Call, asksFree: AsksFree, counting: RateCounting) {
     this.#call = call;
     this.#asksFree = asksFree;
     this.#counting = counting;
-    this.#caller = callerOf(call);
   }
 
-  /** The limits of the key. */
-  begin(): Promise<void> | undefined {
-    const list = this.#counting.book().ofKey(this.#caller);
+  /** Counts the call against the limits of its key. Throws, or rejects, as `RateLimits.open` does. */
+  acquireForKey(): Promise<void> | undefined {
+    this.#caller ??= callerOf(this.#call);
+    const list = this.#counting.book.ofKey(this.#caller);
     return list.length === 0 ? undefined : this.#take(list, undefined);
   }
 
   acquire(candidate: Candidate): Promise<void> | undefined {
-    const { id } = candidate.model;
-    const is_free = this.#isFree(candidate);
-    const list = this.#counting.book().ofModel(this.#caller, { id, is_free });
+    const { model, own } = candidate;
+    const { id } = model;
+    // Free at the operator's account; free models at an organization's own account have no limit.
+    const isNamedFree = own === undefined && (id.endsWith(':free') || this.#asksFree(model));
+    const is_free = isNamedFree && isFree(pricesOf(candidate));
+    if (!is_free && !this.#counting.limitsModels) return undefined;
+    this.#caller ??= callerOf(this.#call);
+    const list = this.#counting.book.ofModel(this.#caller, { id, is_free });
     if (list.length === 0) return undefined;
     const name = is_free ? `${id} free` : id;
-    if (this.#entered?.has(name)) return this.#entered.get(name);
-    // Refused, it stays so for the model's other endpoints.
-    const entering = this.#enter(list, id);
-    this.#entered ??= new Map();
-    this.#entered.set(name, entering);
-    return entering;
-  }
-
-  #enter(list: readonly RateLimit[], model_id: string): Promise<void> | undefined {
+    if (this.#acquired?.has(name)) return this.#acquired.get(name);
+    let acquiring: Promise<void> | undefined;
     try {
-      return this.#take(list, model_id);
+      acquiring = this.#take(list, id);
     } catch (error) {
-      return Promise.reject(error);
+      // A refusal holds for the model's other endpoints too.
+      acquiring = Promise.reject(error);
     }
-  }
-
-  /** What the operator's account has for nothing; at an organization's own account it is the organization's matter. */
-  #isFree(candidate: Candidate): boolean {
-    const { model, own } = candidate;
-    if (own !== undefined || !(model.id.endsWith(':free') || this.#asksFree(model))) return false;
-    return isFree(pricesOf(candidate));
+    this.#acquired ??= new Map();
+    this.#acquired.set(name, acquiring);
+    return acquiring;
   }
 
   #unitsFor(limit: RateLimit): number {
@@ -136,7 +132,7 @@ export class CallReservation implements RateLimitReservation {
     return this.#held.some(({ limit }) => limit.id === id);
   }
 
-  /** All of the limits, or none. At once where this node has what is needed. */
+  /** Takes units of all limits, or of none. Synchronous if this node has them. */
   #take(list: readonly RateLimit[], model_id: string | undefined): Promise<void> | undefined {
     const taken: Held[] = [];
     try {
@@ -169,25 +165,23 @@ export class CallReservation implements RateLimitReservation {
   }
 
   commit(tokens: number, model_id: string | undefined): void {
-    for (const { limit, permit, model_id: of } of this.#release()) {
+    const held = this.#held;
+    if (held.length === 0) return;
+    this.#held = [];
+    for (const { limit, permit, model_id: countedModel } of held) {
       if (limit.unit !== 'tokens') continue;
-      const used = of === undefined || of === model_id ? tokens : 0;
+      const used = countedModel === undefined || countedModel === model_id ? tokens : 0;
       if (used > permit.units) permit.owe(used - permit.units);
       else permit.giveBack(permit.units - used);
     }
   }
 
   commitInFull(): void {
-    this.#release();
+    this.#held = [];
   }
 
   release(): void {
-    giveBackAll(this.#release());
-  }
-
-  #release(): Held[] {
-    const held = this.#held;
+    giveBackAll(this.#held);
     this.#held = [];
-    return held;
   }
 }

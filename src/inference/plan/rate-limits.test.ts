@@ -67,7 +67,7 @@ function setUp(rules: Partial<RateRules>) {
 
 const at = (id: string) => ({ model: { id }, endpoint: { pricing: { prompt: 1 } } }) as unknown as Candidate;
 
-test('a warm node asks the store seldom, and never for what was just refused', async () => {
+test('a warm node rarely asks the store, and never again right after a refusal', async () => {
   const { asked, outcome } = setUp({ per_key: amounts(5_000) });
   for (let n = 0; n < 2_000; n += 1) expect(typeof (await outcome())).toBe('object');
   expect(asked.length).toBeLessThan(60);
@@ -78,7 +78,7 @@ test('a warm node asks the store seldom, and never for what was just refused', a
   expect(asked.length - before).toBeLessThan(10);
 });
 
-test('many who come at once are served by few questions, as far as there is enough', async () => {
+test('many simultaneous calls are counted with few requests to the store', async () => {
   const { asked, outcome, hold } = setUp({ per_key: amounts(100) });
   hold(() => sleep(5));
   const found = await Promise.all(Array.from({ length: 300 }, () => outcome()));
@@ -86,7 +86,7 @@ test('many who come at once are served by few questions, as far as there is enou
   expect(asked.length).toBeLessThan(10);
 });
 
-test('a store that hangs holds nobody up for long, and what it says later is good all the same', async () => {
+test('a store that hangs delays calls for a bounded time, and its late answer is used', async () => {
   const { asked, warnings, outcome, hold } = setUp({ per_key: amounts(10) });
   const held = Promise.withResolvers<void>();
   hold(() => held.promise);
@@ -102,7 +102,7 @@ test('a store that hangs holds nobody up for long, and what it says later is goo
   expect(asked).toHaveLength(1);
 });
 
-test('a call that has waited for the store as long as one may is refused, and the next one is counted', async () => {
+test('a call that has used up its wait for the store is refused, and the next one is counted', async () => {
   const { asked, warnings, outcome, hold } = setUp({ per_key: amounts(10) });
   const held = Promise.withResolvers<void>();
   hold(() => held.promise);
@@ -123,7 +123,7 @@ test('a store that fails is asked again after a while', async () => {
   await expect.poll(outcome, { timeout: 5_000, interval: 100 }).not.toBe(503);
 });
 
-test('where what cannot be counted is allowed, it is let through, and nothing of it is given back', async () => {
+test('a call that cannot be counted is admitted if the operator allows it, and returns no units', async () => {
   const { outcome, hold } = setUp({ per_key: amounts(1), uncounted: 'allow' });
   hold(() => Promise.reject(new Error('no')));
   for (let n = 0; n < 5; n += 1) {
@@ -133,7 +133,7 @@ test('where what cannot be counted is allowed, it is let through, and nothing of
   }
 });
 
-test('a call that is withdrawn does not count; one that was sent does, whatever became of it', async () => {
+test('a call that is released does not count; a call that was sent counts, whatever its outcome', async () => {
   const { open, outcome } = setUp({ per_key: amounts(2) });
   for (let n = 0; n < 5; n += 1) (await open()).release();
   (await open()).commitInFull();
@@ -141,7 +141,7 @@ test('a call that is withdrawn does not count; one that was sent does, whatever 
   expect(await outcome()).toBe(429);
 });
 
-test('a call counts at a model once, however often it enters, and at each model that it enters', async () => {
+test('a call counts once at each model that it acquires', async () => {
   const { open } = setUp({ per_model: amounts(2) });
   for (const reservation of [await open(), await open()]) {
     await Promise.all([reservation.acquire(at('a')), reservation.acquire(at('a'))]);
@@ -162,13 +162,13 @@ test('a refusal by one limit takes nothing of another', async () => {
   expect(await outcome()).toBe(429);
 });
 
-test('tokens beyond what was set aside count when they are known', async () => {
+test('tokens above the reservation count when they are known', async () => {
   const { open, outcome } = setUp({ per_key: amounts(undefined, 1_000) });
   (await open()).commit(995, 'a');
   expect(await outcome()).toBe(429);
 });
 
-test('of the tokens of a model that did not answer none count', async () => {
+test('no tokens count at a model that did not answer', async () => {
   const { open } = setUp({ per_model: amounts(undefined, 100) });
   const reservation = await open({ max_tokens: 80 });
   await reservation.acquire(at('a'));
@@ -179,7 +179,7 @@ test('of the tokens of a model that did not answer none count', async () => {
   await expect(next.acquire(at('b'))).rejects.toMatchObject({ status: 429 });
 });
 
-test('more counters than are kept: none that is asked for is forgotten, and each is asked for once at a time', {
+test('with more counters than the bound, none in use is deleted, and each has one request to the store at a time', {
   timeout: 30_000,
 }, async () => {
   const { outcome, hold } = setUp({ per_key: amounts(2) });
@@ -196,7 +196,7 @@ test('more counters than are kept: none that is asked for is forgotten, and each
   expect(ends.map((end) => (typeof end === 'number' ? end : 200))).toEqual([200, 200, 200, 429, 429]);
 });
 
-test('rules that change hold for the next call, and what was used counts on', async () => {
+test('changed rules apply to the next call, and used units still count', async () => {
   const { outcome, change } = setUp({ per_key: amounts(2) });
   const found = async (count: number) => {
     const outcomes = [];

@@ -1,10 +1,10 @@
 import { GatewayError } from '../../errors.ts';
 import { rateLimited } from '../../http/rate-limit.ts';
 import { StoreWaitExceeded } from '../../http/store-wait.ts';
-import { createRateBook } from '../../ledger/leases/rate-book.ts';
+import { createRateBook, type RateBook } from '../../ledger/leases/rate-book.ts';
 import { type Moment, RateCounter } from '../../ledger/leases/rate-counter.ts';
 import { limits } from '../../limits.ts';
-import type { RateLimit, RateRules } from '../../schemas/rate-limit.ts';
+import type { RateAmounts, RateLimit, RateRules } from '../../schemas/rate-limit.ts';
 import type { Call, Clock } from '../call.ts';
 import { RateAsker, type RateEntry, type RateLog, type RateStore } from './rate-asker.ts';
 import {
@@ -15,21 +15,21 @@ import {
   type RateLimitReservation,
 } from './rate-limit-reservation.ts';
 
-/** Lets calls through: the one place where requests and tokens are counted against rates. */
+/** Counts requests and tokens against rate limits: the only place that does. */
 export interface RateLimits {
-  /** Counts the call against the limits of its key. Throws `GatewayError` 429, 503 where nobody can count. */
+  /** Counts the call against the limits of its key. Throws `GatewayError` 429, or 503 if nobody can count. */
   open(call: Call, asksFree: AsksFree): RateLimitReservation | Promise<RateLimitReservation>;
-  /** Gives back what this node has not used. */
+  /** Returns the units that this node has not used. */
   stop(): Promise<void>;
 }
 
 const UNLIMITED: RateLimitReservation = { acquire: () => undefined, commit() {}, commitInFull() {}, release() {} };
 
-/** Lets everything through. */
+/** No limits. */
 export const NO_RATE_LIMITS: RateLimits = { open: () => UNLIMITED, stop: async () => {} };
 
 export interface RateLimitsOptions {
-  /** Asked anew, since they may change; the same object as long as they are the same. */
+  /** The current rules; the same object until they change. */
   rules(): RateRules;
   store: RateStore;
   clock: Clock;
@@ -37,47 +37,55 @@ export interface RateLimitsOptions {
   metrics: { rateLimited(limit: string): void };
 }
 
+function isLimit({ requests_per_minute, tokens_per_minute }: RateAmounts): boolean {
+  return requests_per_minute !== undefined || tokens_per_minute !== undefined;
+}
+
 function uncountable(message: string): GatewayError {
   return new GatewayError(503, `${message}; try again later`, { headers: { 'retry-after': '1' } });
 }
 
-/** This node's counters. Each takes blocks of what all nodes share, gives back what lies idle, and is forgotten when it is over. */
+/** This node's counters. Each takes blocks of the units that all nodes share, returns idle ones, and is deleted when its window ends. */
 class NodeCounters implements RateCounting {
   readonly #options: RateLimitsOptions;
   readonly #asker: RateAsker;
   readonly #entries = new Map<string, RateEntry>();
-  #read: { rules: RateRules; book: ReturnType<typeof createRateBook> };
+  rules!: RateRules;
+  book!: RateBook;
+  limitsKeys = false;
+  limitsModels = false;
   #waiting = 0;
 
   constructor(options: RateLimitsOptions) {
     this.#options = options;
     this.#asker = new RateAsker(options);
-    const rules = options.rules();
-    this.#read = { rules, book: createRateBook(rules) };
+    this.use(options.rules());
   }
 
-  book() {
-    const rules = this.#options.rules();
-    if (rules !== this.#read.rules) this.#read = { rules, book: createRateBook(rules) };
-    return this.#read.book;
+  /** Makes the rules those of later calls. */
+  use(rules: RateRules): void {
+    this.rules = rules;
+    this.book = createRateBook(rules);
+    this.limitsKeys = rules.keys.size > 0 || isLimit(rules.per_key);
+    this.limitsModels = rules.models.size > 0 || isLimit(rules.per_model) || isLimit(rules.per_key_and_model);
   }
 
   #entryOf(limit: RateLimit): RateEntry {
-    const known = this.#entries.get(limit.id);
-    if (known !== undefined) {
-      known.counter.limit = limit;
-      return known;
+    const existing = this.#entries.get(limit.id);
+    if (existing !== undefined) {
+      existing.counter.limit = limit;
+      return existing;
     }
-    if (this.#entries.size >= limits.rate_counters_max) this.#forgetOne();
+    if (this.#entries.size >= limits.rate_counters_max) this.#deleteOne();
     const entry = { counter: new RateCounter(limit), waiting: 0, asking: undefined };
     this.#entries.set(limit.id, entry);
     return entry;
   }
 
-  /** What the one that was asked for longest ago still had is given to nobody: less is let through, never more. */
-  #forgetOne(): void {
+  /** Deletes the least recently used entry with its remaining units: less is admitted, never more. */
+  #deleteOne(): void {
     for (const [id, { asking, waiting }] of this.#entries) {
-      // One that is in use would be asked for twice at once, as two that know nothing of each other.
+      // An entry in use would be created a second time, and both would ask the store for units.
       if (asking !== undefined || waiting > 0) continue;
       this.#entries.delete(id);
       return;
@@ -97,7 +105,7 @@ class NodeCounters implements RateCounting {
     const entry = this.#entryOf(limit);
     const { counter } = entry;
     if (!counter.take(units, this.#asker.now())) return undefined;
-    // So that the next ones need not wait.
+    // So that the next calls do not wait.
     if (entry.asking === undefined && counter.isLow()) void this.#asker.ask(entry, (now) => counter.ask(0, 0, now));
     return this.#permit(entry, units);
   }
@@ -111,13 +119,13 @@ class NodeCounters implements RateCounting {
     this.#waiting += 1;
     entry.waiting += units;
     try {
-      for (let asked = 0; asked < limits.rate_asks_per_request_max; asked += 1) {
+      for (let attempts = 0; attempts < limits.rate_asks_per_request_max; attempts += 1) {
         const now = this.#asker.now();
         if (counter.take(units, now)) return this.#permit(entry, units);
         if (counter.isRefused(units, now)) throw this.#refusal(counter, now);
         if (!(await this.#isAnswered(entry, units, store_wait))) break;
       }
-      if (this.#read.rules.uncounted === 'allow') return undefined;
+      if (this.rules.uncounted === 'allow') return undefined;
       throw uncountable('The gateway cannot count requests against their rate limits at the moment');
     } finally {
       this.#waiting -= 1;
@@ -125,7 +133,7 @@ class NodeCounters implements RateCounting {
     }
   }
 
-  /** Whether the store has answered while the request could wait for it. */
+  /** Whether the store answered within the time that the request can wait. */
   async #isAnswered(entry: RateEntry, units: number, store_wait: Call['store_wait']): Promise<boolean> {
     const answered = this.#asker.ask(entry, (at) => entry.counter.ask(units, entry.waiting, at));
     if (store_wait === undefined) return answered;
@@ -148,20 +156,21 @@ class NodeCounters implements RateCounting {
     return this.#refusal(counter, this.#asker.now(), `; the prompt of this request alone counts ${units}`, true);
   }
 
-  /** Tells the store what is owed and gives back what is idle, or all; forgets counters that are over. */
-  async tell(all: boolean): Promise<void> {
+  /** Reports to the store the units that are owed, and returns idle ones, or all; deletes counters whose window has ended. */
+  async report(all: boolean): Promise<void> {
     const now = this.#asker.now();
-    const telling: Promise<boolean>[] = [];
+    const reports: Promise<boolean>[] = [];
     for (const [id, entry] of this.#entries) {
       const { counter } = entry;
       if (entry.asking !== undefined) continue;
-      if (counter.hasLeftover(now, all)) telling.push(this.#asker.ask(entry, (at) => counter.leftover(at, all)));
+      if (counter.hasLeftover(now, all)) reports.push(this.#asker.ask(entry, (at) => counter.leftover(at, all)));
       else if (counter.isSpent(now) && entry.waiting === 0) this.#entries.delete(id);
     }
-    await Promise.all(telling);
+    await Promise.all(reports);
   }
 
-  async answered(): Promise<void> {
+  /** Resolves when no request to the store is running. */
+  async idle(): Promise<void> {
     await Promise.all([...this.#entries.values()].map(({ asking }) => asking));
   }
 }
@@ -172,7 +181,7 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
   let swept_ms = clock.now_ms();
 
   async function sweep(): Promise<void> {
-    await counters.tell(false);
+    await counters.report(false);
     const now_ms = clock.now_ms();
     if (now_ms - swept_ms < limits.rate_store_sweep_ms) return;
     swept_ms = now_ms;
@@ -186,15 +195,17 @@ export function createRateLimits(options: RateLimitsOptions): RateLimits {
 
   return {
     open(call, asksFree) {
+      const rules = options.rules();
+      if (rules !== counters.rules) counters.use(rules);
       const reservation = new CallReservation(call, asksFree, counters);
-      const waits = reservation.begin();
-      return waits === undefined ? reservation : waits.then(() => reservation);
+      const acquiring = counters.limitsKeys ? reservation.acquireForKey() : undefined;
+      return acquiring === undefined ? reservation : acquiring.then(() => reservation);
     },
 
     async stop() {
       clearInterval(timer);
-      await counters.answered();
-      await counters.tell(true);
+      await counters.idle();
+      await counters.report(true);
     },
   };
 }

@@ -14,18 +14,19 @@ const MODELS = [
 
 function ask(request: Partial<ChatRequest>, over: Partial<Lookup> = {}) {
   const byId = new Map(MODELS.flatMap((one) => [[one.canonical_slug, one] as const, [one.id, one] as const]));
-  const found = requestedModels(
+  const requested = requestedModels(
     { messages: [{ role: 'user', content: 'x' }], ...request },
     {
       catalog: { find: (id) => byId.get(id), models: () => MODELS, provider: (slug) => PROVIDERS[slug] },
-      default_model: undefined,
+      defaultModel: () => undefined,
       routers: { auto_models: ['a/fast-2', 'a/gone', 'a/fast-1'], free_models: 'all' },
       draw: () => 0,
       home: () => undefined,
       ...over,
     },
   );
-  return { ...found, ids: found.models.map(({ id }) => id), wish: found.wishes?.get(found.models[0] as never) };
+  const [first] = requested.models;
+  return { ...requested, ids: requested.models.map(({ id }) => id), wish: requested.wishes?.get(first as never) };
 }
 
 describe('names', () => {
@@ -57,7 +58,7 @@ describe('names', () => {
     );
   });
 
-  test('of a router that has nothing are passed over where there are others', () => {
+  test('of a router without a model are skipped if there are others', () => {
     const nothing = { routers: { auto_models: ['a/gone'], free_models: 'all' as const } };
     expect(ask({ models: ['gateway/auto', 'a/fast-1'] }, nothing)).toMatchObject({
       ids: ['a/fast-1'],
@@ -77,7 +78,7 @@ describe('names', () => {
     }
   });
 
-  test('that stand for the same model are no list of models', () => {
+  test('of the same model are not a list of models', () => {
     expect(ask({ model: 'a/fast-2-20260101', models: ['a/fast-2'] })).toMatchObject({
       ids: ['a/fast-2'],
       strategy: 'alias',
@@ -85,12 +86,12 @@ describe('names', () => {
     expect(ask({ model: 'a/fast-2-20260101', models: ['a/fast-1'] }).strategy).toBe('fallback');
   });
 
-  test('of batches are a 404, of vectors a 400', () => {
+  test('of batches are a 404, of embedding models a 400', () => {
     expect(() => ask({ model: 'a/fast-1:batch' })).toThrow(expect.objectContaining({ status: 404 }));
     expect(() => ask({ model: 'b/vectors' })).toThrow(expect.objectContaining({ status: 400 }));
   });
 
-  test.each(['gateway/free'])('%s has to be set up', (name) => {
+  test.each(['gateway/free'])('%s must be configured', (name) => {
     const routers = { auto_models: undefined, free_models: undefined };
     expect(() => ask({ model: name }, { routers })).toThrow(expect.objectContaining({ status: 400 }));
   });
@@ -102,7 +103,7 @@ describe('several names', () => {
     expect(found).toMatchObject({ ids: ['a/fast-1', 'a/fast-2', 'b/gift'], strategy: 'fallback' });
     expect(found.requested).toBe('a/fast-1');
   });
-  test('that want a model for nothing first, and then at any price, name its priced endpoints second', () => {
+  test('of a free variant and then of its model select the free endpoints first and the priced ones second', () => {
     const both = model('a/both', [endpoint('a/both', 'alpha', 0), endpoint('a/both', 'beta', 1)]);
     const catalog = {
       find: (id: string) => (id === both.id ? both : MODELS.find((one) => one.id === id)),
@@ -132,7 +133,7 @@ describe('several names', () => {
     expect(turns(['a/both', 'a/both:free'])).toEqual([['a/both', 'alpha,beta']]);
     expect(turns(['b/gift:free', 'b/gift'])).toEqual([['b/gift', 'free']]);
   });
-  test('keep what each of them asks for', () => {
+  test('keep the variant of each', () => {
     const found = ask({ models: ['a/fast-1:floor', 'a/fast-2'] });
     expect(found.models.map((one) => found.wishes?.get(one)?.sort)).toEqual(['price', undefined]);
     expect(ask({ models: ['a/fast-1:floor', 'a/fast-1:nitro'] }).wish).toMatchObject({ sort: 'price' });
@@ -140,16 +141,16 @@ describe('several names', () => {
 });
 
 describe('a request without a model', () => {
-  test('gets the default, with whatever its name asks for', () => {
-    expect(ask({}, { default_model: 'a/fast-1:nitro' })).toMatchObject({ ids: ['a/fast-1'] });
-    expect(ask({ models: ['b/gift'] }, { default_model: 'a/fast-1' }).ids).toEqual(['b/gift']);
+  test('gets the default, with the variant of its name', () => {
+    expect(ask({}, { defaultModel: () => 'a/fast-1:nitro' })).toMatchObject({ ids: ['a/fast-1'] });
+    expect(ask({ models: ['b/gift'] }, { defaultModel: () => 'a/fast-1' }).ids).toEqual(['b/gift']);
   });
-  test('is answered by what is on where there is none, newest first', () => {
+  test('without a default is answered by the models that are on, newest first', () => {
     const routers = { auto_models: undefined, free_models: undefined };
     expect(ask({}, { routers })).toMatchObject({ ids: expect.arrayContaining(['a/fast-1']), strategy: 'auto' });
     expect(ask({}, { routers }).ids[0]).toBe('a/fast-2');
   });
-  test('is a 400 where nothing is on', () => {
+  test('is a 400 if no model is on', () => {
     const routers = { auto_models: undefined, free_models: undefined };
     const catalog = { find: () => undefined, models: () => [], provider: () => undefined };
     expect(() => ask({}, { routers, catalog })).toThrow(expect.objectContaining({ status: 400 }));
@@ -157,7 +158,7 @@ describe('a request without a model', () => {
 });
 
 describe(':thinking', () => {
-  test('turns reasoning on where the request does not speak of it', () => {
+  test('enables reasoning if the request does not mention it', () => {
     expect(ask({ model: 'a/fast-1:thinking' }).wish).toEqual({ sends: { reasoning: { enabled: true } } });
     expect(ask({ model: 'a/fast-1:thinking', reasoning: { effort: 'low' } }).wish).toEqual({});
     expect(ask({ model: 'a/fast-1:thinking', reasoning_effort: 'none' }).wish).toEqual({});
@@ -165,7 +166,7 @@ describe(':thinking', () => {
 });
 
 describe(':online', () => {
-  test('is the plugin web, unless the request speaks of it', () => {
+  test('is the plugin web, unless the request mentions it', () => {
     expect(ask({ model: 'a/fast-1:online' }).request?.plugins).toEqual([{ id: 'web' }]);
     expect(ask({ model: 'a/fast-1:online', plugins: [{ id: 'web', max_results: 3 }] }).request).toBeUndefined();
     expect(ask({ model: 'a/fast-1:online', plugins: [{ id: 'web', enabled: false }] }).request).toBeUndefined();
@@ -173,7 +174,7 @@ describe(':online', () => {
   });
 });
 
-test('an output bound must be below the context of a model that is to answer', () => {
+test('an output bound must be below the context length of the models', () => {
   expect(() => ask({ model: 'a/fast-1', max_tokens: 1_000 })).toThrow(expect.objectContaining({ status: 400 }));
   expect(ask({ model: 'a/fast-1', max_tokens: 999 }).ids).toEqual(['a/fast-1']);
 });

@@ -30,7 +30,7 @@ function conversation() {
   return { clock, next };
 }
 
-test('begins where a prompt was found in a cache', () => {
+test('begins with a cached prompt', () => {
   const { next } = conversation();
   next().keep(CHEAP, 0);
   expect(next().isAt(CHEAP)).toBe(false);
@@ -39,7 +39,7 @@ test('begins where a prompt was found in a cache', () => {
   expect(next().isAt(candidateAt('beta', 1))).toBe(false);
 });
 
-test('begins at once where the client names the conversation', () => {
+test('begins with the first answer if the client names the conversation', () => {
   const { next } = conversation();
   next({ session_id: 's' }).keep(CHEAP, 0);
   expect(next({ session_id: 's' }).isAt(CHEAP)).toBe(true);
@@ -49,13 +49,13 @@ test('begins at once where the client names the conversation', () => {
 test.each<[string, Candidate]>([
   ['costs as much as a prompt', candidateAt('alpha', 10)],
   ['is not there', candidateAt('alpha')],
-])('begins nowhere where a cache %s', (_title, candidate) => {
+])('does not begin if a cache %s', (_title, candidate) => {
   const { next } = conversation();
   next({ session_id: 's' }).keep(candidate, 5);
   expect(next({ session_id: 's' }).isAt(candidate)).toBe(false);
 });
 
-test('goes on with every answer from there, found in a cache or not', () => {
+test('continues with each answer of the endpoint, cached or not', () => {
   const { clock, next } = conversation();
   next().keep(CHEAP, 5);
   clock.at_ms = limits.sticky_ms - 1;
@@ -68,7 +68,7 @@ test('goes on with every answer from there, found in a cache or not', () => {
   expect(next().isAt(CHEAP)).toBe(false);
 });
 
-test('of a router is the model that it gave', () => {
+test('of a router is the model that it chose', () => {
   const { next } = conversation();
   const first = next({ session_id: 's' });
   expect(first.ofRouter('gateway/auto')).toBeUndefined();
@@ -78,7 +78,7 @@ test('of a router is the model that it gave', () => {
   expect(next({ session_id: 't' }).ofRouter('gateway/auto')).toBeUndefined();
 });
 
-test('of a conversation that has said nothing is nowhere', () => {
+test('does not exist for a conversation without messages', () => {
   const { next } = conversation();
   const silent = { messages: [] };
   next(silent).keep(CHEAP, 5);

@@ -8,25 +8,26 @@ import {
 } from '../../routing/stickiness.ts';
 import type { Call, Clock } from '../call.ts';
 
-/** Where the conversation of one call is at home: what it was given before, as long as that is of use. */
+/** The endpoint and the model that answered the conversation of one call before, while its cache there is of use. */
 export interface SessionAffinity {
-  /** Whether the last turn of the conversation was answered there. */
+  /** Whether this endpoint answered the last turn of the conversation. */
   isAt(candidate: Candidate): boolean;
-  /** The model that a router gave the conversation. */
+  /** The model that the router chose for the conversation before. */
   ofRouter(router: string): string | undefined;
-  /** An answer came from there. A conversation that no client names stays only where its prompt was found in a cache. */
+  /** Remembers an endpoint that answered. A conversation without a client's name for it is kept only if its prompt was cached. */
   keep(candidate: Candidate, cached_tokens: number): void;
 }
 
-/** The homes of conversations at this process. What it costs to tell conversations apart is spent only where it may matter. */
+/** Affinity in the memory of this process. Identifies the conversation only if the result can matter. */
 export class ConversationAffinity implements SessionAffinity {
   readonly #call: Call;
   readonly #stickiness: Stickiness;
   readonly #clock: Clock;
   #conversation: Conversation | null | undefined;
-  /** Absent: no router was asked for. */
+  /** The routers that the request named. */
   #routers: string[] | undefined;
-  #looked: { name: string; home: string | undefined } | undefined;
+  /** The last look-up. */
+  #lookup: { name: string; home: string | undefined } | undefined;
 
   constructor(call: Call, stickiness: Stickiness, clock: Clock) {
     this.#call = call;
@@ -34,7 +35,8 @@ export class ConversationAffinity implements SessionAffinity {
     this.#clock = clock;
   }
 
-  #known(): Conversation | null {
+  /** Null if the request has no conversation. */
+  #identified(): Conversation | null {
     if (this.#conversation === undefined) this.#conversation = conversationOf(this.#call.request) ?? null;
     return this.#conversation;
   }
@@ -44,12 +46,12 @@ export class ConversationAffinity implements SessionAffinity {
   }
 
   #find(name: string): string | undefined {
-    if (this.#looked?.name !== name) {
-      const one = this.#stickiness.isEmpty() ? null : this.#known();
-      const home = one === null ? undefined : this.#stickiness.home(this.#keyOf(name, one), this.#clock.now_ms());
-      this.#looked = { name, home };
+    if (this.#lookup?.name !== name) {
+      const conversation = this.#stickiness.isEmpty() ? null : this.#identified();
+      const home = conversation && this.#stickiness.home(this.#keyOf(name, conversation), this.#clock.now_ms());
+      this.#lookup = { name, home: home ?? undefined };
     }
-    return this.#looked.home;
+    return this.#lookup.home;
   }
 
   isAt(candidate: Candidate): boolean {
@@ -66,13 +68,13 @@ export class ConversationAffinity implements SessionAffinity {
     if (!cachesCheaply(candidate)) return;
     const { session_id } = this.#call.request;
     const name = candidate.model.id;
-    const is_home = this.#looked?.name === name && this.#looked.home === healthId(candidate);
-    const names_itself = session_id != null && session_id !== '';
-    if (!names_itself && cached_tokens === 0 && !is_home) return;
-    const one = this.#known();
-    if (one === null) return;
+    const isHome = this.#lookup?.name === name && this.#lookup.home === healthId(candidate);
+    const isNamed = session_id != null && session_id !== '';
+    if (!isNamed && cached_tokens === 0 && !isHome) return;
+    const conversation = this.#identified();
+    if (conversation === null) return;
     const now_ms = this.#clock.now_ms();
-    this.#stickiness.keep(this.#keyOf(name, one), healthId(candidate), now_ms);
-    for (const router of this.#routers ?? []) this.#stickiness.keep(this.#keyOf(router, one), name, now_ms);
+    this.#stickiness.keep(this.#keyOf(name, conversation), healthId(candidate), now_ms);
+    for (const router of this.#routers ?? []) this.#stickiness.keep(this.#keyOf(router, conversation), name, now_ms);
   }
 }

@@ -2,17 +2,14 @@ import type { Model } from '../../catalog/model.ts';
 import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 
-/** Where names of models are looked up, and what is known of those that are not there. */
+/** The models that names are looked up in. */
 export interface KnownModels {
   models(): readonly Model[];
-  /** How a model is turned on that is known and not served. Absent: nothing is known of such. */
+  /** How to turn on a model that is known but not served; undefined if the id is not known. */
   unserved?(id: string): string | undefined;
 }
 
-/**
- * How many letters must be put in, taken out or replaced to make one word the other; undefined where there are more than `most`. Only
- * cells within that distance of the diagonal are looked at.
- */
+/** The Levenshtein distance of two words; undefined if it is above `most`. Computes only cells within that distance of the diagonal. */
 function distance(one: string, other: string, most: number): number | undefined {
   if (Math.abs(one.length - other.length) > most) return undefined;
   let row = Array.from({ length: other.length + 1 }, (_, at) => (at <= most ? at : most + 1));
@@ -28,32 +25,32 @@ function distance(one: string, other: string, most: number): number | undefined 
     if (least > most) return undefined;
     row = next;
   }
-  const found = row[other.length]!;
-  return found > most ? undefined : found;
+  const result = row[other.length]!;
+  return result > most ? undefined : result;
 }
 
 const slugOf = (id: string) => id.slice(id.indexOf('/') + 1);
 
-/** The id that a name probably means: the same slug of another author or of none, or few other letters. */
+/** The id that a name probably means: the same slug of another author or of none, or a small distance. */
 function near(name: string, models: readonly Model[], allows: (model: Model) => boolean): string | undefined {
   if (name.length > limits.near_name_chars_max) return undefined;
-  const wanted = name.toLowerCase();
-  const slug = slugOf(wanted);
-  const most = Math.min(limits.near_distance_max, Math.floor(wanted.length / 5));
+  const lowercase = name.toLowerCase();
+  const slug = slugOf(lowercase);
+  const most = Math.min(limits.near_distance_max, Math.floor(lowercase.length / 5));
   let best: { id: string; distance: number } | undefined;
   for (const model of models.slice(0, limits.near_models_max)) {
     const id = model.id.toLowerCase();
-    const found = slugOf(id) === slug ? 0 : distance(wanted, id, best === undefined ? most : best.distance - 1);
-    if (found === undefined || (best !== undefined && found >= best.distance) || !allows(model)) continue;
-    best = { id: model.id, distance: found };
-    if (found === 0) break;
+    const letters = slugOf(id) === slug ? 0 : distance(lowercase, id, best === undefined ? most : best.distance - 1);
+    if (letters === undefined || (best !== undefined && letters >= best.distance) || !allows(model)) continue;
+    best = { id: model.id, distance: letters };
+    if (letters === 0) break;
   }
   return best?.id;
 }
 
 /**
- * The refusal of a name that is no model's: a 404 where it is known how to turn it on, else one of `status` that tells the model
- * that was probably meant, among those that the caller may use.
+ * The refusal of an unknown model name: a 404 with how to turn the model on if that is known, otherwise an error of `status` that
+ * suggests the nearest model that the caller may use.
  */
 export function unknownModel(
   name: string,
@@ -61,10 +58,10 @@ export function unknownModel(
   { status, field, allows = () => true }: { status: 400 | 404; field?: string; allows?: (model: Model) => boolean },
 ): GatewayError {
   const metadata = field === undefined ? {} : { metadata: { field } };
-  // Suffixes such as `:free` are no part of an id.
+  // Suffixes such as `:free` are not part of an id.
   const unserved = known.unserved?.(name) ?? known.unserved?.(name.replace(/(?::[a-z]+)+$/, ''));
   if (unserved !== undefined) return new GatewayError(404, unserved, metadata);
-  const meant = near(name, known.models(), allows);
-  const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
+  const nearest = near(name, known.models(), allows);
+  const hint = nearest === undefined ? '' : `; did you mean ${nearest}?`;
   return new GatewayError(status, `${name} is not a valid model ID${hint}`, metadata);
 }

@@ -3,9 +3,7 @@ import { dialectOf } from '../../providers/dialects.ts';
 import type { ChatRequest, InnerPart, InnerTool, Message, Native } from '../../schemas/inner.ts';
 import type { JsonObject } from '../../schemas/json.ts';
 
-/**
- * The tools of a caller with a spend limit: native tools as their wire bounds them (`SpendBounds`). The same list if nothing changes.
- */
+/** Bounds the native tools of a caller with a spend limit (`SpendBounds` of their wire). The same list if nothing changes. */
 export function boundTools(
   tools: NonNullable<ChatRequest['tools']>,
   report: Report[],
@@ -13,27 +11,24 @@ export function boundTools(
   const bounded = tools.flatMap((tool, i): InnerTool[] => {
     if (tool.type !== 'native') return [tool];
     const { wire, block } = tool as Native;
-    const kept = dialectOf(wire).worstCase.spendBounds.declaration(block, `tools[${i}]`, report);
-    if (kept === undefined) return [];
-    return kept === block ? [tool] : [{ ...(tool as Native), block: kept }];
+    const bound = dialectOf(wire).worstCase.spendBounds.declaration(block, `tools[${i}]`, report);
+    if (bound === undefined) return [];
+    return bound === block ? [tool] : [{ ...(tool as Native), block: bound }];
   });
   return isSame(tools, bounded) ? tools : bounded;
 }
 
-/**
- * The same for tools that blocks of the conversation add: what such a caller cannot have is left out of them. The same list if nothing
- * changes.
- */
+/** The same for blocks of the conversation that add tools: removes those that such a caller cannot have. */
 export function boundConversation(messages: Message[], report: Report[]): Message[] {
   const bounded = messages.map((message, i): Message => {
     const field = `messages[${i}]`;
     const { content, ext } = message;
     const parts = Array.isArray(content) ? content.flatMap((part) => boundPart(part, field, report)) : content;
     const natives = ext?.natives?.map((native) => boundNative(native, field, report) ?? { ...native, block: NOTHING });
-    const is_same =
+    const isUnchanged =
       (!Array.isArray(content) || (Array.isArray(parts) && isSame(content, parts))) &&
       (natives === undefined || isSame(ext!.natives!, natives));
-    if (is_same) return message;
+    if (isUnchanged) return message;
     return {
       ...message,
       ...(parts === undefined ? {} : { content: parts }),
@@ -43,7 +38,7 @@ export function boundConversation(messages: Message[], report: Report[]): Messag
   return isSame(messages, bounded) ? messages : bounded;
 }
 
-/** Holds the place of a block that is not sent: the order of blocks refers to natives by their places. */
+/** Replaces a removed block: the order of blocks refers to natives by their index. */
 const NOTHING: JsonObject = { type: 'text', text: '' };
 
 function isSame<T>(before: readonly T[], after: readonly T[]): boolean {

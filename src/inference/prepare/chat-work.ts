@@ -1,6 +1,6 @@
 import type { Model } from '../../catalog/model.ts';
 import { GatewayError, invalidField } from '../../errors.ts';
-import type { ChatDialect, Media, MediaNeed } from '../../providers/dialect.ts';
+import type { ChatDialect, Media, MediaNeed, Report } from '../../providers/dialect.ts';
 import { dialectOf } from '../../providers/dialects.ts';
 import { inlinesMedia, leftAddress, webMedia, withInlineMedia } from '../../providers/shared/media-addresses.ts';
 import type { Candidate } from '../../routing/plan.ts';
@@ -20,43 +20,41 @@ import { leftOut } from './left-out.ts';
 
 export interface ChatWorkOptions {
   dialect(wire: Wire): ChatDialect | undefined;
-  /** What clients lose of former turns. */
+  /** Restores the reasoning state that clients do not send back. */
   states: TurnStates;
   default_model: string | undefined;
-  /** Asked once a request, so that a reload takes effect at once. */
+  /** Read for each call: a reload takes effect at once. */
   routing(): RoutingRules;
   stickiness: Stickiness;
   clock: Clock;
   chance(): number;
-  /** What changes calls before they are planned. Absent: nothing does. */
-  prepareCall?: Preparation | undefined;
+  /** Change calls before they are planned, in order. */
+  preparations?: readonly Preparation[] | undefined;
 }
 
-/** What an attempt is encoded with, besides its request. */
+/** How an attempt is encoded, besides its request. */
 export interface Encoding {
   strip_state: boolean;
   spend: SpendBound | undefined;
   media: Media;
 }
 
-/** A chat call as routing and encoding see it, whether it is sent or only explained. */
+/** Chat calls as routing and encoding see them, whether they are sent or only explained. */
 export interface ChatWork {
   wanted(call: Call): Wanted;
-  /** What must be fetched before it can be encoded for an endpoint. */
-  needs(request: ChatRequest, candidate: Candidate): MediaNeed[];
-  /** Encodes for one endpoint. Throws `GatewayError` 400 for what its wire cannot carry. */
+  /** The media to fetch before the request can be encoded for an endpoint. */
+  needs(request: ChatRequest, candidate: Candidate): readonly MediaNeed[];
+  /** Encodes for one endpoint. Throws `GatewayError` 400 if its wire cannot carry the request. */
   prepare(request: ChatRequest, candidate: Candidate, encoding: Encoding): PreparedAttempt | Promise<PreparedAttempt>;
 }
 
-type Known = Parameters<NonNullable<Wanted['recall']>>[1];
+type PlanContext = Parameters<NonNullable<Wanted['recall']>>[1];
 
-function suited({ call, report, issuer }: Recalled): Suited {
-  if (issuer === undefined) return { call, told: report };
-  return { call, told: report, prefers: (candidate) => issuerOf(candidate) === issuer };
-}
+const NO_REPORT: readonly Report[] = [];
+const NO_NEEDS: readonly MediaNeed[] = [];
 
-/** Whether an endpoint that a call may go to can take back opaque state. */
-function mayCarry({ models, catalog }: Known): boolean {
+/** Whether an endpoint that may serve the call accepts opaque reasoning state. */
+function mayCarryState({ models, catalog }: PlanContext): boolean {
   return models.some(({ endpoints }) =>
     endpoints.some((endpoint) => {
       const wire = endpoint.dialect ?? catalog.provider(endpoint.provider)?.dialect;
@@ -72,15 +70,22 @@ function refuseZeroOutput(): never {
   });
 }
 
-/** What could not be put in place of its address, such as files inside blocks of one wire, must be sent as data. */
-function refuseAddress({ encoded, candidate }: PreparedAttempt): void {
-  const left = leftAddress(encoded.body);
-  if (left === undefined) return;
-  const rule = `must be sent as data: ${candidate.provider.name} receives no addresses`;
-  throw invalidField(left.field, rule);
+/** Filters restored turns as well: they may be older than the current filters of the caller. */
+async function filterRestored(restoring: Recalled | Promise<Recalled>, original: Call): Promise<Recalled> {
+  const recalled = await restoring;
+  const { messages } = recalled.call.request;
+  const restored = messages.filter((message, at) => message !== original.request.messages[at]);
+  if (original.screening === undefined || restored.length === 0) return recalled;
+  const filtered = await original.screening.messages(restored);
+  const replacements = new Map(restored.map((message, at) => [message, filtered[at]!]));
+  const request = {
+    ...recalled.call.request,
+    messages: messages.map((message) => replacements.get(message) ?? message),
+  };
+  return { ...recalled, call: { ...recalled.call, request } };
 }
 
-/** Whether the guardrails of a caller leave an endpoint of a model; undefined where none of them leaves anything out. */
+/** Whether the caller's guardrails allow an endpoint of the model; undefined if they exclude none. */
 function allowedBy(call: Call, catalog: ModelSource): ((model: Model) => boolean) | undefined {
   const restricts = restrictionOf(call.principal);
   if (restricts === undefined) return undefined;
@@ -92,89 +97,92 @@ function allowedBy(call: Call, catalog: ModelSource): ((model: Model) => boolean
 }
 
 export function createChatWork(options: ChatWorkOptions): ChatWork {
-  const { states, stickiness, clock, chance } = options;
+  const { states, stickiness, clock, chance, preparations = [] } = options;
 
   function dialectFor(candidate: Candidate): ChatDialect {
     const wire = wireOf(candidate);
-    const found = options.dialect(wire);
-    if (found === undefined) throw new Error(`no dialect ${wire} is registered`);
-    return found;
+    const dialect = options.dialect(wire);
+    if (dialect === undefined) throw new Error(`no dialect ${wire} is registered`);
+    return dialect;
   }
 
-  /** The models that a call names, and where its conversation is at home. */
-  function wanted(call: Call): Wanted {
-    const home = new ConversationAffinity(call, stickiness, clock);
-    const routers = options.routing();
-    const default_model = defaultModel(call.principal, routers, options.default_model, call.request);
-    const homeAt = (router: string) => home.ofRouter(router);
-    return {
-      home,
-      models: (catalog) =>
-        requestedModels(call.request, {
-          catalog,
-          default_model,
-          routers,
-          draw: chance,
-          home: homeAt,
-          allows: allowedBy(call, catalog),
-        }),
-      refuses: call.refuses,
-      recall,
-    };
+  /** The call as it is planned: its reasoning state restored, and changed by the preparations. */
+  function recall(call: Call, context: PlanContext): Suited | Promise<Suited> {
+    if (!contentsOf(call.request).is_stateful) return prepareCall({ call, told: NO_REPORT }, context);
+    const recalled = states.recall(call, () => mayCarryState(context));
+    if (!(recalled instanceof Promise) && call.screening === undefined) return suited(recalled, context);
+    return filterRestored(recalled, call).then((filtered) => suited(filtered, context));
   }
 
-  /** What came back of former turns is the client's as well: it may be older than the filters that hold now. */
-  async function screened(found: Recalled | Promise<Recalled>, given: Call): Promise<Recalled> {
-    const recalled = await found;
-    const { messages } = recalled.call.request;
-    const back = messages.filter((message, at) => message !== given.request.messages[at]);
-    if (given.screening === undefined || back.length === 0) return recalled;
-    const clean = await given.screening.messages(back);
-    const told = new Map(back.map((message, at) => [message, clean[at]!]));
-    const request = { ...recalled.call.request, messages: messages.map((message) => told.get(message) ?? message) };
-    return { ...recalled, call: { ...recalled.call, request } };
+  function suited({ call, report, issuer }: Recalled, context: PlanContext): Suited | Promise<Suited> {
+    const prefers = issuer === undefined ? undefined : (candidate: Candidate) => issuerOf(candidate) === issuer;
+    return prepareCall({ call, told: report, prefers }, context);
   }
 
-  /** What its client lost of former turns is back, and what the gateway changes of it is changed. */
-  function recall(given: Call, known: Known): Suited | Promise<Suited> {
-    const recalled = states.recall(given, () => mayCarry(known));
-    if (!(recalled instanceof Promise) && given.screening === undefined) return ready(recalled, known);
-    return screened(recalled, given).then((clean) => ready(clean, known));
-  }
-
-  function ready(recalled: Recalled, { models }: Known): Suited | Promise<Suited> {
-    const found = suited(recalled);
-    const prepared = options.prepareCall?.(found.call, models) ?? found.call;
-    if (prepared instanceof Promise) return prepared.then((call) => ({ ...found, call }));
-    return prepared === found.call ? found : { ...found, call: prepared };
+  function prepareCall(original: Suited, { models }: PlanContext): Suited | Promise<Suited> {
+    let prepared: Call | Promise<Call> = original.call;
+    for (const prepare of preparations) {
+      prepared =
+        prepared instanceof Promise ? prepared.then((call) => prepare(call, models)) : prepare(prepared, models);
+    }
+    if (prepared instanceof Promise) return prepared.then((call) => ({ ...original, call }));
+    return prepared === original.call ? original : { ...original, call: prepared };
   }
 
   return {
-    wanted,
+    wanted(call) {
+      const home = new ConversationAffinity(call, stickiness, clock);
+      const routers = options.routing();
+      return {
+        home,
+        models: (catalog) =>
+          requestedModels(call.request, {
+            catalog,
+            routers,
+            draw: chance,
+            defaultModel: () => defaultModel(call.principal, routers, options.default_model, call.request),
+            home: (router) => home.ofRouter(router),
+            allows: (model) => allowedBy(call, catalog)?.(model) !== false,
+          }),
+        refuses: call.refuses,
+        recall,
+      };
+    },
 
     needs(request, candidate) {
+      if (!contentsOf(request).has_more) return NO_NEEDS;
       const dialect = dialectFor(candidate);
       const needs = dialect.requiredMedia(request, candidate.endpoint);
-      const is_inline = inlinesMedia(dialect, candidate.endpoint) && contentsOf(request).has_more;
-      if (!is_inline) return needs;
-      const known = new Set(needs.map(({ url }) => url));
-      return [...needs, ...webMedia(request.messages).filter(({ url }) => !known.has(url))];
+      if (!inlinesMedia(dialect, candidate.endpoint)) return needs;
+      const urls = new Set(needs.map(({ url }) => url));
+      return [...needs, ...webMedia(request.messages).filter(({ url }) => !urls.has(url))];
     },
 
     prepare(request, candidate, { strip_state, spend, media }) {
       const dialect = dialectFor(candidate);
       if (request.max_tokens === 0 && !dialect.facts.takesZeroOutput) refuseZeroOutput();
       const { sends } = candidate;
-      const fit = states.fit(sends === undefined ? request : { ...request, ...sends }, candidate);
-      const is_inline = inlinesMedia(dialect, candidate.endpoint);
-      const filled = is_inline ? withInlineMedia(fit.request, media) : fit.request;
-      const prepared = prepareAttempt(filled, candidate, dialect, strip_state, spend, media);
-      const told = [...fit.report, ...leftOut(request, dialect.wire)];
-      const finish = (one: PreparedAttempt) => {
-        if (is_inline) refuseAddress(one);
-        return told.length === 0 ? one : { ...one, report: [...told, ...one.report] };
+      let fitted = sends === undefined ? request : { ...request, ...sends };
+      const report: Report[] = [];
+      if (contentsOf(fitted).is_issued) {
+        const fit = states.fit(fitted, candidate);
+        fitted = fit.request;
+        report.push(...fit.report);
+      }
+      const isInline = inlinesMedia(dialect, candidate.endpoint);
+      if (isInline && media.size > 0) fitted = withInlineMedia(fitted, media);
+      const preparing = prepareAttempt(fitted, candidate, dialect, strip_state, spend, media);
+      const { ext } = request;
+      if (ext !== undefined && ext.wire !== dialect.wire) report.push(...leftOut(request, dialect.wire));
+      const finish = (prepared: PreparedAttempt) => {
+        // An address that could not be replaced, such as a file inside a block of one wire.
+        const left = isInline ? leftAddress(prepared.encoded.body) : undefined;
+        if (left !== undefined) {
+          throw invalidField(left.field, `must be sent as data: ${candidate.provider.name} receives no addresses`);
+        }
+        return report.length === 0 ? prepared : { ...prepared, report: [...report, ...prepared.report] };
       };
-      return prepared instanceof Promise ? prepared.then(finish) : finish(prepared);
+      return preparing instanceof Promise ? preparing.then(finish) : finish(preparing);
     },
   };
 }

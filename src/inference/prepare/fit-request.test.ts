@@ -14,7 +14,7 @@ test('a request that fits is the same object', () => {
   expect(fitRequest(request, endpoint).request).toBe(request);
 });
 
-test('what the endpoint does not support is dropped, a bound beyond its own is lowered, and both are told', () => {
+test('unsupported parameters are dropped, a bound above the endpoint’s is lowered, and both are reported', () => {
   const given = { messages: [], seed: 1, max_tokens: 11, max_completion_tokens: 12 };
   const { request, report } = fitRequest(given, endpoint);
   expect(request).toEqual({ messages: [], max_tokens: 10, max_completion_tokens: 10 });
@@ -26,13 +26,13 @@ test('what the endpoint does not support is dropped, a bound beyond its own is l
   expect(given.seed).toBe(1);
 });
 
-test('nobody is billed for answers that are not given', () => {
+test('parameters that bill several answers for one are dropped', () => {
   const { request, report } = fitted({ best_of: 20, num_return_sequences: 3 });
   expect(request).toEqual({ messages: [] });
   expect(report.map(({ field }) => field)).toEqual(['best_of', 'num_return_sequences']);
 });
 
-test('tools that the gateway would have to run are dropped, with a choice of them', () => {
+test('server tools are dropped, and a choice of them too', () => {
   const choice = { type: 'gateway:web_search' };
   const { request, report } = fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice: choice });
   expect(request).toEqual({ messages: [], tools: [called] });
@@ -43,19 +43,19 @@ test('tools that the gateway would have to run are dropped, with a choice of the
   });
 });
 
-test('a choice among the tools that are left stays', () => {
+test('a choice among the remaining tools stays', () => {
   const tool_choice = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [called] } };
   expect(fitted({ tools: [{ type: 'gateway:web_search' }, called], tool_choice }).request.tool_choice).toBe(
     tool_choice,
   );
 });
 
-test('tools of a wire of its own are left to the dialect', () => {
+test('native tools are left to the dialect', () => {
   const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block: { type: 'x' } };
   expect(fitted({ tools: [native, { type: 'gateway:web_search' }] }).request.tools).toEqual([native]);
 });
 
-test('a service tier is asked for where its price is known, or where it costs no more than the plain price', () => {
+test('a service tier is sent if its price is known or not above the default price', () => {
   const pricing = { prompt: 1, completion: 1 };
   const priced = { ...endpoint, supported_parameters: undefined, pricing, service_tiers: { fast: { pricing } } };
   const tierOf = (service_tier: string) => {
@@ -79,7 +79,7 @@ describe('under a spend limit', () => {
     expect(fitRequest({ messages }, bounded(100), spend).request.max_tokens).toBe(100);
   });
 
-  test('a request without an output bound, where no default is set, gets the model’s own, or less where a share pays for less', () => {
+  test('a request without an output bound, without a configured default gets the model’s maximum, or less if a share of the limit pays for less', () => {
     const request = { messages };
     const whole = fitRequest(request, bounded(64_000), { default_tokens: undefined });
     expect(whole).toMatchObject({ request: { max_tokens: 64_000 }, is_default_bound: true });
@@ -94,12 +94,12 @@ describe('under a spend limit', () => {
     expect(named).not.toHaveProperty('is_default_bound');
   });
 
-  test('a bound within the limits stays as it was told', () => {
+  test('a bound within the limits is unchanged', () => {
     const request = { messages, max_tokens: 100 };
     expect(fitRequest(request, bounded(undefined), { ...spend, paid_tokens: 100 })).toEqual({ request, report: [] });
   });
 
-  test('a bound is lowered to what is paid for, under each name it was given', () => {
+  test('a bound is lowered to the paid tokens, under each of its names', () => {
     const request = { messages, max_tokens: 900, max_completion_tokens: 800 };
     const { request: lowered, report } = fitRequest(request, bounded(undefined), { ...spend, paid_tokens: 60 });
     expect(lowered).toMatchObject({ max_tokens: 60, max_completion_tokens: 60 });
@@ -109,7 +109,7 @@ describe('under a spend limit', () => {
   });
 });
 
-describe("Anthropic's own tools, where a spend limit counts", () => {
+describe("Anthropic's own tools under a spend limit", () => {
   const native = (block: JsonObject) => ({
     type: 'native' as const,
     wire: 'anthropic-messages' as const,
@@ -121,7 +121,7 @@ describe("Anthropic's own tools, where a spend limit counts", () => {
   const advisor = native({ type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-5' });
   const given: ChatRequest = { messages: [], tools: [called, search, bounded, bash, advisor], max_tokens: 5 };
 
-  test('searches are bounded, and no other model is asked', () => {
+  test('searches are bounded, and no other model is called', () => {
     const { request, report } = fitRequest(given, endpoint, { default_tokens: 5 });
     expect(request.tools).toEqual([called, native({ ...search.block, max_uses: 10 }), bounded, bash]);
     expect(report.map(({ kind, field }) => `${kind} ${field}`)).toEqual([
@@ -131,11 +131,11 @@ describe("Anthropic's own tools, where a spend limit counts", () => {
     expect(search.block).not.toHaveProperty('max_uses');
   });
 
-  test('without one they pass as they are', () => {
+  test('pass unchanged without one', () => {
     expect(fitRequest(given, endpoint).request).toBe(given);
   });
 
-  test('what the conversation brings along is bounded alike', () => {
+  test('tools in the conversation are bounded as well', () => {
     const added = (tool: { block: JsonObject }) => ({
       type: 'tool_addition',
       tool: { type: 'tool_definition', definition: tool.block },

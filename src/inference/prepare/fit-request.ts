@@ -10,35 +10,36 @@ import { boundConversation, boundTools } from './bound-tools.ts';
 
 /** The output bound of a caller with a spend limit. */
 export interface SpendBound {
-  /** Where the request names none; undefined: the model's own. */
+  /** The bound if the request sets none; undefined: the model's maximum. */
   default_tokens: number | undefined;
-  /** What its budgets pay for, where that is less than was asked. */
+  /** The output that the budgets pay for, if that is less than the bound. */
   paid_tokens?: number | undefined;
 }
 
-/** Why a service tier is not asked for. */
+/** Why a service tier is dropped. */
 export const UNPRICED_TIER = 'the endpoint has no price for this tier';
 
-/** Names under which hosts of open models make, and bill, several answers of which one is given. */
-const SEVERAL = ['best_of', 'num_generations', 'num_return_sequences'] as const;
+/** Parameters by which hosts of open models make and bill several answers, and return one. */
+const SEVERAL_ANSWERS = ['best_of', 'num_generations', 'num_return_sequences'] as const;
 
-/** The fields that say which tools may be called, and how. */
-const OF_TOOLS: ReadonlySet<string> = new Set(['tools', 'tool_choice', 'parallel_tool_calls']);
-/** Why an output bound is below the default that it would have. */
+/** The fields about tools. */
+const TOOL_FIELDS: ReadonlySet<string> = new Set(['tools', 'tool_choice', 'parallel_tool_calls']);
+
+/** Why a default output bound is lowered. */
 const SHARE = `the tokens that ${limits.default_hold_share * 100} % of the rest of the spend limit pays for`;
 
 /** The fields of an output bound. */
 export const BOUNDS = ['max_completion_tokens', 'max_tokens'] as const;
 
-/** A request as one endpoint gets it. */
+/** A request fitted to one endpoint. */
 export interface FittedRequest {
   request: ChatRequest;
   report: Report[];
-  /** Its output bound is neither the client's nor the operator's, so that a share of what is left must pay for it. */
+  /** Neither the client nor the operator set the output bound: a share of the remaining limit must pay for it. */
   is_default_bound?: true;
 }
 
-/** Endpoints that do not support a parameter do not get it; the rule of the contract is to ignore it, ours also to say so. */
+/** Removes parameters that the endpoint does not support, and reports that: the contract has them ignored silently. */
 export function fitRequest(request: ChatRequest, endpoint: Endpoint, spend?: SpendBound): FittedRequest {
   const report: Report[] = [];
   let fitted = request;
@@ -47,25 +48,25 @@ export function fitRequest(request: ChatRequest, endpoint: Endpoint, spend?: Spe
     return fitted;
   };
   for (const name of unsupportedParameters(request, endpoint)) {
-    // Without native tools they are described in the prompt.
-    if (OF_TOOLS.has(name)) continue;
+    // Without native support, tools are described in the prompt.
+    if (TOOL_FIELDS.has(name)) continue;
     delete own()[name];
     report.push({ kind: 'dropped', field: name, reason: 'the endpoint does not support it' });
   }
-  for (const name of SEVERAL) {
+  for (const name of SEVERAL_ANSWERS) {
     if (request[name] === undefined || request[name] === null) continue;
     delete own()[name];
     report.push({ kind: 'dropped', field: name, reason: 'the endpoint returns one answer per request' });
   }
   const max = endpoint.max_completion_tokens;
   for (const field of BOUNDS) {
-    const wanted = request[field];
-    if (max !== undefined && typeof wanted === 'number' && wanted > max) {
+    const requested = request[field];
+    if (max !== undefined && typeof requested === 'number' && requested > max) {
       own()[field] = max;
       report.push({ kind: 'clamped', field, reason: `the endpoint produces at most ${max} tokens` });
     }
   }
-  // The public service, too, goes on without the tier at an endpoint that does not have it.
+  // As in the public service, an endpoint without the tier serves the request in its default tier.
   if (typeof request.service_tier === 'string' && !offersTier(endpoint, request.service_tier)) {
     delete own().service_tier;
     report.push({ kind: 'dropped', field: 'service_tier', reason: UNPRICED_TIER });
@@ -78,14 +79,11 @@ export function fitRequest(request: ChatRequest, endpoint: Endpoint, spend?: Spe
     const messages = contentsOf(fitted).has_natives ? boundConversation(fitted.messages, report) : fitted.messages;
     if (messages !== fitted.messages) own().messages = messages;
   }
-  dropServerTools(fitted, own, report);
+  if (fitted.tools != null && !fitted.tools.every(isForUpstream)) dropServerTools(fitted.tools, own(), report);
   return is_default_bound ? { request: fitted, report, is_default_bound } : { request: fitted, report };
 }
 
-/**
- * Money is held for an output bound, so that a request which is paid from a budget always has one. Returns whether it is the
- * model's own.
- */
+/** Sets the output bound, which a request under a budget always has: money is held for it. Returns whether it is a default bound. */
 function boundOutput(
   request: ChatRequest,
   own: () => ChatRequest,
@@ -93,17 +91,17 @@ function boundOutput(
   { endpoint, default_tokens, paid_tokens }: SpendBound & { endpoint: Endpoint },
 ): boolean {
   const { max_completion_tokens: newer, max_tokens: older } = request;
-  const wanted = newer ?? older ?? undefined;
-  const set = default_tokens && Math.min(default_tokens, endpoint.max_completion_tokens ?? default_tokens);
-  const usual = wanted === undefined && set === undefined ? defaultBound(request, endpoint) : undefined;
-  const bound = wanted ?? set ?? usual?.tokens ?? 0;
+  const requested = newer ?? older ?? undefined;
+  const configured = default_tokens && Math.min(default_tokens, endpoint.max_completion_tokens ?? default_tokens);
+  const usual = requested === undefined && configured === undefined ? defaultBound(request, endpoint) : undefined;
+  const bound = requested ?? configured ?? usual?.tokens ?? 0;
   const sent = Math.min(bound, paid_tokens ?? bound);
-  if (sent === wanted) return false;
+  if (sent === requested) return false;
   const fitted = own();
   if (newer != null) fitted.max_completion_tokens = sent;
   if (older != null || newer == null) fitted.max_tokens = sent;
   const field = newer == null ? 'max_tokens' : 'max_completion_tokens';
-  if (wanted !== undefined || (usual === undefined && sent < bound)) {
+  if (requested !== undefined || (usual === undefined && sent < bound)) {
     report.push({ kind: 'clamped', field, reason: `the spend limit pays for ${sent} output tokens` });
   } else {
     const source = sent < bound ? SHARE : (usual?.source ?? 'ledger.default_output_tokens');
@@ -113,16 +111,14 @@ function boundOutput(
   return usual !== undefined;
 }
 
-/** Functions, and tools of a wire of its own: the dialect knows which of those its upstream runs. */
+/** Whether a tool is a function or native: for native tools, the dialect knows which ones its upstream runs. */
 function isForUpstream(tool: InnerTool): boolean {
   return tool.type === 'function' || tool.type === 'native';
 }
 
-/** Tools that the gateway itself would have to run are not offered to the model. */
-function dropServerTools(request: ChatRequest, own: () => ChatRequest, report: Report[]): void {
-  const { tools } = request;
-  if (!tools || tools.every(isForUpstream)) return;
-  const kept = tools.filter(isForUpstream);
+/** Drops tools that the gateway itself would have to run. */
+function dropServerTools(tools: readonly InnerTool[], fitted: ChatRequest, report: Report[]): void {
+  const remaining = tools.filter(isForUpstream);
   const dropped = new Set<string>();
   for (const [index, tool] of tools.entries()) {
     if (isForUpstream(tool)) continue;
@@ -133,10 +129,9 @@ function dropServerTools(request: ChatRequest, own: () => ChatRequest, report: R
       reason: `server tools such as ${tool.type} are not run here`,
     });
   }
-  const fitted = own();
-  fitted.tools = kept.length > 0 ? kept : null;
+  fitted.tools = remaining.length > 0 ? remaining : null;
   const { tool_choice: choice } = fitted;
-  if (kept.length > 0 && !(typeof choice === 'object' && choice !== null && dropped.has(choice.type))) return;
+  if (remaining.length > 0 && !(typeof choice === 'object' && choice !== null && dropped.has(choice.type))) return;
   delete fitted.tool_choice;
   if (choice != null && choice !== 'auto' && choice !== 'none') {
     report.push({

@@ -13,7 +13,7 @@ const request: ChatRequest = {
   },
 };
 
-test('upstreams of another wire are told to lack what only the own one knows, but for what is said in other words as well', () => {
+test('fields that only the client’s own wire knows are reported for other wires, except translated ones', () => {
   const fields = (wire: 'openai-chat' | 'anthropic-messages') => leftOut(request, wire).map(({ field }) => field);
   expect(fields('openai-chat')).toEqual(['container', 'to_come', 'anthropic-beta']);
   expect(fields('anthropic-messages')).toEqual([]);
@@ -36,7 +36,7 @@ test.each<[string, Partial<ChatRequest>, boolean]>([
   ['a tool that it does not know', { tools: [native, called], tool_choice: named('bash') }, true],
   ['a tool that it knows', { tools: [native, called], tool_choice: named('f') }, false],
   ['no tool', { tools: [native], tool_choice: 'auto' }, false],
-])('an upstream of another wire that must call %s: refused or not', (_title, told, refused) => {
+])('a demand for a call of %s on another wire is refused or not', (_title, told, refused) => {
   const ask = () => leftOut({ ...request, ...told }, 'openai-chat');
   if (refused)
     expect(ask).toThrow(expect.objectContaining({ status: 400, message: expect.stringContaining('tool_choice') }));

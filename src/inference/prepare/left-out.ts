@@ -4,8 +4,8 @@ import type { Report } from '../../providers/dialect.ts';
 import { NO_FIELD } from '../../providers/shared/reports.ts';
 import type { ChatRequest, FunctionTool, Native, Wire } from '../../schemas/inner.ts';
 
-/** Kept as they were said for upstreams of the client's own wire; the request says the same in the inner language's words. */
-const SAID_ANYWAY: ReadonlySet<string> = new Set([
+/** Fields that the inner request also has in its own words; the originals are kept for upstreams of the client's own wire. */
+const TRANSLATED_FIELDS: ReadonlySet<string> = new Set([
   'thinking',
   'output_config',
   'output_format',
@@ -16,13 +16,13 @@ const SAID_ANYWAY: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Fields that only upstreams of the client's own wire know, where this one is of another. Throws `GatewayError` 400 for a tool that
- * must be called and is not known there.
+ * The fields that only upstreams of the client's own wire know, if this wire is another. Throws `GatewayError` 400 if a tool must be
+ * called that this wire does not know.
  */
 export function leftOut(request: ChatRequest, wire: Wire): Report[] {
   const { ext } = request;
   if (ext === undefined || ext.wire === wire) return [];
-  if (ext.client.refusesUnknownChoice && mustCallUnknown(request)) {
+  if (ext.client.refusesUnknownChoice && mustCallUnknownTool(request)) {
     throw new GatewayError(
       400,
       'tool_choice: the provider of this model does not support the tool that must be called.',
@@ -30,18 +30,18 @@ export function leftOut(request: ChatRequest, wire: Wire): Report[] {
   }
   const betas = ext.betas === undefined ? [] : ['anthropic-beta'];
   return [...Object.keys(ext.rest), ...betas]
-    .filter((field) => !SAID_ANYWAY.has(field))
+    .filter((field) => !TRANSLATED_FIELDS.has(field))
     .slice(0, limits.reports_max)
     .map((field) => ({ kind: 'dropped', field, reason: NO_FIELD }));
 }
 
-/** Whether the client demands a call of one of the tools that only its own wire knows. */
-function mustCallUnknown({ tools, tool_choice: choice, ext }: ChatRequest): boolean {
-  const known = (tools ?? []).filter((tool): tool is FunctionTool => tool.type === 'function');
-  const own = (tools ?? []).flatMap((tool) => (tool.type === 'native' ? [(tool as Native).block['name']] : []));
-  const has_servers = Array.isArray(ext?.rest['mcp_servers']) && ext.rest['mcp_servers'].length > 0;
-  if (choice === 'required') return known.length === 0 && (own.length > 0 || has_servers);
+/** Whether the client demands a call of a tool that only its own wire knows. */
+function mustCallUnknownTool({ tools, tool_choice: choice, ext }: ChatRequest): boolean {
+  const functions = (tools ?? []).filter((tool): tool is FunctionTool => tool.type === 'function');
+  const natives = (tools ?? []).flatMap((tool) => (tool.type === 'native' ? [(tool as Native).block['name']] : []));
+  const hasServers = Array.isArray(ext?.rest['mcp_servers']) && ext.rest['mcp_servers'].length > 0;
+  if (choice === 'required') return functions.length === 0 && (natives.length > 0 || hasServers);
   if (typeof choice !== 'object' || choice?.type !== 'function') return false;
   const { name } = (choice as { function: { name: string } }).function;
-  return own.includes(name) && !known.some((tool) => tool.function.name === name);
+  return natives.includes(name) && !functions.some((tool) => tool.function.name === name);
 }

@@ -8,7 +8,7 @@ import { createCallMedia } from './media.ts';
 
 const needs: MediaNeed[] = ['slow', 'bad'].map((name) => ({ url: `https://files.test/${name}`, kind: 'image' }));
 
-test('what was ended because another could not be fetched is fetched anew for the next endpoint, what was refused is not', async () => {
+test('a fetch that was aborted by the failure of another is repeated for the next endpoint; a refused one is not', async () => {
   const asked: string[] = [];
   const fetcher: MediaFetcher = {
     fetch({ url }, { signal }) {

@@ -2,64 +2,49 @@ import { GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
 import type { Media, MediaNeed } from '../../providers/dialect.ts';
 import { type FetchedMedia, type MediaFetcher, MediaRefused } from '../../providers/transport/fetch-media.ts';
-import type { InnerPart, Message } from '../../schemas/inner.ts';
+import type { Message } from '../../schemas/inner.ts';
 import { decodeText } from '../../schemas/text-file.ts';
 import { CallCancelled } from '../attempt/exchange.ts';
 import type { Call } from '../call.ts';
+import { DATA_MEMBERS, dataOf } from '../money/sent-data.ts';
 
-/** What one call has fetched: each address once, whichever attempts need it. */
+/** The media of one call. Each address is fetched once, for all attempts. */
 export interface CallMedia {
   /**
-   * What an attempt needs, fetched where it is not there yet, texts as the caller's filters let them through. Throws `GatewayError` 400
-   * that names the field, 403 where a filter blocks it, 503 or 413 where there is no memory for it, `CallCancelled` when the client left first.
+   * The media that an attempt needs; fetches what is missing and applies the caller's filters to texts. Throws `GatewayError` 400 that
+   * names the field, 403 if a filter blocks a text, 503 or 413 if there is no memory, `CallCancelled` if the client leaves first.
    */
   gather(needs: readonly MediaNeed[]): Promise<Media>;
 }
 
-/** Nothing was needed. */
+/** No media. */
 export const NO_MEDIA: Media = new Map();
 
-function urlOf(part: InnerPart): [url: string | undefined, member: string] {
-  switch (part.type) {
-    case 'image_url':
-      return [part.image_url.url, 'image_url.url'];
-    case 'file':
-      return [part.file.file_data, 'file.file_data'];
-    case 'video_url':
-      return [part.video_url.url, 'video_url.url'];
-    case 'input_audio':
-      return [part.input_audio.data, 'input_audio.data'];
-    default:
-      return [undefined, ''];
-  }
-}
-
-/** Where the client wrote an address. */
+/** The field of the request that has an address. */
 function fieldOf(messages: readonly Message[], url: string, place: string): string {
   for (const [at, { content }] of messages.entries()) {
     if (!Array.isArray(content)) continue;
-    for (const [part_at, part] of content.entries()) {
-      const [told, member] = urlOf(part);
-      if (told === url) return `${place}[${at}].content[${part_at}].${member}`;
+    for (const [partAt, part] of content.entries()) {
+      if (dataOf(part) === url) return `${place}[${at}].content[${partAt}].${DATA_MEMBERS[part.type]}`;
     }
   }
   return place;
 }
 
-/** Of what was fetched, a text is held against the caller's filters as if the client had sent it. */
-async function screened(found: FetchedMedia, screening: Call['screening']): Promise<FetchedMedia> {
-  if (screening === undefined || !/^text\/|^application\/json$/.test(found.mime_type)) return found;
-  const text = decodeText(Buffer.from(found.base64, 'base64'));
+/** Filters a fetched text like a text of the client. */
+async function filtered(media: FetchedMedia, screening: Call['screening']): Promise<FetchedMedia> {
+  if (screening === undefined || !/^text\/|^application\/json$/.test(media.mime_type)) return media;
+  const text = decodeText(Buffer.from(media.base64, 'base64'));
   const [passed = ''] = await screening.texts([text]);
-  if (passed === text) return found;
+  if (passed === text) return media;
   const bytes = Buffer.from(passed);
-  return { ...found, base64: bytes.toString('base64'), bytes: bytes.length };
+  return { ...media, base64: bytes.toString('base64'), bytes: bytes.length };
 }
 
-/** Starts with nothing fetched; what it holds goes with the call. `place` is where its client wrote what stands in its messages. */
+/** Holds the media of a call in memory for as long as the call. `place`: the client's name of the field that the messages come from. */
 export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'messages'): CallMedia {
   const fetched = new Map<string, Promise<FetchedMedia>>();
-  const under_way = new Set<string>();
+  const running = new Set<string>();
   const owner = call.principal.key_hash ?? call.principal.kind;
   let bytes = 0;
 
@@ -71,11 +56,11 @@ export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'mess
   async function fetchOne(need: MediaNeed, signal: AbortSignal): Promise<FetchedMedia> {
     const most = limits.media_request_bytes_max;
     try {
-      const found = await fetcher.fetch(need, { signal, bytes_max: Math.max(0, most - bytes), owner, room: call.room });
-      bytes += found.bytes;
+      const media = await fetcher.fetch(need, { signal, bytes_max: Math.max(0, most - bytes), owner, room: call.room });
+      bytes += media.bytes;
       if (bytes > most)
         throw new MediaRefused(`together with the other files of the request it is larger than ${most} bytes`);
-      return await screened(found, call.screening);
+      return await filtered(media, call.screening);
     } catch (error) {
       throw error instanceof MediaRefused ? refuse(need, error.message, error) : error;
     }
@@ -91,18 +76,17 @@ export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'mess
     const work = async () => {
       for (let need = missing.shift(); need !== undefined; need = missing.shift()) {
         const one = fetchOne(need, signal).catch((error: unknown) => {
-          if (error instanceof GatewayError) under_way.delete(need.url);
+          if (error instanceof GatewayError) running.delete(need.url);
           throw error;
         });
-        under_way.add(need.url);
+        running.add(need.url);
         fetched.set(need.url, one);
         await one;
-        under_way.delete(need.url);
+        running.delete(need.url);
       }
     };
     await Promise.all(Array.from({ length: limits.media_fetches_per_request_max }, work));
-    const found = await Promise.all(needs.map(async ({ url }) => [url, await fetched.get(url)!] as const));
-    return new Map(found);
+    return new Map(await Promise.all(needs.map(async ({ url }) => [url, await fetched.get(url)!] as const)));
   }
 
   return {
@@ -114,10 +98,10 @@ export function createCallMedia(call: Call, fetcher: MediaFetcher, place = 'mess
         return await fetchAll(needs, ending.signal);
       } finally {
         forget();
-        // One that failed ends the others, whose bytes nobody will want, but perhaps another endpoint.
+        // A failure ends the other fetches; another endpoint may start them again.
         ending.abort();
-        for (const url of under_way) fetched.delete(url);
-        under_way.clear();
+        for (const url of running) fetched.delete(url);
+        running.clear();
       }
     },
   };

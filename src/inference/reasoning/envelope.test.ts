@@ -14,13 +14,13 @@ const details: ReasoningDetail[] = [
 describe('an envelope', () => {
   const text = envelope.wrap(details)!;
 
-  test('gives back what went in', () => {
+  test('returns the wrapped details', () => {
     expect(text).toMatch(/^gw1\.[\w-]+\.[\w-]+$/);
     expect(envelope.unwrap(text)).toEqual(details);
     expect(envelope.unwrap(envelope.wrap([])!)).toEqual([]);
   });
 
-  test('is empty for another organization, under another secret, and where a letter changed', () => {
+  test('is empty for another organization, under another secret, and if a letter was changed', () => {
     expect(createEnvelopes('secret')('other').unwrap(text)).toEqual([]);
     expect(createEnvelopes('another')('org').unwrap(text)).toEqual([]);
     // The last letter of a MAC in base64url has two bits that mean nothing.
@@ -37,11 +37,11 @@ describe('an envelope', () => {
     },
   );
 
-  test.each(['', 'EqQBCkYIChgC', 'gw2.abc.def'])('leaves what others made alone: %s', (other) => {
+  test.each(['', 'EqQBCkYIChgC', 'gw2.abc.def'])('leaves other texts alone: %s', (other) => {
     expect(envelope.unwrap(other)).toBeUndefined();
   });
 
-  test('is no seal, and a seal is none', () => {
+  test('is not a seal, and a seal is not an envelope', () => {
     const owner = { organization_id: 'org', generation_id: 'gen-1' };
     const seal = createSealer('secret').seal({ w: 'openai-responses', i: 'openai', t: [], c: [], d: [] }, owner)!;
     expect(envelope.unwrap(seal.detail.type === 'reasoning.encrypted' ? seal.detail.data : '')).toEqual([]);

@@ -3,26 +3,26 @@ import type { ReasoningDetail } from '../../schemas/inner.ts';
 import { createSignedTexts, isMarked } from './signed-text.ts';
 
 /**
- * Carries reasoning of one wire through clients of another: in a field that those send back as it came, such as a thinking
- * block's `signature` or a reasoning item's `encrypted_content`. Bound to one organization.
+ * Carries reasoning of one wire through clients of another API, in a field that they send back unchanged, such as a thinking block's
+ * `signature` or a reasoning item's `encrypted_content`. Bound to one organization.
  */
 export interface Envelope {
   /**
-   * A text that starts with `gw1.`; undefined where the details are larger than an envelope may be. They come back as they
-   * went in: what the block itself shows need not be in them, the door puts it back.
+   * A text that starts with `gw1.`; undefined if the details are too large. `unwrap` returns them unchanged; text that the block
+   * itself shows may be left out and is restored by the parser of requests.
    */
   wrap(details: readonly ReasoningDetail[]): string | undefined;
   /**
-   * The details of a text that starts with `gw1.`: none where it was not made here for this organization, or changed since.
-   * Undefined: the text is another's, and passes as it is.
+   * The details of a text that starts with `gw1.`; empty if it was not made here for this organization, or was changed. Undefined for
+   * other texts, which pass unchanged.
    */
   unwrap(text: string): ReasoningDetail[] | undefined;
 }
 
-/** The envelopes of each organization, made from a gateway's secret. */
+/** The envelope of an organization. */
 export type Envelopes = (organization_id: string) => Envelope;
 
-/** Makes the envelopes of a gateway. They are not compressed, so that none is larger than it looks. */
+/** Envelopes are not compressed, so their size is bounded without unpacking. */
 export function createEnvelopes(secret: string): Envelopes {
   const texts = createSignedTexts(secret, 'reasoning envelope', limits.envelope_chars_max);
   return (organization_id) => ({

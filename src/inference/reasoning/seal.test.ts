@@ -16,7 +16,7 @@ function dataOf(seal: { detail: ReasoningDetail } | undefined): string {
 describe('a seal', () => {
   const data = dataOf(sealer.seal(turn, OWNER));
 
-  test('is undone for its organization alone, under its secret alone, and as it was made', () => {
+  test('opens only for its organization and secret, and only unchanged', () => {
     expect(sealer.unseal(data, 'org')).toEqual(turn);
     expect(sealer.unseal(data, 'other')).toBeUndefined();
     expect(createSealer('another').unseal(data, 'org')).toBeUndefined();
@@ -33,11 +33,11 @@ describe('a seal', () => {
     },
   );
 
-  test('of nothing but dots is not cut into pieces', () => {
+  test('of dots only is not split into pieces', () => {
     expect(sealer.unseal(`gw1.${'.'.repeat(60_000_000)}`, 'org')).toBeUndefined();
   });
 
-  test('holds no more than may be unpacked, however well it packs', () => {
+  test('has at most the bytes that may be unpacked, whatever its compression', () => {
     const block = { type: 'x', text: 'a'.repeat(limits.seal_unpacked_bytes_max) };
     const bomb: SealedTurn = {
       ...turn,

@@ -4,16 +4,16 @@ import type { ReasoningDetail } from '../../schemas/inner.ts';
 import { createSignedTexts, isMarked } from './signed-text.ts';
 import { type SealedTurn, shorterTurns } from './turn-state.ts';
 
-/** Marks a turn so that it can be rebuilt from what a client sends back, and knows its own marks again. */
+/** Makes seals: details from which a turn can be rebuilt when a client sends it back. */
 export interface Sealer {
-  /** The last detail of an answer, and whether all of the turn is in it; undefined where even the least is larger than a seal may be. */
+  /** The seal as the last detail of an answer, and whether it has the whole turn; undefined if even a shortened turn is too large. */
   seal(
     turn: SealedTurn,
     owner: { organization_id: string; generation_id: string },
   ): { detail: ReasoningDetail; is_whole: boolean } | undefined;
   /**
-   * Undefined where it was not made here for this organization, or changed since, or has no room; `room` is what may be
-   * unpacked yet, and becomes less.
+   * The turn of a seal; undefined if the seal was not made here for this organization, was changed, or `room` is used up. Subtracts the
+   * unpacked bytes from `room`.
    */
   unseal(data: string, organization_id: string, room?: { bytes: number }): SealedTurn | undefined;
 }
@@ -22,12 +22,12 @@ const ID = 'seal_';
 
 type Sealed = ReasoningDetail & { type: 'reasoning.encrypted' };
 
-/** Whether a detail is a seal, be it one of ours or not: none of them is for a provider. */
+/** Whether a detail is a seal, valid or not: no seal is sent to a provider. */
 export function isSeal(detail: ReasoningDetail): detail is Sealed {
   return isMarkedDetail(detail) && Boolean(detail.id?.startsWith(ID));
 }
 
-/** The same of what a client sent back: some drop ids and forms, and what has neither, but a mark, is nothing else. */
+/** The same for a detail that a client sent back: some clients drop ids and formats, so a marked detail without both is a seal. */
 export function isReturnedSeal(detail: ReasoningDetail): detail is Sealed {
   if (!isMarkedDetail(detail)) return false;
   return detail.id == null ? (detail.format ?? 'unknown') === 'unknown' : detail.id.startsWith(ID);
@@ -37,10 +37,9 @@ function isMarkedDetail(detail: ReasoningDetail): detail is Sealed {
   return detail.type === 'reasoning.encrypted' && isMarked(detail.data);
 }
 
-/** Makes the sealer of a gateway's secret. */
 export function createSealer(secret: string): Sealer {
   const texts = createSignedTexts(secret, 'reasoning seal', limits.seal_chars_max);
-  /** Undefined for a turn that is larger unpacked than a request full of such seals could be read. */
+  /** Undefined for a turn that is too large unpacked: a request may have many seals. */
   const pack = (turn: SealedTurn): string | undefined => {
     const text = Buffer.from(JSON.stringify(turn));
     return text.length > limits.seal_unpacked_bytes_max ? undefined : deflateRawSync(text).toString('base64url');

@@ -1,10 +1,10 @@
 import { createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:crypto';
 
-/** Texts that travel through clients and are known again, each for one organization. */
+/** Signs texts that clients send back, each for one organization. */
 export interface SignedTexts {
-  /** `packed` has letters of base64url alone. */
+  /** `packed` has only base64url characters. */
   sign(packed: string, organization_id: string): string;
-  /** What was signed; undefined where it was not signed here for this organization, or changed since. */
+  /** The signed text; undefined if it was not signed here for this organization, or was changed. */
   verify(text: string, organization_id: string): string | undefined;
 }
 
@@ -12,14 +12,14 @@ const PREFIX = 'gw1.';
 /** A dot and 32 bytes in base64. */
 const MAC_CHARS_MAX = 1 + 44;
 
-/** Whether a text says that a gateway made it: such a text is nothing to any provider. */
+/** Whether a text has the mark of signed texts, valid or not: it has no meaning for a provider. */
 export function isMarked(text: string): boolean {
   return text.startsWith(PREFIX);
 }
 
-/** Makes the signer of one kind of texts: HMAC-SHA-256 over what is signed and whose it is, under a key derived by HKDF (RFC 5869). */
+/** The signer of one kind of texts: HMAC-SHA-256 over the text and its organization, with a key derived by HKDF (RFC 5869). */
 export function createSignedTexts(secret: string, purpose: string, packed_chars_max: number): SignedTexts {
-  // A key that is made once: each use of one in bytes takes ten times as long.
+  // A key object: passing the bytes each time takes ten times as long.
   const key = createSecretKey(new Uint8Array(hkdfSync('sha256', secret, '', `model-gateway ${purpose}`, 32)));
   const mac = (packed: string, organization_id: string) =>
     createHmac('sha256', key).update(`${organization_id}\n${packed}`).digest();
@@ -31,9 +31,9 @@ export function createSignedTexts(secret: string, purpose: string, packed_chars_
       if (!isMarked(text) || end === -1 || end - PREFIX.length > packed_chars_max) return undefined;
       if (text.length - end > MAC_CHARS_MAX) return undefined;
       const packed = text.slice(PREFIX.length, end);
-      const given = Buffer.from(text.slice(end + 1), 'base64url');
-      const wanted = mac(packed, organization_id);
-      return given.length === wanted.length && timingSafeEqual(given, wanted) ? packed : undefined;
+      const received = Buffer.from(text.slice(end + 1), 'base64url');
+      const expected = mac(packed, organization_id);
+      return received.length === expected.length && timingSafeEqual(received, expected) ? packed : undefined;
     },
   };
 }

@@ -95,33 +95,33 @@ describe('the seal', () => {
     ['sends no turns back', { ext: { wire: 'openai-chat', client: completionsClient, rest: {} } }],
     ['speaks the API of the turn', { ext: { wire: 'anthropic-messages', client: messagesClient, rest: {} } }],
     ['wants none', { ext: { wire: 'openai-chat', client: chatClient, rest: {}, seals: 'off' } }],
-  ])('goes to no client that %s', (_what, request) => {
+  ])('is not sent to a client that %s', (_what, request) => {
     expect(answered(statesOf(), callOf({ messages: [question], ...request })).seal).toBeUndefined();
   });
 
-  test('goes to clients of other APIs where the turn is not of theirs', () => {
+  test('is sent to clients of other APIs for turns of foreign wires', () => {
     const ext = { wire: 'openai-responses', client: responsesClient, rest: {} } as const;
     expect(answered(statesOf(), callOf({ messages: [question], ext })).seal).toBeDefined();
   });
 
-  test('is given under zero data retention as well: it keeps nothing here', () => {
+  test('is sent under zero data retention too, since nothing is kept', () => {
     expect(answered(statesOf(), callOf({ messages: [question], provider: { zdr: true } })).seal).toBeDefined();
   });
 
-  test('is not made for an answer that broke off', () => {
+  test('is not made for an answer that breaks off', () => {
     const states = statesOf();
     const chunks: ChatChunk[] = [...CHUNKS.slice(0, -1), { delta: {}, finish_reason: 'error' }];
     expect(states.keeper(callOf({}), at('anthropic'), 'anthropic-messages')!.add(chunks)).toEqual(chunks);
   });
 
-  test('is not made where text and calls say it all, nor on a wire that has no state', () => {
+  test('is not made if text and calls are the whole turn, nor on a wire without state', () => {
     const states = statesOf();
     const plain = [CHUNKS[0]!, CHUNKS[1]!, CHUNKS[4]!, CHUNKS[5]!];
     expect(states.keeper(callOf({}), at('anthropic'), 'anthropic-messages')!.add(plain)).toEqual(plain);
     expect(states.keeper(callOf({}), at('openai', 'openai-chat'), 'openai-chat')).toBeUndefined();
   });
 
-  test('brings back two thoughts that a client merged into one, with both signatures', async () => {
+  test('restores two reasoning details that a client merged, with both signatures', async () => {
     const states = statesOf();
     const { seal } = answered(states);
     const merged: Message = {
@@ -147,7 +147,7 @@ describe('the seal', () => {
     });
   });
 
-  test('is known without its id and its form, which some clients drop', async () => {
+  test('is recognized without its id and format, which some clients drop', async () => {
     const states = statesOf();
     const { details } = answered(states);
     const dropped = details.map(({ id: _, format: __, index: ___, ...one }) => one);
@@ -168,7 +168,7 @@ describe('the seal', () => {
         ),
       }),
     ],
-  ])('is left out, and nothing restored, where %s', async (_what, change) => {
+  ])('is removed, and nothing is restored, if %s', async (_what, change) => {
     const states = statesOf();
     const { details } = answered(states);
     const { call } = await recall(states, { role: 'assistant', ...change(details) });
@@ -177,7 +177,7 @@ describe('the seal', () => {
     expect(message?.reasoning_details).toEqual(details.slice(0, 2));
   });
 
-  test('of another organization, or another gateway, is not believed', async () => {
+  test('of another organization or another gateway is not accepted', async () => {
     const states = statesOf();
     const { details } = answered(states);
     const told: Message = { role: 'assistant', content: 'Text', reasoning_details: details };
@@ -190,7 +190,7 @@ describe('the seal', () => {
     }
   });
 
-  test('unpacks no more than a request has room for, and the newest first', async () => {
+  test('unpacks a bounded number of bytes a request, the newest seals first', async () => {
     const states = statesOf();
     const block = { type: 'x', text: 'a'.repeat(limits.seal_unpacked_bytes_max - 1_000) };
     const turn = { w: 'anthropic-messages' as const, i: 'anthropic', t: [], c: [4], d: [] };
@@ -211,7 +211,7 @@ describe('the seal', () => {
     expect(JSON.stringify(call.request)).not.toContain('gw1.');
   });
 
-  test('still brings the order back where a client stripped the thoughts, which then are left out', async () => {
+  test('restores the order without the reasoning if a client removed the reasoning', async () => {
     const states = statesOf();
     const { seal } = answered(states);
     const { call } = await recall(states, { role: 'assistant', content: 'Text', reasoning_details: [seal!] });
@@ -257,7 +257,7 @@ describe('state of another account', () => {
   };
   const request: ChatRequest = { messages: [question, turn] };
 
-  test('is left out, and said to be, but for what holds on every platform', () => {
+  test('is removed and reported, except signatures that are valid on every platform', () => {
     const { request: fit, report } = statesOf().fit(request, at('azure', 'openai-responses'));
     expect(fit.messages[1]?.reasoning_details).toEqual([turn.reasoning_details![0], turn.reasoning_details![2]]);
     expect(fit.messages[1]?.ext?.order).toEqual([
@@ -271,14 +271,14 @@ describe('state of another account', () => {
     expect(turn.reasoning_details).toHaveLength(3);
   });
 
-  test("stays where it goes to the account that made it, and an organization's own account is another", () => {
+  test("stays for the account that made it, and an organization's own account is another", () => {
     const states = statesOf();
     expect(states.fit(request, at('openai', 'openai-responses'))).toEqual({ request, report: [] });
     expect(states.fit(request, at('openai', 'openai-responses', 'key-1')).report).toHaveLength(1);
     expect(issuerOf(at('openai', 'openai-responses', 'key-1'))).not.toBe('openai');
   });
 
-  test('is known again by what it is, also where the turn had no calls and no seal', async () => {
+  test('is recognized by its content, also for a turn without calls and seal', async () => {
     const states = statesOf();
     const chunks: ChatChunk[] = [
       { delta: { reasoning_details: [bound('opaque', 0)] }, ext: { slot: { n: 0, open: { kind: 'reasoning' } } } },
@@ -297,7 +297,7 @@ describe('state of another account', () => {
   });
 });
 
-describe('a turn that its client sends without its reasoning', () => {
+describe('a turn that a client sends without its reasoning', () => {
   const called = { id: 'toolu_01AbCdEfGh12', type: 'function' as const, function: { name: 'f', arguments: '{}' } };
   const chunks: ChatChunk[] = [
     {
@@ -318,16 +318,16 @@ describe('a turn that its client sends without its reasoning', () => {
     return call.request.messages.at(-2)?.reasoning_details;
   }
 
-  test('has it again', async () => {
+  test('gets it back', async () => {
     expect(await restored({})).toEqual([thinking('One', 'sig-1', 0)]);
   });
 
-  test('stays as it is where the client speaks the wire of the turn, unless it was not shown the reasoning', async () => {
+  test('is unchanged if the client speaks the wire of the turn, unless it did not see the reasoning', async () => {
     expect(await restored({ ext })).toBeUndefined();
     expect(await restored({ ext, reasoning: { exclude: true } })).toEqual([thinking('One', 'sig-1', 0)]);
   });
 
-  test('stays as it is where a message before it has the reasoning: each block is one', async () => {
+  test('is unchanged if the message before it has the reasoning: some clients send a message a block', async () => {
     const beside: Message = { role: 'assistant', content: null, reasoning_details: [thinking('One', 'sig-1', 0)] };
     const said: Message = { role: 'assistant', content: 'Text' };
     expect(await restored({}, [beside, said])).toBeUndefined();
@@ -335,7 +335,7 @@ describe('a turn that its client sends without its reasoning', () => {
   });
 });
 
-test('a request that needs nothing is passed on as it is', async () => {
+test('a request without state is passed on unchanged', async () => {
   const states = statesOf();
   const call = callOf({ messages: [question, { role: 'assistant', content: 'Hi' }, question] });
   // Nor is it asked where it could go.

@@ -30,47 +30,47 @@ import {
 } from './turn-state.ts';
 import type { TurnVault } from './vault.ts';
 
-/** A call whose former turns are again what they were, as far as is known. */
+/** A call with the reasoning state of its earlier turns restored, as far as it is known. */
 export interface Recalled {
   call: Call;
   report: Report[];
-  /** Whose account made the last turn that has opaque state. */
+  /** The account that made the last turn with opaque state. */
   issuer: string | undefined;
 }
 
-/** A message without its seal, and the place of what had no room in it. */
+/** A message without its seal. `rest`: the place of the turn if the seal does not have all of it. */
 interface Unsealed {
   message: Message;
   is_whole: boolean;
   rest?: string;
 }
 
-/** Follows one answer, so that its turn can be recalled. */
+/** Records the reasoning state of one answer, so that its turn can be restored later. */
 export interface ReasoningStateRecorder {
-  /** The chunks, with the seal before the one that ends the answer. */
+  /** Returns the chunks, with the seal before the chunk that ends the answer. */
   add(chunks: ChatChunk[]): ChatChunk[];
   whole(completion: ChatCompletion): ChatCompletion;
 }
 
-/** Opaque reasoning state between the turns of a conversation: what clients lose of it, and where it may go. */
+/** The opaque reasoning state of conversations: restores what clients lose, and removes what an endpoint cannot read. */
 export interface TurnStates {
   /**
-   * At once, but where the store must be asked for turns that this process does not know. `mayCarry`: whether any endpoint of the
-   * call could take back what was lost; asked only of a call that has turns which may have lost something.
+   * Restores the state of earlier turns. Synchronous unless the store must be read. `mayCarry`: whether any endpoint of the call
+   * accepts reasoning state; called only if turns may have lost some.
    */
   recall(call: Call, mayCarry: () => boolean): Recalled | Promise<Recalled>;
-  /** The request without state of other accounts that this one could not read. */
+  /** The request without the state of other accounts, which the candidate's cannot read. */
   fit(request: ChatRequest, candidate: Candidate): { request: ChatRequest; report: Report[] };
-  /** Undefined where the answer's wire has no state. */
+  /** Undefined if the wire of the answer has no state. */
   keeper(call: Call, candidate: Candidate, wire: Wire): ReasoningStateRecorder | undefined;
 }
 
-/** Whose account answers: an organization's own credential, or the gateway's at a provider. */
+/** The account of an endpoint: an organization's own credential, or the gateway's at the provider. */
 export function issuerOf({ own, provider }: Candidate): string {
   return own === undefined ? provider.slug : `byok ${own.id}`;
 }
 
-/** With zero data retention, or none collected, nothing of a conversation stays here. */
+/** Whether turns may be kept: not with zero data retention, nor if data collection is denied. */
 function mayKeep({ provider }: ChatRequest): boolean {
   return provider?.zdr !== true && provider?.data_collection !== 'deny';
 }
@@ -79,7 +79,7 @@ function hidesReasoning({ reasoning, include_reasoning }: ChatRequest): boolean 
   return reasoning?.exclude === true || (include_reasoning === false && !reasoning);
 }
 
-/** Whether the client takes a seal for a turn of this wire: it is shown reasoning, and sends turns back. */
+/** Whether the client accepts a seal for a turn of this wire: it sees reasoning and sends turns back. */
 function takesSeal(request: ChatRequest, wire: Wire): boolean {
   const { ext } = request;
   if (ext === undefined || !ext.client.returnsTurns || ext.seals === 'off') return false;
@@ -94,8 +94,8 @@ function opaqueOf(detail: ReasoningDetail): string {
   return detail.type === 'reasoning.text' ? (detail.signature ?? '') : '';
 }
 
-/** What a detail says, for comparing. */
-function toldOf(detail: ReasoningDetail): string {
+/** The content of a detail, for comparison. */
+function contentOf(detail: ReasoningDetail): string {
   if (detail.type === 'reasoning.text') return `${detail.text ?? ''}\n${detail.signature ?? ''}`;
   return detail.type === 'reasoning.summary' ? detail.summary : detail.data;
 }
@@ -107,10 +107,10 @@ export function createTurnStates({
 }: {
   sealer: Sealer;
   vault: TurnVault;
-  /** Whether turns are kept at all; seals need no keeping. */
+  /** Whether turns are kept at all. Seals work without that. */
   keeps: boolean;
 }): TurnStates {
-  /** The message without a seal, rebuilt by it where it holds; and where the rest is kept, when it had no room for all. */
+  /** Removes the seals of a message and restores it from a valid one. */
   function unseal(
     message: Message,
     { organization_id, workspace_id }: Call['principal'],
@@ -129,7 +129,7 @@ export function createTurnStates({
     return { message: bare, is_whole: false };
   }
 
-  /** The messages with a seal, by their places; the newest first, where there is not room for all. */
+  /** The messages with a seal, by index. The newest ones go first, in case not all can be unpacked. */
   function unsealAll(messages: readonly Message[], principal: Call['principal']): Map<number, Unsealed> {
     const unsealed = new Map<number, Unsealed>();
     const room = { bytes: limits.seals_unpacked_bytes_max };
@@ -141,21 +141,21 @@ export function createTurnStates({
     return unsealed;
   }
 
-  /** What the vault knows of a turn whose details the client did send: its issuer, and the details where they were merged. */
+  /** Restores the issuer of a turn whose details the client sent, and the details if the client merged them. */
   function compare(message: Message, text: string, own: Wire | undefined): Message {
     const turn = JSON.parse(text) as KeptTurn;
-    // A client of the turn's own wire sends what it means to: hints for the cache, or less than there was.
+    // A client of the turn's own wire changes its turn on purpose: it adds cache hints, or removes parts.
     if (turn.w === own) return message;
     const details = message.reasoning_details ?? [];
     const restored = restoreKept(message, turn);
     if (restored === undefined) return message;
-    // Details that are neither the turn's nor a client's mixture of them are the client's business.
-    const made = new Set(turn.e.map(toldOf));
-    const is_mixed = textOf(details) === textOf(turn.e) || details.every((one) => made.has(toldOf(one)));
-    return is_mixed ? restored : message;
+    // Details that are neither those of the turn nor merged from them are the client's own.
+    const contents = new Set(turn.e.map(contentOf));
+    const isSame = textOf(details) === textOf(turn.e) || details.every((detail) => contents.has(contentOf(detail)));
+    return isSame ? restored : message;
   }
 
-  /** The message with its issuer, where this process made its opaque state. */
+  /** The message with its issuer, if this process knows who made its opaque state. */
   function attributed(message: Message): Message {
     if (message.role !== 'assistant' || message.ext?.issuer !== undefined) return message;
     for (const detail of message.reasoning_details ?? []) {
@@ -188,55 +188,51 @@ export function createTurnStates({
       if (isOpaque(detail)) vault.keepIssuer(opaqueOf(detail), issuer);
     }
     const { workspace_id } = principal;
-    const kept = needsKeeping(message) ? JSON.stringify(keptTurn(message, wire, issuer)) : undefined;
+    const text = needsKeeping(message) ? JSON.stringify(keptTurn(message, wire, issuer)) : undefined;
     const place = vault.placeOf(workspace_id, message, request.messages.at(-1));
-    if (place !== undefined) vault.keep(place, kept);
-    if (!is_sealed) vault.keep(vault.placeOfGeneration(workspace_id, generation_id), kept);
+    if (place !== undefined) vault.keep(place, text);
+    if (!is_sealed) vault.keep(vault.placeOfGeneration(workspace_id, generation_id), text);
   }
 
   return {
     recall(call, mayCarry) {
       const { request, principal } = call;
-      // What was said in texts alone has no state, and cannot have lost any.
+      // A conversation of texts only has no state.
       if (!contentsOf(request).is_stateful) return { call, report: [], issuer: undefined };
-      const may_carry = keeps && mayCarry();
-      // A client that was not shown its turn's reasoning did not choose to leave it out.
+      const isAccepted = keeps && mayCarry();
+      // A client that did not see the reasoning did not leave it out on purpose.
       const own = request.ext && !hidesReasoning(request) ? request.ext.client.ownWire : undefined;
       const report: Report[] = [];
       const lost = new Map<string, number>();
       const sealed = unsealAll(request.messages, principal);
-      /** Some clients write each block of a turn as a message of its own: whether one before had its reasoning. */
-      let was_told = false;
-      const messages = request.messages.map((given, at): Message => {
-        const is_told = was_told;
-        const { reasoning_details: details } = given;
-        was_told = given.role === 'assistant' && (is_told || Boolean(details?.length));
-        if (given.role !== 'assistant') return given;
-        const has_seal = sealed.has(at);
-        const unsealed = sealed.get(at) ?? { message: given, is_whole: false };
+      /** Whether an earlier message of the turn had reasoning: some clients write each block of a turn as a message. */
+      let hadReasoning = false;
+      const messages = request.messages.map((message, at): Message => {
+        const isContinued = hadReasoning;
+        const { reasoning_details: details } = message;
+        hadReasoning = message.role === 'assistant' && (isContinued || Boolean(details?.length));
+        if (message.role !== 'assistant') return message;
+        const hasSeal = sealed.has(at);
+        const unsealed = sealed.get(at) ?? { message, is_whole: false };
         if (unsealed.rest !== undefined && keeps) {
           lost.set(unsealed.rest, at);
           return unsealed.message;
         }
-        if (unsealed.is_whole || !may_carry) return unsealed.message;
-        const place = vault.placeOf(principal.workspace_id, given, request.messages[at - 1]);
+        if (unsealed.is_whole || !isAccepted) return unsealed.message;
+        const place = vault.placeOf(principal.workspace_id, message, request.messages[at - 1]);
         if (place === undefined) return unsealed.message;
         if (details == null) {
-          if (!is_told) lost.set(place, at);
-          return given;
+          if (!isContinued) lost.set(place, at);
+          return message;
         }
-        const known = details.length === 0 ? undefined : vault.remembered(place);
-        return known === undefined
-          ? unsealed.message
-          : compare(
-              has_seal ? { ...given, reasoning_details: details.filter((one) => !isReturnedSeal(one)) } : given,
-              known,
-              own,
-            );
+        const turn = details.length === 0 ? undefined : vault.remembered(place);
+        if (turn === undefined) return unsealed.message;
+        const bare = { ...message, reasoning_details: details.filter((detail) => !isReturnedSeal(detail)) };
+        return compare(hasSeal ? bare : message, turn, own);
       });
       if (lost.size === 0) return finish(call, messages, report);
-      const restore = (found: ReadonlyMap<string, string>): Recalled => {
-        for (const [place, text] of found) {
+      const restore = (turns: ReadonlyMap<string, string>): Recalled => {
+        for (const [place, text] of turns) {
           const at = lost.get(place)!;
           const turn = JSON.parse(text) as KeptTurn;
           const restored = turn.w === own ? undefined : restoreKept(messages[at]!, turn);
@@ -251,8 +247,8 @@ export function createTurnStates({
         }
         return finish(call, messages, report);
       };
-      const found = vault.recall([...lost.keys()].slice(-limits.turn_lookups_max), call.store_wait);
-      return found instanceof Promise ? found.then(restore) : restore(found);
+      const turns = vault.recall([...lost.keys()].slice(-limits.turn_lookups_max), call.store_wait);
+      return turns instanceof Promise ? turns.then(restore) : restore(turns);
     },
 
     fit(request, candidate) {
@@ -272,16 +268,16 @@ export function createTurnStates({
     },
 
     keeper(call, candidate, wire) {
-      // Which of several answers the client goes on with is not known.
+      // Of several answers, it is not known which one the client continues.
       const { carriesState } = dialectOf(wire).facts;
       if (!carriesState(candidate.endpoint.quirks) || choicesOf(call.request) > 1) return undefined;
       const issuer = issuerOf(candidate);
       const { generation_id, principal } = call;
       const owner = { organization_id: principal.organization_id, generation_id };
-      /** Remembers the turn, and gives its seal where it needs one. */
+      /** Keeps the turn, and returns its seal if it needs one. */
       const close = (message: Message): ReasoningDetail | undefined => {
-        const wants_seal = takesSeal(call.request, wire) && needsSeal(message);
-        const seal = wants_seal ? sealer.seal(sealedTurn(message, wire, issuer), owner) : undefined;
+        const wantsSeal = takesSeal(call.request, wire) && needsSeal(message);
+        const seal = wantsSeal ? sealer.seal(sealedTurn(message, wire, issuer), owner) : undefined;
         remember(call, message, { wire, issuer, is_sealed: seal?.is_whole !== false });
         return seal && { ...seal.detail, index: message.reasoning_details?.length ?? 0 };
       };

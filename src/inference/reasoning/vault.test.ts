@@ -72,7 +72,7 @@ const LONG = 'call_8XkQ2mZ0aB4cD6eF8gH0';
 describe('places', () => {
   const { vault } = vaultOf(undefined);
 
-  test('a call with an id of its own is found by it, in its workspace alone', () => {
+  test('a call with a unique id has a place by that id, in its workspace only', () => {
     const place = vault.placeOf('w', turn(LONG), said('x'));
     expect(vault.placeOf('w', turn(LONG, '{}'), undefined)).toBe(place);
     expect(vault.placeOf('other', turn(LONG), said('x'))).not.toBe(place);
@@ -91,19 +91,19 @@ describe('places', () => {
     },
   );
 
-  test('a turn without calls has none', () => {
+  test('do not exist for a turn without calls', () => {
     expect(vault.placeOf('w', { role: 'assistant', content: 'x' }, said('x'))).toBeUndefined();
     expect(vault.placeOf('w', { role: 'assistant', content: 'x', tool_calls: [] }, said('x'))).toBeUndefined();
   });
 
-  test('another secret has other places', () => {
+  test('differ for another secret', () => {
     const other = vaultOf(undefined, { secret: 'another' }).vault;
     expect(other.placeOf('w', turn(LONG), undefined)).not.toBe(vault.placeOf('w', turn(LONG), undefined));
   });
 });
 
-describe('what is kept', () => {
-  test('is there at once, without the store being asked, and so is that there is nothing', () => {
+describe('a kept turn', () => {
+  test('is in memory at once, without the store, and so is a known absence', () => {
     const store = storeOf();
     const { vault } = vaultOf(store);
     vault.keep('p', 'text');
@@ -112,7 +112,7 @@ describe('what is kept', () => {
     expect(store.asked.reads).toEqual([]);
   });
 
-  test('is written in few batches, however much comes at once, and none that is empty', async () => {
+  test('is written in few batches, none of which is empty', async () => {
     const store = storeOf();
     const { vault } = vaultOf(store);
     for (let nth = 0; nth < 250; nth += 1) vault.keep(`p${nth}`, 'text');
@@ -126,7 +126,7 @@ describe('what is kept', () => {
     expect(store.asked.sweeps).toBe(1);
   });
 
-  test('is all in the store when the vault has stopped', async () => {
+  test('is in the store when the vault has stopped', async () => {
     const store = storeOf();
     const { vault } = vaultOf(store);
     for (let nth = 0; nth < 150; nth += 1) vault.keep(`p${nth}`, 'text');
@@ -134,7 +134,7 @@ describe('what is kept', () => {
     expect(store.rows.size).toBe(150);
   });
 
-  test('is found by another process in one question, whose answer is remembered', async () => {
+  test('is read by another process in one query, whose result is remembered', async () => {
     const store = storeOf();
     const { vault: first } = vaultOf(store);
     first.keep('p', 'text');
@@ -149,7 +149,7 @@ describe('what is kept', () => {
     expect(store.asked.reads).toEqual([2, 1]);
   });
 
-  test('is gone when its time is over', async () => {
+  test('expires', async () => {
     const store = storeOf();
     const { vault, clock } = vaultOf(store);
     vault.keep('p', 'text');
@@ -158,7 +158,7 @@ describe('what is kept', () => {
     expect(await vault.recall(['p'])).toEqual(new Map());
   });
 
-  test('stays in memory while the store fails, is told of, and written later', async () => {
+  test('stays in memory while the store fails, which is logged, and is written later', async () => {
     const store = storeOf();
     const { vault, warnings } = vaultOf(store);
     store.failing = true;
@@ -171,7 +171,7 @@ describe('what is kept', () => {
     await vault.stop();
   });
 
-  test('waits for a store that fails only up to a bound of characters', async () => {
+  test('is queued for a failing store only up to a bound of characters', async () => {
     const store = storeOf();
     const { vault, warnings } = vaultOf(store);
     store.failing = true;
@@ -187,14 +187,14 @@ describe('what is kept', () => {
     expect(store.rows.size).toBe(most + 1);
   });
 
-  test('is gone without for a while where the store hangs: a request does not wait for it', async () => {
+  test('is left out of a request while the store hangs', async () => {
     const store = { ...storeOf(), findMany: () => new Promise<never>(() => {}) };
     const { vault, warnings } = vaultOf(store);
     expect(await vault.recall(['p'])).toEqual(new Map());
     expect(warnings).toEqual(['reasoning state could not be read']);
   });
 
-  test('does not hold up a stop when the store fails', async () => {
+  test('does not delay a stop when the store fails', async () => {
     const store = storeOf();
     const { vault } = vaultOf(store);
     store.failing = true;
@@ -203,7 +203,7 @@ describe('what is kept', () => {
     expect(store.rows.size).toBe(0);
   });
 
-  test('is nothing where it was sealed with another secret, and the request goes on', async () => {
+  test('is ignored if it was sealed with another secret, and the request continues', async () => {
     const store = storeOf();
     store.rows.set('p', { owner: 'o', sealed: 'another:text', expires_at: '9' });
     const { vault, warnings } = vaultOf(store);
@@ -211,7 +211,7 @@ describe('what is kept', () => {
     expect(warnings).toEqual(['reasoning state could not be read']);
   });
 
-  test('is forgotten with its workspace, and comes back from no batch that was on its way', async () => {
+  test('is deleted with its workspace, and a running batch does not restore it', async () => {
     const store = storeOf();
     const { vault } = vaultOf(store);
     const places = ['gone', 'stays'].map((workspace) => vault.placeOfGeneration(workspace, 'gen-1'));
@@ -229,7 +229,7 @@ describe('what is kept', () => {
     expect(vault.remembered(places[1] ?? '')).toBe('text');
   });
 
-  test('is bounded: what is too long is not kept, and the oldest goes first', () => {
+  test('is bounded: long turns are not kept, and the oldest is removed first', () => {
     const { vault } = vaultOf(undefined);
     vault.keep('long', 'x'.repeat(limits.turn_state_chars_max + 1));
     expect(vault.remembered('long')).toBeUndefined();

@@ -4,51 +4,51 @@ import type { StoreWait } from '../../http/store-wait.ts';
 import { limits } from '../../limits.ts';
 import type { Message, ToolCall } from '../../schemas/inner.ts';
 
-/** Where kept turns are for other processes, and after a restart. */
+/** The store of kept turns, shared by all processes. */
 export interface TurnStore {
   insert(rows: readonly { id: string; owner: string; sealed: string; expires_at: string }[]): Promise<void>;
-  /** Those of the ids that are there and have not expired. */
+  /** The rows with these ids that have not expired. */
   findMany(ids: readonly string[], now: string): Promise<{ id: string; sealed: string }[]>;
-  /** Deletes what has expired, and the oldest beyond a number and a length. */
+  /** Deletes expired rows, and the oldest rows beyond a number and a total length. */
   sweep(now: string, most: { rows: number; chars: number }): Promise<void>;
-  /** Deletes all that an owner has. */
+  /** Deletes the rows of an owner. */
   deleteBy(owner: string): Promise<void>;
 }
 
-/** What keeps the store from telling anything. */
+/** Encrypts the texts in the store. */
 export interface Crypt {
   seal(text: string, place: string): string;
-  /** Throws where it was sealed elsewhere. */
+  /** Throws if it was sealed for another place. */
   open(sealed: string, place: string): string;
 }
 
-/** Turns by their tool calls: what a client that drops it cannot bring back. */
+/** Keeps turns by their tool calls, for clients that drop reasoning state. */
 export interface TurnVault {
-  /** The name of a turn's place; undefined for a turn without calls. `before` is the message that it answers. */
+  /** The key of a turn; undefined for a turn without calls. `before`: the message that it answers. */
   placeOf(workspace_id: string, turn: Message, before: Message | undefined): string | undefined;
-  /** The same of a turn whose client can tell the generation that made it. */
+  /** The key of the turn that a generation made. */
   placeOfGeneration(workspace_id: string, generation_id: string): string;
-  /** At once in this process; written to the store soon. `undefined`: the turn is known to have nothing. */
+  /** Keeps a turn in memory, and writes it to the store soon. `text` undefined: the turn is known to have no state. */
   keep(place: string, text: string | undefined): void;
-  /** At once where this process knows of every place. */
+  /** The kept turns. Synchronous if this process knows all places. */
   recall(
     places: readonly string[],
     store_wait?: StoreWait | undefined,
   ): ReadonlyMap<string, string> | Promise<ReadonlyMap<string, string>>;
-  /** The same of what this process remembers. */
+  /** The turn, if this process has it in memory. */
   remembered(place: string): string | undefined;
-  /** Remembers in this process whose account made a piece of opaque state. */
+  /** Remembers in memory the account that made a piece of opaque state. */
   keepIssuer(data: string, issuer: string): void;
   issuerOf(data: string): string | undefined;
-  /** Forgets the turns of a workspace that is gone, also those that wait for the store. */
+  /** Deletes the turns of a deleted workspace, also those that are not written yet. */
   forget(workspace_id: string): void;
-  /** Writes what waits. */
+  /** Writes the rest. */
   stop(): Promise<void>;
 }
 
 export interface VaultOptions {
   secret: string;
-  /** Undefined: this process's memory alone. */
+  /** Undefined: turns are kept in memory only. */
   store: TurnStore | undefined;
   crypt: Crypt;
   now_ms(): number;
@@ -56,17 +56,17 @@ export interface VaultOptions {
   log: { warn(facts: object, message: string): void };
 }
 
-/** Ids as random as they are long: one conversation's. Others are told apart by what was called, and what was answered. */
+/** Ids that are random enough to identify a conversation. For others, the identity includes the arguments and the message before. */
 const UNIQUE = /(?=[A-Za-z]*\d)[A-Za-z0-9]{12,}/;
 
-/** A very long text by its ends and its length. */
+/** A very long text as its length and its ends. */
 function ends(text: string): string {
   const chars = limits.turn_identity_chars_max / 2;
   if (text.length <= 2 * chars) return text;
   return `${text.length} ${text.slice(0, chars)} ${text.slice(-chars)}`;
 }
 
-/** A text for the same value, however it is written. */
+/** The same text for equal JSON values. */
 function canonical(json: string): string {
   if (json.length > limits.turn_identity_chars_max) return ends(json);
   const sorted = (value: unknown): unknown => {
@@ -92,7 +92,7 @@ function identityOf({ id, function: { name, arguments: text } }: ToolCall, befor
   return [id, name, canonical(text), before === undefined ? '' : `${before.role} ${ends(textOf(before))}`];
 }
 
-/** The owner and the turn stand side by side in the name of a place. */
+/** The owner's part of a place, which is `owner.turn`. */
 function ownerOf(place: string): string {
   return place.slice(0, place.indexOf('.'));
 }
@@ -108,12 +108,12 @@ function placeName(key: KeyObject, identity: readonly string[], chars: number): 
 const OWNER_CHARS = 22;
 const TURN_CHARS = 32;
 
-/** What the store calls a workspace that has turns. */
+/** The owner of a workspace's turns in the store. */
 export function turnOwner(secret: string, workspace_id: string): string {
   return placeName(placesKey(secret), [workspace_id], OWNER_CHARS);
 }
 
-/** What one process remembers, oldest first; `text` undefined: nothing, believed until `until_ms`. */
+/** The memory of one process, oldest first. `text` undefined: known to be absent until `until_ms`. */
 class Memory {
   readonly #entries = new Map<string, { text: string | undefined; until_ms: number }>();
   #chars = 0;
@@ -123,9 +123,9 @@ class Memory {
     this.#entries.set(place, { text, until_ms });
     this.#chars += text?.length ?? 0;
     for (const oldest of this.#entries.keys()) {
-      const is_full =
+      const isFull =
         this.#chars > limits.turn_states_chars_max || this.#entries.size > limits.turn_states_remembered_max;
-      if (!is_full) return;
+      if (!isFull) return;
       this.#delete(oldest);
     }
   }
@@ -141,7 +141,7 @@ class Memory {
       this.#delete(place);
       return undefined;
     }
-    // What is asked for is the newest again.
+    // A used entry becomes the newest.
     this.#entries.delete(place);
     this.#entries.set(place, entry);
     return entry;
@@ -154,8 +154,8 @@ class Memory {
 }
 
 /**
- * Keeps turns: in memory, and encrypted in a store that is written behind, in batches, as soon as the last batch is through.
- * Places are keyed hashes, so that the store does not tell whose turns it has.
+ * Keeps turns in memory, and encrypted in a store that is written in the background, one batch after another. Places are keyed hashes:
+ * the store does not reveal the owners of turns.
  */
 export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: VaultOptions): TurnVault {
   const key = placesKey(secret);
@@ -163,23 +163,23 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   const issuers = new Memory();
   const pieceOf = (data: string) => hash('sha256', data, 'base64').slice(0, 24);
   const unwritten = new Map<string, string>();
-  let unwritten_chars = 0;
+  let unwrittenChars = 0;
   let writing: Promise<void> | undefined;
   let swept_ms = 0;
   const stopping = new AbortController();
-  /** Whose turns were forgotten while a batch was on its way, with which they come back. */
-  const gone = new Set<string>();
-  /** The last that was asked for: a request asks for one alone, as often as it has turns. */
-  let known = { workspace_id: '', owner: '' };
+  /** Owners whose turns were deleted while a batch was being written: the batch may restore them. */
+  const deletedOwners = new Set<string>();
+  /** The last owner: a request looks up the same one for each of its turns. */
+  let lastOwner = { workspace_id: '', owner: '' };
   const placeFor = (workspace_id: string, identity: string[]) => {
-    if (known.workspace_id !== workspace_id) {
-      known = { workspace_id, owner: placeName(key, [workspace_id], OWNER_CHARS) };
+    if (lastOwner.workspace_id !== workspace_id) {
+      lastOwner = { workspace_id, owner: placeName(key, [workspace_id], OWNER_CHARS) };
     }
-    return `${known.owner}.${placeName(key, [workspace_id, ...identity], TURN_CHARS)}`;
+    return `${lastOwner.owner}.${placeName(key, [workspace_id, ...identity], TURN_CHARS)}`;
   };
 
-  function forget(id: string): void {
-    unwritten_chars -= unwritten.get(id)?.length ?? 0;
+  function removeUnwritten(id: string): void {
+    unwrittenChars -= unwritten.get(id)?.length ?? 0;
     unwritten.delete(id);
   }
 
@@ -187,11 +187,11 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     const batch = [...unwritten].slice(0, limits.turn_batch_max);
     const expires_at = new Date(now_ms() + keep_ms).toISOString();
     const rows = batch.map(([id, text]) => ({ id, owner: ownerOf(id), sealed: crypt.seal(text, id), expires_at }));
-    gone.clear();
+    deletedOwners.clear();
     await into.insert(rows);
-    for (const owner of gone) await into.deleteBy(owner);
-    // A turn that was kept again meanwhile is written again.
-    for (const [id, text] of batch) if (unwritten.get(id) === text) forget(id);
+    for (const owner of deletedOwners) await into.deleteBy(owner);
+    // A turn that changed meanwhile is written again.
+    for (const [id, text] of batch) if (unwritten.get(id) === text) removeUnwritten(id);
     if (now_ms() - swept_ms < limits.turn_sweep_ms) return;
     swept_ms = now_ms();
     const most = { rows: limits.turn_states_max, chars: limits.turn_states_stored_chars_max };
@@ -199,7 +199,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
   }
 
   async function write(into: TurnStore): Promise<void> {
-    // What comes in the same turn of the loop goes in the same batch.
+    // Turns of the same turn of the event loop join the batch.
     await Promise.resolve();
     while (unwritten.size > 0) {
       try {
@@ -222,7 +222,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
       });
   }
 
-  /** A store that hangs holds nobody up for long. */
+  /** Bounds the wait for a store that hangs. */
   async function inTime<T>(work: Promise<T>, store_wait: StoreWait | undefined): Promise<T> {
     const waiting = new AbortController();
     const late = sleep(limits.turn_read_ms_max, undefined, { signal: waiting.signal }).then(() => {
@@ -242,21 +242,21 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     store_wait: StoreWait | undefined,
   ): Promise<[string, string][]> {
     const now = now_ms();
-    const found = new Map<string, string>();
+    const turns = new Map<string, string>();
     try {
       for (const { id, sealed } of await inTime(from.findMany(places, new Date(now).toISOString()), store_wait)) {
-        found.set(id, crypt.open(sealed, id));
+        turns.set(id, crypt.open(sealed, id));
       }
     } catch (err) {
-      // An answer without its former reasoning is better than none.
+      // An answer without its earlier reasoning is better than none.
       log.warn({ err }, 'reasoning state could not be read');
-      return [...found];
+      return [...turns];
     }
     for (const place of places) {
-      const text = found.get(place);
+      const text = turns.get(place);
       memory.set(place, text, now + (text === undefined ? limits.turn_absence_ms : keep_ms));
     }
-    return [...found];
+    return [...turns];
   }
 
   return {
@@ -269,29 +269,29 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     placeOfGeneration: (workspace_id, generation_id) => placeFor(workspace_id, [generation_id]),
 
     keep(place, text) {
-      const kept = text !== undefined && text.length > limits.turn_state_chars_max ? undefined : text;
-      memory.set(place, kept, now_ms() + keep_ms);
-      if (kept === undefined || store === undefined) return;
-      forget(place);
-      const is_full = unwritten_chars + kept.length > limits.turns_unwritten_chars_max;
-      if (is_full || unwritten.size >= limits.turns_unwritten_max) return;
-      unwritten_chars += kept.length;
-      unwritten.set(place, kept);
+      const bounded = text !== undefined && text.length > limits.turn_state_chars_max ? undefined : text;
+      memory.set(place, bounded, now_ms() + keep_ms);
+      if (bounded === undefined || store === undefined) return;
+      removeUnwritten(place);
+      const isFull = unwrittenChars + bounded.length > limits.turns_unwritten_chars_max;
+      if (isFull || unwritten.size >= limits.turns_unwritten_max) return;
+      unwrittenChars += bounded.length;
+      unwritten.set(place, bounded);
       writeSoon();
     },
 
     recall(places, store_wait) {
-      const found = new Map<string, string>();
+      const turns = new Map<string, string>();
       const missing: string[] = [];
       for (const place of places) {
         const entry = memory.get(place, now_ms());
         if (entry === undefined) missing.push(place);
-        else if (entry.text !== undefined) found.set(place, entry.text);
+        else if (entry.text !== undefined) turns.set(place, entry.text);
       }
-      if (missing.length === 0 || store === undefined) return found;
+      if (missing.length === 0 || store === undefined) return turns;
       return readStored(missing, store, store_wait).then((read) => {
-        for (const [place, text] of read) found.set(place, text);
-        return found;
+        for (const [place, text] of read) turns.set(place, text);
+        return turns;
       });
     },
 
@@ -304,8 +304,8 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     forget(workspace_id) {
       const owner = placeName(key, [workspace_id], OWNER_CHARS);
       memory.deleteBy(owner);
-      for (const place of unwritten.keys()) if (ownerOf(place) === owner) forget(place);
-      if (writing !== undefined) gone.add(owner);
+      for (const place of unwritten.keys()) if (ownerOf(place) === owner) removeUnwritten(place);
+      if (writing !== undefined) deletedOwners.add(owner);
     },
 
     async stop() {
