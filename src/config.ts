@@ -44,14 +44,14 @@ type Values<Name extends SectionName> = Filled<(typeof fileSettings)[Name]['sett
 type LogLevel = (typeof logLevels)[number];
 type Timeouts = Record<keyof (typeof fileSettings.timeouts)['settings'], number>;
 
-/** Everything the service is told from outside, checked. Holds secrets: `cli/described-config.ts` prints what may be seen of it. */
+/** All settings of the environment and the file, checked. It holds secrets: `cli/described-config.ts` prints it without them. */
 export interface Config {
   host: string;
   port: number;
   /** Absolute path. */
   data_dir: string;
   database_url: string | undefined;
-  /** The server itself, where `database_url` leads to a pooler. */
+  /** The server itself, if `database_url` is that of a pooler. */
   listen_url: string | undefined;
   /** Connections of a process to PostgreSQL, beside the one for notifications. */
   database_connections: number;
@@ -64,15 +64,15 @@ export interface Config {
   secret: string | undefined;
   body_bytes_max: number;
   http: HttpConfig;
-  /** By which proxies providers and services are reached; undefined: none. Their addresses may hold passwords. */
+  /** The proxies for providers and services; undefined if there are none. Their addresses can contain passwords. */
   proxies: ProxyRules | undefined;
   metrics: MetricsConfig;
-  /** What requests may hold of a process's memory together. */
+  /** Memory per process for all requests together. */
   memory_bytes_max: number;
   log_level: LogLevel;
-  /** What a request without a model gets. */
+  /** The model of requests that name none. */
   default_model: string | undefined;
-  /** Whether the sandbox provider is served: when asked for, or when nothing else is configured. */
+  /** Whether the sandbox is served: on request, or if no provider is on. */
   sandbox: boolean;
   bundled_catalog: boolean;
   /** Providers that are on. */
@@ -84,36 +84,36 @@ export interface Config {
   timeouts: Timeouts;
   ledger: LedgerConfig;
   routing: RoutingConfig;
-  /** Where this gateway differs from the API for the sake of clients that expect something else. */
+  /** Deviations from the API for clients that expect something else. */
   compatibility: Values<'compatibility'>;
   auth: AuthConfig;
   /** Whether API keys may make authorization codes for applications. */
   codes_by_api_key: boolean;
   /** How filters of content are applied. */
   guardrails: GuardrailsConfig;
-  /** What plugins and server tools are set up with. */
+  /** Settings of plugins and server tools. */
   plugins: PluginsConfig;
-  /** Where media that requests point at may be fetched from. */
+  /** The addresses from which linked media may be fetched. */
   media: MediaRules & { buckets: readonly string[] };
-  /** How what clients drop of their conversations is remembered: encrypted in the store, by each process, or not at all. */
+  /** How parts of conversations are kept that clients do not send back: encrypted in the store, by each process, or not at all. */
   reasoning_state: Values<'reasoning_state'>;
   /** Whether responses are stored whose requests say so, and for how many days. */
   responses: Values<'responses'>;
-  /** How long what was asked and answered is kept, and who is told of calls; of workspaces that say so. */
+  /** How long requests and answers are kept, and where calls are sent, for workspaces that enable it. */
   logging: LoggingConfig;
-  /** Endpoints that nobody calls are asked now and then, for so much a day; null: they are not. */
+  /** Probes of endpoints without calls, and their daily budget; null if there are none. */
   probes: Values<'probes'> | null;
-  /** How many requests and tokens are let through to models. */
+  /** Limits of requests and tokens per minute. */
   rate_limits: RateRules;
-  /** What one management credential may ask in a minute. */
+  /** Requests of one management credential in a minute. */
   management_requests_per_minute: number;
   /** Unix seconds. */
   loaded_at: number;
-  /** Said once at the start and by `doctor`: what is configured but will not work. */
+  /** Settings that cannot work as intended. They are logged at the start and shown by `doctor`. */
   warnings: readonly string[];
 }
 
-/** Of this program, as its package says. */
+/** The version in package.json. */
 export function gatewayVersion(): string {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     version: string;
@@ -126,12 +126,12 @@ export function processEnvironment(): Environment {
   return process.env;
 }
 
-/** Builds the configuration from the environment and the YAML file; throws a `ConfigError` that says what is wrong where. */
+/** Builds the configuration from the environment and the YAML file; throws a `ConfigError` that lists every fault and its place. */
 export function loadConfig(
   environment: Environment,
   options: {
     config_file?: string | undefined;
-    /** What was found already; null: that there is none. */
+    /** The file, if it was opened before; null if there is none. */
     found?: FoundFile | null;
   } = {},
 ): Config {
@@ -145,7 +145,7 @@ export function loadConfig(
   }
 }
 
-/** Everything that is wrong in the sections of a file, each read by itself. */
+/** The faults of all sections of a file, each read separately. */
 function faultsOf(environment: Environment, read: ReadFile): readonly string[] {
   const slugs = new Set([...providerRows.map(({ slug }) => slug), ...Object.keys(read.value.providers ?? {})]);
   try {
@@ -270,7 +270,7 @@ export function readBundledCatalog(): BundledCatalog {
 export interface FoundFile {
   path: string;
   text: string;
-  /** What it holds, where that was read and checked already. */
+  /** Its content, if it was read and checked before. */
   value?: unknown;
 }
 
@@ -280,13 +280,13 @@ export function configPath(environment: Environment, option?: string): { path: s
   return { path: resolve(named ?? './gateway.yaml'), is_named: named !== undefined };
 }
 
-/** The configuration file, or null where none is named and none is there; throws a `ConfigError` for one that cannot be read. */
+/** The configuration file, or null if none is named and there is none at the default path; throws a `ConfigError` if it cannot be read. */
 export function findConfigFile(environment: Environment, option?: string): FoundFile | null {
   const { path, is_named } = configPath(environment, option);
   return !is_named && !existsSync(path) ? null : openConfigFile(path);
 }
 
-/** The file at this path; throws a `ConfigError` where it cannot be read. */
+/** The file at this path; throws a `ConfigError` if it cannot be read. */
 export function openConfigFile(path: string): FoundFile {
   try {
     return { path, text: readFileSync(path, 'utf8') };
@@ -313,7 +313,7 @@ function listenUrl(environment: Environment): string | undefined {
   return value;
 }
 
-/** What orchestrators set in the environment of what they run, and nobody else: Kubernetes, Nomad, and Amazon ECS. */
+/** Variables that only orchestrators set: Kubernetes, Nomad and Amazon ECS. */
 const orchestrators = [
   'KUBERNETES_SERVICE_HOST',
   'NOMAD_ALLOC_ID',

@@ -109,7 +109,7 @@ test('rooms import only the rooms that the table allows', () => {
   expect(wrong).toEqual([]);
 });
 
-test('the gateway enters the sandbox by its face alone, and the sandbox takes nothing from the gateway but the measuring of sound', () => {
+test('the gateway imports only the entry of the sandbox, and the sandbox only the measuring of sound of the gateway', () => {
   const crossings = production.flatMap(({ file, text }) =>
     importsOf(text)
       .filter((name) => name.startsWith('.'))

@@ -1,13 +1,13 @@
 import type { Environment } from './providers.ts';
 import { readVariable } from './read-variable.ts';
 
-/** The keys that the first start makes, and where it shows them. */
+/** The keys that the first start makes, and whether it prints them. */
 export interface FirstKeysConfig {
-  /** Whether it makes an ordinary key beside the management key. `auto`: when it makes a management key too. */
+  /** Whether it makes an ordinary key. `auto`: if it makes a management key. */
   ordinary: 'auto' | 'on' | 'off';
-  /** What the ordinary key may spend in all; undefined: as much as the organization. */
+  /** The spend limit of the ordinary key; undefined if it has none. */
   limit_nano: number | undefined;
-  /** Whether they are printed. Otherwise a file of the data directory holds them. */
+  /** Whether they are printed. Otherwise they are written to a file in the data directory. */
   are_printed: boolean;
 }
 

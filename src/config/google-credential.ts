@@ -9,12 +9,12 @@ const PLACES: ReadonlySet<string> = new Set(['project_id', 'quota_project_id', '
  * `GOOGLE_APPLICATION_CREDENTIALS` has it), or a plain key as it stands. What the account tells of its own place is left out: the
  * provider's address says where the operator's requests go, and an account of one project may be let into another.
  */
-export function googleCredential(told: string, wrong: (expectation: string) => ConfigError): string {
-  const isText = told.startsWith('{');
-  if (!isText && !/[/\\]|\.json$/.test(told)) return told;
+export function googleCredential(credential: string, wrong: (expectation: string) => ConfigError): string {
+  const isText = credential.startsWith('{');
+  if (!isText && !/[/\\]|\.json$/.test(credential)) return credential;
   let text: string;
   try {
-    text = JSON.stringify(JSON.parse(isText ? told : readFileSync(told, 'utf8')), (name, value: unknown) =>
+    text = JSON.stringify(JSON.parse(isText ? credential : readFileSync(credential, 'utf8')), (name, value: unknown) =>
       PLACES.has(name) ? undefined : value,
     );
   } catch {

@@ -6,11 +6,11 @@ import { type Filled, filled } from './settings/declare.ts';
 
 /** How filters of content are applied: the declared settings of `guardrails`. */
 export interface GuardrailsConfig extends Omit<Filled<typeof guardrails.settings>, 'analyzer'> {
-  /** The operator's, with the API of Presidio; undefined: names and addresses are found here. */
+  /** The operator's analyzer with Presidio's API; undefined if the gateway itself searches for names and addresses. */
   analyzer: PresidioSettings | undefined;
 }
 
-/** Loaded where an operator names countries: their names take 8 MB. */
+/** The index of the first unknown country, or -1. The names of countries take 8 MB, so they are loaded only if the file names some. */
 function unknownCountry(regions: readonly string[]): number {
   const countries = new Intl.DisplayNames(['en'], { type: 'region', fallback: 'none' });
   return regions.findIndex((region) => countries.of(region) === undefined);
@@ -33,10 +33,10 @@ function analyzerSettings(environment: Environment, file: ReadFile): PresidioSet
   const { language, score_min } = filled(analyzerSection, section);
   const place: Path = ['guardrails', 'analyzer'];
   const expanded = (field: 'url' | 'api_key'): string | undefined => {
-    const told = section[field];
-    if (told === undefined) return undefined;
-    const { text, unset } = expand(told, environment);
-    // Without its analyzer a gateway would find less than its operator wants found.
+    const value = section[field];
+    if (value === undefined) return undefined;
+    const { text, unset } = expand(value, environment);
+    // Without its analyzer the gateway would find less than the operator expects.
     if (unset !== undefined) throw file.wrong([...place, field], `names ${unset}, which is not set`);
     return text;
   };

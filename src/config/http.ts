@@ -20,7 +20,7 @@ function isAddressOrRange(text: string): boolean {
 }
 
 /**
- * How many files and sockets this process may have open; undefined where the system does not say. Node has raised the soft
+ * How many files and sockets this process may have open; undefined if the system does not report it. Node has raised the soft
  * limit to the hard one at its start.
  */
 function openFilesMax(): number | undefined {
@@ -32,7 +32,7 @@ function openFilesMax(): number | undefined {
   }
 }
 
-/** As many as leave each connection one to an upstream, and the store and the journal theirs. */
+/** The number of connections that leaves each one a connection to a provider, and the store and the journal theirs. */
 function connectionsThatFit(open_files_max: number): number {
   return Math.max(1, Math.floor((open_files_max - limits.open_files_kept) / 2));
 }

@@ -5,16 +5,16 @@ import type { Path, ReadFile } from './read-file.ts';
 import { filled } from './settings/declare.ts';
 import { broadcastDestination, logging as loggingSection } from './settings/service.ts';
 
-/** What the file says of keeping and telling what was asked and answered. */
+/** How long requests and answers are kept, and where calls are sent. */
 export interface LoggingConfig {
   retention_days: number;
   broadcast: readonly Destination[];
 }
 
-/** What every HTTP client can send. */
+/** Names and values that every HTTP client can send. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\x20-\x7e]+$/;
-/** Those that say how the request is made. */
+/** Headers that the request itself sets. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(['content-length', 'content-type', 'host', 'transfer-encoding']);
 const DEFAULT_PATH = '/v1/traces';
 const BASIS_POINTS = 10_000;

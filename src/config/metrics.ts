@@ -3,11 +3,11 @@ import { type Environment, expand } from './providers.ts';
 import type { ReadFile } from './read-file.ts';
 import { readVariable } from './read-variable.ts';
 
-/** Who may read the metrics, and where. */
+/** The access to the metrics, and their address. */
 export interface MetricsConfig {
-  /** What a scraper must send as its bearer token; undefined: anybody who reaches the address reads them. */
+  /** The bearer token of the scraper; undefined if everybody who reaches the address may read the metrics. */
   token: string | undefined;
-  /** An address of their own; undefined: that of the API. */
+  /** A separate address; undefined if they are at the address of the API. */
   listen: { host: string; port: number } | undefined;
 }
 

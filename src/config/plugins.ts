@@ -12,10 +12,10 @@ import type { EngineSection, OcrSection } from './file-schema.ts';
 import { type Environment, expand, variable } from './providers.ts';
 import type { Path, ReadFile } from './read-file.ts';
 
-/** What plugins and server tools are set up with. */
+/** Settings of plugins and server tools. */
 export interface PluginsConfig {
   file_parser: {
-    /** What reads pictures of pages; undefined: nothing does. */
+    /** The engine that reads images of pages; undefined if there is none. */
     ocr: OcrSettings | undefined;
   };
   web: WebSettings;
@@ -23,9 +23,9 @@ export interface PluginsConfig {
 
 interface EngineDefaults {
   base_url?: string;
-  /** Its key, or where it has none, its address. */
+  /** The variable of its key, or of its address if it has no key. */
   variable: string;
-  /** List prices, where the operator states none. */
+  /** List prices, unless the operator states others. */
   price: SearchPrice;
 }
 
@@ -75,10 +75,10 @@ export function readPlugins(
   const warnings: string[] = [];
   const engines = new Map<SearchEngine, EngineSettings>();
   for (const engine of searchEngines) {
-    const found = engineSettings(engine, section?.engines?.[engine], environment, file);
-    if (found === undefined) continue;
-    if ('unset' in found) warnings.push(`The search engine ${engine} is off: ${found.unset} is not set`);
-    else engines.set(engine, found);
+    const settings = engineSettings(engine, section?.engines?.[engine], environment, file);
+    if (settings === undefined) continue;
+    if ('unset' in settings) warnings.push(`The search engine ${engine} is off: ${settings.unset} is not set`);
+    else engines.set(engine, settings);
   }
   const named = section?.engine;
   if (named !== undefined && !engines.has(named)) {
@@ -126,13 +126,13 @@ function engineSettings(
 ): EngineSettings | { unset: string } | undefined {
   const { base_url: usual, variable: name, price } = defaults[engine];
   const place: Path = ['plugins', 'web', 'engines', engine];
-  const told = variable(environment, name);
-  if (section === undefined && told === undefined) return undefined;
+  const value = variable(environment, name);
+  if (section === undefined && value === undefined) return undefined;
   const is_keyed = usual !== undefined;
-  const key = expanded(section?.api_key, environment) ?? (is_keyed ? { text: told } : { text: undefined });
+  const key = expanded(section?.api_key, environment) ?? (is_keyed ? { text: value } : { text: undefined });
   if (key.unset !== undefined) return { unset: key.unset };
   if (is_keyed && key.text === undefined && section?.base_url === undefined) return { unset: name };
-  const address = expanded(section?.base_url ?? section?.url, environment) ?? { text: usual ?? told };
+  const address = expanded(section?.base_url ?? section?.url, environment) ?? { text: usual ?? value };
   if (address.unset !== undefined) return { unset: address.unset };
   if (address.text === undefined) return { unset: name };
   const wrong = (path: Path, expectation: string) =>
@@ -158,15 +158,15 @@ function engineSettings(
 }
 
 function expanded(
-  given: string | undefined,
+  text: string | undefined,
   environment: Environment,
 ): { text: string | undefined; unset?: string | undefined } | undefined {
-  return given === undefined ? undefined : expand(given, environment);
+  return text === undefined ? undefined : expand(text, environment);
 }
 
-function plainAddress(given: string): string | undefined {
-  const url = URL.parse(given);
+function plainAddress(address: string): string | undefined {
+  const url = URL.parse(address);
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
     return undefined;
-  return given.replace(/\/+$/, '');
+  return address.replace(/\/+$/, '');
 }

@@ -207,9 +207,9 @@ function credentialOf(
     return { value };
   }
   for (const name of row?.credential_variables ?? []) {
-    const told = variable(environment, name);
-    if (told === undefined) continue;
-    const value = is_google ? googleCredential(told, (expectation) => new ConfigError(`${name} ${expectation}`)) : told;
+    const text = variable(environment, name);
+    if (text === undefined) continue;
+    const value = is_google ? googleCredential(text, (expectation) => new ConfigError(`${name} ${expectation}`)) : text;
     if (!HEADER_VALUE.test(value))
       throw new ConfigError(`${name} must be one line of plain ASCII, because it is sent in a header`);
     const parts = row?.credential_parts?.[name];
@@ -250,9 +250,9 @@ function baseUrl(
     return { url };
   }
   if (row === undefined) throw wrong([], 'must have base_url');
-  const given = row.address_variable === undefined ? undefined : variable(environment, row.address_variable);
-  if (row.address_variable !== undefined && given !== undefined) {
-    const url = serverUrl(given, row.base_url);
+  const text = row.address_variable === undefined ? undefined : variable(environment, row.address_variable);
+  if (row.address_variable !== undefined && text !== undefined) {
+    const url = serverUrl(text, row.base_url);
     if (url === undefined) throw new ConfigError(`${row.address_variable} must be an address such as ${row.base_url}`);
     return { url };
   }
@@ -274,8 +274,8 @@ function variantsOf(
 ): Pick<Provider, 'variants'> {
   if (section?.variants !== undefined) return { variants: section.variants };
   const place = row?.variants_by === undefined ? undefined : variable(environment, row.variants_by.variable);
-  const found = place === undefined ? undefined : row?.variants_by?.variants.find(([pattern]) => pattern.test(place));
-  return found === undefined ? {} : { variants: found[1] };
+  const match = place === undefined ? undefined : row?.variants_by?.variants.find(([pattern]) => pattern.test(place));
+  return match === undefined ? {} : { variants: match[1] };
 }
 
 function attemptsUrl(section: ProviderSection | undefined, wrong: Wrong): Pick<Provider, 'attempts_url'> {
@@ -296,15 +296,15 @@ function plainUrl(text: string): string | undefined {
  * The address of a local server in the ways people write it: `host`, `host:port`, `:port`, with or without scheme and
  * path. 0.0.0.0 is where a server listens, not where it is reached.
  */
-function serverUrl(given: string, usual: string): string | undefined {
+function serverUrl(text: string, usual: string): string | undefined {
   const fallback = new URL(usual);
-  const bare = !/^https?:\/\//.test(given);
-  if (bare && given.includes('://')) return undefined;
-  const url = URL.parse(bare ? `http://${given.startsWith(':') ? '127.0.0.1' : ''}${given}` : given);
+  const bare = !/^https?:\/\//.test(text);
+  if (bare && text.includes('://')) return undefined;
+  const url = URL.parse(bare ? `http://${text.startsWith(':') ? '127.0.0.1' : ''}${text}` : text);
   if (!url || url.username || url.password || url.search || url.hash) return undefined;
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1';
   if (url.hostname === '[::]') url.hostname = '[::1]';
-  if (bare && url.port === '' && !/:\d+/.test(given)) url.port = fallback.port;
+  if (bare && url.port === '' && !/:\d+/.test(text)) url.port = fallback.port;
   if (url.pathname === '/') url.pathname = fallback.pathname;
   return url.href.replace(/\/+$/, '');
 }

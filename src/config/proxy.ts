@@ -13,13 +13,13 @@ function eitherCase(environment: Environment, name: string): { name: string; tex
 
 /** What is wrong is not quoted: it may hold a password. */
 function proxyUrl(environment: Environment, variable_name: 'HTTP_PROXY' | 'HTTPS_PROXY'): string | undefined {
-  const found = eitherCase(environment, variable_name);
-  if (found === undefined) return undefined;
-  const url = URL.parse(found.text.includes('://') ? found.text : `http://${found.text}`);
+  const setting = eitherCase(environment, variable_name);
+  if (setting === undefined) return undefined;
+  const url = URL.parse(setting.text.includes('://') ? setting.text : `http://${setting.text}`);
   const isPlain = url !== null && /^https?:$/.test(url.protocol) && /^\/?$/.test(url.pathname) && !url.search;
   if (!isPlain) {
     throw new ConfigError(
-      `${found.name} must be the address of an HTTP proxy, such as http://proxy.internal:3128 or http://user:password@proxy.internal:3128`,
+      `${setting.name} must be the address of an HTTP proxy, such as http://proxy.internal:3128 or http://user:password@proxy.internal:3128`,
     );
   }
   return url.href;

@@ -9,18 +9,18 @@ import { ConfigFile, fileSettings } from './file-schema.ts';
 import { allSettings } from './settings/declare.ts';
 
 const load = createRequire(import.meta.url);
-/** Loaded where there is a file: many gateways have none. */
+/** Loaded only if there is a file: many gateways have none. */
 const yaml = () => load('yaml') as typeof import('yaml');
 
-/** More faults of one file are not looked for; the schema's own bound is 8. */
+/** The faults of one file that are reported. TypeBox's default is 8. */
 const FAULTS_MAX = 100;
 
 export type Path = readonly (string | number)[];
 
-/** A file that fits the schema, with the means to speak about a place in it. */
+/** A file that fits the schema, and the errors for a place in it. */
 export interface ReadFile {
   value: ConfigFile;
-  /** An error that names the file, the line where it is known, the path and what was expected. */
+  /** An error that names the file, the line if it is known, the path and the expectation. */
   wrong(path: Path, expectation: string): ConfigError;
 }
 
@@ -33,8 +33,8 @@ function pathText(path: Path): string {
 }
 
 /**
- * Reads the text of `gateway.yaml`; throws a `ConfigError` with everything in it that does not fit the schema. `checked` is what it
- * holds, where it was read before: then it is parsed only to say in which line something stands.
+ * Reads the text of `gateway.yaml`; throws a `ConfigError` with everything in it that does not fit the schema. `checked` is its
+ * content, if it was read before: it is then parsed only to find the line of a place.
  */
 export function readConfigFile(name: string, text: string, checked?: unknown): ReadFile {
   if (Buffer.byteLength(text) > limits.config_bytes_max) {
@@ -89,7 +89,7 @@ function unfolded(name: string, document: Document): unknown {
   }
 }
 
-/** What a person would point at: the key of an object's entry, the item of a list. */
+/** The node that a message refers to: the key of an entry, or the item of a list. */
 function nodeAt(root: Node | null, path: Path): Node | undefined {
   const { isMap, isNode, isScalar, isSeq } = yaml();
   let here: unknown = root;
@@ -138,11 +138,11 @@ function errorsOf(fault: Fault, value: unknown, wrong: ReadFile['wrong']): Confi
     );
   }
   if (fault.keyword === 'required') return [wrong(path, `must have ${fault.params.requiredProperties.join(' and ')}`)];
-  return [wrong(path, `must be ${describedAt(ConfigFile, path) ?? fault.message}${found(value, path)}`)];
+  return [wrong(path, `must be ${describedAt(ConfigFile, path) ?? fault.message}${quotedValue(value, path)}`)];
 }
 
 /** The value at this place, unless it may be a secret. */
-function found(value: unknown, path: Path): string {
+function quotedValue(value: unknown, path: Path): string {
   let here = value;
   for (const step of path) here = (here as Record<string | number, unknown>)[step];
   const names = new Set(['extra_body']);
@@ -156,7 +156,7 @@ function found(value: unknown, path: Path): string {
   return secret || String(here).length > 60 ? '' : `, not ${JSON.stringify(here)}`;
 }
 
-/** A JSON pointer as steps; lists are told from objects by the value itself. */
+/** The steps of a JSON pointer. The value decides whether a step is an index or a name. */
 function steps(pointer: string, value: unknown): (string | number)[] {
   let here = value;
   return pointer
