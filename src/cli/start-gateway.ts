@@ -193,7 +193,8 @@ async function build(
     data_dir: config.data_dir,
     ...databaseOf(config),
     clock: machine,
-    onConnectionLost: (error) => log.warn({ err: error }, 'a connection to the store broke'),
+    onConnectionLost: (error) =>
+      log.warn({ err: error }, 'a connection to the store broke; it is replaced when it is needed'),
     onReach: (awayMs) => logReach(log, config, awayMs),
     onSkew: (skewMs) =>
       log.warn(
