@@ -34,7 +34,7 @@ function keyOf(secret: string, changes: Partial<StoredKey> = {}): StoredKey {
   };
 }
 
-/** The check over a store of one's own making, and a feed that tells what a test says. */
+/** The check over a store and a change feed that the test controls. */
 function setUp(
   find: (hash: string) => Promise<StoredKey | undefined>,
   findBudgets: (subjects: readonly string[]) => Promise<Budget[]> = async () => [],
@@ -43,10 +43,10 @@ function setUp(
   findAncestors: AuthenticateOptions['findAncestors'] = async () => [],
 ) {
   let listener: (change: Announcement | 'everything') => void = () => {};
-  const state = { asked: 0, current: true, at_ms: 0, heard_ms: 0, is_sure: true, revoked: '' };
+  const state = { reads: 0, current: true, at_ms: 0, heard_ms: 0, is_sure: true, revoked: '' };
   const authenticate = createAuthenticate({
     findByHash: (hash) => {
-      state.asked += 1;
+      state.reads += 1;
       return find(hash);
     },
     findAncestors: async (hash) => findAncestors(hash),
@@ -76,7 +76,7 @@ function setUp(
     },
   });
   const take = async (secret: string) => (await authenticate(secret)).key_id;
-  return { state, take, authenticate, tell: (change: Announcement | 'everything') => listener(change) };
+  return { state, take, authenticate, announce: (change: Announcement | 'everything') => listener(change) };
 }
 
 const aboutKey = (secret: string): Announcement => ({ topic: 'keys', id: hashSecret(secret) });
@@ -84,10 +84,10 @@ const aboutKey = (secret: string): Announcement => ({ topic: 'keys', id: hashSec
 test('a key is read once and remembered a while', async () => {
   const { take, state } = setUp(async () => keyOf('a'));
   for (let times = 0; times < 3; times += 1) expect(await take('a')).toBe(7);
-  expect(state.asked).toBe(1);
+  expect(state.reads).toBe(1);
   state.at_ms = limits.key_cache_ms_max;
   await take('a');
-  expect(state.asked).toBe(2);
+  expect(state.reads).toBe(2);
 });
 
 test.each<[string, Announcement | 'everything', number]>([
@@ -95,21 +95,21 @@ test.each<[string, Announcement | 'everything', number]>([
   ['everything', 'everything', 2],
   ['a change of another key', aboutKey('b'), 1],
   ['a policy', { topic: 'policy', id: 'a guardrail' }, 2],
-])('%s is told: the key was read %3$i times', async (_what, change, asked) => {
-  const { take, tell, state } = setUp(async () => keyOf('a'));
+])('%s is told: the key was read %3$i times', async (_what, change, reads) => {
+  const { take, announce, state } = setUp(async () => keyOf('a'));
   await take('a');
-  tell(change);
+  announce(change);
   await take('a');
-  expect(state.asked).toBe(asked);
+  expect(state.reads).toBe(reads);
 });
 
 test.each<[Announcement | 'everything']>([[aboutKey('a')], ['everything']])(
   'what was read while %j was told is not remembered: it may be older',
   async (change) => {
     const waiting: ((key: StoredKey | undefined) => void)[] = [];
-    const { take, tell } = setUp(() => new Promise((resolve) => void waiting.push(resolve)));
+    const { take, announce } = setUp(() => new Promise((resolve) => void waiting.push(resolve)));
     const first = take('a');
-    tell(change);
+    announce(change);
     waiting[0]?.(keyOf('a'));
     await first;
     const second = take('a');
@@ -123,7 +123,7 @@ test('nothing remembered is used while changes may be missed', async () => {
   await take('a');
   state.current = false;
   await take('a');
-  expect(state.asked).toBe(2);
+  expect(state.reads).toBe(2);
 });
 
 test('a remembered key opens nothing once it has expired', async () => {
@@ -132,7 +132,7 @@ test('a remembered key opens nothing once it has expired', async () => {
   await take('a');
   state.at_ms = 1_000;
   await expect(take('a')).rejects.toMatchObject({ status: 401, message: 'This API key has expired' });
-  expect(state.asked).toBe(1);
+  expect(state.reads).toBe(1);
 });
 
 test('a deleted key is not remembered, nor an unknown one', async () => {
@@ -144,18 +144,18 @@ test('a deleted key is not remembered, nor an unknown one', async () => {
   await expect(take('a')).rejects.toMatchObject({ status: 401 });
   state.current = true;
   await expect(take('a')).rejects.toMatchObject({ status: 401 });
-  expect(state.asked).toBe(3);
+  expect(state.reads).toBe(3);
 });
 
 test('the number of remembered keys is bounded; those read longest ago are dropped', async () => {
   const { take, state } = setUp(async (hash) => ({ ...keyOf('any'), hash }));
   for (let n = 0; n <= limits.key_cache_entries_max; n += 1) await take(`key ${n}`);
-  const asked = state.asked;
+  const reads = state.reads;
   await take(`key ${limits.key_cache_entries_max}`);
   await take('key 1');
-  expect(state.asked).toBe(asked);
+  expect(state.reads).toBe(reads);
   await take('key 0');
-  expect(state.asked).toBe(asked + 1);
+  expect(state.reads).toBe(reads + 1);
 });
 
 const BUDGET: Budget = {
@@ -168,29 +168,29 @@ const BUDGET: Budget = {
 };
 
 test('a key brings the budgets of all whom it counts against, and how strictly they are kept', async () => {
-  const asked: (readonly string[])[] = [];
+  const lookups: (readonly string[])[] = [];
   const { authenticate } = setUp(
     async () => keyOf('a', { creator_user_id: 'u', budget_mode: 'soft' }),
     async (subjects) => {
-      asked.push(subjects);
+      lookups.push(subjects);
       return [BUDGET];
     },
   );
   for (let times = 0; times < 2; times += 1) {
     expect(await authenticate('a')).toMatchObject({ budgets: [BUDGET], budget_mode: 'soft' });
   }
-  expect(asked).toEqual([
+  expect(lookups).toEqual([
     [`key:${hashSecret('a')}`, 'user:organization:u', 'workspace:workspace', 'organization:organization'],
   ]);
 });
 
 test("the environment's management key counts against its organization; that is remembered and forgotten like a key's", async () => {
-  const asked: (readonly string[])[] = [];
+  const lookups: (readonly string[])[] = [];
   let budgets = [BUDGET];
-  const { authenticate, tell, state } = setUp(
+  const { authenticate, announce, state } = setUp(
     async () => undefined,
     async (subjects) => {
-      asked.push(subjects);
+      lookups.push(subjects);
       return budgets;
     },
   );
@@ -198,37 +198,39 @@ test("the environment's management key counts against its organization; that is 
   expect(await take()).toMatchObject({ kind: 'management', key_hash: null, budgets: [BUDGET], budget_mode: null });
   budgets = [];
   expect(await take()).toMatchObject({ budgets: [BUDGET] });
-  tell({ topic: 'policy', id: 'a workspace' });
+  announce({ topic: 'policy', id: 'a workspace' });
   expect(await take()).toMatchObject({ budgets: [] });
-  expect(asked).toEqual(Array(2).fill(['user:organization:owner', 'workspace:workspace', 'organization:organization']));
-  expect(state.asked).toBe(0);
+  expect(lookups).toEqual(
+    Array(2).fill(['user:organization:owner', 'workspace:workspace', 'organization:organization']),
+  );
+  expect(state.reads).toBe(0);
 });
 
 test('budgets that were read while a policy changed are not remembered', async () => {
   const waiting: ((budgets: Budget[]) => void)[] = [];
-  const { authenticate, tell } = setUp(
+  const { authenticate, announce } = setUp(
     async () => keyOf('a'),
     () => new Promise((resolve) => void waiting.push(resolve)),
   );
   const answered = async (budgets: Budget[]) => {
-    const asked = authenticate('a');
+    const pending = authenticate('a');
     await new Promise((resolve) => setImmediate(resolve));
-    return { asked, answer: () => waiting.shift()?.(budgets) };
+    return { pending, answer: () => waiting.shift()?.(budgets) };
   };
   const first = await answered([]);
-  tell({ topic: 'policy', id: 'a guardrail' });
+  announce({ topic: 'policy', id: 'a guardrail' });
   first.answer();
-  expect(await first.asked).toMatchObject({ budgets: [] });
+  expect(await first.pending).toMatchObject({ budgets: [] });
   const second = await answered([BUDGET]);
   second.answer();
-  expect(await second.asked).toMatchObject({ budgets: [BUDGET] });
+  expect(await second.pending).toMatchObject({ budgets: [BUDGET] });
 });
 
 test('a key is read anew when one that it was made with changes, and expires with it from memory too', async () => {
   const parent = keyOf('parent', { id: 1, expires_at: new Date(NOW + 1_000).toISOString() });
   const child = keyOf('child', { id: 2, parent_hash: parent.hash, made_by: 'key' });
   const keys = new Map([parent, child].map((key) => [key.hash, key]));
-  const { take, tell, state } = setUp(
+  const { take, announce, state } = setUp(
     async (hash) => keys.get(hash),
     undefined,
     undefined,
@@ -236,30 +238,30 @@ test('a key is read anew when one that it was made with changes, and expires wit
     async () => [keys.get(parent.hash) ?? parent],
   );
   for (const secret of ['parent', 'child', 'child']) await take(secret);
-  expect(state.asked).toBe(2);
-  tell(aboutKey('another'));
+  expect(state.reads).toBe(2);
+  announce(aboutKey('another'));
   await take('child');
-  expect(state.asked).toBe(2);
+  expect(state.reads).toBe(2);
   keys.set(parent.hash, { ...parent, disabled: true });
-  tell(aboutKey('parent'));
+  announce(aboutKey('parent'));
   const disabled = { status: 401, message: 'The API key that this key was made with is disabled' };
   await expect(take('child')).rejects.toMatchObject(disabled);
   keys.set(parent.hash, parent);
-  tell(aboutKey('parent'));
+  announce(aboutKey('parent'));
   state.revoked = parent.hash;
   await expect(take('child')).rejects.toMatchObject({ status: 401 });
   state.revoked = '';
   state.at_ms = 999;
   await take('child');
-  const asked = state.asked;
+  const reads = state.reads;
   state.at_ms = 1_000;
   const expired = { status: 401, message: 'The API key that this key was made with has expired' };
   await expect(take('child')).rejects.toMatchObject(expired);
-  expect(state.asked).toBe(asked);
+  expect(state.reads).toBe(reads);
 });
 
 test('a key counts against the limits of all keys that it was made with, but management keys; refusals say whose', async () => {
-  const asked: (readonly string[])[] = [];
+  const lookups: (readonly string[])[] = [];
   const budget = (id: string, label: string) => ({ ...BUDGET, id, label });
   const ancestors = [
     keyOf('parent', { id: 6, made_by: 'key', name: 'trusted' }),
@@ -268,8 +270,8 @@ test('a key counts against the limits of all keys that it was made with, but man
   const { authenticate } = setUp(
     async () => keyOf('child', { parent_hash: hashSecret('parent'), made_by: 'key', name: 'trusted' }),
     async (subjects) => {
-      asked.push(subjects);
-      return asked.length === 1
+      lookups.push(subjects);
+      return lookups.length === 1
         ? [budget('b', 'the limit of this API key')]
         : [budget('a', 'the limit of the guardrail "this API key" for this API key')];
     },
@@ -278,8 +280,8 @@ test('a key counts against the limits of all keys that it was made with, but man
     async () => ancestors,
   );
   const principal = await authenticate('child');
-  expect(asked.flat()).toContain(`key:${hashSecret('child')}`);
-  expect(asked[1]).toEqual([`key:${hashSecret('parent')}`]);
+  expect(lookups.flat()).toContain(`key:${hashSecret('child')}`);
+  expect(lookups[1]).toEqual([`key:${hashSecret('parent')}`]);
   expect(principal.budgets.map(({ id, label }) => [id, label])).toEqual([
     ['a', 'the limit of the guardrail "this API key" for the API key that this key was made with'],
     ['b', 'the limit of this API key'],
@@ -300,8 +302,8 @@ async function withoutStore(serveWithoutStoreMs = 60_000, key = keyOf('a')) {
   await made.take('a');
   answer = () => Promise.reject(away);
   made.state.current = false;
-  const comeBack = (found: StoredKey) => {
-    answer = async () => found;
+  const comeBack = (stored: StoredKey) => {
+    answer = async () => stored;
   };
   return { ...made, away, comeBack };
 }
@@ -326,8 +328,8 @@ test('a key that this node has not seen is not served without the store', async 
 });
 
 test('a key that was changed is not served without the store as it was before', async () => {
-  const { take, tell, away } = await withoutStore();
-  tell(aboutKey('a'));
+  const { take, announce, away } = await withoutStore();
+  announce(aboutKey('a'));
   await expect(take('a')).rejects.toBe(away);
 });
 

@@ -13,7 +13,7 @@ describeStores('a change', ({ open }) => {
     const { organization_id, default_workspace_id: id } = home;
     const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null };
     const heard: string[] = [];
-    changes.listen((told) => heard.push(told === 'everything' ? told : told.id));
+    changes.listen((change) => heard.push(change === 'everything' ? change : change.id));
     /** Names the default workspace and says so, twice over. */
     const rename = async ({ tx, audit, announce }: Work, name: string) => {
       await tx.updateTable('workspaces').set({ name }).where('id', '=', id).execute();

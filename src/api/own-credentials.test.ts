@@ -37,16 +37,16 @@ function stored(id: string, secret: string, over: Partial<StoredByok> = {}): Sto
 
 function memory(rows: (workspaceId: string) => StoredByok[]) {
   const changes = localChangeFeed();
-  const asked: string[] = [];
+  const reads: string[] = [];
   const logged: string[] = [];
   const state = { now_ms: 0, is_current: true };
   let answer: Promise<unknown> = Promise.resolve();
   const credentials = createOwnCredentials({
     findEnabled: async (workspaceId) => {
-      asked.push(workspaceId);
-      const found = rows(workspaceId);
+      reads.push(workspaceId);
+      const stored = rows(workspaceId);
       await answer;
-      return found;
+      return stored;
     },
     vault,
     takesJson: (provider) => provider === 'parts',
@@ -61,23 +61,23 @@ function memory(rows: (workspaceId: string) => StoredByok[]) {
   const wait = (until: Promise<unknown>) => {
     answer = until;
   };
-  return { of, asked, logged, state, changes, wait };
+  return { of, reads, logged, state, changes, wait };
 }
 
 test('a workspace is read once until its time is over, also one without credentials', async () => {
-  const { of, asked, state } = memory((id) => (id === 'w' ? [stored('1', 'sk-one')] : []));
+  const { of, reads, state } = memory((id) => (id === 'w' ? [stored('1', 'sk-one')] : []));
   expect((await of('w'))[0]?.secret()).toBe('sk-one');
   expect(await of('none')).toEqual([]);
   expect(of('w')).not.toBeInstanceOf(Promise);
   expect(of('none')).toEqual([]);
-  expect(asked).toEqual(['w', 'none']);
+  expect(reads).toEqual(['w', 'none']);
   state.now_ms = limits.key_cache_ms_max;
   await of('w');
-  expect(asked).toEqual(['w', 'none', 'w']);
+  expect(reads).toEqual(['w', 'none', 'w']);
 });
 
 test('a change makes the node forget its workspace, and results of earlier reads are not remembered', async () => {
-  const { of, asked, changes, wait } = memory(() => [stored('1', 'sk-one')]);
+  const { of, reads, changes, wait } = memory(() => [stored('1', 'sk-one')]);
   await of('w');
   await of('v');
   await changes.heard([{ topic: 'policy', id: 'w' }]);
@@ -94,26 +94,26 @@ test('a change makes the node forget its workspace, and results of earlier reads
   await late;
   expect(of('w')).toBeInstanceOf(Promise);
   await changes.heard([{ topic: 'keys', id: 'w' }]);
-  expect(asked).toEqual(['w', 'v', 'w', 'w']);
+  expect(reads).toEqual(['w', 'v', 'w', 'w']);
 });
 
 test('nothing remembered is used while changes may be missed', async () => {
-  const { of, asked, state } = memory(() => []);
+  const { of, reads, state } = memory(() => []);
   await of('w');
   state.is_current = false;
   await of('w');
-  expect(asked).toEqual(['w', 'w']);
+  expect(reads).toEqual(['w', 'w']);
 });
 
 test('no more is remembered than the bound, by credentials and workspaces; the oldest leave', async () => {
   const perWorkspace = 99;
-  const { of, asked } = memory((id) => Array.from({ length: perWorkspace }, (_, nth) => stored(`${id}-${nth}`, 'sk')));
+  const { of, reads } = memory((id) => Array.from({ length: perWorkspace }, (_, nth) => stored(`${id}-${nth}`, 'sk')));
   const fit = limits.byok_remembered_max / (perWorkspace + 1);
   for (let nth = 0; nth <= fit; nth += 1) await of(`w${nth}`);
   expect(of(`w${fit}`)).not.toBeInstanceOf(Promise);
   expect(of('w1')).not.toBeInstanceOf(Promise);
   expect(of('w0')).toBeInstanceOf(Promise);
-  expect(asked.length).toBe(fit + 2);
+  expect(reads.length).toBe(fit + 2);
 });
 
 test('one that cannot be opened or is JSON says why it cannot be used, without a word of it', async () => {

@@ -137,12 +137,12 @@ test('a small body is counted as well, with what every request takes and what it
 });
 
 test('small requests without room are refused with 503, however many arrive', async () => {
-  const found = Promise.all(Array.from({ length: 300 }, () => post(`[${'{},'.repeat(3_000)}{}]`)));
+  const answers = Promise.all(Array.from({ length: 300 }, () => post(`[${'{},'.repeat(3_000)}{}]`)));
   await expect.poll(() => handled).toBeGreaterThan(10);
   expect(memory.held_bytes).toBeLessThanOrEqual(12 * MIB);
   await sleep(limits.memory_wait_ms_max);
   gate.resolve();
-  const statuses = (await found).map(({ status }) => status);
+  const statuses = (await answers).map(({ status }) => status);
   expect(new Set(statuses)).toEqual(new Set([200, 503]));
   await expect.poll(() => memory.held_bytes).toBe(0);
 });
@@ -239,8 +239,8 @@ test('a client that leaves before its answer holds its body until the handler is
 });
 
 test('memory for the answer of a request without a body is released with it', async () => {
-  const told = await (await fetch(`${url}/reads`, { headers })).json();
-  expect(told).toEqual({ held: MIB });
+  const answer = await (await fetch(`${url}/reads`, { headers })).json();
+  expect(answer).toEqual({ held: MIB });
   await expect.poll(() => memory.held_bytes).toBe(0);
 });
 

@@ -7,12 +7,12 @@ const { answers_made_burst: burst, answer_made_ms_max: mostMs } = limits;
 test('concurrent callers share the answer that is being made', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   let made = 0;
-  const ask = coalesced(async () => {
+  const get = coalesced(async () => {
     made += 1;
     await promise;
     return made;
   });
-  const answers = Array.from({ length: 100 }, ask);
+  const answers = Array.from({ length: 100 }, get);
   resolve();
   expect(new Set(await Promise.all(answers))).toEqual(new Set([1]));
   expect(made).toBe(1);
@@ -24,7 +24,7 @@ test.each([
 ])('an answer is made anew for each of a few, then for %s, whatever the name', async (_, takesMs, everyMs) => {
   let nowMs = 0;
   let made = 0;
-  const ask = coalesced(
+  const get = coalesced(
     async () => {
       made += 1;
       await undefined;
@@ -34,7 +34,7 @@ test.each([
     () => nowMs,
   );
   const askOften = async () => {
-    for (let count = 0; count < 1_000; count += 1) await ask();
+    for (let count = 0; count < 1_000; count += 1) await get();
   };
   await askOften();
   const first = made;
@@ -48,11 +48,11 @@ test.each([
 
 test('later callers do not get a failure', async () => {
   let fails = true;
-  const ask = coalesced(() => {
+  const get = coalesced(() => {
     if (fails) throw new Error('no');
     return 'made';
   });
-  await expect(ask()).rejects.toThrow('no');
+  await expect(get()).rejects.toThrow('no');
   fails = false;
-  expect(await ask()).toBe('made');
+  expect(await get()).toBe('made');
 });

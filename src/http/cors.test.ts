@@ -25,7 +25,7 @@ test('a preflight is answered without a credential, for any path', async () => {
 });
 
 test('an answer, a stream and an error can be read by a page, with our headers', async () => {
-  const ask = (stream: boolean, model: string) =>
+  const send = (stream: boolean, model: string) =>
     gateway.call(
       'POST',
       '/chat/completions',
@@ -33,9 +33,9 @@ test('an answer, a stream and an error can be read by a page, with our headers',
       { origin },
     );
   for (const response of [
-    await ask(false, 'sandbox/echo'),
-    await ask(true, 'sandbox/echo'),
-    await ask(false, 'no/model'),
+    await send(false, 'sandbox/echo'),
+    await send(true, 'sandbox/echo'),
+    await send(false, 'no/model'),
   ]) {
     await response.text();
     expect(response.headers.get('access-control-allow-origin')).toBe('*');

@@ -174,7 +174,7 @@ async function describe(routes: readonly RouteOptions[]): Promise<FastifyInstanc
   return server;
 }
 
-/** Adds the stream of events to the 200 of an operation that streams if the request asks for it. */
+/** Adds the stream of events to the 200 of an operation that streams if the request wants one. */
 function withEvents(response: unknown, events: TSchema): Record<string, unknown> {
   const declared = response as Record<string, unknown>;
   const content = { 'application/json': { schema: declared['200'] }, 'text/event-stream': { schema: events } };

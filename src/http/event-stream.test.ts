@@ -20,7 +20,7 @@ async function serve(
   encode = (text: string) => text,
   heartbeatMs = 60_000,
 ) {
-  const gone: true[] = [];
+  const departures: true[] = [];
   server = fastify();
   server.get('/', async (request, reply) => {
     await sendEventStream(request, reply, {
@@ -28,14 +28,14 @@ async function serve(
       encode: ({ text }) => encode(text),
       encodeFailure: (error) => `failed: ${(error as Error).message}\n\n`,
       heartbeat: ': beat\n\n',
-      onClientLeft: () => gone.push(true),
+      onClientLeft: () => departures.push(true),
       onStop: () => {},
       heartbeat_first_ms: heartbeatMs,
       heartbeat_ms: heartbeatMs,
     });
     return reply;
   });
-  return { url: await server.listen({ host: '127.0.0.1', port: 0 }), gone };
+  return { url: await server.listen({ host: '127.0.0.1', port: 0 }), gone: departures };
 }
 
 const say = (text: string): Said => ({ text });
@@ -48,21 +48,21 @@ function refuse(word: string) {
 }
 
 test('an event that cannot be encoded is reported to the source, which ends the stream', async () => {
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const { url } = await serve(async function* () {
     try {
       yield say('one\n\n');
       yield say('bad');
       yield say('never\n\n');
     } catch (error) {
-      told.push(error);
+      reported.push(error);
       yield say('end\n\n');
     } finally {
-      told.push('closed');
+      reported.push('closed');
     }
   }, refuse('bad'));
   expect(await (await fetch(url)).text()).toBe('one\n\nend\n\n');
-  expect(told).toEqual([expect.objectContaining({ message: 'no text for it' }), 'closed']);
+  expect(reported).toEqual([expect.objectContaining({ message: 'no text for it' }), 'closed']);
 });
 
 test('a first event that cannot be encoded is an error, and the source is closed', async () => {

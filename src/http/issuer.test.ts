@@ -62,13 +62,13 @@ test('an issuer that sends nothing, or never ends, is given up', { timeout: 10_0
 });
 
 test('an issuer that sends the gateway elsewhere is not followed, one that says it is another is not believed', async () => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const moved = await issuerThat(({ url = '' }, response) => {
-    asked.push(url);
+    requests.push(url);
     response.writeHead(302, { location: '/elsewhere' }).end();
   });
   await expect(moved.begin()).rejects.toMatchObject(unanswering);
-  expect(asked).toEqual(['/.well-known/openid-configuration']);
+  expect(requests).toEqual(['/.well-known/openid-configuration']);
   const other = await issuerThat((_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     const issuer = 'https://other.example';
@@ -84,10 +84,10 @@ test.each([
   ['token_endpoint', 'not an address'],
   ['jwks_uri', undefined],
 ])('metadata in which %s is %s are refused, and asked for again by the next', async (name, value) => {
-  let asked = 0;
+  let requests = 0;
   let wrong: Record<string, unknown> = { [name]: value };
   const issuer = await issuerThat((request, response) => {
-    asked += 1;
+    requests += 1;
     const url = `http://${request.headers.host}`;
     const endpoints = { authorization_endpoint: `${url}/a`, token_endpoint: `${url}/t`, jwks_uri: `${url}/k` };
     response.writeHead(200, { 'content-type': 'application/json' });
@@ -96,5 +96,5 @@ test.each([
   await expect(issuer.begin()).rejects.toMatchObject(unanswering);
   wrong = {};
   expect((await issuer.begin()).url).toContain('/a?');
-  expect(asked).toBe(2);
+  expect(requests).toBe(2);
 });

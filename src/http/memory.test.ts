@@ -9,24 +9,24 @@ afterEach(() => void vi.useRealTimers());
 
 /** What becomes of a wish: `now`, `waits`, then `came`, or the status of its refusal. */
 function wish(claim: Claim, bytes: number) {
-  const told: { outcome: string | number } = { outcome: 'now' };
+  const state: { outcome: string | number } = { outcome: 'now' };
   try {
     const waiting = claim.take(bytes);
-    if (waiting === undefined) return told;
-    told.outcome = 'waits';
+    if (waiting === undefined) return state;
+    state.outcome = 'waits';
     waiting.then(
       () => {
-        told.outcome = 'came';
+        state.outcome = 'came';
       },
       (error: GatewayError) => {
-        told.outcome = error.status;
+        state.outcome = error.status;
       },
     );
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
-    told.outcome = error.status;
+    state.outcome = error.status;
   }
-  return told;
+  return state;
 }
 
 describe('memory', () => {

@@ -84,9 +84,9 @@ test('the number of callers is bounded; those seen longest ago are forgotten', (
 });
 
 test('a wait that is longer than official SDKs accept tells them not to retry', () => {
-  const told = { limit: 50, remaining: 0, ends_at_ms: 90_000 };
-  expect(rateLimited('', { ...told, wait_ms: 60_000 }).headers).not.toHaveProperty('x-should-retry');
-  expect(rateLimited('', { ...told, wait_ms: 60_001 }).headers).toMatchObject({
+  const state = { limit: 50, remaining: 0, ends_at_ms: 90_000 };
+  expect(rateLimited('', { ...state, wait_ms: 60_000 }).headers).not.toHaveProperty('x-should-retry');
+  expect(rateLimited('', { ...state, wait_ms: 60_001 }).headers).toMatchObject({
     'x-should-retry': 'false',
     'retry-after': '61',
   });

@@ -7,13 +7,13 @@ afterEach(() => server?.close());
 
 test('a stop notifies running handlers, and later requests are refused with 503', async () => {
   server = createServer({ authenticate: () => Promise.reject(new Error()), logger: false, body_bytes_max: 1000 });
-  const told: string[] = [];
+  const notified: string[] = [];
   let ended = () => {};
   const begun = Promise.withResolvers<void>();
   server.get('/asks', { config: { access: 'open' } }, async (request) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     request.on_stop = () => {
-      told.push(request.id);
+      notified.push(request.id);
       resolve();
     };
     begun.resolve();
@@ -26,14 +26,14 @@ test('a stop notifies running handlers, and later requests are refused with 503'
     });
     return String(request.is_stopped);
   });
-  const ask = (url: string, id: string) => server!.inject({ url, headers: { 'x-request-id': id } });
-  const asking = ask('/asks', 'one');
-  const waiting = ask('/waits', 'two');
+  const send = (url: string, id: string) => server!.inject({ url, headers: { 'x-request-id': id } });
+  const asking = send('/asks', 'one');
+  const waiting = send('/waits', 'two');
   await begun.promise;
   server.running.stop();
-  expect(told).toEqual(['one']);
+  expect(notified).toEqual(['one']);
   expect((await asking).body).toBe('stopped');
-  const late = await ask('/asks', 'three');
+  const late = await send('/asks', 'three');
   expect(late.statusCode).toBe(503);
   expect(late.json()).toMatchObject({ error: { code: 503, message: 'The gateway is shutting down' } });
   let isIdle = false;

@@ -73,7 +73,7 @@ test('an error of the reader goes to the generator, and its source is not read a
 });
 
 test('a reader that stops ends the generator, after the current step', async () => {
-  const told: string[] = [];
+  const steps: string[] = [];
   const slow = Promise.withResolvers<void>();
   async function* course(): Course {
     try {
@@ -81,23 +81,23 @@ test('a reader that stops ends the generator, after the current step', async () 
         ended: false,
         coming: () => slow.promise,
         take() {
-          told.push('read');
+          steps.push('read');
           return { word: 'a' };
         },
       };
     } finally {
-      told.push('closed');
+      steps.push('closed');
     }
   }
   const events = withSources(course());
   const step = events.next();
   const end = events.return();
   await new Promise((resolve) => setImmediate(resolve));
-  expect(told).toEqual([]);
+  expect(steps).toEqual([]);
   slow.resolve();
   expect(await step).toEqual({ done: false, value: { word: 'a' } });
   expect(await end).toEqual({ done: true, value: undefined });
-  expect(told).toEqual(['read', 'closed']);
+  expect(steps).toEqual(['read', 'closed']);
 });
 
 test('a reader waits only when a source waits', async () => {

@@ -50,7 +50,7 @@ afterEach(async () => {
 });
 
 /** Asks for an answer and reads nothing of it. */
-function ask(stream: boolean): void {
+function send(stream: boolean): void {
   client.pause();
   const text = JSON.stringify({ model: 'wire/m', messages: [{ role: 'user', content: 'x' }], stream });
   client.write(
@@ -66,7 +66,7 @@ test.each([
   ['a whole answer', false],
   ['a stream', true],
 ])('%s that nobody reads ends its connection after a while, and is charged', { timeout: 30_000 }, async (_, stream) => {
-  ask(stream);
+  send(stream);
   await vi.waitFor(() => expect(ended()).toMatchObject({ status: 200, client_left: true }), { timeout: 8_000 });
   const answer = await gateway.call('GET', `/generation?id=${ended()?.['generation_id']}`);
   expect(answer.status).toBe(200);
@@ -78,7 +78,7 @@ test.each([
 test('an answer that is read slowly is read to its end', { timeout: 30_000 }, async () => {
   let bytes = 0;
   Object.assign(limits, { client_stall_ms_max: 800 });
-  ask(false);
+  send(false);
   // Several times as long as a client may stand still.
   client.on('data', (part) => {
     bytes += part.length;

@@ -98,8 +98,8 @@ test('a refusal in two blocks is emitted once', () => {
     delta: { refusal },
     ext: { slot: { n, open: { kind: 'refusal', ext }, close: {} } },
   });
-  const told = chunksOf(accumulate([said(0, 'no'), said(1, ', never')], 0));
-  expect(told.flatMap(({ delta }) => delta.refusal ?? [])).toEqual(['no, never']);
+  const chunks = chunksOf(accumulate([said(0, 'no'), said(1, ', never')], 0));
+  expect(chunks.flatMap(({ delta }) => delta.refusal ?? [])).toEqual(['no, never']);
 });
 
 test('a delta of several blocks is split in the order of blocks, and nothing is lost', () => {

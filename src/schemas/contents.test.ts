@@ -66,15 +66,15 @@ const said: [string, Message, Partial<typeof NOTHING> | { kinds: string[] }][] =
 ];
 
 test.each(said)('the contents of messages are recorded: %s', (_what, message, expected) => {
-  const { messages, ...found } = new Contents([message]);
+  const { messages, ...facts } = new Contents([message]);
   expect(messages).toEqual([message]);
-  expect(found).toEqual({ ...NOTHING, ...expected });
+  expect(facts).toEqual({ ...NOTHING, ...expected });
 });
 
 test('the facts cover all messages', () => {
-  const found = new Contents(said.map(([, message]) => message));
-  expect(found).toMatchObject({ media: 7, images: 3, sounds: 1, has_files: true, has_calls: true, is_issued: true });
-  expect(found.kinds).toEqual(['image', 'audio', 'video']);
+  const contents = new Contents(said.map(([, message]) => message));
+  expect(contents).toMatchObject({ media: 7, images: 3, sounds: 1, has_files: true, has_calls: true, is_issued: true });
+  expect(contents.kinds).toEqual(['image', 'audio', 'video']);
 });
 
 function requestOf(messages: Message[]): ChatRequest {
@@ -84,10 +84,10 @@ function requestOf(messages: Message[]): ChatRequest {
 test('copies of a request look over the same messages once', () => {
   const request = requestOf([{ role: 'user', content: 'a' }]);
   noteContents(request);
-  const found = contentsOf(request);
+  const contents = contentsOf(request);
   const copy: ChatRequest = { ...request, model: 'b' };
-  expect(contentsOf(copy)).toBe(found);
-  expect(contentsOf(request)).toBe(found);
+  expect(contentsOf(copy)).toBe(contents);
+  expect(contentsOf(request)).toBe(contents);
 });
 
 test('other messages than the recorded ones are walked', () => {

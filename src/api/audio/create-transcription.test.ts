@@ -166,8 +166,8 @@ test('models that transcribe are listed apart, with their price by the second', 
     return ((await response.json()) as { data: { id: string; pricing: Record<string, string> }[] }).data;
   };
   expect((await list('')).some(({ id }) => id === 'sandbox/transcribe')).toBe(false);
-  const found = (await list('?output_modalities=transcription')).find(({ id }) => id === 'sandbox/transcribe');
-  expect(found?.pricing).toEqual({ prompt: '0', completion: '0', audio_second: '0.0001' });
+  const listed = (await list('?output_modalities=transcription')).find(({ id }) => id === 'sandbox/transcribe');
+  expect(listed?.pricing).toEqual({ prompt: '0', completion: '0', audio_second: '0.0001' });
 });
 
 describe('the form of clients of OpenAI', () => {

@@ -19,7 +19,7 @@ const ASKED = {
   key_label: 'My app',
   state: 'st&te',
 };
-const consentUrl = (asked: Record<string, string> = ASKED) => `/auth?${new URLSearchParams(asked)}`;
+const consentUrl = (parameters: Record<string, string> = ASKED) => `/auth?${new URLSearchParams(parameters)}`;
 const HEADLESS = { code_challenge: ASKED.code_challenge, code_challenge_method: 'S256' };
 
 describeStores('the consent page', ({ open }) => {
@@ -161,16 +161,16 @@ describeStores('the consent page', ({ open }) => {
     ['a label with NUL', { ...ASKED, key_label: 'a\u0000' }, 'key_label'],
     ['a long state', { ...ASKED, state: 's'.repeat(1025) }, 'state'],
     ['two states', { ...ASKED, callback_url: 'https://app.example/?state=a' }, 'state occurs twice'],
-  ])('a page says what is wrong, and nobody is sent anywhere: %s', async (_reason, asked, message) => {
+  ])('a page says what is wrong, and nobody is sent anywhere: %s', async (_reason, parameters, message) => {
     const { visitor, signIn, codes } = await setUp();
-    expect(await visitor.get(consentUrl(asked))).toMatchObject({ status: 400, location: undefined });
+    expect(await visitor.get(consentUrl(parameters))).toMatchObject({ status: 400, location: undefined });
     await signIn();
     const { hidden } = await visitor.get(consentUrl());
-    const shown = await visitor.get(consentUrl(asked));
+    const shown = await visitor.get(consentUrl(parameters));
     expect(shown).toMatchObject({ status: 400, location: undefined });
     expect(shown.headers['content-type']).toMatch(/^text\/html/);
     expect(shown.body).toContain(message);
-    const form = { ...asked, form_token: hidden['form_token'] ?? '' };
+    const form = { ...parameters, form_token: hidden['form_token'] ?? '' };
     for (const decision of ['approve', 'deny']) {
       expect(await visitor.post('/auth', { ...form, decision })).toMatchObject({ status: 400, location: undefined });
     }

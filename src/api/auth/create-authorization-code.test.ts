@@ -65,7 +65,7 @@ describeStores('POST /auth/keys/code', ({ open }) => {
 
   test('200: every field is kept; the limit to the nearest nano-USD', async () => {
     const { call, codes } = await setUp();
-    const given = {
+    const settings = {
       callback_url: 'https://app.example:3000/cb?tenant=a%20b',
       code_challenge: codeChallenge,
       code_challenge_method: 'S256',
@@ -74,10 +74,10 @@ describeStores('POST /auth/keys/code', ({ open }) => {
       usage_limit_type: 'weekly',
       expires_at: '2027-01-31T00:00:00+00:00',
     };
-    expect((await call('POST', PATH, given)).status).toBe(200);
+    expect((await call('POST', PATH, settings)).status).toBe(200);
     expect(await codes()).toMatchObject([
       {
-        callback_url: given.callback_url,
+        callback_url: settings.callback_url,
         code_challenge: codeChallenge,
         code_challenge_method: 'S256',
         key_label: 'My app',

@@ -77,8 +77,8 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect(headers['set-cookie']).toMatch(
       /^__Host-gateway-sign-in=v1\.[\w.-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/,
     );
-    for (const told of ['state', 'nonce']) {
-      expect(String(headers['set-cookie'])).not.toContain(url.searchParams.get(told));
+    for (const parameter of ['state', 'nonce']) {
+      expect(String(headers['set-cookie'])).not.toContain(url.searchParams.get(parameter));
     }
   });
 
@@ -378,8 +378,8 @@ describeStores('signing in at an OpenID Connect issuer', ({ open }) => {
     expect((await signIn()).status).toBe(303);
     const [ada] = await newcomers();
     const userId = ada?.id ?? '';
-    const asked = new URLSearchParams({ callback_url: 'https://app.example/cb' });
-    const { hidden } = await visitor.get(`/auth?${asked}`);
+    const query = new URLSearchParams({ callback_url: 'https://app.example/cb' });
+    const { hidden } = await visitor.get(`/auth?${query}`);
     const { organization_id } = home;
     const actor = { organization_id, actor: 'command', key_hash: null, user_id: null, request_id: null } as const;
     const remove = () => change(actor, (work) => removeMember(work, { user_id: userId, hand_keys_to: undefined }));

@@ -272,16 +272,16 @@ describeStores('BYOK credentials', ({ open }) => {
     const { call, create, idOf, changes, home } = await setUp();
     const heard: string[] = [];
     changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
-    const told = () => heard.splice(0);
+    const announced = () => heard.splice(0);
     const id = await idOf();
-    expect(told()).toEqual([`policy ${home.default_workspace_id}`]);
+    expect(announced()).toEqual([`policy ${home.default_workspace_id}`]);
     await call('PATCH', `/byok/${id}`, { disabled: true });
-    expect(told()).toEqual([`policy ${home.default_workspace_id}`]);
+    expect(announced()).toEqual([`policy ${home.default_workspace_id}`]);
     await call('PATCH', `/byok/${id}`, { allowed_user_ids: ['nobody'] });
     await create({ provider: 'nobody' });
-    expect(told()).toEqual([]);
+    expect(announced()).toEqual([]);
     await call('DELETE', `/byok/${id}`);
-    expect(told()).toEqual([`policy ${home.default_workspace_id}`]);
+    expect(announced()).toEqual([`policy ${home.default_workspace_id}`]);
   });
 
   test('PATCH changes what it names; a new key rotates in place and is audited as that', async () => {

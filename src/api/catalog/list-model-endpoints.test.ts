@@ -103,8 +103,8 @@ describe('GET /models/{author}/{slug}/endpoints', () => {
       providers: catalog.providers(),
       created_default: 0,
     });
-    const [found] = own.models();
-    expect(found && describeModel(found).links.details).toBe('/api/v1/models/acme/deep%2Fthought/endpoints');
+    const [ownModel] = own.models();
+    expect(ownModel && describeModel(ownModel).links.details).toBe('/api/v1/models/acme/deep%2Fthought/endpoints');
   });
 
   test('an endpoint of unknown context shows its model’s, else the stated default; the model itself null', () => {

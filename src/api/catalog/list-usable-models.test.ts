@@ -39,14 +39,14 @@ async function manage(gateway: TestGateway, path: string, body: unknown): Promis
   return (await answer.json()) as { data: { id: string } };
 }
 
-async function ask(gateway: TestGateway, query = ''): Promise<Answer> {
+async function listFor(gateway: TestGateway, query = ''): Promise<Answer> {
   const answer = await gateway.call('GET', `/models/user${query}`);
   expect(answer.status).toBe(200);
   expect(answer.headers.get('cache-control')).toBe('private, no-cache');
-  const found = (await answer.json()) as Answer;
-  for (const model of found.data) expect(Errors(PublicModel, model)).toEqual([]);
-  expect(found).toMatchObject({ total_count: found.data.length, links: { next: null } });
-  return found;
+  const body = (await answer.json()) as Answer;
+  for (const model of body.data) expect(Errors(PublicModel, model)).toEqual([]);
+  expect(body).toMatchObject({ total_count: body.data.length, links: { next: null } });
+  return body;
 }
 
 const ids = (list: readonly { id: string }[]) => list.map(({ id }) => id).sort();
@@ -56,7 +56,7 @@ describeStores('GET /models/user', ({ freshUrl }) => {
     const url = await freshUrl();
     const gateway = await startGateway({ yaml, ...(url === undefined ? {} : { environment: { DATABASE_URL: url } }) });
     try {
-      const plain = await ask(gateway);
+      const plain = await listFor(gateway);
       expect(ids(plain.data)).toEqual(['acme/both', 'acme/one', 'acme/vectors']);
       expect(plain.excluded).toEqual([
         {
@@ -81,16 +81,16 @@ describeStores('GET /models/user', ({ freshUrl }) => {
       ]);
 
       await manage(gateway, '/byok', { provider: 'byok', key: 'sk-own-0123456789' });
-      expect(ids((await ask(gateway)).data)).toContain('acme/own');
+      expect(ids((await listFor(gateway)).data)).toContain('acme/own');
 
       const { data: guardrail } = await manage(gateway, '/guardrails', {
         name: 'careful',
         enforce_zdr_other: true,
         ignored_models: ['acme/vectors'],
       });
-      expect(ids((await ask(gateway)).data)).toContain('acme/one');
+      expect(ids((await listFor(gateway)).data)).toContain('acme/one');
       await manage(gateway, `/guardrails/${guardrail.id}/assignments/keys`, { key_hashes: [gateway.key_hash] });
-      const guarded = await ask(gateway);
+      const guarded = await listFor(gateway);
       // Of what is left, the figures are of the endpoint that is left.
       expect(guarded.data.map(({ id, pricing }) => [id, pricing.prompt])).toEqual([['acme/both', '0.00001']]);
       const reasonOf = (id: string) => guarded.excluded.find((model) => model.id === id)?.reasons;
@@ -105,7 +105,7 @@ describeStores('GET /models/user', ({ freshUrl }) => {
       expect(reasonOf('acme/vectors')?.[0]?.reason).toBe('model-ignored-by-guardrail');
       expect(reasonOf('acme/own')?.[0]?.reason).toBe('zdr-violation-by-guardrail');
 
-      expect(ids((await ask(gateway, '?output_modalities=embeddings')).excluded)).toEqual(['acme/vectors']);
+      expect(ids((await listFor(gateway, '?output_modalities=embeddings')).excluded)).toEqual(['acme/vectors']);
       expect((await gateway.call('GET', '/models/user?output_modalities=smell')).status).toBe(400);
       expect((await fetch(`${gateway.base_url}/models/user`)).status).toBe(401);
       const authorization = `Bearer ${gateway.management_key}`;
@@ -122,7 +122,7 @@ describeStores('GET /models/user', ({ freshUrl }) => {
       await manage(gateway, '/byok', { provider: 'byok', key: 'sk-own-0123456789' });
       const { data: guardrail } = await manage(gateway, '/guardrails', { name: 'one', ignored_models: ['acme/own'] });
       await manage(gateway, `/guardrails/${guardrail.id}/assignments/keys`, { key_hashes: [gateway.key_hash] });
-      const { excluded } = await ask(gateway);
+      const { excluded } = await listFor(gateway);
       expect(excluded.find(({ id }) => id === 'acme/own')?.reasons[0]?.reason).toBe('model-ignored-by-guardrail');
     } finally {
       await gateway.stop();
@@ -138,7 +138,7 @@ describeStores('GET /models/user', ({ freshUrl }) => {
       const members = await gateway.call('GET', '/organization/members', undefined, { authorization });
       const { data } = (await members.json()) as { data: { id: string }[] };
       await manage(gateway, `/guardrails/${guardrail.id}/assignments/members`, { member_user_ids: ids(data) });
-      expect(ids((await ask(gateway)).data)).toEqual(['acme/both']);
+      expect(ids((await listFor(gateway)).data)).toEqual(['acme/both']);
     } finally {
       await gateway.stop();
     }

@@ -56,21 +56,21 @@ test('the tag of the same answer is the same in another process', () => {
 test('answers are bounded in number and in bytes; the least recently used one is dropped first', () => {
   const listings = createListings()(catalog, routers);
   let made = 0;
-  const ask = (key: string, text: string = key) =>
+  const answer = (key: string, text: string = key) =>
     listings.answer(key, () => {
       made += 1;
       return { text, content_type: 'text' };
     });
-  for (let at = 0; at < limits.catalog_answers_max; at += 1) ask(`${at}`);
-  ask('0');
+  for (let at = 0; at < limits.catalog_answers_max; at += 1) answer(`${at}`);
+  answer('0');
   expect(made).toBe(limits.catalog_answers_max);
-  ask('one more');
-  ask('0');
+  answer('one more');
+  answer('0');
   expect(made).toBe(limits.catalog_answers_max + 1);
-  ask('1');
+  answer('1');
   expect(made).toBe(limits.catalog_answers_max + 2);
   made = 0;
-  ask('large', 'x'.repeat(limits.catalog_answers_bytes_max + 1));
-  ask('0');
+  answer('large', 'x'.repeat(limits.catalog_answers_bytes_max + 1));
+  answer('0');
   expect(made).toBe(2);
 });

@@ -99,20 +99,20 @@ describe('pages of GET /models', () => {
     ['arch=Claude', (id: string) => /claude/.test(id)],
     ['providers=Anthropic', (id: string) => /claude/.test(id)],
   ])('the filter %s leaves what it names', async (query, matchesQuery) => {
-    const found = ids(await list(`?${query}`));
-    expect(found.length).toBeGreaterThan(2);
-    expect(found.filter((id) => !matchesQuery(id))).toEqual([]);
-    expect((await get(`/models/count?${query}`)).body.data.count).toBe(found.length);
+    const listed = ids(await list(`?${query}`));
+    expect(listed.length).toBeGreaterThan(2);
+    expect(listed.filter((id) => !matchesQuery(id))).toEqual([]);
+    expect((await get(`/models/count?${query}`)).body.data.count).toBe(listed.length);
   });
 
   test('filters of numbers and of parameters exclude models with unknown values', async () => {
     const now = Date.now() / 1000;
     const all = (await list()).data;
     const holds = async (query: string, rule: (model: ModelList['data'][number]) => boolean) => {
-      const found = await list(`?${query}`);
-      expect(ids(found), query).toEqual(all.filter(rule).map(({ id }) => id));
-      expect(found.data.length, query).toBeGreaterThan(0);
-      expect(found.data.length, query).toBeLessThan(all.length);
+      const listed = await list(`?${query}`);
+      expect(ids(listed), query).toEqual(all.filter(rule).map(({ id }) => id));
+      expect(listed.data.length, query).toBeGreaterThan(0);
+      expect(listed.data.length, query).toBeLessThan(all.length);
     };
     const usd = (text: string) => (text === '-1' ? Number.NaN : Math.round(Number(text) * 1e12) / 1e6);
     await holds('context=500000', ({ context_length }) => (context_length ?? 0) >= 500_000);

@@ -44,7 +44,7 @@ const health = createHealth();
 /** The plainest request: what its plan excludes, every plan excludes. */
 const request = { messages: [{ role: 'user' as const, content: '' }] };
 
-/** The endpoints of a model that a caller may use, found by planning a request to it. Pure. */
+/** The endpoints of a model that a caller may use, determined by planning a request to it. Pure. */
 export function usable(model: Model, catalog: Catalog, { guardrails, own, user, allow_unpriced }: Caller): Usable {
   const refused = new Map<Candidate, Omit<Exclusion, 'endpoints'>>();
   const refuses = (candidate: Candidate) => {

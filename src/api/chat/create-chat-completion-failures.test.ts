@@ -137,9 +137,9 @@ test.each<[number, string, unknown, string]>([
   [502, 'an HTML error page', message({ model: 'sandbox/fail-500-html' }), 'returned an error'],
   [408, 'a provider that never answers', message({ model: 'sandbox/hang' }), 'in time'],
 ])('%i: %s', async (status, _reason, body, part) => {
-  const { status: given, answer } = await post(body);
+  const { status: actualStatus, answer } = await post(body);
   expect(answer.error?.message).toContain(part);
-  expect(given).toBe(status);
+  expect(actualStatus).toBe(status);
   expect(answer.error?.code).toBe(status);
 });
 

@@ -16,10 +16,10 @@ const hello = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hell
 const { post, stream } = chatClient(() => gateway);
 
 test('the routing is shown also when it leaves no endpoint', async () => {
-  const asked = { 'x-gateway-experimental-metadata': 'enabled' };
+  const withMetadata = { 'x-gateway-experimental-metadata': 'enabled' };
   const nobody = { order: ['nobody'], allow_fallbacks: false };
   for (const provider of [{ only: ['nobody'] }, nobody]) {
-    const { status, answer } = await post({ ...hello, provider }, asked);
+    const { status, answer } = await post({ ...hello, provider }, withMetadata);
     expect(status).toBe(404);
     expect(answer.gateway_metadata).toMatchObject({ requested: 'sandbox/echo', attempt: 0, attempts: [] });
     expect(answer.error?.message).toMatch(/\w$/);
@@ -195,9 +195,9 @@ describe('200', () => {
     const streamed = await stream({ model: 'sandbox/tools', messages: hello.messages, functions });
     type Piece = { delta: { function_call?: Record<string, string> }; finish_reason: string | null };
     const pieces = streamed.chunks.flatMap(({ choices }) => choices) as unknown as Piece[];
-    const told = pieces.flatMap(({ delta }) => (delta.function_call === undefined ? [] : [delta.function_call]));
-    expect(told[0]?.['name']).toBe('look_up');
-    expect(told.map((piece) => piece['arguments'] ?? '').join('')).toBe(
+    const calls = pieces.flatMap(({ delta }) => (delta.function_call === undefined ? [] : [delta.function_call]));
+    expect(calls[0]?.['name']).toBe('look_up');
+    expect(calls.map((piece) => piece['arguments'] ?? '').join('')).toBe(
       (message as { function_call: { arguments: string } }).function_call.arguments,
     );
     expect(pieces.map((piece) => piece.finish_reason).filter(Boolean)).toEqual(['function_call']);

@@ -58,8 +58,8 @@ test('the plan, with ids whole again, and the endpoint that answered', () => {
 });
 
 test('no endpoint is selected if none answered', () => {
-  const told = of({ id: 'g', endpoint_id: 'alpha|a/one', outcome: 'failed' });
-  expect(told?.endpoints.planned.some(({ selected }) => selected)).toBe(false);
+  const routing = of({ id: 'g', endpoint_id: 'alpha|a/one', outcome: 'failed' });
+  expect(routing?.endpoints.planned.some(({ selected }) => selected)).toBe(false);
 });
 
 test('an old record has no routing', () => {

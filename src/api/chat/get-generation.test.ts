@@ -186,22 +186,22 @@ describe('who may see which part of a generation', () => {
     },
   };
 
-  async function see(who: string, found: GenerationRecord, id = 'gen-1') {
-    const asked: string[] = [];
+  async function see(who: string, record: GenerationRecord, id = 'gen-1') {
+    const lookups: string[] = [];
     const server = createServer({
       authenticate: (secret) => principals[secret] as Principal,
       logger: false,
       body_bytes_max: 1024,
     });
     const find = (wanted: string) => {
-      asked.push(wanted);
-      return found;
+      lookups.push(wanted);
+      return record;
     };
     getGeneration(server, { generations: { find } });
     const headers = { authorization: `Bearer ${who}` };
     const answer = await server.inject({ method: 'GET', url: `/generation?id=${encodeURIComponent(id)}`, headers });
     await server.close();
-    return { status: answer.statusCode, data: answer.json().data, asked };
+    return { status: answer.statusCode, data: answer.json().data, asked: lookups };
   }
 
   test.each([

@@ -5,9 +5,9 @@ import { completionsClient } from '../completions/client.ts';
 import { chatClient } from './client.ts';
 import { type ChatBody, chatRequest } from './parse-request.ts';
 
-const ask = (body: object) => chatRequest(body as ChatBody);
+const parse = (body: object) => chatRequest(body as ChatBody);
 const hello = [{ role: 'user', content: 'Hello' }];
-const first = (message: object) => ask({ messages: [message] }).messages[0];
+const first = (message: object) => parse({ messages: [message] }).messages[0];
 
 describe('fields that only decoders may make are removed', () => {
   test.each([
@@ -16,7 +16,7 @@ describe('fields that only decoders may make are removed', () => {
     ['of a part', { messages: [{ role: 'user', content: [{ type: 'text', text: 'a', ext: { rest: {} } }] }] }],
     ['of a tool', { messages: hello, tools: [{ type: 'function', function: { name: 'f' }, ext: { rest: {} } }] }],
   ])('%s', (_title, body) => {
-    const { ext, ...request } = ask(body);
+    const { ext, ...request } = parse(body);
     expect(ext).toEqual({ wire: 'openai-chat', client: chatClient, rest: {} });
     expect(JSON.stringify(request)).not.toContain('"ext"');
   });
@@ -34,7 +34,7 @@ describe('fields that only decoders may make are removed', () => {
 });
 
 test('meaningless nulls are removed', () => {
-  expect(ask({ messages: hello, temperature: null, stop: null, seed: 1 })).toEqual({
+  expect(parse({ messages: hello, temperature: null, stop: null, seed: 1 })).toEqual({
     messages: hello,
     seed: 1,
     ext: expect.anything(),
@@ -60,7 +60,7 @@ test("the public service's records of its own tools are accepted and dropped", (
   const record = { type: 'reasoning.server_tool_call', tool_name: 'x', arguments: '{}', result: 'r' };
   const messages = [{ role: 'assistant', content: 'a', reasoning_details: [record, thought] }];
   expect(Value.Check(ChatCompletionBody, { messages })).toBe(true);
-  expect(ask({ messages }).messages[0]?.reasoning_details).toEqual([thought]);
+  expect(parse({ messages }).messages[0]?.reasoning_details).toEqual([thought]);
 });
 
 test('refusals among the parts of an answer are its refusal', () => {
@@ -89,7 +89,7 @@ test('reasoning_content is reasoning, unless that is set as well', () => {
 
 describe('functions of before tools', () => {
   test('are tools, with their choice, their calls and the answers to them', () => {
-    const request = ask({
+    const request = parse({
       functions: [{ name: 'f', parameters: {} }],
       function_call: { name: 'f' },
       messages: [
@@ -108,14 +108,14 @@ describe('functions of before tools', () => {
   });
 
   test('400: a result of a function that was not called', () => {
-    expect(() => ask({ messages: [{ role: 'function', name: 'f', content: 'x' }] })).toThrow(
+    expect(() => parse({ messages: [{ role: 'function', name: 'f', content: 'x' }] })).toThrow(
       expect.objectContaining({ status: 400, message: expect.stringContaining('messages[0].name') }),
     );
   });
 });
 
 test('the choice `any` is `required`; a tool without a type is a function', () => {
-  const request = ask({ messages: hello, tools: [{ function: { name: 'f' } }], tool_choice: 'any' });
+  const request = parse({ messages: hello, tools: [{ function: { name: 'f' } }], tool_choice: 'any' });
   expect(request.tool_choice).toBe('required');
   expect(request.tools).toEqual([{ type: 'function', function: { name: 'f' } }]);
 });
@@ -135,13 +135,13 @@ test.each<[string, object, boolean]>([
   ['a prompt for text', { messages: undefined, prompt: 'p', modalities: ['text'], tools: [] }, false],
   ['both prompt and messages', { prompt: 'p' }, true],
 ])('%s: a 400 or not', (_title, more, refused) => {
-  const asked = () => ask({ messages: hello, ...more });
-  if (refused) expect(asked).toThrow(expect.objectContaining({ status: 400 }));
-  else expect(asked).not.toThrow();
+  const parseInvalid = () => parse({ messages: hello, ...more });
+  if (refused) expect(parseInvalid).toThrow(expect.objectContaining({ status: 400 }));
+  else expect(parseInvalid).not.toThrow();
 });
 
 test('a prompt is one message of the user, and the answer has its form', () => {
-  expect(ask({ prompt: 'p' })).toEqual({
+  expect(parse({ prompt: 'p' })).toEqual({
     messages: [{ role: 'user', content: 'p' }],
     ext: { wire: 'openai-chat', client: completionsClient, rest: {} },
   });
@@ -164,12 +164,12 @@ describe('requests of clients of other providers', () => {
   });
 
   test('a document by URL is a file, and keeps its own shape for upstreams of this wire', () => {
-    const given = { type: 'document_url', document_url: 'https://a.example/x.pdf', document_name: 'x' };
-    expect(taken({ role: 'user', content: [given] })?.content).toEqual([
+    const part = { type: 'document_url', document_url: 'https://a.example/x.pdf', document_name: 'x' };
+    expect(taken({ role: 'user', content: [part] })?.content).toEqual([
       {
         type: 'file',
-        file: { file_data: given.document_url, filename: 'x' },
-        ext: { wire: 'openai-chat', rest: given },
+        file: { file_data: part.document_url, filename: 'x' },
+        ext: { wire: 'openai-chat', rest: part },
       },
     ]);
     const unnamed = { type: 'document_url', document_url: 'https://a.example/x.pdf', document_name: null };
@@ -232,7 +232,7 @@ describe('requests of clients of other providers', () => {
       { messages: null, prompt: 'Hello' },
     ]) {
       expect(Value.Check(ChatCompletionBody, body)).toBe(true);
-      expect(ask(body).messages).toEqual(hello);
+      expect(parse(body).messages).toEqual(hello);
     }
   });
 

@@ -205,7 +205,7 @@ function checkReasoning(body: ChatBody): void {
     throw new GatewayError(400, 'reasoning may have effort or max_tokens, not both');
   }
   if (reasoning?.effort && reasoning_effort && reasoning.effort !== reasoning_effort) {
-    throw invalidField('reasoning_effort', 'must equal reasoning.effort when both are given');
+    throw invalidField('reasoning_effort', 'must equal reasoning.effort if both are set');
   }
 }
 

@@ -23,8 +23,8 @@ let mostAtOnce = 0;
 
 beforeAll(async () => {
   upstream = await startWireServer((exchange) => {
-    const asked = JSON.parse(exchange.body) as JsonObject;
-    const prompt = String(object(array(asked['messages'])[0])['content']);
+    const body = JSON.parse(exchange.body) as JsonObject;
+    const prompt = String(object(array(body['messages'])[0])['content']);
     atOnce += 1;
     mostAtOnce = Math.max(mostAtOnce, atOnce);
     void exchange.closed.then(() => {
@@ -40,19 +40,19 @@ beforeAll(async () => {
     if (prompt.startsWith('calls')) {
       const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } };
       const message = { role: 'assistant', content: null, tool_calls: [call] };
-      const told = { id: 'x', created: 1, model: 'm', usage };
+      const head = { id: 'x', created: 1, model: 'm', usage };
       const ends = { index: 0, finish_reason: 'tool_calls' };
-      if (asked['stream'] !== true) {
-        const whole = { ...told, object: 'chat.completion', choices: [{ ...ends, message }] };
+      if (body['stream'] !== true) {
+        const whole = { ...head, object: 'chat.completion', choices: [{ ...ends, message }] };
         return [responseHead(200, 'application/json'), JSON.stringify(whole), 'END'];
       }
-      const chunk = { ...told, object: 'chat.completion.chunk', choices: [{ ...ends, delta: message }] };
+      const chunk = { ...head, object: 'chat.completion.chunk', choices: [{ ...ends, delta: message }] };
       return [responseHead(200, 'text/event-stream'), `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, 'END'];
     }
-    const told = asked['logprobs'] === true ? logprobs : null;
+    const shownLogprobs = body['logprobs'] === true ? logprobs : null;
     const message = { role: 'assistant', content: `answer to ${prompt}`, reasoning_content: 'hm' };
-    if (asked['stream'] !== true) {
-      const choice = { index: 0, message, finish_reason: 'stop', logprobs: told };
+    if (body['stream'] !== true) {
+      const choice = { index: 0, message, finish_reason: 'stop', logprobs: shownLogprobs };
       const whole = { id: 'x', object: 'chat.completion', created: 1, model: 'm', choices: [choice], usage };
       return [responseHead(200, 'application/json'), { wait: 100 }, JSON.stringify(whole), 'END'];
     }
@@ -62,9 +62,9 @@ beforeAll(async () => {
     return [
       responseHead(200, 'text/event-stream'),
       piece({ role: 'assistant', reasoning_content: 'hm' }),
-      piece({ content: 'answer ' }, { logprobs: told }),
+      piece({ content: 'answer ' }, { logprobs: shownLogprobs }),
       ...(prompt.startsWith('endless') ? [{ wait: 5_000 }] : [{ wait: 100 }]),
-      piece({ content: `to ${prompt}` }, { logprobs: told }),
+      piece({ content: `to ${prompt}` }, { logprobs: shownLogprobs }),
       ...(prompt.startsWith('broken')
         ? ['data: {"error":{"message":"Overloaded","code":502}}\n\n', 'END' as const]
         : [piece({}, { finish_reason: 'stop' }), event([], { usage }), 'data: [DONE]\n\n', 'END' as const]),
@@ -84,7 +84,7 @@ afterAll(async () => {
   await upstream.stop();
 });
 
-async function ask(body: object): Promise<{ status: number; answer: JsonObject }> {
+async function complete(body: object): Promise<{ status: number; answer: JsonObject }> {
   const response = await gateway.call('POST', '/completions', { model: 'wire/model', ...body });
   return { status: response.status, answer: (await response.json()) as JsonObject };
 }
@@ -107,7 +107,7 @@ const COST = 0.000009;
 
 describe('one prompt', () => {
   test('is answered with text', async () => {
-    const { status, answer } = await ask({ prompt: 'Hello' });
+    const { status, answer } = await complete({ prompt: 'Hello' });
     expect(status).toBe(200);
     expect(answer).toMatchObject({
       id: expect.stringMatching(/^gen-/),
@@ -127,8 +127,8 @@ describe('one prompt', () => {
       usage: { ...usage, cost: COST },
     });
     expect(answer).not.toHaveProperty('generations');
-    const found = await gateway.call('GET', `/generation?id=${answer['id']}`);
-    expect(await found.json()).toMatchObject({ data: { total_cost: COST, api_type: 'completions' } });
+    const record = await gateway.call('GET', `/generation?id=${answer['id']}`);
+    expect(await record.json()).toMatchObject({ data: { total_cost: COST, api_type: 'completions' } });
   });
 
   test('is streamed as text', async () => {
@@ -147,23 +147,23 @@ describe('one prompt', () => {
   });
 
   test('a list of one is one prompt', async () => {
-    expect((await ask({ prompt: ['Hello'] })).answer).toMatchObject({ choices: [{ text: 'answer to Hello' }] });
+    expect((await complete({ prompt: ['Hello'] })).answer).toMatchObject({ choices: [{ text: 'answer to Hello' }] });
   });
 
   test('is before the text if requested', async () => {
-    const { answer } = await ask({ prompt: 'Hello', echo: true });
+    const { answer } = await complete({ prompt: 'Hello', echo: true });
     expect(answer).toMatchObject({ choices: [{ text: 'Helloanswer to Hello' }] });
     expect((await stream({ prompt: 'Hello', echo: true })).texts).toEqual(['Helloanswer to Hello']);
   });
 
   test('reasoning is omitted if it is not wanted', async () => {
     const hidden = { prompt: 'Hello', reasoning: { exclude: true } };
-    expect(JSON.stringify((await ask(hidden)).answer)).not.toContain('hm');
+    expect(JSON.stringify((await complete(hidden)).answer)).not.toContain('hm');
     expect(JSON.stringify((await stream(hidden)).chunks)).not.toContain('hm');
   });
 
   test('log probabilities are arrays, their offsets in characters and going on through a stream', async () => {
-    const told = {
+    const expected = {
       tokens: ['Hé', '😀!', 'x'],
       token_logprobs: [-0, -1, -2],
       top_logprobs: [
@@ -173,8 +173,8 @@ describe('one prompt', () => {
       ],
       text_offset: [0, 2, 4],
     };
-    const { answer } = await ask({ prompt: 'Hello', logprobs: 1 });
-    expect(array(answer['choices'])[0]).toMatchObject({ logprobs: JSON.parse(JSON.stringify(told)) });
+    const { answer } = await complete({ prompt: 'Hello', logprobs: 1 });
+    expect(array(answer['choices'])[0]).toMatchObject({ logprobs: JSON.parse(JSON.stringify(expected)) });
     expect(JSON.parse(upstream.exchanges.at(-1)!.body)).toMatchObject({ logprobs: true, top_logprobs: 1 });
     const { chunks } = await stream({ prompt: 'Hello', logprobs: 0 });
     expect(JSON.parse(upstream.exchanges.at(-1)!.body)).not.toHaveProperty('top_logprobs');
@@ -206,7 +206,7 @@ describe('several prompts', () => {
 
   test('are calls of their own: choices in order, usage summed, a generation each, eight at once', async () => {
     mostAtOnce = 0;
-    const { answer } = await ask({ prompt: prompts });
+    const { answer } = await complete({ prompt: prompts });
     expect(array(answer['choices'])).toMatchObject(prompts.map((p, index) => ({ index, text: `answer to ${p}` })));
     expect(answer['usage']).toMatchObject({
       prompt_tokens: 60,
@@ -219,8 +219,8 @@ describe('several prompts', () => {
     const generations = array(answer['generations']).map(object);
     expect(new Set(generations.map(({ id }) => id)).size).toBe(12);
     expect(generations[0]?.['id']).toBe(answer['id']);
-    const found = await gateway.call('GET', `/generation?id=${generations[11]?.['id']}`);
-    expect(await found.json()).toMatchObject({ data: { total_cost: COST } });
+    const record = await gateway.call('GET', `/generation?id=${generations[11]?.['id']}`);
+    expect(await record.json()).toMatchObject({ data: { total_cost: COST } });
   });
 
   test('stream side by side, usage once', async () => {
@@ -241,7 +241,7 @@ describe('several prompts', () => {
     expect(chunks.some((chunk) => chunk['error'] !== undefined)).toBe(false);
     expect(object(last['usage'])['total_tokens']).toBeGreaterThanOrEqual(14);
     if (bad === 'broken') return;
-    const { status, answer } = await ask({ prompt: ['a', bad, 'b'] });
+    const { status, answer } = await complete({ prompt: ['a', bad, 'b'] });
     expect(status).toBe(200);
     expect(answer).toMatchObject({
       choices: [
@@ -256,19 +256,19 @@ describe('several prompts', () => {
   test('reserve shared memory for the parts that they have in common once per concurrent prompt', async () => {
     const small = await startGateway({ yaml: 'limits: { memory_bytes: 16777216 }' });
     try {
-      const ask = async (prompt: string[]) => {
+      const send = async (prompt: string[]) => {
         const trace = { x: 'y'.repeat(500_000) };
         return (await small.call('POST', '/completions', { model: 'sandbox/echo', prompt, trace })).status;
       };
-      expect(await ask(['a'])).toBe(200);
-      expect(await ask(Array.from({ length: 9 }, () => 'a'))).toBe(413);
+      expect(await send(['a'])).toBe(200);
+      expect(await send(Array.from({ length: 9 }, () => 'a'))).toBe(413);
     } finally {
       await small.stop();
     }
   });
 
   test('of which none is answered fail as one does', async () => {
-    const { status, answer } = await ask({ prompt: ['refused 1', 'refused 2'] });
+    const { status, answer } = await complete({ prompt: ['refused 1', 'refused 2'] });
     expect([status, object(answer['error'])['code']]).toEqual([400, 400]);
     const streamed = await gateway.call('POST', '/completions', {
       model: 'wire/model',
@@ -280,13 +280,13 @@ describe('several prompts', () => {
 
   test('a client that leaves ends them all', async () => {
     const leave = new AbortController();
-    const asked = fetch(`${gateway.base_url}/completions`, {
+    const pending = fetch(`${gateway.base_url}/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ model: 'wire/model', prompt: prompts.map((one) => `endless ${one}`), stream: true }),
       signal: leave.signal,
     });
-    const reader = (await asked).body!.getReader();
+    const reader = (await pending).body!.getReader();
     await reader.read();
     await expect.poll(() => atOnce).toBe(8);
     leave.abort();
@@ -312,7 +312,7 @@ test.each<[string, object, string]>([
   ['tools', { prompt: 'x', tools: {} }, 'tools'],
   ['sound', { prompt: 'x', modalities: ['audio'] }, 'modalities'],
 ])('%s is a 400 that names the field', async (_title, body, named) => {
-  const { status, answer } = await ask(body);
+  const { status, answer } = await complete(body);
   expect(status).toBe(400);
   expect(object(answer['error'])['message']).toContain(named);
 });
@@ -320,6 +320,6 @@ test.each<[string, object, string]>([
 test.each([{ suffix: '' }, { best_of: 1 }, { n: 1 }, { logprobs: null }, { echo: null }, { user: 'u' }])(
   'what says nothing is taken: %j',
   async (more) => {
-    expect((await ask({ prompt: 'Hello', ...more })).status).toBe(200);
+    expect((await complete({ prompt: 'Hello', ...more })).status).toBe(200);
   },
 );

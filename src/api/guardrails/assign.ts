@@ -11,7 +11,7 @@ import { workspaceStore } from '../../storage/workspaces.ts';
 import type { Change, Work } from '../change.ts';
 import { requireGuardrail } from './require-guardrail.ts';
 
-/** A kind of assignee: how assignees are found and locked, and where their assignments are stored. */
+/** A kind of assignee: how assignees are looked up and locked, and where their assignments are stored. */
 export interface AssigneeKind {
   /** The field of the body, for errors. */
   field: 'key_hashes' | 'member_user_ids';

@@ -300,11 +300,11 @@ describeStores('guardrails', ({ open }) => {
     const { call, create, patch, addKey, changes, home } = await setUp();
     const heard: string[] = [];
     changes.listen((change) => heard.push(change === 'everything' ? change : `${change.topic} ${change.id}`));
-    const told = () => heard.splice(0);
+    const announced = () => heard.splice(0);
     const id = (await create()).data['id'];
-    expect(told()).toEqual([`policy ${id}`]);
+    expect(announced()).toEqual([`policy ${id}`]);
     await patch(id, { limit_usd: 1 });
-    expect(told()).toEqual([`policy ${id}`]);
+    expect(announced()).toEqual([`policy ${id}`]);
     const keys = { key_hashes: [(await addKey()).hash] };
     const members = { member_user_ids: [home.owner_user_id] };
     for (const [kind, body] of [
@@ -313,15 +313,15 @@ describeStores('guardrails', ({ open }) => {
     ] as const) {
       for (const path of [`${kind}`, `${kind}/remove`]) {
         await call('POST', `/guardrails/${id}/assignments/${path}`, body);
-        expect([path, told()]).toEqual([path, [`policy ${id}`]]);
+        expect([path, announced()]).toEqual([path, [`policy ${id}`]]);
         await call('POST', `/guardrails/${id}/assignments/${path}`, body);
-        expect([path, told()]).toEqual([path, []]);
+        expect([path, announced()]).toEqual([path, []]);
       }
     }
     await patch(id, { allowed_models: ['nobody/none'] });
-    expect(told()).toEqual([]);
+    expect(announced()).toEqual([]);
     await call('DELETE', `/guardrails/${id}`);
-    expect(told()).toEqual([`policy ${id}`]);
+    expect(announced()).toEqual([`policy ${id}`]);
   });
 
   test('a creation waits for the lock of its workspace, so that a deletion is not delayed', async () => {

@@ -22,12 +22,12 @@ afterAll(() => gateway.stop());
 async function tried(body: object, status = 200) {
   const authorization = `Bearer ${gateway.management_key}`;
   const response = await gateway.call('POST', '/guardrails/test', body, { authorization });
-  const told = (await response.json()) as {
+  const result = (await response.json()) as {
     data: Record<string, unknown>;
     error: { message: string; metadata: object };
   };
-  expect(response.status, JSON.stringify(told)).toBe(status);
-  return told;
+  expect(response.status, JSON.stringify(result)).toBe(status);
+  return result;
 }
 
 const redact = { content_filter_builtins: [{ slug: 'email', action: 'redact' }] };

@@ -102,8 +102,8 @@ describe('errors have the form of this API', () => {
       'No allowed providers',
     ],
   ])('%i: %s', async (status, _title, body, part) => {
-    const { status: given, body: error } = await count(body);
-    expect(given).toBe(status);
+    const { status: actualStatus, body: error } = await count(body);
+    expect(actualStatus).toBe(status);
     expect(error.type).toBe('error');
     expect(error.error.message).toContain(part);
   });
@@ -118,9 +118,9 @@ describe('errors have the form of this API', () => {
 test.each(['per_key', 'per_model'])('429: it counts as one request, %s', async (scope) => {
   const limited = await startGateway({ yaml: `rate_limits: { ${scope}: { requests_per_minute: 2 } }` });
   try {
-    const asked = { model: 'sandbox/echo' };
+    const body = { model: 'sandbox/echo' };
     const statuses = [];
-    for (let i = 0; i < 3; i += 1) statuses.push((await count(asked, limited.key, limited)).status);
+    for (let i = 0; i < 3; i += 1) statuses.push((await count(body, limited.key, limited)).status);
     expect(statuses).toEqual([200, 200, 429]);
   } finally {
     await limited.stop();

@@ -54,7 +54,7 @@ const json = (status: number, body: object, headers: Record<string, string> = {}
   'END',
 ];
 
-const ask = (more: object = {}, headers: Record<string, string> = {}) =>
+const send = (more: object = {}, headers: Record<string, string> = {}) =>
   gateway.call(
     'POST',
     '/messages',
@@ -64,7 +64,7 @@ const ask = (more: object = {}, headers: Record<string, string> = {}) =>
 
 describe('before a stream', () => {
   test('an answer of zero tokens is requested from no other wire, which would read it as no bound', async () => {
-    const response = await ask({ max_tokens: 0 });
+    const response = await send({ max_tokens: 0 });
     expect([response.status, await response.json()]).toEqual([
       400,
       expect.objectContaining({
@@ -84,7 +84,7 @@ describe('before a stream', () => {
   ] as const)('a %i of the provider', async (upstream, headers, status, type, retryAfter) => {
     steps = json(upstream, { error: { message: 'so it is' } }, headers);
     for (const isStream of [false, true]) {
-      const response = await ask({ stream: isStream });
+      const response = await send({ stream: isStream });
       const body = (await response.json()) as JsonObject;
       expect([response.status, response.headers.get('retry-after')]).toEqual([status, retryAfter]);
       expect(body).toMatchObject({
@@ -97,17 +97,17 @@ describe('before a stream', () => {
   });
 
   test('a request that is too large, and one of another type', async () => {
-    const large = await ask({ system: 'x'.repeat(30_000) });
+    const large = await send({ system: 'x'.repeat(30_000) });
     expect(large.status).toBe(413);
     expect(await large.json()).toMatchObject({ type: 'error', error: { type: 'request_too_large' }, request_id: null });
-    const form = await ask({}, { 'content-type': 'text/plain' });
+    const form = await send({}, { 'content-type': 'text/plain' });
     expect(form.status).toBe(400);
     expect(await form.json()).toMatchObject({ type: 'error', error: { type: 'invalid_request_error' } });
   });
 
   test('an answer that the provider ended with an error', async () => {
     steps = json(200, { choices: [{ index: 0, message: { content: 'a' }, finish_reason: 'error' }] });
-    const response = await ask();
+    const response = await send();
     expect(response.status).toBe(502);
     expect(await response.json()).toMatchObject({ type: 'error', error: { type: 'api_error' } });
   });
@@ -118,7 +118,7 @@ describe('before a stream', () => {
       const finishReason = 'MALFORMED_FUNCTION_CALL';
       const body = { candidates: [{ finishReason, finishMessage: 'Malformed function call: run(secret)' }] };
       steps = isStream ? [stream, `data: ${JSON.stringify(body)}\n\n`, 'END'] : json(200, body);
-      const response = await ask({ model: 'test/gemini', stream: isStream });
+      const response = await send({ model: 'test/gemini', stream: isStream });
       expect(response.status).toBe(502);
       const message = 'Scripted returned an error: Malformed function call: run([redacted])';
       expect(await response.json()).toMatchObject({ error: { message, metadata: { provider_code: finishReason } } });
@@ -127,7 +127,7 @@ describe('before a stream', () => {
 
   test('routing is shown if requested', async () => {
     steps = json(500, { error: { message: 'so it is' } });
-    const response = await ask({}, { 'x-gateway-metadata': 'enabled' });
+    const response = await send({}, { 'x-gateway-metadata': 'enabled' });
     expect(await response.json()).toMatchObject({ type: 'error', gateway_metadata: { attempt: 1 } });
   });
 });
@@ -138,7 +138,7 @@ describe('in a stream', () => {
     const last = `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [], usage })}\n\n`;
     steps = [stream, chunk({ content: 'Hi' }), chunk({}, 'stop'), last, 'data: [DONE]\n\n', 'END'];
     const messages = [{ role: 'user', content: 'How many words has this sentence? '.repeat(10) }];
-    const text = await (await ask({ messages, stream: true })).text();
+    const text = await (await send({ messages, stream: true })).text();
     const usages = [...text.matchAll(/"input_tokens":(\d+)/g)].map(([, tokens]) => Number(tokens));
     expect(usages).toHaveLength(2);
     expect(usages[0]).toBeGreaterThan(50);
@@ -147,7 +147,7 @@ describe('in a stream', () => {
   });
 
   const read = async (more: object = {}) => {
-    const response = await ask({ stream: true, ...more });
+    const response = await send({ stream: true, ...more });
     expect(response.status).toBe(200);
     return response.text();
   };

@@ -11,12 +11,12 @@ const envelope: Envelope = createEnvelopes('secret')('org');
 const hello = [{ role: 'user', content: 'Hello' }];
 
 /** The request that the door makes of a body that the schema takes. */
-function ask(body: object, betas: string[] = []): ChatRequest {
+function parse(body: object, betas: string[] = []): ChatRequest {
   const whole = { model: 'a/b', messages: hello, ...body };
   expect(explain(MessagesBody as never, whole, '')).toEqual([]);
   return messagesRequest(whole as never, { envelope, betas });
 }
-const turn = (content: unknown, role = 'user') => ask({ messages: [{ role, content }] }).messages;
+const turn = (content: unknown, role = 'user') => parse({ messages: [{ role, content }] }).messages;
 const rest = (fields: object) => ({ wire: 'anthropic-messages', rest: fields });
 
 describe('every field is translated to its place', () => {
@@ -48,9 +48,9 @@ describe('every field is translated to its place', () => {
     ['debug', { debug: { echo_upstream_body: true } }, { debug: { echo_upstream_body: true } }],
     ['nulls', { temperature: null, system: null, tools: null, thinking: null, metadata: null, ext: null }, {}],
     ['what only decoders may make', { ext: { wire: 'anthropic-messages', rest: { a: 1 } } }, {}],
-  ])('%s', (_title, body, told) => {
-    const { ext, ...request } = ask(body);
-    expect(request).toEqual({ model: 'a/b', messages: hello, ...told });
+  ])('%s', (_title, body, expected) => {
+    const { ext, ...request } = parse(body);
+    expect(request).toEqual({ model: 'a/b', messages: hello, ...expected });
     expect(ext).toEqual({ client: messagesClient, wire: 'anthropic-messages', rest: {} });
   });
 
@@ -67,17 +67,17 @@ describe('every field is translated to its place', () => {
       speed: 'fast',
       to_come: [1],
     };
-    expect(ask(fields).ext?.rest).toEqual(fields);
+    expect(parse(fields).ext?.rest).toEqual(fields);
   });
 
   test('betas of the headers and of the body, each once', () => {
-    expect(ask({ betas: ['b', 'c'], anthropic_beta: ['d', 'a'] }, ['a', 'b']).ext).toEqual({
+    expect(parse({ betas: ['b', 'c'], anthropic_beta: ['d', 'a'] }, ['a', 'b']).ext).toEqual({
       client: messagesClient,
       wire: 'anthropic-messages',
       rest: {},
       betas: ['a', 'b', 'c', 'd'],
     });
-    expect(ask({}).ext).not.toHaveProperty('betas');
+    expect(parse({}).ext).not.toHaveProperty('betas');
   });
 });
 
@@ -128,9 +128,9 @@ describe('thinking, effort and format', () => {
         },
       },
     ],
-  ])('%s', (_title, body, told) => {
-    const { ext, model: _m, messages: _s, ...request } = ask(body);
-    expect(request).toEqual(told);
+  ])('%s', (_title, body, expected) => {
+    const { ext, model: _m, messages: _s, ...request } = parse(body);
+    expect(request).toEqual(expected);
     // For upstreams of this wire as it was said.
     expect(ext?.rest).toEqual(body);
   });
@@ -155,7 +155,7 @@ describe('tools', () => {
       cache_control: cacheControl,
       ...more,
     };
-    expect(ask({ tools: [tool] }).tools).toEqual([
+    expect(parse({ tools: [tool] }).tools).toEqual([
       {
         type: 'function',
         function: { name: 'f', description: 'd', parameters: inputSchema, strict: false },
@@ -169,12 +169,12 @@ describe('tools', () => {
     '%s is known to this wire alone',
     (type) => {
       const block = { type, name: 'x', max_uses: 3 };
-      expect(ask({ tools: [block] }).tools).toEqual([{ type: 'native', wire: 'anthropic-messages', block }]);
+      expect(parse({ tools: [block] }).tools).toEqual([{ type: 'native', wire: 'anthropic-messages', block }]);
     },
   );
 
   test.each([undefined, null, 'custom'])('of type %s is a function', (type) => {
-    expect(ask({ tools: [{ type, name: 'f', input_schema: inputSchema }] }).tools).toEqual([
+    expect(parse({ tools: [{ type, name: 'f', input_schema: inputSchema }] }).tools).toEqual([
       {
         type: 'function',
         function: { name: 'f', parameters: inputSchema },
@@ -185,7 +185,7 @@ describe('tools', () => {
 
   test('strictly if every wire can, else for this one only', () => {
     const closed = { ...inputSchema, additionalProperties: false };
-    const [one, other] = ask({
+    const [one, other] = parse({
       tools: [
         { name: 'f', input_schema: closed, strict: true },
         { name: 'g', input_schema: inputSchema, strict: true },
@@ -200,7 +200,7 @@ describe('tools', () => {
   });
 
   test("the gateway's are the gateway's", () => {
-    expect(ask({ tools: [{ type: 'gateway:web_search', parameters: { max_results: 2 } }] }).tools).toEqual([
+    expect(parse({ tools: [{ type: 'gateway:web_search', parameters: { max_results: 2 } }] }).tools).toEqual([
       { type: 'gateway:web_search', parameters: { max_results: 2 } },
     ]);
   });
@@ -215,15 +215,15 @@ describe('tools', () => {
       { tool_choice: 'auto', parallel_tool_calls: false },
     ],
     [{ type: 'any', disable_parallel_tool_use: false }, { tool_choice: 'required' }],
-  ])('the choice %j', (toolChoice, told) => {
+  ])('the choice %j', (toolChoice, expected) => {
     const {
       ext,
       model: _m,
       messages: _s,
       tools: _t,
       ...request
-    } = ask({ tools: [{ name: 'f', input_schema: inputSchema }], tool_choice: toolChoice });
-    expect(request).toEqual(told);
+    } = parse({ tools: [{ name: 'f', input_schema: inputSchema }], tool_choice: toolChoice });
+    expect(request).toEqual(expected);
     expect(ext?.rest).toEqual({ tool_choice: toolChoice });
   });
 });
@@ -236,12 +236,12 @@ describe('messages', () => {
       system: [{ type: 'text', text: 'A', cache_control: cacheControl }],
       messages: [...hello, { role: 'system', content: 'B', clear_at: 'never' }],
     };
-    expect(ask(body).messages).toEqual([
+    expect(parse(body).messages).toEqual([
       { role: 'system', content: [{ type: 'text', text: 'A', cache_control: cacheControl }] },
       ...hello,
       { role: 'system', content: 'B', ext: rest({ role: 'system', clear_at: 'never' }) },
     ]);
-    expect(ask({ system: 'A' }).messages[0]).toEqual({ role: 'system', content: 'A' });
+    expect(parse({ system: 'A' }).messages[0]).toEqual({ role: 'system', content: 'A' });
   });
 
   test.each<[string, object, object]>([
@@ -415,13 +415,13 @@ describe('messages', () => {
 
   test('a turn of the model keeps the order of its blocks, and blocks that only this wire knows', () => {
     const search = { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'q' } };
-    const found = { type: 'web_search_tool_result', tool_use_id: 's', content: [] };
+    const result = { type: 'web_search_tool_result', tool_use_id: 's', content: [] };
     const [message] = turn(
       [
         { type: 'text', text: 'Well. ' },
         { type: 'thinking', thinking: 'hm', signature: 'S' },
         search,
-        found,
+        result,
         { type: 'redacted_thinking', data: 'D' },
         { type: 'text', text: 'So.' },
         { type: 'tool_use', id: 'c', name: 'f', input: { a: 1 }, caller: { type: 'direct' } },
@@ -446,7 +446,7 @@ describe('messages', () => {
           ext: rest({ caller: { type: 'direct' } }),
         },
       ],
-      ext: { natives: [{ block: search }, { block: found }] },
+      ext: { natives: [{ block: search }, { block: result }] },
     });
     expect(message?.ext?.order?.map(({ kind }) => kind)).toEqual([
       'text',
@@ -535,7 +535,7 @@ describe('reasoning of other wires is restored from its envelope', () => {
       { role: 'assistant', content: [{ type: 'tool_use', id: shown, name: 'f', input: {} }] },
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: shown, content: 'x' }] },
     ];
-    const [call, result] = ask({ messages }).messages;
+    const [call, result] = parse({ messages }).messages;
     expect([call?.tool_calls?.[0]?.id, result?.tool_call_id]).toEqual(['functions.f:0', 'functions.f:0']);
   });
 });
@@ -545,8 +545,10 @@ describe('400 names the field', () => {
     ['thread', { thread: { type: 'create' } }],
     ['inference_geo', { inference_geo: 'us' }],
   ])('%s', (field, body) => {
-    expect(() => ask(body)).toThrow(expect.objectContaining({ status: 400, message: expect.stringContaining(field) }));
-    expect(() => ask(body)).toThrow(GatewayError);
+    expect(() => parse(body)).toThrow(
+      expect.objectContaining({ status: 400, message: expect.stringContaining(field) }),
+    );
+    expect(() => parse(body)).toThrow(GatewayError);
   });
 
   const said = (block: object) => ({ messages: [{ role: 'user', content: [block] }] });
@@ -584,8 +586,8 @@ describe('400 names the field', () => {
     ['tool_choice.name', { tool_choice: { type: 'tool' } }],
     ['metadata.user_id', { metadata: { user_id: 5 } }],
   ])('%s', (field, body) => {
-    const found = explain(MessagesBody as never, { model: 'a/b', messages: hello, ...body }, '');
-    expect(found.map(({ path }) => path)).toContain(field);
+    const violations = explain(MessagesBody as never, { model: 'a/b', messages: hello, ...body }, '');
+    expect(violations.map(({ path }) => path)).toContain(field);
   });
 });
 
@@ -595,14 +597,14 @@ test("blocks of the gateway's own tools are removed from a conversation, those o
     { type: 'web_search_tool_result', tool_use_id: id, content: [] },
   ];
   const blocks = [...search('srvtoolu_gateway_1'), ...search('srvtoolu_1'), { type: 'text', text: 'Yes' }];
-  const told = JSON.stringify(ask({ messages: [...hello, { role: 'assistant', content: blocks }] }).messages);
-  expect(told).not.toContain('srvtoolu_gateway_1');
-  expect(told.match(/"srvtoolu_1"/g)).toHaveLength(2);
-  expect(told).toContain('Yes');
+  const translated = JSON.stringify(parse({ messages: [...hello, { role: 'assistant', content: blocks }] }).messages);
+  expect(translated).not.toContain('srvtoolu_gateway_1');
+  expect(translated.match(/"srvtoolu_1"/g)).toHaveLength(2);
+  expect(translated).toContain('Yes');
 });
 
 test("a turn that contains only blocks of the gateway's tools is removed", () => {
   const blocks = [{ type: 'server_tool_use', id: 'srvtoolu_gateway_1', name: 'web_search', input: {} }];
-  const { messages } = ask({ messages: [...hello, { role: 'assistant', content: blocks }, ...hello] });
+  const { messages } = parse({ messages: [...hello, { role: 'assistant', content: blocks }, ...hello] });
   expect(messages.map(({ role }) => role)).toEqual(['user', 'user']);
 });

@@ -19,13 +19,13 @@ const slot = (n: number, kind: Kind, delta: Delta, more: Partial<SlotEvent> = {}
   delta,
   ext: { slot: { n, open: { kind }, close: {}, ...more } },
 });
-const detail = (told: Partial<ReasoningDetail> & { type: string }): ReasoningDetail =>
-  ({ index: 0, id: null, ...told }) as ReasoningDetail;
+const detail = (fields: Partial<ReasoningDetail> & { type: string }): ReasoningDetail =>
+  ({ index: 0, id: null, ...fields }) as ReasoningDetail;
 const reasoning = (n: number, ...details: ReasoningDetail[]): ChatChunk =>
   slot(n, 'reasoning', { reasoning_details: details });
 const text = (n: number, content: string, more: Delta = {}): ChatChunk => slot(n, 'text', { content, ...more });
-const call = (n: number, index: number, id: string, told: string): ChatChunk =>
-  slot(n, 'call', { tool_calls: [{ index, id, type: 'function', function: { name: 'f', arguments: told } }] });
+const call = (n: number, index: number, id: string, input: string): ChatChunk =>
+  slot(n, 'call', { tool_calls: [{ index, id, type: 'function', function: { name: 'f', arguments: input } }] });
 const finish = (finishReason: ChatChunk['finish_reason'], native: string | null = null): ChatChunk => ({
   delta: {},
   finish_reason: finishReason!,
@@ -136,14 +136,14 @@ describe('reasoning', () => {
 
   test('of several details in one slot has a block for each', () => {
     const format = 'anthropic-claude-v1';
-    const told = [
+    const sent = [
       detail({ type: 'reasoning.text', text: 'one', signature: 's1', format, index: 0 }),
       detail({ type: 'reasoning.text', text: 'two', signature: 's2', format, index: 1 }),
       detail({ type: 'reasoning.summary', summary: 'three', format: 'unknown', index: 2 }),
       detail({ type: 'reasoning.summary', summary: 'four', format: 'openai-responses-v1', index: 3 }),
       detail({ type: 'reasoning.summary', summary: 'five', format, index: 4 }),
     ];
-    const message = messageOf([begin('openai-chat'), reasoning(0, ...told), ...end]);
+    const message = messageOf([begin('openai-chat'), reasoning(0, ...sent), ...end]);
     expect(message['content']).toMatchObject([
       { type: 'thinking', thinking: 'one', signature: 's1' },
       { type: 'thinking', thinking: 'two', signature: 's2' },
@@ -152,18 +152,18 @@ describe('reasoning', () => {
       { type: 'thinking', thinking: 'five' },
       { type: 'text' },
     ]);
-    expect(detailsBack(message)).toEqual(told.map(withoutNull));
+    expect(detailsBack(message)).toEqual(sent.map(withoutNull));
   });
 
   test('of another wire survives the way to its client and back', () => {
     const signed = detail({ type: 'reasoning.text', text: 'hm', signature: 'sig', format: 'google-gemini-v1' });
-    for (const told of [unknown, signed]) {
-      const message = messageOf([begin('gemini-generate-content'), reasoning(0, told), ...end]);
+    for (const sent of [unknown, signed]) {
+      const message = messageOf([begin('gemini-generate-content'), reasoning(0, sent), ...end]);
       expect(message['content']).toMatchObject([{ type: 'thinking', thinking: 'hm' }, { type: 'text' }]);
       // What the block shows does not travel twice.
       const [block] = message['content'] as JsonObject[];
-      expect(envelope.unwrap(String(block!['signature']))).toEqual([{ ...told, text: '' }]);
-      expect(detailsBack(message)).toEqual([withoutNull(told)]);
+      expect(envelope.unwrap(String(block!['signature']))).toEqual([{ ...sent, text: '' }]);
+      expect(detailsBack(message)).toEqual([withoutNull(sent)]);
     }
   });
 
@@ -186,9 +186,9 @@ describe('reasoning', () => {
 
   test('of an item whose second part begins empty has a blank line between the two', () => {
     const format = 'openai-responses-v1';
-    const part = (index: number, told: string) => detail({ type: 'reasoning.text', text: told, format, index });
-    const more = (told: ReasoningDetail, event: Partial<SlotEvent>): ChatChunk => ({
-      delta: { reasoning_details: [told] },
+    const part = (index: number, text: string) => detail({ type: 'reasoning.text', text: text, format, index });
+    const more = (delta: ReasoningDetail, event: Partial<SlotEvent>): ChatChunk => ({
+      delta: { reasoning_details: [delta] },
       ext: { slot: { n: 0, ...event } },
     });
     const message = messageOf([
@@ -218,11 +218,11 @@ describe('reasoning', () => {
 
   test('without visible text keeps the opaque state', () => {
     const own = detail({ type: 'reasoning.text', text: 'hm', signature: 'sig', format: 'anthropic-claude-v1' });
-    for (const told of [unknown, own]) {
-      const message = messageOf([begin('bedrock-converse'), reasoning(0, told), ...end], 'omitted');
+    for (const sent of [unknown, own]) {
+      const message = messageOf([begin('bedrock-converse'), reasoning(0, sent), ...end], 'omitted');
       expect(message['content']).toMatchObject([{ type: 'thinking', thinking: '' }, { type: 'text' }]);
       expect(JSON.stringify(message)).not.toContain('hm');
-      expect(detailsBack(message)).toEqual([withoutNull(told)]);
+      expect(detailsBack(message)).toEqual([withoutNull(sent)]);
     }
   });
 
@@ -283,9 +283,9 @@ describe('calls', () => {
   });
 
   test('numbers of a whole input stay as they were written', () => {
-    const told = '{"a":1.0,"b":12345678901234567890}';
-    const completion = accumulate([begin('openai-chat'), call(0, 0, 'c', told), finish('tool_calls')], 0);
-    expect(wholeText(completion)).toContain(`"input":${told}`);
+    const input = '{"a":1.0,"b":12345678901234567890}';
+    const completion = accumulate([begin('openai-chat'), call(0, 0, 'c', input), finish('tool_calls')], 0);
+    expect(wholeText(completion)).toContain(`"input":${input}`);
   });
 
   test('a whole input that is no object is wrapped', () => {
@@ -294,8 +294,8 @@ describe('calls', () => {
   });
 
   test('with interleaved pieces are sent one after the other', () => {
-    const piece = (n: number, index: number, told: string, more: Partial<SlotEvent> = {}): ChatChunk => ({
-      delta: { tool_calls: [{ index, function: { arguments: told } }] },
+    const piece = (n: number, index: number, text: string, more: Partial<SlotEvent> = {}): ChatChunk => ({
+      delta: { tool_calls: [{ index, function: { arguments: text } }] },
       ext: { slot: { n, ...more } },
     });
     const opened = (n: number): ChatChunk => ({
@@ -443,9 +443,9 @@ describe('usage', () => {
   test.each([
     ['default', 'standard'],
     ['priority', 'priority'],
-  ])('calls the tier %s %s', (serviceTier, told) => {
+  ])('calls the tier %s %s', (serviceTier, expected) => {
     const message = messageOf([{ ...begin('openai-chat'), service_tier: serviceTier }, text(0, 'a'), finish('stop')]);
-    expect(message['usage']).toMatchObject({ service_tier: told });
+    expect(message['usage']).toMatchObject({ service_tier: expected });
   });
 
   test('begins with the known input counts, and no output', () => {
@@ -606,8 +606,8 @@ describe('the stream', () => {
       ]),
       encoder.end({ ...ended, usage: noUsage, metadata: { attempt: 1 }, error }),
     ].join('');
-    const { error: told, events } = checkMessagesStream(stream);
-    expect(told).toEqual({
+    const { error: sentError, events } = checkMessagesStream(stream);
+    expect(sentError).toEqual({
       type: 'api_error',
       message: 'gone',
       error_type: 'provider_unavailable',

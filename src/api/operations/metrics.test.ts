@@ -8,10 +8,10 @@ beforeAll(async () => {
 afterAll(() => gateway.stop());
 
 test('200: counts requests, tokens, cost and attempts, and reports the lag of the journal', async () => {
-  const ask = (model: string) =>
+  const send = (model: string) =>
     gateway.call('POST', '/chat/completions', { model, messages: [{ role: 'user', content: 'Hello' }] });
-  await (await ask('sandbox/echo')).text();
-  await (await ask('sandbox/fail-503')).text();
+  await (await send('sandbox/echo')).text();
+  await (await send('sandbox/fail-503')).text();
   const response = await fetch(`${gateway.url}/metrics`);
   expect(response.status).toBe(200);
   expect(response.headers.get('content-type')).toMatch(/^text\/plain/);

@@ -69,7 +69,7 @@ describe('a Response object', () => {
   });
 
   test("repeats the request in the client's form", async () => {
-    const asked = {
+    const fields = {
       instructions: 'Be brief.',
       temperature: 0.5,
       top_p: 0.9,
@@ -84,14 +84,14 @@ describe('a Response object', () => {
       prompt_cache_key: 'k',
       truncation: 'auto',
     };
-    const { answer } = await post({ ...hello, ...asked });
+    const { answer } = await post({ ...hello, ...fields });
     expect(answer).toMatchObject({
-      ...asked,
+      ...fields,
       reasoning: { effort: 'low', summary: null },
       text: { verbosity: 'low', format: { type: 'text' } },
     });
-    const { events } = await stream({ ...hello, ...asked });
-    expect(events[0]!['response']).toMatchObject(asked);
+    const { events } = await stream({ ...hello, ...fields });
+    expect(events[0]!['response']).toMatchObject(fields);
   });
 
   test("contains usage and cost, equal to the generation's", async () => {
@@ -116,7 +116,7 @@ describe('a Response object', () => {
 });
 
 describe('a stream', () => {
-  const asked: [string, JsonObject][] = [
+  const bodies: [string, JsonObject][] = [
     ['text', hello],
     ['reasoning', { model: 'sandbox/think', input: 'Think' }],
     ['calls', { model: 'sandbox/tools', input: 'How is the weather?', tools: [weather] }],
@@ -125,7 +125,7 @@ describe('a stream', () => {
     ['this very wire', { model: 'sandbox/responses-think', input: 'Think' }],
     ['a bound', { model: 'sandbox/story', input: 'Tell me', max_output_tokens: 16 }],
   ];
-  test.each(asked)('ends with the response of the whole answer: %s', async (_what, body) => {
+  test.each(bodies)('ends with the response of the whole answer: %s', async (_what, body) => {
     const { response, headers } = await stream(body);
     expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
     expect(headers.get('x-generation-id')).toBe(response['id']);
@@ -150,9 +150,12 @@ describe('a stream', () => {
 
   test('has the metadata in its last event, only if requested', async () => {
     const { events } = await stream(hello, { 'x-gateway-experimental-metadata': 'enabled' });
-    const told = events.filter(({ response }) => object(response)['gateway_metadata'] !== undefined);
-    expect(told).toEqual([events.at(-1)]);
-    expect(object(told[0]!['response'])['gateway_metadata']).toMatchObject({ requested: 'sandbox/echo', attempt: 1 });
+    const withMetadata = events.filter(({ response }) => object(response)['gateway_metadata'] !== undefined);
+    expect(withMetadata).toEqual([events.at(-1)]);
+    expect(object(withMetadata[0]!['response'])['gateway_metadata']).toMatchObject({
+      requested: 'sandbox/echo',
+      attempt: 1,
+    });
     expect((await post(hello)).answer['gateway_metadata']).toBeUndefined();
     const { answer } = await post(hello, { 'x-gateway-experimental-metadata': 'enabled' });
     expect(answer['gateway_metadata']).toMatchObject({ requested: 'sandbox/echo' });
@@ -201,8 +204,8 @@ describe('errors before the stream', () => {
   ])(
     '%i %s: the envelope of all, with what clients of this API read',
     async (status, errorType, body, part, type, param) => {
-      const { status: given, answer } = await post(body);
-      expect(given).toBe(status);
+      const { status: actualStatus, answer } = await post(body);
+      expect(actualStatus).toBe(status);
       expect(answer).toMatchObject({
         error: { code: status, type, param },
         error_type: errorType,

@@ -8,7 +8,7 @@ import { openDatabase } from '../../storage/database.ts';
 
 describe('deleting stored responses', () => {
   let gateway: TestGateway;
-  const ask = askOf(() => gateway);
+  const send = askOf(() => gateway);
 
   const start = (dataDir?: string) => startStoring({ now_ms: Date.now }, { data_dir: dataDir });
   const open = () => openDatabase({ data_dir: gateway.data_dir });
@@ -21,17 +21,17 @@ describe('deleting stored responses', () => {
 
   test('it is deleted with its workspace', async () => {
     const management = gateway.management_key;
-    const made = await ask(
+    const made = await send(
       'POST',
       '/workspaces',
       { name: 'Gone', slug: `g${randomBytes(4).toString('hex')}` },
       management,
     );
     const workspaceId = String(object(made.answer['data'])['id']);
-    const { key, data } = (await ask('POST', '/keys', { name: 'k', workspace_id: workspaceId }, management)).answer;
-    expect((await ask('POST', '/responses', { ...echo, input: 'x' }, String(key))).answer['store']).toBe(true);
-    await ask('DELETE', `/keys/${object(data)['hash']}`, undefined, management);
-    expect((await ask('DELETE', `/workspaces/${workspaceId}`, undefined, management)).status).toBe(200);
+    const { key, data } = (await send('POST', '/keys', { name: 'k', workspace_id: workspaceId }, management)).answer;
+    expect((await send('POST', '/responses', { ...echo, input: 'x' }, String(key))).answer['store']).toBe(true);
+    await send('DELETE', `/keys/${object(data)['hash']}`, undefined, management);
+    expect((await send('DELETE', `/workspaces/${workspaceId}`, undefined, management)).status).toBe(200);
     const database = await open();
     try {
       const rows = await database.queries.selectFrom('stored_responses').select('workspace_id').execute();
@@ -47,23 +47,23 @@ describeStores('a stored conversation', ({ freshUrl }) => {
     const databaseUrl = await freshUrl();
     const gateway = await startStoring({ now_ms: Date.now }, { database_url: databaseUrl });
     try {
-      const ask = askOf(() => gateway);
+      const send = askOf(() => gateway);
       const body = { model: 'sandbox/echo', store: true, input: 'Hello' };
-      const { answer } = await ask('POST', '/responses', body);
+      const { answer } = await send('POST', '/responses', body);
       expect(answer['store']).toBe(true);
       const { response } = await streamed(gateway, { ...body, previous_response_id: answer['id'] });
       for (const odd of ['a%00b', '%F0%9F%98%80', 'x'.repeat(101)]) {
         for (const method of ['GET', 'DELETE']) {
-          const { status } = await ask(method, `/responses/${odd}`);
+          const { status } = await send(method, `/responses/${odd}`);
           expect(status).toBe(odd.length > 100 ? 400 : 404);
         }
       }
-      const odd = await ask('POST', '/responses', { ...body, previous_response_id: 'a\u0000\ud800' });
+      const odd = await send('POST', '/responses', { ...body, previous_response_id: 'a\u0000\ud800' });
       expect(odd.status).toBe(400);
       for (const one of [answer, response]) {
-        expect(await ask('GET', `/responses/${one['id']}`)).toEqual({ status: 200, answer: one });
-        expect((await ask('DELETE', `/responses/${one['id']}`)).status).toBe(200);
-        expect((await ask('GET', `/responses/${one['id']}`)).status).toBe(404);
+        expect(await send('GET', `/responses/${one['id']}`)).toEqual({ status: 200, answer: one });
+        expect((await send('DELETE', `/responses/${one['id']}`)).status).toBe(200);
+        expect((await send('GET', `/responses/${one['id']}`)).status).toBe(404);
       }
     } finally {
       await gateway.stop();

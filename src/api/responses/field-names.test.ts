@@ -20,9 +20,9 @@ const namespace = {
 
 /** The body, its inner request, and how its fields are called; of its input so many items are a former response's. */
 function read(body: object, former = 0) {
-  const asked = body as Parameters<typeof responsesRequest>[0];
-  const request = responsesRequest(asked, { envelope: createEnvelopes('secret')('organization') });
-  return { request, nameOf: responsesFieldNames(asked, former) };
+  const requestBody = body as Parameters<typeof responsesRequest>[0];
+  const request = responsesRequest(requestBody, { envelope: createEnvelopes('secret')('organization') });
+  return { request, nameOf: responsesFieldNames(requestBody, former) };
 }
 
 describe('a field of the inner language is called as the client wrote it', () => {

@@ -8,7 +8,7 @@ import { openDatabase } from '../../storage/database.ts';
 describe('getting a stored response', () => {
   let gateway: TestGateway;
   let nowMs = Date.parse('2026-01-01T00:00:00Z');
-  const ask = askOf(() => gateway);
+  const send = askOf(() => gateway);
 
   const start = (dataDir?: string) => startStoring({ now_ms: () => nowMs }, { data_dir: dataDir });
   const open = () => openDatabase({ data_dir: gateway.data_dir });
@@ -20,40 +20,40 @@ describe('getting a stored response', () => {
   const echo = { model: 'sandbox/echo', store: true };
 
   test('a whole answer is stored as it was sent, for its workspace only, until it is deleted', async () => {
-    const { status, answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
+    const { status, answer } = await send('POST', '/responses', { ...echo, input: 'Hello' });
     expect(status).toBe(200);
     expect(answer).toMatchObject({ status: 'completed', store: true });
     const path = `/responses/${answer['id']}`;
-    expect(await ask('GET', path)).toEqual({ status: 200, answer });
+    expect(await send('GET', path)).toEqual({ status: 200, answer });
     const management = gateway.management_key;
-    const made = await ask(
+    const made = await send(
       'POST',
       '/workspaces',
       { name: 'Other', slug: `o${randomBytes(4).toString('hex')}` },
       management,
     );
     const workspaceId = object(made.answer['data'])['id'];
-    const { key } = (await ask('POST', '/keys', { name: 'k', workspace_id: workspaceId }, management)).answer;
+    const { key } = (await send('POST', '/keys', { name: 'k', workspace_id: workspaceId }, management)).answer;
     for (const method of ['GET', 'DELETE']) {
-      const refused = await ask(method, path, undefined, String(key));
+      const refused = await send(method, path, undefined, String(key));
       expect([refused.status, object(refused.answer['error'])['code']]).toEqual([404, 404]);
     }
     const stranger = { ...echo, input: 'Go on', previous_response_id: answer['id'] };
-    expect((await ask('POST', '/responses', stranger, String(key))).status).toBe(400);
-    const deleted = await ask('DELETE', path);
+    expect((await send('POST', '/responses', stranger, String(key))).status).toBe(400);
+    const deleted = await send('DELETE', path);
     expect(deleted).toEqual({ status: 200, answer: { id: answer['id'], object: 'response.deleted', deleted: true } });
-    expect((await ask('GET', path)).status).toBe(404);
-    expect((await ask('DELETE', path)).status).toBe(404);
+    expect((await send('GET', path)).status).toBe(404);
+    expect((await send('DELETE', path)).status).toBe(404);
   });
 
   test('it is sent whole: a request for its events is refused', async () => {
-    const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
+    const { answer } = await send('POST', '/responses', { ...echo, input: 'Hello' });
     const path = `/responses/${answer['id']}`;
-    expect(await ask('GET', `${path}?stream=true`)).toMatchObject({
+    expect(await send('GET', `${path}?stream=true`)).toMatchObject({
       status: 400,
       answer: { error: { message: 'stream must be "false"', param: 'stream' } },
     });
-    expect(await ask('GET', `${path}?stream=false&include[]=reasoning.encrypted_content`)).toEqual({
+    expect(await send('GET', `${path}?stream=false&include[]=reasoning.encrypted_content`)).toEqual({
       status: 200,
       answer,
     });
@@ -62,28 +62,28 @@ describe('getting a stored response', () => {
   test('a streamed answer is stored before its last event is sent', async () => {
     const { response } = await streamed(gateway, { ...echo, input: 'Hello' });
     expect(response).toMatchObject({ status: 'completed', store: true });
-    expect((await ask('GET', `/responses/${response['id']}`)).answer).toEqual(response);
+    expect((await send('GET', `/responses/${response['id']}`)).answer).toEqual(response);
   });
 
   test('it is sent whole: a stream is refused, not ignored silently', async () => {
-    const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
-    const refused = await ask('GET', `/responses/${answer['id']}?stream=true`);
+    const { answer } = await send('POST', '/responses', { ...echo, input: 'Hello' });
+    const refused = await send('GET', `/responses/${answer['id']}?stream=true`);
     expect(refused.status).toBe(400);
     expect(refused.answer['error']).toMatchObject({ param: 'stream' });
-    expect((await ask('GET', `/responses/${answer['id']}?stream=false`)).answer).toEqual(answer);
+    expect((await send('GET', `/responses/${answer['id']}?stream=false`)).answer).toEqual(answer);
   });
 
   test('a response is stored only if requested', async () => {
-    const { answer } = await ask('POST', '/responses', { model: 'sandbox/echo', input: 'Hello' });
+    const { answer } = await send('POST', '/responses', { model: 'sandbox/echo', input: 'Hello' });
     expect(answer['store']).toBe(false);
-    expect((await ask('GET', `/responses/${answer['id']}`)).status).toBe(404);
+    expect((await send('GET', `/responses/${answer['id']}`)).status).toBe(404);
   });
 
   test('the store does not reveal it, and a row can be decrypted only in its own place', async () => {
     const word = `Secret${randomBytes(6).toString('hex')}`;
     const [one, two] = [
-      (await ask('POST', '/responses', { ...echo, input: word })).answer,
-      (await ask('POST', '/responses', { ...echo, input: 'Other' })).answer,
+      (await send('POST', '/responses', { ...echo, input: word })).answer,
+      (await send('POST', '/responses', { ...echo, input: 'Other' })).answer,
     ];
     const database = await open();
     try {
@@ -99,12 +99,12 @@ describe('getting a stored response', () => {
     } finally {
       await database.close();
     }
-    expect((await ask('GET', `/responses/${two['id']}`)).status).toBe(404);
-    expect((await ask('GET', `/responses/${one['id']}`)).status).toBe(200);
+    expect((await send('GET', `/responses/${two['id']}`)).status).toBe(404);
+    expect((await send('GET', `/responses/${one['id']}`)).status).toBe(200);
   });
 
   test('it survives a restart, but not its retention', async () => {
-    const { answer } = await ask('POST', '/responses', { ...echo, input: 'Hello' });
+    const { answer } = await send('POST', '/responses', { ...echo, input: 'Hello' });
     const path = `/responses/${answer['id']}`;
     const again = await start(gateway.data_dir);
     try {
@@ -114,8 +114,8 @@ describe('getting a stored response', () => {
       await again.stop();
     }
     nowMs += 2 * 86_400_000;
-    expect((await ask('GET', path)).status).toBe(404);
-    const next = await ask('POST', '/responses', { ...echo, input: 'x', previous_response_id: answer['id'] });
+    expect((await send('GET', path)).status).toBe(404);
+    const next = await send('POST', '/responses', { ...echo, input: 'x', previous_response_id: answer['id'] });
     expect(next.status).toBe(400);
   });
 });

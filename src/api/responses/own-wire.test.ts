@@ -98,8 +98,8 @@ test.each(cases)('%s', (_what, opening, between, finished) => {
     { type: 'response.completed', response },
   ];
   const chunks = decode(events);
-  const { events: told, response: last } = checkResponsesStream(streamed([chunks]));
-  const bare = told.map(({ sequence_number: _, ...event }) => event);
+  const { events: sent, response: last } = checkResponsesStream(streamed([chunks]));
+  const bare = sent.map(({ sequence_number: _, ...event }) => event);
   expect(bare.slice(2, -1)).toEqual(events.slice(1, -1));
   expect(last).toEqual(whole(chunks));
 });
@@ -118,9 +118,9 @@ test('fields of the upstream are added to those of the gateway, and do not repla
     billing: { payer: 'developer' },
   };
   const chunks = decode([{ type: 'response.completed', response }]);
-  const asked = contextOf({ temperature: 0.2, reasoning: { effort: 'high' } });
-  const { response: told } = checkResponsesStream(streamed([chunks], asked));
-  expect(told).toMatchObject({
+  const context = contextOf({ temperature: 0.2, reasoning: { effort: 'high' } });
+  const { response: sentResponse } = checkResponsesStream(streamed([chunks], context));
+  expect(sentResponse).toMatchObject({
     id: generation_id,
     model: 'maker/model',
     billing: { payer: 'developer' },
@@ -136,8 +136,8 @@ test('fields of the upstream with another type are not repeated', () => {
   const response = { id: 'resp_1', model: 'gpt', status: 'completed', output: [] };
   const odd = { reasoning: 'high', text: { format: null }, temperature: '1', top_p: null, truncation: {} };
   const chunks = decode([{ type: 'response.completed', response: { ...response, ...odd } }]);
-  const { response: told } = checkResponsesStream(streamed([chunks]));
-  expect(told).toMatchObject({
+  const { response: sentResponse } = checkResponsesStream(streamed([chunks]));
+  expect(sentResponse).toMatchObject({
     reasoning: { effort: null, summary: null },
     text: { format: { type: 'text' } },
     temperature: 1,

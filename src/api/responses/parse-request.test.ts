@@ -211,8 +211,8 @@ describe('violations are refused with a message that names the field', () => {
       'prompt must be null: prompts are not stored; send their text in instructions or input',
     ],
   ];
-  test.each(cases)('%j: %s', (body, told) => {
-    expect(refusalOf(body)).toBe(told);
+  test.each(cases)('%j: %s', (body, expected) => {
+    expect(refusalOf(body)).toBe(expected);
   });
 
   test('more tools and parts than anybody needs', () => {
@@ -361,8 +361,8 @@ describe('fields with another name or place', () => {
     ['what is not known', { moderation: { model: 'm' }, later: 1 }, {}, { moderation: { model: 'm' }, later: 1 }],
   ];
   test.each(cases)('%s', (_name, body, fields, rest) => {
-    const { messages: _, ext, ...told } = requestOf({ input: 'Hi', ...body });
-    expect(told).toEqual(fields);
+    const { messages: _, ext, ...translated } = requestOf({ input: 'Hi', ...body });
+    expect(translated).toEqual(fields);
     expect(ext?.rest).toEqual(rest);
   });
 
@@ -394,8 +394,8 @@ describe('fields with another name or place', () => {
     debug: { echo_upstream_body: true },
   };
   test('all others are the same', () => {
-    const { messages: _, ext, ...told } = requestOf({ input: 'Hi', ...same });
-    expect(told).toEqual(same);
+    const { messages: _, ext, ...translated } = requestOf({ input: 'Hi', ...same });
+    expect(translated).toEqual(same);
     expect(ext?.rest).toEqual({});
   });
 });
@@ -550,8 +550,8 @@ describe('reasoning of other wires is restored', () => {
     const content = [{ type: 'reasoning_text', text: 'Hm' }];
     const foreign = envelopes('another').wrap([thought])!;
     for (const encryptedContent of [foreign, `${foreign}x`, 'gw1.', 'gw1.a.b']) {
-      for (const told of [{ encrypted_content: encryptedContent }, { signature: encryptedContent }]) {
-        const details = carried({ ...told, content });
+      for (const state of [{ encrypted_content: encryptedContent }, { signature: encryptedContent }]) {
+        const details = carried({ ...state, content });
         expect(JSON.stringify(details)).not.toContain('gw1.');
         expect(details).toMatchObject([{ type: 'reasoning.text', text: 'Hm' }]);
         expect(details![0]).not.toHaveProperty('signature');
@@ -573,19 +573,19 @@ describe('tools', () => {
   const toolsOf = (tools: JsonObject[], input: JsonValue = 'Hi') => requestOf({ input, tools }).tools;
 
   test('of functions, flat or in the form of chat, with fields that only this API knows kept apart', () => {
-    const told = { name: 'f', description: 'D', parameters: { type: 'object' } };
-    expect(toolsOf([{ type: 'function', ...told, strict: true, defer_loading: true }])).toEqual([
+    const fn = { name: 'f', description: 'D', parameters: { type: 'object' } };
+    expect(toolsOf([{ type: 'function', ...fn, strict: true, defer_loading: true }])).toEqual([
       {
         type: 'function',
-        function: { ...told, strict: true },
+        function: { ...fn, strict: true },
         ext: { wire: 'openai-responses', rest: { defer_loading: true } },
       },
     ]);
     expect(toolsOf([{ name: 'f', strict: false }])).toEqual([
       { type: 'function', function: { name: 'f', strict: false } },
     ]);
-    expect(toolsOf([{ type: 'function', function: { ...told, strict: false } }])).toEqual([
-      { type: 'function', function: { ...told, strict: false } },
+    expect(toolsOf([{ type: 'function', function: { ...fn, strict: false } }])).toEqual([
+      { type: 'function', function: { ...fn, strict: false } },
     ]);
   });
 
@@ -637,12 +637,12 @@ describe('tools', () => {
 
   test('that items of the conversation bring are declared with the others, once', () => {
     const late = { type: 'additional_tools', role: 'developer', tools: [FUNCTION, { ...FUNCTION, name: 'late' }] };
-    const found = {
+    const search = {
       type: 'tool_search_output',
       execution: 'client',
       tools: [{ type: 'namespace', name: 'ns', tools: [FUNCTION] }, { type: 'mcp' }],
     };
-    const tools = toolsOf([FUNCTION], [{ role: 'user', content: 'Hi' }, late, found]);
+    const tools = toolsOf([FUNCTION], [{ role: 'user', content: 'Hi' }, late, search]);
     expect(tools).toMatchObject([
       { function: { name: 'f' } },
       { function: { name: 'late' }, ext: { rest: { via: 'item' } } },
@@ -701,9 +701,9 @@ describe('tools', () => {
       },
     ],
   ];
-  test.each(choices)('chosen by %j', (toolChoice, told) => {
+  test.each(choices)('chosen by %j', (toolChoice, expected) => {
     const tools = [FUNCTION, { type: 'custom', name: 'c' }];
-    expect(requestOf({ input: 'Hi', tools, tool_choice: toolChoice }).tool_choice).toEqual(told);
+    expect(requestOf({ input: 'Hi', tools, tool_choice: toolChoice }).tool_choice).toEqual(expected);
   });
 });
 
@@ -720,8 +720,8 @@ test("items of the gateway's own tools are removed from a conversation, those of
     search('ws_1'),
     { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Yes', annotations: [] }] },
   ];
-  const told = JSON.stringify(requestOf({ input }).messages);
-  expect(told).not.toContain('ws_gateway_1');
-  expect(told).toContain('"ws_1"');
-  expect(told).toContain('Yes');
+  const translated = JSON.stringify(requestOf({ input }).messages);
+  expect(translated).not.toContain('ws_gateway_1');
+  expect(translated).toContain('"ws_1"');
+  expect(translated).toContain('Yes');
 });

@@ -48,9 +48,9 @@ export interface ResponseObject {
   repeatedBytes(): number;
   /** The object at the beginning, without output. */
   started(served: Served | undefined): string;
-  finished(told: FinishedFacts): string;
+  finished(facts: FinishedFacts): string;
   /** The finished object as parts of JSON. */
-  finishedParts(told: FinishedFacts): JsonPart[];
+  finishedParts(facts: FinishedFacts): JsonPart[];
 }
 
 /** The status and the reason for an answer's finish reason. `failure` is an error of the gateway. */
@@ -145,7 +145,7 @@ const DEFAULTS: JsonObject = {
   user: null,
 };
 
-/** Fields whose value comes from an upstream of this wire if the request omits them. */
+/** Fields whose value is taken from an upstream of this wire if the request omits them. */
 const OPEN = ['reasoning', 'temperature', 'text', 'top_p', 'truncation'];
 
 /** Fields in which the gateway replaces the upstream's values. */

@@ -79,10 +79,10 @@ test('memory for repeating the request in each event of a response is reserved',
   const gateway = await startGateway({ yaml: 'limits: { memory_bytes: 16777216 }' });
   try {
     const text = 'abcdefg '.repeat(170_000);
-    const ask = async (body: object) =>
+    const send = async (body: object) =>
       (await gateway.call('POST', '/responses', { model: 'sandbox/echo', stream: true, ...body })).status;
-    expect(await ask({ input: 'Hello', instructions: text })).toBe(413);
-    expect(await ask({ input: text })).not.toBe(413);
+    expect(await send({ input: 'Hello', instructions: text })).toBe(413);
+    expect(await send({ input: text })).not.toBe(413);
   } finally {
     await gateway.stop();
   }

@@ -15,21 +15,21 @@ describe('without storage of responses', () => {
   afterAll(() => gateway.stop());
 
   test('storing one, and going on from one, are 400s that say how it is turned on', async () => {
-    const ask = askOf(() => gateway);
+    const send = askOf(() => gateway);
     for (const more of [{ store: true }, { previous_response_id: 'gen-1' }]) {
-      const { status, answer } = await ask('POST', '/responses', { model: 'sandbox/echo', input: 'x', ...more });
+      const { status, answer } = await send('POST', '/responses', { model: 'sandbox/echo', input: 'x', ...more });
       expect(status).toBe(400);
       expect(messageOf(answer)).toContain(Object.keys(more)[0]);
       expect(messageOf(answer)).toContain('responses.store');
     }
-    expect((await ask('GET', '/responses/gen-1')).status).toBe(404);
-    expect((await ask('DELETE', '/responses/gen-1')).status).toBe(404);
+    expect((await send('GET', '/responses/gen-1')).status).toBe(404);
+    expect((await send('DELETE', '/responses/gen-1')).status).toBe(404);
   });
 });
 
 describe('stored responses', () => {
   let gateway: TestGateway;
-  const ask = askOf(() => gateway);
+  const send = askOf(() => gateway);
 
   const start = (dataDir?: string) => startStoring({ now_ms: Date.now }, { data_dir: dataDir });
   beforeAll(async () => {
@@ -44,14 +44,14 @@ describe('stored responses', () => {
   };
 
   test('a conversation continues without its instructions, and each part of it is stored independently', async () => {
-    const first = await ask('POST', '/responses', { ...echo, input: 'One', instructions: 'Be brief' });
+    const first = await send('POST', '/responses', { ...echo, input: 'One', instructions: 'Be brief' });
     const { response: second } = await streamed(gateway, {
       ...echo,
       input: [{ role: 'user', content: 'Two' }],
       previous_response_id: first.answer['id'],
     });
     expect(second['previous_response_id']).toBe(first.answer['id']);
-    expect((await ask('DELETE', `/responses/${first.answer['id']}`)).status).toBe(200);
+    expect((await send('DELETE', `/responses/${first.answer['id']}`)).status).toBe(200);
     const sent = await upstreamInput({
       model: 'sandbox/echo',
       input: 'Three',
@@ -89,12 +89,12 @@ describe('stored responses', () => {
       const reasoning = { effort: 'high', exclude: shown === 'hidden' };
       const body = { ...routed, input: 'Hello', store: true, reasoning };
       for (const { answer } of [
-        await ask('POST', '/responses', body),
+        await send('POST', '/responses', body),
         { answer: (await streamed(gateway, body)).response },
       ]) {
         const kinds = array(answer['output']).map((item) => object(item)['type']);
         expect(kinds, JSON.stringify(answer)).toEqual(shown === 'shown' ? ['reasoning', 'message'] : ['message']);
-        expect((await ask('GET', `/responses/${answer['id']}`)).answer).toEqual(answer);
+        expect((await send('GET', `/responses/${answer['id']}`)).answer).toEqual(answer);
         const next = { ...body, store: false, input: 'Go on', previous_response_id: answer['id'] };
         expect(await upstreamInput(next)).toMatch(asItCame);
       }
@@ -103,13 +103,13 @@ describe('stored responses', () => {
 
   test('tools: the output of a call follows the call that was stored', async () => {
     const tools = [{ type: 'function', name: 'look', parameters: { type: 'object', properties: {} } }];
-    const { answer } = await ask('POST', '/responses', { ...echo, model: 'sandbox/tools', input: 'Look', tools });
+    const { answer } = await send('POST', '/responses', { ...echo, model: 'sandbox/tools', input: 'Look', tools });
     const call = array(answer['output'])
       .map(object)
       .find(({ type }) => type === 'function_call')!;
     const input = [{ type: 'function_call_output', call_id: call['call_id'], output: 'a cat' }];
     const next = { model: 'sandbox/tools', input, tools, previous_response_id: answer['id'] };
-    const { status, answer: done } = await ask('POST', '/responses', next);
+    const { status, answer: done } = await send('POST', '/responses', next);
     expect(status, JSON.stringify(done)).toBe(200);
     expect(JSON.stringify(done['output'])).toContain('a cat');
   });
@@ -137,7 +137,7 @@ describe('stored responses', () => {
     ['provider.zdr', { provider: { zdr: true } }],
     ['provider.data_collection', { provider: { data_collection: 'deny' } }],
   ])('nothing is stored under %s: a 400 that names store', async (named, more) => {
-    const { status, answer } = await ask('POST', '/responses', { ...echo, input: 'x', ...more });
+    const { status, answer } = await send('POST', '/responses', { ...echo, input: 'x', ...more });
     expect(status).toBe(400);
     expect(messageOf(answer)).toMatch(/^store /);
     expect(messageOf(answer)).toContain(named);
@@ -145,20 +145,20 @@ describe('stored responses', () => {
 
   test('nothing is stored for a key whose guardrail enforces zero data retention', async () => {
     const management = gateway.management_key;
-    const { key, data } = (await ask('POST', '/keys', { name: 'strict' }, management)).answer;
+    const { key, data } = (await send('POST', '/keys', { name: 'strict' }, management)).answer;
     const body = { ...echo, input: 'x' };
-    expect((await ask('POST', '/responses', body, String(key))).status).toBe(200);
-    const made = await ask('POST', '/guardrails', { name: 'zdr', enforce_zdr: true }, management);
+    expect((await send('POST', '/responses', body, String(key))).status).toBe(200);
+    const made = await send('POST', '/guardrails', { name: 'zdr', enforce_zdr: true }, management);
     const { id } = object(made.answer['data']);
     const assigned = { key_hashes: [object(data)['hash']] };
-    expect((await ask('POST', `/guardrails/${id}/assignments/keys`, assigned, management)).status).toBeLessThan(300);
-    const refused = await ask('POST', '/responses', body, String(key));
+    expect((await send('POST', `/guardrails/${id}/assignments/keys`, assigned, management)).status).toBeLessThan(300);
+    const refused = await send('POST', '/responses', body, String(key));
     expect([refused.status, messageOf(refused.answer)]).toEqual([400, expect.stringMatching(/^store .*guardrail/)]);
-    expect((await ask('POST', '/responses', { ...body, store: false }, String(key))).status).toBe(200);
+    expect((await send('POST', '/responses', { ...body, store: false }, String(key))).status).toBe(200);
   });
 
   test('an unknown response to go on from is a 400 that names the field', async () => {
-    const { status, answer } = await ask('POST', '/responses', { ...echo, input: 'x', previous_response_id: 'gen-0' });
+    const { status, answer } = await send('POST', '/responses', { ...echo, input: 'x', previous_response_id: 'gen-0' });
     expect([status, messageOf(answer)]).toEqual([400, expect.stringMatching(/^previous_response_id/)]);
   });
 
@@ -166,18 +166,18 @@ describe('stored responses', () => {
     const body = { ...echo, model: 'sandbox/fail-late', input: 'Hello' };
     const { response } = await streamed(gateway, body);
     expect(response).toMatchObject({ status: 'failed', store: false });
-    expect((await ask('GET', `/responses/${response['id']}`)).status).toBe(404);
+    expect((await send('GET', `/responses/${response['id']}`)).status).toBe(404);
   });
 
   test('an answer that is too long to store is sent, and states that it is not stored', async () => {
     const imageUrl = `data:image/png;base64,${'A'.repeat(limits.stored_response_chars_max)}`;
     const content = [{ type: 'input_image', image_url: imageUrl }];
     const body = { ...echo, model: 'sandbox/story', input: [{ role: 'user', content }] };
-    const whole = await ask('POST', '/responses', body);
+    const whole = await send('POST', '/responses', body);
     expect(whole.status, messageOf(whole.answer)).toBe(200);
     expect(whole.answer['store']).toBe(false);
     const { response } = await streamed(gateway, body);
     expect(response).toMatchObject({ status: 'completed', store: false });
-    expect((await ask('GET', `/responses/${response['id']}`)).status).toBe(404);
+    expect((await send('GET', `/responses/${response['id']}`)).status).toBe(404);
   });
 });

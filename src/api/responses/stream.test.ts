@@ -27,7 +27,7 @@ const calling = (n: number, index: number, name: string, ...pieces: string[]): C
     { tool_calls: [{ index, id: `call_${index}`, type: 'function', function: { name, arguments: '' } }] },
     { open: { kind: 'call' } },
   ),
-  ...pieces.map((told) => chunk(n, { tool_calls: [{ index, function: { arguments: told } }] })),
+  ...pieces.map((piece) => chunk(n, { tool_calls: [{ index, function: { arguments: piece } }] })),
   chunk(n, {}, { close: {} }),
 ];
 const thinking = (n: number, ...details: ReasoningDetail[]): ChatChunk[] => [
@@ -36,7 +36,7 @@ const thinking = (n: number, ...details: ReasoningDetail[]): ChatChunk[] => [
   chunk(n, {}, { close: {} }),
 ];
 
-function told(
+function decoded(
   chunks: readonly ChatChunk[],
   context = contextOf(),
 ): { types: string[]; output: JsonObject[]; response: JsonObject } {
@@ -57,7 +57,7 @@ function replayed(output: readonly JsonObject[]): Message {
 
 describe('the order of events', () => {
   test('is the standard one: each part and item closed before the next opens', () => {
-    const { types } = told([
+    const { types } = decoded([
       ...thinking(0, { type: 'reasoning.text', text: 'Hm', format: 'unknown', index: 0 }),
       ...text(1, 'A'),
       ...calling(2, 0, 'look', '{}'),
@@ -88,7 +88,7 @@ describe('the order of events', () => {
     const [first, ...rest] = calling(0, 0, 'a', '{"x":', '1}');
     const [second, ...others] = calling(1, 1, 'b', '{"y":', '2}');
     const mixed = [first!, second!, others[0]!, rest[0]!, others[1]!, rest[1]!, others[2]!, rest[2]!];
-    const { output } = told([...mixed, { ...STOP, finish_reason: 'tool_calls' }]);
+    const { output } = decoded([...mixed, { ...STOP, finish_reason: 'tool_calls' }]);
     expect(output.map(({ call_id, arguments: all }) => [call_id, all])).toEqual([
       ['call_0', '{"x":1}'],
       ['call_1', '{"y":2}'],
@@ -114,13 +114,13 @@ describe('the order of events', () => {
 
 describe('items', () => {
   test('are not made of empty blocks', () => {
-    const { output, types } = told([...text(0), ...thinking(1), ...text(2, ''), STOP]);
+    const { output, types } = decoded([...text(0), ...thinking(1), ...text(2, ''), STOP]);
     expect([output, types]).toEqual([[], ['completed']]);
   });
 
   test('have unique ids that are the same for the same answer', () => {
     const chunks = [...text(0, 'A'), ...calling(1, 0, 'a', '{}'), ...text(2, 'B'), STOP];
-    const [first, again] = [told(chunks), told(chunks)];
+    const [first, again] = [decoded(chunks), decoded(chunks)];
     expect(first.output).toEqual(again.output);
     const stem = `1700000000${'a'.repeat(20)}`;
     expect(first.output.map(({ id }) => id)).toEqual([`msg_${stem}0`, `fc_${stem}1`, `msg_${stem}2`]);
@@ -132,7 +132,7 @@ describe('items', () => {
       chunk(n, { content: 'A' }, { open: { kind: 'text', ext: own({ id }) } }),
       chunk(n, {}, { close: { ext: own({ id, status: 'completed' }) } }),
     ];
-    const { output } = told([...named(0, 'msg_x'), ...calling(1, 0, 'a', '{}'), ...named(2, 'msg_x'), STOP]);
+    const { output } = decoded([...named(0, 'msg_x'), ...calling(1, 0, 'a', '{}'), ...named(2, 'msg_x'), STOP]);
     expect(output[0]!['id']).toBe('msg_x');
     expect(output[2]!['id']).toMatch(/^msg_1700000000a+2$/);
   });
@@ -142,7 +142,7 @@ describe('items', () => {
       chunk(n, { content: said }, { open: { kind: 'text', ext: own(rest) } }),
       chunk(n, {}, { close: { ext: own(rest) } }),
     ];
-    const { output } = told([
+    const { output } = decoded([
       ...part(0, { id: 'msg_1', phase: 'commentary' }, 'A'),
       ...part(1, { id: 'msg_1', phase: 'commentary' }, 'B'),
       ...part(2, { id: 'msg_2', phase: 'commentary' }, 'C'),
@@ -164,7 +164,7 @@ describe('items', () => {
     ['the model itself', 'stop', 'completed', null],
   ])('the last one of an answer that ended by %s says so', (_what, finishReason, status, incompleteDetails) => {
     const chunks = [...text(0, 'A'), ...calling(1, 0, 'a', '{"x'), { ...STOP, finish_reason: finishReason }];
-    const { output, response } = told(chunks as ChatChunk[]);
+    const { output, response } = decoded(chunks as ChatChunk[]);
     expect(response).toMatchObject({ status, incomplete_details: incompleteDetails });
     expect(output.map((item) => item['status'])).toEqual(['completed', status === 'completed' ? status : 'incomplete']);
     expect(whole(chunks as ChatChunk[])).toEqual(response);
@@ -174,7 +174,7 @@ describe('items', () => {
     const likely = { content: [{ token: 'A', logprob: -0.1, bytes: null, top_logprobs: [] }] };
     const chunks = text(0, 'A').map((one) => (one.delta.content ? { ...one, logprobs: likely } : one));
     for (const showsLogprobs of [true, false]) {
-      const { output } = told([...chunks, STOP], contextOf({}, { shows_logprobs: showsLogprobs }));
+      const { output } = decoded([...chunks, STOP], contextOf({}, { shows_logprobs: showsLogprobs }));
       const logprobs = showsLogprobs ? [{ token: 'A', logprob: -0.1, bytes: [65], top_logprobs: [] }] : [];
       expect(output).toMatchObject([{ content: [{ text: 'A', logprobs }] }]);
     }
@@ -190,7 +190,7 @@ describe('items', () => {
       { token: 'bytes:\\xa9', logprob: 0, bytes: null, top_logprobs: [] },
     ];
     const chunks = text(0, 'é').map((one) => (one.delta.content ? { ...one, logprobs: { content } } : one));
-    const [part] = array(told([...chunks, STOP]).output[0]!['content']).map(object);
+    const [part] = array(decoded([...chunks, STOP]).output[0]!['content']).map(object);
     expect(part!['logprobs']).toEqual([
       {
         token: 'bytes:\\xc3',
@@ -211,7 +211,7 @@ describe('items', () => {
       text(n, token).map((one) => (one.delta.content ? { ...one, logprobs: likely(token) } : one));
     const behind: ChatChunk = { delta: {}, logprobs: likely('é') };
     const chunks = [...saying(0, 'Łó'), ...calling(1, 0, 'a', '{}'), ...saying(2, 'x'), ...text(3, 'é'), behind, STOP];
-    const { output, response } = told(chunks);
+    const { output, response } = decoded(chunks);
     const toldOf = array(output[2]!['content']).map((part) => array(object(part)['logprobs']));
     expect(toldOf).toMatchObject([[{ token: 'x' }], [{ token: 'é' }]]);
     expect(whole(chunks)).toEqual(response);
@@ -219,7 +219,7 @@ describe('items', () => {
 
   test('an error of the upstream inside its answer is the error of the response', () => {
     const error = { code: 429, message: 'Slow down' };
-    const { response } = told([...text(0, 'A'), { delta: {}, finish_reason: 'error', error }]);
+    const { response } = decoded([...text(0, 'A'), { delta: {}, finish_reason: 'error', error }]);
     expect(response).toMatchObject({
       status: 'failed',
       error: { code: 'rate_limit_exceeded', message: 'Slow down' },
@@ -237,7 +237,7 @@ describe('items', () => {
       chunk(0, {}, { close: {} }),
       STOP,
     ];
-    const { output, response, types } = told(chunks);
+    const { output, response, types } = decoded(chunks);
     const events = ['in_progress', 'completed'].map((one) => `image_generation_call.${one}`);
     const each = ['output_item.added', ...events, 'output_item.done'];
     expect(types).toEqual([...each, ...each, 'completed']);
@@ -264,7 +264,7 @@ describe('items', () => {
       reasoning: 'Hm',
       reasoning_details: reasoningDetails,
     };
-    const { output, response } = told([{ delta, finish_reason: 'tool_calls' }]);
+    const { output, response } = decoded([{ delta, finish_reason: 'tool_calls' }]);
     expect(output.map(({ type }) => type)).toEqual([
       'reasoning',
       'message',
@@ -277,7 +277,7 @@ describe('items', () => {
 
   test('are not made of opaque state of other wires, nor of audio', () => {
     const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block: { type: 'server_tool_use' } };
-    const { output } = told([
+    const { output } = decoded([
       chunk(0, {}, { open: { kind: 'native', native } }),
       chunk(0, {}, { close: { native } }),
       { delta: { audio: { data: 'AA==' } } },
@@ -301,7 +301,7 @@ describe('citations', () => {
       chunk(1, { annotations: [cite(7, 14)] }, { close: {} }),
       STOP,
     ];
-    const { output, response } = told(chunks);
+    const { output, response } = decoded(chunks);
     const [, part] = array(output[0]!['content']).map(object);
     expect(part!['annotations']).toMatchObject([
       { url: 'https://a.example', title: 'A', start_index: 0, end_index: 7 },
@@ -311,7 +311,7 @@ describe('citations', () => {
 
   test('that arrive after their text are in its part', () => {
     const late: ChatChunk = { delta: { annotations: [cite(1, 2), cite(4, 5), cite(0, 0)] } };
-    const { output } = told([...text(0, 'abc'), ...text(1, 'def'), late, STOP]);
+    const { output } = decoded([...text(0, 'abc'), ...text(1, 'def'), late, STOP]);
     const places = array(output[0]!['content']).map((part) =>
       array(object(part)['annotations']).map((one) => [object(one)['start_index'], object(one)['end_index']]),
     );
@@ -325,7 +325,7 @@ describe('citations', () => {
   });
 
   test('that arrive before their text wait for it', () => {
-    const { output } = told([{ delta: { annotations: [cite(0, 0)] } }, ...text(0, 'abc'), STOP]);
+    const { output } = decoded([{ delta: { annotations: [cite(0, 0)] } }, ...text(0, 'abc'), STOP]);
     expect(object(array(output[0]!['content'])[0])['annotations']).toHaveLength(1);
   });
 
@@ -338,7 +338,7 @@ describe('citations', () => {
     const after = at === 2 || citation.url_citation.end_index === 5 ? text(2, 'def') : [];
     const late: ChatChunk = { delta: { annotations: [citation] } };
     const chunks = [...text(0, 'abc'), ...calling(1, 0, 'look', '{}'), ...after, late, STOP];
-    const { output, response, types } = told(chunks);
+    const { output, response, types } = decoded(chunks);
     const [part] = array(output[at]!['content']).map(object);
     expect(part!['annotations']).toMatchObject([{ start_index: place[0], end_index: place[1] }]);
     expect(response).toEqual(whole(chunks));
@@ -349,7 +349,7 @@ describe('citations', () => {
   test('that end before they begin have no length, and none is lost for a place beyond its text', () => {
     const late: ChatChunk = { delta: { annotations: [cite(2, 1), cite(1, 99), cite(-4, 2), cite(7, 9)] } };
     const chunks = [...text(0, 'abc'), late, STOP];
-    const { output, response } = told(chunks);
+    const { output, response } = decoded(chunks);
     const places = array(object(array(output[0]!['content'])[0])['annotations']).map((one) => [
       object(one)['start_index'],
       object(one)['end_index'],
@@ -369,7 +369,7 @@ describe('citations', () => {
       [early, ...text(0, 'abc'), ...calling(1, 0, 'look', '{}'), ...text(2, 'def'), STOP],
       [...text(0, 'abc'), early, ...calling(1, 0, 'look', '{}'), ...text(2, 'def'), STOP],
     ]) {
-      const { output, response } = told(chunks);
+      const { output, response } = decoded(chunks);
       expect(object(array(output[2]!['content'])[0])['annotations']).toHaveLength(1);
       expect(response).toEqual(whole(chunks));
     }
@@ -390,7 +390,7 @@ describe('reasoning', () => {
       ...calling(1, 0, 'a', '{}'),
       { ...STOP, finish_reason: 'tool_calls' as const },
     ];
-    const { output } = told(chunks);
+    const { output } = decoded(chunks);
     expect(output[0]).toMatchObject({
       type: 'reasoning',
       summary: [],
@@ -424,7 +424,7 @@ describe('reasoning', () => {
       ...text(1, 'A'),
       STOP,
     ];
-    const { output } = told(chunks);
+    const { output } = decoded(chunks);
     expect(output[0]).toEqual({
       id: 'rs_1',
       type: 'reasoning',
@@ -436,7 +436,7 @@ describe('reasoning', () => {
   test('is not shown to a client that wants none', () => {
     const context = () => contextOf({}, { hide_reasoning: true });
     const chunks = [...thinking(0, ...signed), ...text(1, 'A'), { delta: { reasoning: 'Hm' } }, STOP];
-    const { output, response } = told(chunks, context());
+    const { output, response } = decoded(chunks, context());
     expect(output.map(({ type }) => type)).toEqual(['message']);
     expect(whole(chunks, context())).toEqual(response);
   });
@@ -448,7 +448,7 @@ describe('reasoning', () => {
       id: `seal_${generation_id}`,
       format: 'unknown',
     };
-    const { output, response } = told([
+    const { output, response } = decoded([
       ...text(0, 'A'),
       { delta: { reasoning_details: [{ ...seal, index: 0 }] } },
       STOP,
@@ -481,7 +481,7 @@ describe('calls of custom tools', () => {
             ...calling(0, 0, 'shell', ...pieces(all, size)),
             { ...STOP, finish_reason: 'tool_calls' as const },
           ];
-          const { output, response } = told(chunks, contextOf({ tools }));
+          const { output, response } = decoded(chunks, contextOf({ tools }));
           expect(output).toMatchObject([{ type: 'custom_tool_call', call_id: 'call_0', name: 'shell', input }]);
           expect(whole(chunks, contextOf({ tools }))).toEqual(response);
         }
@@ -492,13 +492,13 @@ describe('calls of custom tools', () => {
   test.each(['{"command":"ls"}', 'ls', '{"input":{"a":1}}'])(
     'whose arguments have another form tell them whole: %s',
     (all) => {
-      const { output } = told([...calling(0, 0, 'shell', ...pieces(all, 2)), STOP], contextOf({ tools }));
+      const { output } = decoded([...calling(0, 0, 'shell', ...pieces(all, 2)), STOP], contextOf({ tools }));
       expect(output[0]!['input']).toBe(all);
     },
   );
 
   test('a function of a namespace has its name inside the namespace', () => {
-    const { output } = told([...calling(0, 0, 'crm__find', '{}'), STOP], contextOf({ tools }));
+    const { output } = decoded([...calling(0, 0, 'crm__find', '{}'), STOP], contextOf({ tools }));
     expect(output).toMatchObject([{ type: 'function_call', namespace: 'crm', name: 'find', arguments: '{}' }]);
   });
 });

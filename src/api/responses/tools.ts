@@ -16,8 +16,8 @@ type Tools = Pick<ChatRequest, 'tools' | 'tool_choice'>;
 /** The tools of a request, and the tool choice. Throws a `GatewayError` 400 that names the tool. */
 export function requestTools({ tools, tool_choice, input }: ResponsesRequestBody): Tools {
   const made: Tools = {};
-  const given = (tools ?? []) as unknown as JsonObject[];
-  const declared = decodeTools(given.map((tool, i) => flat(tool, `tools[${i}]`)));
+  const listed = (tools ?? []) as unknown as JsonObject[];
+  const declared = decodeTools(listed.map((tool, i) => flat(tool, `tools[${i}]`)));
   append(declared, toolsOfItems(Array.isArray(input) ? (input as unknown as JsonValue[]) : [], declared));
   if (declared.length > limits.tools_max) {
     const rule = `must have at most ${limits.tools_max} items, including those of namespaces and of input`;

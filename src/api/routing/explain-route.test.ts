@@ -70,9 +70,14 @@ async function limitedKey(limit: number): Promise<string> {
 
 describe('explains', () => {
   test('the order, with weights, reasons, expected costs and changes of the request', async () => {
-    const told = await explain({ model: 'wire/both', messages: text('Hello'), temperature: 1, max_tokens: 100 });
-    expect(told).toMatchObject({ requested: 'wire/both', models: ['wire/both'], strategy: 'direct', error: null });
-    const [first, second] = told.endpoints.planned;
+    const explanation = await explain({ model: 'wire/both', messages: text('Hello'), temperature: 1, max_tokens: 100 });
+    expect(explanation).toMatchObject({
+      requested: 'wire/both',
+      models: ['wire/both'],
+      strategy: 'direct',
+      error: null,
+    });
+    const [first, second] = explanation.endpoints.planned;
     expect(first).toMatchObject({
       position: 1,
       endpoint_id: 'chat|wire/both',
@@ -92,7 +97,7 @@ describe('explains', () => {
     });
     expect((first?.weight ?? 0) + (second?.weight ?? 0)).toBeCloseTo(1);
     expect(first?.because.length).toBeGreaterThan(0);
-    const { expected_prompt_tokens: prompt, expected_completion_tokens: completion } = told;
+    const { expected_prompt_tokens: prompt, expected_completion_tokens: completion } = explanation;
     expect(completion).toBe(100);
     expect(first?.expected_cost).toBe((prompt * 1 + 100 * 2) / 1e6);
     expect(second?.expected_cost).toBe((prompt * 3 + 100 * 4) / 1e6);
@@ -101,15 +106,19 @@ describe('explains', () => {
   });
 
   test('a very long request for its first endpoints alone', async () => {
-    const told = await explain({ model: 'wire/both', messages: text('word '.repeat(1_700_000)), max_tokens: 100 });
-    const [first, second] = told.endpoints.planned;
+    const explanation = await explain({
+      model: 'wire/both',
+      messages: text('word '.repeat(1_700_000)),
+      max_tokens: 100,
+    });
+    const [first, second] = explanation.endpoints.planned;
     expect(first).toMatchObject({ output_tokens: 100, worst_case_cost: expect.any(Number) });
     expect(second).toMatchObject({ output_tokens: null, worst_case_cost: null, expected_cost: expect.any(Number) });
   });
 
   test('the meaning of each name', async () => {
-    const told = await explain({ model: 'wire/both:floor', models: ['wire/images'], messages: text('Hello') });
-    expect(told).toMatchObject({
+    const explanation = await explain({ model: 'wire/both:floor', models: ['wire/images'], messages: text('Hello') });
+    expect(explanation).toMatchObject({
       requested: 'wire/both:floor',
       models: ['wire/both', 'wire/images'],
       names: [
@@ -118,46 +127,50 @@ describe('explains', () => {
       ],
       strategy: 'fallback',
     });
-    expect(told.endpoints.planned.map(({ tag }) => tag)).toEqual(['chat', 'claude', 'gemini']);
+    expect(explanation.endpoints.planned.map(({ tag }) => tag)).toEqual(['chat', 'claude', 'gemini']);
   });
 
   test('the expected cost of an answer of unknown length', async () => {
-    const told = await explain({ model: 'wire/both', messages: text('Hello') });
-    expect(told.expected_completion_tokens).toBe(limits.expected_completion_tokens);
+    const explanation = await explain({ model: 'wire/both', messages: text('Hello') });
+    expect(explanation.expected_completion_tokens).toBe(limits.expected_completion_tokens);
   });
 
   test('which endpoints were excluded, at which step and why, and how many remained', async () => {
-    const told = await explain({ model: 'wire/both', messages: text('Hello'), provider: { ignore: ['claude'] } });
-    expect(told.endpoints.excluded).toMatchObject([
+    const explanation = await explain({
+      model: 'wire/both',
+      messages: text('Hello'),
+      provider: { ignore: ['claude'] },
+    });
+    expect(explanation.endpoints.excluded).toMatchObject([
       { endpoint_id: 'claude|wire/both', step: 'Filter by Ignored Providers', reason: 'it is in provider.ignore' },
     ]);
-    expect(told.routing_funnel).toContainEqual({ step: 'Filter by Ignored Providers', endpoint_count: 1 });
-    expect(told.endpoints.total).toBe(2);
+    expect(explanation.routing_funnel).toContainEqual({ step: 'Filter by Ignored Providers', endpoint_count: 1 });
+    expect(explanation.endpoints.total).toBe(2);
   });
 
   test('a request that no endpoint may serve, with the error that it would get', async () => {
     const body = { model: 'wire/unpriced', messages: text('Hello') };
-    const told = await explain(body);
+    const explanation = await explain(body);
     const refused = (await (await gateway.call('POST', '/chat/completions', body)).json()) as { error: object };
-    expect(told).toMatchObject({
+    expect(explanation).toMatchObject({
       endpoints: { planned: [], excluded: [{ step: 'Filter by Known Price' }] },
       hold: null,
     });
-    expect(told.error).toEqual(refused.error);
-    expect(told.error).toMatchObject({ code: 404, metadata: { failed_routing_step: 'Filter by Known Price' } });
+    expect(explanation.error).toEqual(refused.error);
+    expect(explanation.error).toMatchObject({ code: 404, metadata: { failed_routing_step: 'Filter by Known Price' } });
   });
 
   test('the amount that would be held, per budget, and what would be left', async () => {
     const key = await limitedKey(0.01);
-    const told = await explain({ model: 'wire/both', messages: text('Hello'), max_tokens: 100 }, key);
-    expect(told.hold).toMatchObject({
+    const explanation = await explain({ model: 'wire/both', messages: text('Hello'), max_tokens: 100 }, key);
+    expect(explanation.hold).toMatchObject({
       lowers_output: false,
       budgets: [{ scope: 'key', limit: 0.01, spent: 0, available: 0.01, resets_at: null }],
     });
-    expect(told.hold?.amount).toBe(told.hold?.wanted);
-    expect(told.hold?.amount).toBe(told.endpoints.planned[0]?.worst_case_cost);
+    expect(explanation.hold?.amount).toBe(explanation.hold?.wanted);
+    expect(explanation.hold?.amount).toBe(explanation.endpoints.planned[0]?.worst_case_cost);
     expect(await explain({ model: 'wire/both', messages: text('Hello'), max_tokens: 100 }, key)).toMatchObject({
-      hold: told.hold,
+      hold: explanation.hold,
     });
   });
 
@@ -182,11 +195,11 @@ describe('explains', () => {
 
   test('that a budget lowers the output bound', async () => {
     const key = await limitedKey(0.002);
-    const told = await explain({ model: 'wire/both', messages: text('Hello'), max_tokens: 20_000 }, key);
-    expect(told.hold).toMatchObject({ lowers_output: true, wanted: expect.closeTo(0.04, 2) });
-    expect(told.hold?.amount).toBeLessThanOrEqual(0.002);
-    expect(told.endpoints.planned[0]?.output_tokens).toBeLessThan(1_000);
-    expect(told.endpoints.planned[0]?.adjusted_parameters).toContainEqual(
+    const explanation = await explain({ model: 'wire/both', messages: text('Hello'), max_tokens: 20_000 }, key);
+    expect(explanation.hold).toMatchObject({ lowers_output: true, wanted: expect.closeTo(0.04, 2) });
+    expect(explanation.hold?.amount).toBeLessThanOrEqual(0.002);
+    expect(explanation.endpoints.planned[0]?.output_tokens).toBeLessThan(1_000);
+    expect(explanation.endpoints.planned[0]?.adjusted_parameters).toContainEqual(
       expect.objectContaining({ kind: 'clamped', field: 'max_tokens' }),
     );
   });
@@ -194,22 +207,22 @@ describe('explains', () => {
   test('that no budget can pay for it', async () => {
     const key = await limitedKey(0.0000001);
     const body = { model: 'wire/both', messages: text('Hello'), max_tokens: 100 };
-    const told = await explain(body, key);
+    const explanation = await explain(body, key);
     const refused = await gateway.call('POST', '/chat/completions', body, { authorization: `Bearer ${key}` });
-    expect(told.error).toEqual(((await refused.json()) as { error: object }).error);
-    expect(told.error).toMatchObject({ code: 402, metadata: { budget: 'key' } });
-    expect(told.hold).toMatchObject({ amount: 0, lowers_output: false });
+    expect(explanation.error).toEqual(((await refused.json()) as { error: object }).error);
+    expect(explanation.error).toMatchObject({ code: 402, metadata: { budget: 'key' } });
+    expect(explanation.hold).toMatchObject({ amount: 0, lowers_output: false });
   });
 
   test('media without fetching them: the cost of an image is known, that of a file is not', async () => {
     const picture = { type: 'image_url', image_url: { url: 'https://files.example/a.png' } };
     const file = { type: 'file', file: { file_data: 'https://files.example/a.pdf', filename: 'a.pdf' } };
-    const ask = async (...parts: object[]) => {
-      const told = await explain({ model: 'wire/images', messages: text(parts), max_tokens: 100 });
-      return told.endpoints.planned[0];
+    const costOf = async (...parts: object[]) => {
+      const explanation = await explain({ model: 'wire/images', messages: text(parts), max_tokens: 100 });
+      return explanation.endpoints.planned[0];
     };
-    expect(await ask(picture)).toMatchObject({ unfetched_media: 1, worst_case_cost: expect.any(Number) });
-    expect(await ask(picture, file)).toMatchObject({ unfetched_media: 2, worst_case_cost: null, hold: null });
+    expect(await costOf(picture)).toMatchObject({ unfetched_media: 1, worst_case_cost: expect.any(Number) });
+    expect(await costOf(picture, file)).toMatchObject({ unfetched_media: 2, worst_case_cost: null, hold: null });
     expect(requests).toBe(0);
   });
 });
@@ -219,18 +232,18 @@ test.each([
   ['a model that there is not', { model: 'wire/none', messages: text('Hello') }, 400],
 ])('%s is refused as it would be', async (_title, body, status) => {
   const explained = await gateway.call('POST', '/route/explain', body);
-  const asked = await gateway.call('POST', '/chat/completions', body);
+  const answer = await gateway.call('POST', '/chat/completions', body);
   expect(explained.status).toBe(status);
   expect(((await explained.json()) as { error: object }).error).toEqual(
-    ((await asked.json()) as { error: object }).error,
+    ((await answer.json()) as { error: object }).error,
   );
 });
 
 test('management keys are refused, and so are requests without a key', async () => {
   const body = { model: 'wire/both', messages: text('Hello') };
-  const ask = (authorization: string) => gateway.call('POST', '/route/explain', body, { authorization });
-  expect((await ask(`Bearer ${gateway.management_key}`)).status).toBe(403);
-  expect((await ask('')).status).toBe(401);
+  const explainWith = (authorization: string) => gateway.call('POST', '/route/explain', body, { authorization });
+  expect((await explainWith(`Bearer ${gateway.management_key}`)).status).toBe(403);
+  expect((await explainWith('')).status).toBe(401);
 });
 
 test('the explained routing is in the metadata of the answer and in its record', async () => {
@@ -247,40 +260,40 @@ test('the explained routing is in the metadata of the answer and in its record',
       provider: { order: ['sandbox'], ignore: ['nobody'] },
     };
     const explained = await sandbox.call('POST', '/route/explain', body, headers);
-    const { data: told } = (await explained.json()) as { data: RouteExplanation };
+    const { data: explanation } = (await explained.json()) as { data: RouteExplanation };
     const answer = await sandbox.call('POST', '/chat/completions', body, headers);
     const { id, gateway_metadata: shown } = (await answer.json()) as { id: string; gateway_metadata: never };
-    const found = await sandbox.call('GET', `/generation?id=${id}`, undefined, headers);
-    const { data: record } = (await found.json()) as { data: { routing: never } };
+    const generation = await sandbox.call('GET', `/generation?id=${id}`, undefined, headers);
+    const { data: record } = (await generation.json()) as { data: { routing: never } };
 
-    const ids = told.endpoints.planned.map(({ endpoint_id }) => endpoint_id);
+    const ids = explanation.endpoints.planned.map(({ endpoint_id }) => endpoint_id);
     expect(ids).toHaveLength(2);
-    const places = told.endpoints.planned.map(({ weight, because }) => ({ weight, because }));
+    const places = explanation.endpoints.planned.map(({ weight, because }) => ({ weight, because }));
     const [first, second] = places;
     expect(shown).toMatchObject({
-      strategy: told.strategy,
+      strategy: explanation.strategy,
       endpoints: {
-        total: told.endpoints.total,
+        total: explanation.endpoints.total,
         available: [
           { endpoint_id: ids[0], position: 1, selected: false, ...first },
           { endpoint_id: ids[1], position: 2, selected: true, ...second },
         ],
-        excluded: told.endpoints.excluded,
+        excluded: explanation.endpoints.excluded,
       },
-      routing_funnel: told.routing_funnel,
-      hold: { amount: told.endpoints.planned[1]?.hold?.amount, budgets: ['key never'] },
+      routing_funnel: explanation.routing_funnel,
+      hold: { amount: explanation.endpoints.planned[1]?.hold?.amount, budgets: ['key never'] },
     });
     expect(record.routing).toMatchObject({
-      strategy: told.strategy,
+      strategy: explanation.strategy,
       endpoints: {
-        total: told.endpoints.total,
+        total: explanation.endpoints.total,
         planned: [
           { endpoint_id: ids[0], selected: false, ...first },
           { endpoint_id: ids[1], selected: true, ...second },
         ],
         excluded: [],
       },
-      hold: { amount: told.endpoints.planned[1]?.hold?.amount, budgets: ['key never'] },
+      hold: { amount: explanation.endpoints.planned[1]?.hold?.amount, budgets: ['key never'] },
     });
   } finally {
     await sandbox.stop();

@@ -109,8 +109,8 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     // What was spent stays.
     expect(await queries.selectFrom('usage_days').selectAll().execute()).toHaveLength(1);
     const { data: events } = await auditStore(queries).listBy({ organization_id }, { offset: 0, limit: 10 });
-    const told = events.map(({ action, resource_type, after }) => `${action} ${resource_type} ${after}`);
-    expect(told).toEqual([
+    const entries = events.map(({ action, resource_type, after }) => `${action} ${resource_type} ${after}`);
+    expect(entries).toEqual([
       'delete workspace null',
       'delete workspace_member null',
       'delete workspace_member null',
@@ -159,10 +159,10 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
       // Before those of its one member and of itself.
       const page = { offset: 2, limit: 2 * count };
       const { data: events } = await auditStore(queries).listBy({ organization_id }, page);
-      const told = events.reverse().map(({ resource_type, resource_id, before }) => {
+      const entries = events.reverse().map(({ resource_type, resource_id, before }) => {
         return resource_type === 'guardrail_assignment' ? before : { [resource_type]: resource_id };
       });
-      expect(told).toEqual(
+      expect(entries).toEqual(
         hashes.flatMap((hash) => [{ guardrail_id: guardrailId, key_hash: hash }, { api_key: hash }]),
       );
       const limits = queries.selectFrom('ledger_budgets').select('id').where('limit_nano', 'is not', null);
@@ -305,11 +305,11 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
       expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
       expect(await Promise.all(assigning)).toEqual(Array.from({ length: 6 }, () => 404));
     }
-    const told = await database.queries
+    const entries = await database.queries
       .selectFrom('audit_events')
       .select('resource_id')
       .where('action', '=', 'unassign')
       .execute();
-    expect(new Set(told.map(({ resource_id }) => resource_id)).size).toBe(told.length);
+    expect(new Set(entries.map(({ resource_id }) => resource_id)).size).toBe(entries.length);
   }, 60_000);
 });
