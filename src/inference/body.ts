@@ -112,7 +112,7 @@ export class LaterChunks implements Source<StreamEvent> {
       this.#recordProgress();
       if (isWithheld(this.#state)) return this.#drain();
       const { grant, meter } = this.#attempt;
-      if (grant !== undefined) {
+      if (grant !== undefined && !this.#answer.isWhole) {
         const { hold } = this.#state;
         const cutting = this.#parts.admission.cutReason({ hold, grant, meter });
         if (cutting instanceof Promise) return this.#extend(cutting);
@@ -176,25 +176,26 @@ export class LaterChunks implements Source<StreamEvent> {
     return [...this.#view.rest(), ...this.#view.showOwn(cut)];
   }
 
-  /** The client gets no more: reads on for a bounded time if closing the connection does not end the bill, to learn the usage. */
+  /**
+   * The client gets no more. Chunks that have arrived are billed. If closing the connection does not end the bill, reads on for a
+   * bounded time to learn the usage.
+   */
   async #drain(): Promise<void> {
     const attempt = this.#attempt;
     const { call, meter, candidate } = attempt;
     const { later } = this.#answer;
     this.#cutReason = undefined;
-    if (abortStopsBilling(candidate, call)) {
-      this.#answer.close();
-      this.ended = true;
-      return;
-    }
+    const isClosed = abortStopsBilling(candidate, call);
     const timer = setTimeout(() => this.#answer.close(), limits.drain_ms_max);
-    attempt.mayGoOn = true;
+    attempt.mayGoOn = !isClosed;
     try {
       while (!later.ended) {
+        const { isBuffered } = later;
         const coming = later.coming();
+        if (isClosed && coming !== undefined && !isBuffered) break;
         if (coming !== undefined) await coming;
         for (const { finish_reason: _theirs, ...chunk } of later.take() ?? []) meter.chunk(chunk);
-        if (meter.outputTokens() > limits.drain_tokens_max) return;
+        if (meter.outputTokens() > limits.drain_tokens_max && !later.isBuffered) return;
       }
       attempt.mayGoOn = false;
     } catch (error) {
@@ -202,6 +203,7 @@ export class LaterChunks implements Source<StreamEvent> {
       else if (!(error instanceof CallCancelled)) this.#failure = { error };
     } finally {
       clearTimeout(timer);
+      if (isClosed) this.#answer.close();
       this.ended = true;
     }
   }

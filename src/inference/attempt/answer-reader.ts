@@ -14,11 +14,11 @@ import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { CallCancelled } from './exchange.ts';
 
 /**
- * What an upstream sends after the end of its answer: usage that arrives late, the end of the connection, or, where it is broken or
- * hostile, bytes without end. All of it together has one time and one number of bytes.
+ * What an upstream sends after the end of its answer: late usage, the end of the connection, or, if it is broken or hostile, bytes
+ * without end. The time that the gateway waits for all of it is bounded, and so is the number of bytes.
  */
 class AnswerTail {
-  readonly #until_ms = performance.now() + limits.upstream_tail_ms_max;
+  #waited_ms = 0;
   #bytes = 0;
 
   /** Counts a read. */
@@ -28,18 +28,31 @@ class AnswerTail {
 
   /** Nothing more of it is read. */
   get isOver(): boolean {
-    return this.#bytes > limits.upstream_tail_bytes_max || performance.now() >= this.#until_ms;
+    return this.#bytes > limits.upstream_tail_bytes_max || this.#waited_ms >= limits.upstream_tail_ms_max;
   }
 
-  /** Waits for what arrives next, at most until the tail is over. */
+  /** Waits for the next bytes, at most until the tail is over. The time in which nobody waits, since the client is slow, is not counted. */
   async wait(arrival: Promise<void>): Promise<void> {
+    const begun_ms = performance.now();
     let timer: NodeJS.Timeout | undefined;
+    let isLate = false;
     const over = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, Math.max(0, this.#until_ms - performance.now()));
+      const late = () => {
+        isLate = true;
+        resolve();
+      };
+      timer = setTimeout(late, Math.max(0, limits.upstream_tail_ms_max - this.#waited_ms));
     });
     await Promise.race([arrival, over]);
     clearTimeout(timer);
+    this.#waited_ms = isLate ? limits.upstream_tail_ms_max : this.#waited_ms + performance.now() - begun_ms;
   }
+}
+
+/** The chunks of an answer, one read at a time. */
+export interface AnswerChunks extends Source<ChatChunk[]> {
+  /** Whether the next chunks have arrived: the provider has made and billed them. */
+  readonly isBuffered: boolean;
 }
 
 const NO_FRAMES: readonly Frame[] = [];
@@ -63,7 +76,7 @@ function endedBy(error: unknown): unknown {
  * What one attempt's body says: it is read and decoded piece by piece, and the same bytes in any pieces give the same chunks. What
  * one read brought before the failure that it also brought is given out first. A class and not closures: there is one for every attempt.
  */
-export class AnswerReader implements Source<ChatChunk[]> {
+export class AnswerReader implements AnswerChunks {
   ended = false;
   readonly #response: UpstreamResponse;
   readonly #call: Call;
@@ -237,6 +250,10 @@ export class AnswerReader implements Source<ChatChunk[]> {
     const end = this.#is_long ? sliceEnd(chunks, 0) : limits.stream_slice_chunks;
     this.#rest = chunks.length > end ? chunks.slice(end) : undefined;
     return this.#rest === undefined ? chunks : chunks.slice(0, end);
+  }
+
+  get isBuffered(): boolean {
+    return this.#is_waiting || this.#held !== undefined;
   }
 
   /** Whether more of what was read is to be handed on. */

@@ -129,8 +129,9 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
     }
   }
 
-  discard(answer: OpenAnswer, { meter, prepared }: ChatAttempt): TokenClasses | null {
-    answer.close();
+  discard({ later, isWhole, close }: OpenAnswer, { meter, prepared }: ChatAttempt): TokenClasses | null {
+    while (isWhole && !later.ended) for (const chunk of later.take() ?? []) meter.chunk(chunk);
+    close();
     return meter.usage(prepared.request);
   }
 }

@@ -1,5 +1,4 @@
 /** Sends a prepared request and reads the answer until it has begun: until then a failure may still go to another endpoint. */
-import type { Source } from '../../http/sources.ts';
 import { limits } from '../../limits.ts';
 import { type AttemptState, type ChatDialect, UpstreamError } from '../../providers/dialect.ts';
 import { requiresCall } from '../../providers/tool-template/dialect.ts';
@@ -10,7 +9,7 @@ import { chunksOf } from '../../schemas/chunks.ts';
 import type { ChatChunk, ChatCompletion } from '../../schemas/inner.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
 import { AnswerBounds, jsonBoundsOf, readable } from './answer-bounds.ts';
-import { AnswerReader, nextTurn } from './answer-reader.ts';
+import { type AnswerChunks, AnswerReader, nextTurn } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import { type AttemptContext, type Grip, headersOf, readJson, start } from './exchange.ts';
@@ -20,7 +19,9 @@ export interface OpenAnswer {
   /** Its chunks up to and including the first read with meaningful content. They are metered. */
   first: ChatChunk[];
   /** The later chunks, one read at a time. Throws `UpstreamError` or `CallCancelled`. */
-  later: Source<ChatChunk[]>;
+  later: AnswerChunks;
+  /** The whole answer has arrived: it is billed as it is, and never cut. */
+  isWhole: boolean;
   /** The whole answer if the request asks for one; nothing comes later then. Undefined for a stream. */
   completion: ChatCompletion | undefined;
   /** Ends the upstream's work. May be called at any time, more than once. */
@@ -28,7 +29,7 @@ export interface OpenAnswer {
 }
 
 /** The chunks of an answer that is in memory, as many at a time as fit one turn of the event loop. */
-class Slices implements Source<ChatChunk[]> {
+class Slices implements AnswerChunks {
   readonly #chunks: readonly ChatChunk[];
   #next: number;
 
@@ -39,6 +40,10 @@ class Slices implements Source<ChatChunk[]> {
 
   get ended(): boolean {
     return this.#next >= this.#chunks.length;
+  }
+
+  get isBuffered(): boolean {
+    return !this.ended;
   }
 
   coming(): Promise<void> | undefined {
@@ -53,7 +58,7 @@ class Slices implements Source<ChatChunk[]> {
   }
 }
 
-const NOTHING_LATER: Source<ChatChunk[]> = new Slices([], 0);
+const NOTHING_LATER: AnswerChunks = new Slices([], 0);
 
 /** The state that decoders read: what the encoder left for them, and the answer's headers. */
 function decoderState(
@@ -167,10 +172,11 @@ async function readBody(
   if (failure !== undefined) throw failure;
   if (is_streamed) {
     held.started();
-    return { first, later: new Slices(chunks, first.length), completion: undefined, close: () => held.release() };
+    const later = new Slices(chunks, first.length);
+    return { first, later, isWhole: true, completion: undefined, close: () => held.release() };
   }
   held.release();
-  return { first, later: NOTHING_LATER, completion, close() {} };
+  return { first, later: NOTHING_LATER, isWhole: true, completion, close() {} };
 }
 
 /** Reads the events of a stream until the answer has begun. */
@@ -206,5 +212,5 @@ async function readBeginning(
   }
   reader.begun();
   held.started();
-  return { first, later: reader, completion: undefined, close: () => held.release() };
+  return { first, later: reader, isWhole: false, completion: undefined, close: () => held.release() };
 }
