@@ -27,9 +27,9 @@ export interface InferenceOptions extends StepsOptions, ChatWorkOptions, ChatAtt
   metrics: Metrics;
   log: SettlementLog & DecoderFaultLog;
   rules: SpendingRules;
-  /** Whether broken streams are continued where the request does not say. */
+  /** Whether broken streams are continued if the request does not say. */
   continuation(): boolean;
-  /** Whether late streams are asked of a second endpoint where the request does not say, and which share of them at most. */
+  /** Whether late streams are hedged if the request does not say, and which share of them at most. */
   hedging(): { hedge: boolean; hedge_share_max: number };
 }
 
@@ -45,11 +45,11 @@ export interface Inference extends Metered {
    * stops. The consumer reads to the end, also after its client has left.
    */
   stream(call: Call): Events<StreamEvent>;
-  /** What would become of a chat call that came now. Throws `GatewayError` for a request that nobody could route. */
+  /** How a chat call would be routed now. Throws `GatewayError` if no endpoint could serve it. */
   explain(call: Call): Promise<Explanation>;
   /** The tokens of a chat call's prompt. Not charged. Throws `GatewayError`; `CallCancelled` when the client left first. */
   countTokens(call: Call): Promise<CountedTokens>;
-  /** How a call that a guardrail refuses would have been routed, for a client that asks; undefined: nobody asks, or nothing could be. Never throws. `wanted`: of a call that is not chat. */
+  /** How a call that a guardrail refuses would have been routed; undefined if the client does not ask, or no endpoint could serve it. Never throws. `wanted`: for a call that is not chat. */
   routingOf(call: Call, wanted?: Wanted): Promise<Record<string, unknown> | undefined>;
   /** A call that is not chat. Throws `GatewayError`; `CallCancelled` when the client left first. */
   run<P extends Prepared, A>(call: Call, task: Task<P, A>): Promise<TaskAnswer<A>>;
@@ -76,7 +76,7 @@ export function createInference(shared: InferenceOptions): Engine {
   const chat = createChatAttempts(options, work, measure, pay);
   const loop = createToolLoop({ ...options, runTools: createRunTools({ pay, clock }), settlement, attempts });
 
-  /** Plans a call: at once, where nothing has to be waited for. */
+  /** Plans a call; synchronous if no store has to be read. */
   function open(call: Call, watch: AnswerWatch | undefined): CallState | Promise<CallState> {
     const opening = steps.open(call, work.wanted(call));
     return opening instanceof Promise ? opening.then((state) => fitted(state, watch)) : fitted(opening, watch);

@@ -15,18 +15,18 @@ export interface Clock {
   monotonic_ms(): number;
 }
 
-/** Tells a call that it is to end: its client has left, or the gateway stops. */
+/** Ends a call early: its client has left, or the gateway stops. */
 export interface Cancellation {
   readonly cancelled: boolean;
-  /** The gateway stops, and its client was there until then: it is told. */
+  /** The gateway stops while the client is still connected: the client gets an error. */
   readonly stopped: boolean;
   /** The client has left. */
   cancel(): void;
-  /** The gateway stops: also what goes on without a client that has left goes no further. */
+  /** The gateway stops: work that goes on without a client ends too. */
   stop(): void;
-  /** Called once, at once when already cancelled, whatever the reason. What comes back takes the listener away again. */
+  /** Calls a listener once, immediately if already cancelled. Returns a function that removes the listener. */
   onCancel(listener: () => void): () => void;
-  /** Called once the gateway stops, also where the client had left before. */
+  /** Calls a listener when the gateway stops, even if the client has left before. */
   onStop(listener: () => void): void;
 }
 
@@ -74,7 +74,7 @@ export function createCancellation(): Cancellation {
   return new CallCancellation();
 }
 
-/** What a client tells of itself (specification, app-identification headers). */
+/** How a client identifies its application (specification, app-identification headers). */
 export interface Attribution {
   http_referer: string | null;
   title: string | null;
@@ -85,26 +85,26 @@ export interface Attribution {
   tracestate: string | undefined;
 }
 
-/** Holds texts that a client sends against its filters. */
+/** Applies the filters of a caller to content. */
 export interface Screening {
-  /** The texts as they may go on: what is to be redacted is. Rejects with `GatewayError` 403 where one must not go on. */
+  /** Returns the texts with their redactions. Rejects with `GatewayError` 403 if one is blocked. */
   texts(texts: readonly string[], rules?: ScreeningOf): Promise<string[]>;
-  /** The same for messages that a client did not send, but what it lost of them. */
+  /** The same for restored messages of former turns, which the client did not send. */
   messages(messages: readonly Message[], rules?: ScreeningOf): Promise<Message[]>;
 }
 
-/** Of what is screened. */
+/** How content is filtered. */
 export interface ScreeningOf {
-  /** The call goes on without what must not go on, and is told to. */
+  /** The call goes on without the blocked content. */
   isOptional: boolean;
 }
 
-/** One request for inference, past the door: what is wanted, by whom, under which id. */
+/** One parsed request for inference, with its caller and its id. */
 export interface Call {
   api_type: GenerationRecord['api_type'];
-  /** Of a call that is not chat: its inputs as messages, so that routing, prices and records read every call alike. */
+  /** For calls that are not chat, the inputs as messages: routing, prices and records read every call in the same way. */
   request: ChatRequest;
-  /** What it uses by our own count, where its messages do not show it. */
+  /** The estimated usage if the messages do not show it. */
   estimate?: () => TokenClasses;
   /** The id of the generation, `gen-…`; also the seed of minted tool call ids. */
   generation_id: string;
@@ -114,23 +114,23 @@ export interface Call {
   accepted_ms: number;
   accepted_monotonic_ms: number;
   cancellation: Cancellation;
-  /** The time that it may wait for the store. Absent: each read has its own bound. */
+  /** The time that it may wait for the store. Not set: each read has its own bound. */
   store_wait?: StoreWait | undefined;
-  /** Where what is read for it is counted. Absent: nowhere. */
+  /** Counts the memory of what is read for the call. Not set: it is not counted. */
   room?: Room | undefined;
-  /** What was changed of its body when it came. Absent: nothing. */
+  /** Changes that were made to its body when it was received. */
   changes?: readonly Report[] | undefined;
-  /** Why an endpoint is not what this call is for. Absent: all are. */
+  /** The reason why an endpoint cannot serve this call; undefined if it can. Not set if all can. */
   refuses?: (candidate: Candidate) => string | undefined;
-  /** An endpoint as it serves this call, where that differs from what the catalog says: over another wire of its provider's. Absent: as it is. */
+  /** The endpoint as it serves this call, if that differs from the catalog: over another wire of its provider. */
   endpointFor?: (endpoint: Endpoint, provider: Provider, model: Model) => Endpoint;
-  /** How its client calls a field of the inner language. Absent: by the same name. */
+  /** The client's name for a field of the inner language. Not set: the same name. */
   fieldName?: (field: string) => string;
   /** Show the routing to the client. */
   wants_metadata: boolean;
-  /** It is told by the public service's name too. */
+  /** Show it under the public service's name too. */
   wants_public_metadata?: boolean;
-  /** Holds texts that come to the call later, as files are read, against its caller's filters. Absent: there are none. */
+  /** Applies the caller's filters to content that joins the call later: files, pages, results of tools. Not set if there are none. */
   screening?: Screening;
   /**
    * Called with its record once it has ended, before its client sees the end; with undefined when a fault of the gateway's kept

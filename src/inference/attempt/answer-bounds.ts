@@ -3,28 +3,13 @@ import { UpstreamError } from '../../providers/dialect.ts';
 import type { ChatChunk, ChatRequest } from '../../schemas/inner.ts';
 import { answerLevels, type StructureBounds, structureBreach } from '../../schemas/json-structure.ts';
 
-/** What of an answer is counted, in the words of its failure. */
-const PARTS_MAX = {
-  'tool calls': limits.answer_calls_max,
-  annotations: limits.answer_annotations_max,
-  'parts of reasoning': limits.answer_details_max,
-  images: limits.answer_images_max,
-  blocks: limits.answer_blocks_max,
-} as const;
-
-type Part = keyof typeof PARTS_MAX;
-
-function excess(text: string): UpstreamError {
-  return new UpstreamError(
-    'invalid_response',
-    `The provider's answer has ${text}, which is more than the gateway accepts`,
-    {
-      status: 200,
-    },
-  );
+/** The failure of an answer with too many parts of one kind. */
+function tooMany(parts: string, most: number): UpstreamError {
+  const message = `The provider's answer has more than ${most} ${parts}, which is more than the gateway accepts`;
+  return new UpstreamError('invalid_response', message, { status: 200 });
 }
 
-/** What the JSON of one answer, or of one event of it, may hold. Probabilities of tokens are many values. */
+/** The bounds of the JSON of one answer, or of one event of it. Probabilities of tokens are many values. */
 export function jsonBoundsOf({
   logprobs,
   top_logprobs,
@@ -45,7 +30,7 @@ export function requireBounded(text: string, bounds: StructureBounds): void {
   requireUnbroken(structureBreach(text, bounds));
 }
 
-/** Counts the parts of one streamed answer. A class and not closures: there is one for every stream. */
+/** Counts the parts of one answer. */
 export class AnswerBounds {
   #calls = 0;
   #annotations = 0;
@@ -53,36 +38,37 @@ export class AnswerBounds {
   #images = 0;
   #blocks = 0;
 
-  /** Counts one chunk more; what comes back is why it is too much. */
+  /** Counts one chunk more. Returns the failure if it is too much. */
   add({ delta, ext }: ChatChunk): UpstreamError | undefined {
     const { tool_calls, annotations, reasoning_details, images } = delta;
-    if (ext?.slot?.open !== undefined) this.#blocks += 1;
-    if (tool_calls !== undefined) for (const { id } of tool_calls) if (id !== undefined) this.#calls += 1;
-    if (annotations !== undefined) this.#annotations += annotations.length;
-    if (images !== undefined) this.#images += images.length;
+    if (ext?.slot?.open !== undefined) {
+      this.#blocks += 1;
+      if (this.#blocks > limits.answer_blocks_max) return tooMany('blocks', limits.answer_blocks_max);
+    }
+    if (tool_calls !== undefined) {
+      for (const { id } of tool_calls) if (id !== undefined) this.#calls += 1;
+      if (this.#calls > limits.answer_calls_max) return tooMany('tool calls', limits.answer_calls_max);
+    }
+    if (annotations !== undefined) {
+      this.#annotations += annotations.length;
+      if (this.#annotations > limits.answer_annotations_max) {
+        return tooMany('annotations', limits.answer_annotations_max);
+      }
+    }
     if (reasoning_details !== undefined) {
       // The deltas of one detail repeat its ordinal.
       for (const { index = this.#details } of reasoning_details) this.#details = Math.max(this.#details, index + 1);
+      if (this.#details > limits.answer_details_max) return tooMany('parts of reasoning', limits.answer_details_max);
     }
-    return this.#beyond();
-  }
-
-  #beyond(): UpstreamError | undefined {
-    return (
-      beyond('blocks', this.#blocks) ??
-      beyond('tool calls', this.#calls) ??
-      beyond('annotations', this.#annotations) ??
-      beyond('parts of reasoning', this.#details) ??
-      beyond('images', this.#images)
-    );
+    if (images !== undefined) {
+      this.#images += images.length;
+      if (this.#images > limits.answer_images_max) return tooMany('images', limits.answer_images_max);
+    }
+    return undefined;
   }
 }
 
-function beyond(part: Part, count: number): UpstreamError | undefined {
-  return count > PARTS_MAX[part] ? excess(`more than ${PARTS_MAX[part]} ${part}`) : undefined;
-}
-
-/** Reads what an upstream sent; that it cannot be read, in whatever way, is the upstream's failure. */
+/** Runs a decoder. What it cannot read is the upstream's failure. */
 export function readable<T>(read: () => T): T {
   try {
     return read();
@@ -91,7 +77,7 @@ export function readable<T>(read: () => T): T {
   }
 }
 
-/** What a decoder throws: its own word of what is wrong, or, for what nobody thought of, that nothing can be made of the answer. */
+/** The failure for an error of a decoder: its own, or for an unexpected fault that the answer cannot be read. */
 export function asUpstreamFailure(error: unknown): unknown {
   if (!(error instanceof TypeError || error instanceof RangeError)) return error;
   return new UpstreamError('invalid_response', 'The provider sent an answer that cannot be read', {

@@ -64,12 +64,12 @@ export function nextTurn(): Promise<void> {
   });
 }
 
-/** A failure that the end of a body is, where the upstream itself ended it. */
+/** The same failure, marked as an end that the upstream itself made. */
 function endedBy(error: unknown): unknown {
   if (!(error instanceof UpstreamError)) return error;
   const { failure, message, status, native_code, retry_after_ms, raw } = error;
-  const told = { status, native_code, retry_after_ms, raw };
-  return new UpstreamError(failure, message, { ...told, has_ended: true, cause: error });
+  const facts = { status, native_code, retry_after_ms, raw };
+  return new UpstreamError(failure, message, { ...facts, has_ended: true, cause: error });
 }
 
 /**
@@ -84,29 +84,29 @@ export class AnswerReader implements AnswerChunks {
   readonly #decoder: StreamDecoder;
   readonly #count: ReturnType<typeof countAnswer>;
   /** Something meaningful has come. */
-  #has_begun = false;
+  #hasBegun = false;
   #failure: { error: unknown } | undefined = undefined;
   /** What waits for room in memory. */
   #held: ChatChunk[] | undefined = undefined;
   #waiting: Promise<void> | undefined = undefined;
   #bytes = 0;
-  #drained_bytes = 0;
+  #drainedBytes = 0;
   /** What the last read held, and which of it is next. */
   #frames: readonly Frame[] = NO_FRAMES;
   #next = 0;
-  #read_bytes = 0;
-  /** Nothing is left to read; and the decoder was told so. */
-  #is_last = false;
-  #is_told = false;
+  #readBytes = 0;
+  /** Nothing is left to read; and the decoder has seen the end. */
+  #isLast = false;
+  #isDecoderEnded = false;
   /** What is decoded, and waits for the next turn. */
   #rest: ChatChunk[] | undefined = undefined;
-  /** What follows a whole answer; undefined: it is not whole. */
+  /** The data after a complete answer; undefined before its end. */
   #tail: AnswerTail | undefined = undefined;
   /** An event of the last read was so long that its chunks are divided. */
-  #is_long = false;
+  #isLong = false;
   #looked: { frame: Frame; breach: string | undefined } | undefined = undefined;
   readonly #bounds = new AnswerBounds();
-  readonly #json_bounds: StructureBounds;
+  readonly #jsonBounds: StructureBounds;
 
   constructor(response: UpstreamResponse, dialect: Pick<ChatDialect, 'frames'>, decoder: StreamDecoder, call: Call) {
     this.#response = response;
@@ -114,17 +114,17 @@ export class AnswerReader implements AnswerChunks {
     this.#framer = createFramer(dialect.frames);
     this.#decoder = decoder;
     this.#count = countAnswer(call.room);
-    this.#json_bounds = jsonBoundsOf(call.request);
+    this.#jsonBounds = jsonBoundsOf(call.request);
   }
 
-  /** Something meaningful has come: where a reason to stop comes as well, a failure after it is none. */
+  /** The answer has meaningful content: a failure after its finish reason does not count any more. */
   begun(): void {
-    this.#has_begun = true;
+    this.#hasBegun = true;
   }
 
   coming(): Promise<void> | undefined {
     if (this.#waiting !== undefined) return this.#waiting;
-    if (this.#is_waiting) return nextTurn();
+    if (this.#isWaiting) return nextTurn();
     if (this.ended || this.#failure !== undefined) return undefined;
     const coming = this.#response.coming();
     return coming !== undefined && this.#tail !== undefined ? this.#tail.wait(coming) : coming;
@@ -136,7 +136,7 @@ export class AnswerReader implements AnswerChunks {
     if (held !== undefined && held.length > 0) return held;
     if (this.#failure !== undefined && this.#rest === undefined) throw this.#failure.error;
     if (this.ended || held !== undefined) return undefined;
-    if (!this.#is_waiting) {
+    if (!this.#isWaiting) {
       let value: Buffer | undefined;
       try {
         value = this.#response.take();
@@ -152,15 +152,15 @@ export class AnswerReader implements AnswerChunks {
     }
     const chunks = this.#decode();
     this.#followTail(chunks);
-    if (this.#is_told && !this.#is_waiting) this.ended = true;
-    else if (!this.#is_last && this.#isToBeCounted(chunks) && this.#waits(this.#read_bytes, chunks)) return undefined;
+    if (this.#isDecoderEnded && !this.#isWaiting) this.ended = true;
+    else if (!this.#isLast && this.#isToBeCounted(chunks) && this.#waits(this.#readBytes, chunks)) return undefined;
     return chunks.length === 0 ? undefined : chunks;
   }
 
   /** The answer is whole, and what follows it is more than anybody needs. */
   #leaveRest(): void {
-    this.#is_last = true;
-    this.#read_bytes = 0;
+    this.#isLast = true;
+    this.#readBytes = 0;
     this.#next = 0;
     this.#frames = NO_FRAMES;
   }
@@ -174,14 +174,14 @@ export class AnswerReader implements AnswerChunks {
   /** A read is counted once all of it was handed on; one with a long event before any of that is, and once. */
   #isToBeCounted(chunks: readonly ChatChunk[]): boolean {
     if (this.#rest !== undefined && chunks.length === 0) return true;
-    return !this.#is_waiting && !this.#is_long;
+    return !this.#isWaiting && !this.#isLong;
   }
 
   #read(value: Buffer | undefined): void {
-    this.#is_long = false;
-    this.#is_last = value === undefined;
-    this.#read_bytes = value?.length ?? 0;
-    this.#tail?.add(this.#read_bytes);
+    this.#isLong = false;
+    this.#isLast = value === undefined;
+    this.#readBytes = value?.length ?? 0;
+    this.#tail?.add(this.#readBytes);
     this.#next = 0;
     try {
       this.#frames = value === undefined ? this.#framer.end() : this.#framer.push(value);
@@ -194,7 +194,7 @@ export class AnswerReader implements AnswerChunks {
   #looksAhead(): boolean {
     for (const frame of this.#frames) {
       if (frame.data.length <= limits.answer_turn_bytes_min) continue;
-      this.#looked = { frame, breach: structureBreach(frame.data, this.#json_bounds) };
+      this.#looked = { frame, breach: structureBreach(frame.data, this.#jsonBounds) };
       return true;
     }
     return false;
@@ -225,11 +225,11 @@ export class AnswerReader implements AnswerChunks {
         this.#next += 1;
         chars += frame.data.length;
         if (this.#looked?.frame === frame) requireUnbroken(this.#looked.breach);
-        else requireBounded(frame.data, this.#json_bounds);
+        else requireBounded(frame.data, this.#jsonBounds);
         add(this.#decoder.push(frame));
       }
-      if (this.#is_last && this.#next === frames.length) {
-        this.#is_told = true;
+      if (this.#isLast && this.#next === frames.length) {
+        this.#isDecoderEnded = true;
         add(this.#decoder.end());
       }
     } catch (caught) {
@@ -240,34 +240,34 @@ export class AnswerReader implements AnswerChunks {
       this.#failure = { error };
     }
     if (chars <= limits.stream_chunk_chars_max) return this.#slice(chunks);
-    this.#is_long = true;
+    this.#isLong = true;
     this.#rest = dividedChunks(chunks);
     return [];
   }
 
   /** As many as are handed on in one turn; the others wait. */
   #slice(chunks: ChatChunk[]): ChatChunk[] {
-    const end = this.#is_long ? sliceEnd(chunks, 0) : limits.stream_slice_chunks;
+    const end = this.#isLong ? sliceEnd(chunks, 0) : limits.stream_slice_chunks;
     this.#rest = chunks.length > end ? chunks.slice(end) : undefined;
     return this.#rest === undefined ? chunks : chunks.slice(0, end);
   }
 
   get isBuffered(): boolean {
-    return this.#is_waiting || this.#held !== undefined;
+    return this.#isWaiting || this.#held !== undefined;
   }
 
   /** Whether more of what was read is to be handed on. */
-  get #is_waiting(): boolean {
+  get #isWaiting(): boolean {
     return this.#rest !== undefined || this.#next < this.#frames.length;
   }
 
   #endedBy(error: unknown): unknown {
-    return this.#is_last && this.#response.complete ? endedBy(error) : error;
+    return this.#isLast && this.#response.complete ? endedBy(error) : error;
   }
 
   /** After a failure in the middle of a body: what is left to say where the reason to stop had come before it. */
   #endOf(error: unknown): ChatChunk[] | undefined {
-    if (!this.#has_begun || !(error instanceof UpstreamError)) throw error;
+    if (!this.#hasBegun || !(error instanceof UpstreamError)) throw error;
     let rest: ChatChunk[];
     try {
       rest = this.#decoder.end();
@@ -281,7 +281,7 @@ export class AnswerReader implements AnswerChunks {
   /** Counts a read; true: there is no room in memory for it yet. */
   #waits(bytes: number, chunks: ChatChunk[]): boolean {
     this.#bytes += bytes;
-    this.#read_bytes = 0;
+    this.#readBytes = 0;
     // Part of an event that is larger than a read is kept whole.
     const waiting = this.#count(chunks.length === 0 ? bytes : Math.ceil(bytes / limits.stream_kept_divisor));
     if (waiting === undefined) {
@@ -307,8 +307,8 @@ export class AnswerReader implements AnswerChunks {
 
   #checkLength(bytes: number): void {
     if (this.#call.cancellation.cancelled) {
-      this.#drained_bytes += bytes;
-      if (this.#drained_bytes > limits.drain_bytes_max) throw new CallCancelled({ may_be_billed: true });
+      this.#drainedBytes += bytes;
+      if (this.#drainedBytes > limits.drain_bytes_max) throw new CallCancelled({ may_be_billed: true });
     }
     if (this.#bytes > limits.stream_bytes_max) {
       throw new UpstreamError(

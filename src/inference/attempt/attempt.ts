@@ -16,7 +16,7 @@ import { cacheMarks } from '../money/payload-search.ts';
 import { fitRequest, type SpendBound, UNPRICED_TIER } from '../prepare/fit-request.ts';
 import { NO_MEDIA } from '../prepare/media.ts';
 
-/** A request as one endpoint will get it, and what had to be changed for that. */
+/** A request as it is sent to one endpoint, with the changes that were made for it. */
 export interface PreparedAttempt {
   candidate: Candidate;
   dialect: ChatDialect;
@@ -27,14 +27,14 @@ export interface PreparedAttempt {
   payload: string | Buffer;
   /** The output bound in it. */
   output_tokens: number | undefined;
-  /** The service tier it asks for; undefined: none. */
+  /** The requested service tier; undefined if there is none. */
   service_tier: string | undefined;
   report: Report[];
   /** See `FittedRequest`. */
   is_default_bound?: true;
-  /** What was fetched for it. */
+  /** Media that were fetched for it. */
   media: Media;
-  /** Of a long payload: what of it matters for the price of a prompt. Absent: not looked for. */
+  /** The cache marks of a long payload, which matter for the price of the prompt. Not set if they were not searched. */
   marks?: CacheMarks;
 }
 
@@ -84,14 +84,14 @@ export function withOptions(
   dialect: OptionRules,
   report: Report[],
 ): JsonObject {
-  const given = request.provider?.options;
-  if (!given) return body;
-  if (isDeeperThan(given, limits.option_levels_max)) {
+  const preferences = request.provider?.options;
+  if (!preferences) return body;
+  if (isDeeperThan(preferences, limits.option_levels_max)) {
     throw new GatewayError(400, `provider.options is nested deeper than ${limits.option_levels_max} levels`);
   }
   const { slug, name } = candidate.provider;
   const names = [slug, name.toLowerCase()];
-  const options = Object.entries(given).find(([key]) => names.includes(key.toLowerCase()))?.[1];
+  const options = Object.entries(preferences).find(([key]) => names.includes(key.toLowerCase()))?.[1];
   if (!options) return body;
   return merge(body, options as JsonObject, candidate, dialect, (field, reason) => {
     report.push({ kind: 'dropped', field: `provider.options.${slug}.${field}`, reason });
@@ -103,7 +103,7 @@ export function statesTools(request: ChatRequest, { endpoint }: Candidate): bool
   return !supports(endpoint, 'tools') && needsTemplate(request);
 }
 
-/** Encodes a request for one endpoint; a long one with others served in between. Pure but for the request it is given. */
+/** Encodes a request for one endpoint; a long one in slices, with other requests served in between. */
 export function prepareAttempt(
   request: ChatRequest,
   candidate: Candidate,
@@ -114,8 +114,8 @@ export function prepareAttempt(
 ): PreparedAttempt | Promise<PreparedAttempt> {
   const { report, request: fitted, is_default_bound } = fitRequest(request, candidate.endpoint, spend);
   const stated = statesTools(fitted, candidate) ? templated(fitted) : undefined;
-  const asked = stated?.request ?? fitted;
-  const encoded = dialect.encodeRequest(asked, candidate.endpoint, { media, strip_state });
+  const templatedRequest = stated?.request ?? fitted;
+  const encoded = dialect.encodeRequest(templatedRequest, candidate.endpoint, { media, strip_state });
   if (stated !== undefined) {
     append(report, stated.report);
     if (stated.template !== undefined) encoded.state = { ...encoded.state, tool_template: stated.template };
@@ -130,7 +130,7 @@ export function prepareAttempt(
     const attempt = {
       candidate,
       dialect,
-      request: asked,
+      request: templatedRequest,
       encoded,
       payload,
       output_tokens,

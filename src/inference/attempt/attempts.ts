@@ -33,7 +33,7 @@ export interface Attempts {
 
 /**
  * Whether a failure leaves open if the provider answered, and bills it: it broke off or took too long without a status. A
- * refused connection, every status, also one told inside a stream, and an answer that was ended with nothing in it cost nothing.
+ * refused connection, every status, also one inside a stream, and an answer that was ended with nothing in it cost nothing.
  */
 function mayHaveAnswered(error: UpstreamError): boolean {
   if (error.status !== null || error.never_sent || error.has_ended) return false;
@@ -86,7 +86,7 @@ export function createAttempts(
   admission: Pick<Admission, 'admit' | 'admitBeside'>,
   settlement: Pick<Settlement, 'note' | 'assume' | 'unassume'>,
 ): Attempts {
-  const { clock, health, recorder, traffic, logDecoderFault } = options;
+  const { clock, health, recorder, traffic, logDecoderFault, hedging } = options;
   const { admit } = admission;
   const { note } = settlement;
 
@@ -186,9 +186,10 @@ export function createAttempts(
     call.store_wait?.renew();
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     const holds_back = work.holdsBack?.(attempt.prepared) === true;
+    const wants_hedge = may_hedge && !holds_back && (call.request.provider?.hedge ?? hedging().hedge);
     const silence = call.request.stream === true && !holds_back ? watchSilence(attempt) : undefined;
     try {
-      const hedge = may_hedge && !holds_back ? hedges.plan(attempt, order, work) : undefined;
+      const hedge = wants_hedge ? hedges.plan(attempt, order, work) : undefined;
       const reached =
         hedge === undefined
           ? { value: await work.send(attempt), attempt }

@@ -58,7 +58,7 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
   readonly #adapt: Adapt | undefined;
   /** What the attempt under way needs. */
   #media: Media = NO_MEDIA;
-  #asked = 0;
+  #prepared = 0;
 
   constructor(state: CallState, call: Call, parts: Parts, adapt?: Adapt) {
     this.measure = parts.measure;
@@ -73,8 +73,8 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
 
   ready(candidate: Candidate, is_beside?: boolean): Promise<void> | undefined {
     this.#media = NO_MEDIA;
-    this.#asked += 1;
-    const nth = this.#asked;
+    this.#prepared += 1;
+    const nth = this.#prepared;
     const waiting = this.#fitting.adapter?.ready?.(candidate, is_beside);
     const gathering =
       waiting === undefined ? this.#gather(candidate, nth) : waiting.then(() => this.#gather(candidate, nth));
@@ -88,9 +88,9 @@ class ChatTries implements Work<PreparedAttempt, OpenAnswer, Meter> {
     const fitted = adapter === undefined ? this.#request : adapter.fit(this.#request, candidate).request;
     const needs = this.#parts.chat.needs(fitted, candidate);
     if (needs.length === 0) return undefined;
-    return this.#fitting.gather(needs).then((found) => {
+    return this.#fitting.gather(needs).then((media) => {
       // A hedge does not wait for it: it may come when another attempt is got ready.
-      if (nth === this.#asked) this.#media = found;
+      if (nth === this.#prepared) this.#media = media;
     });
   }
 

@@ -20,7 +20,7 @@ export function sliceEnd(chunks: readonly ChatChunk[], from: number): number {
   return at;
 }
 
-/** Chunks of which each that tells a long text, or long arguments of one call, is divided as a stream would have told it. */
+/** Divides chunks with a long text, or with long arguments of one call, as a stream would have sent them. */
 export function dividedChunks(chunks: readonly ChatChunk[]): ChatChunk[] {
   return chunks.flatMap((chunk) => {
     const { delta, ext } = chunk;
@@ -40,17 +40,17 @@ function callOf(index: number, piece: string, first: Omit<ToolCallDelta, 'index'
   return { ...first, index, function: { ...first?.function, arguments: piece } };
 }
 
-/** What ends a chunk is told by the last of its pieces, all else by the first. */
-function divided(chunk: ChatChunk, text: string, tell: (piece: string, is_first: boolean) => Delta): ChatChunk[] {
+/** The first piece has everything of the chunk but its end, which the last piece has. */
+function divided(chunk: ChatChunk, text: string, deltaOf: (piece: string, is_first: boolean) => Delta): ChatChunk[] {
   const { delta, finish_reason, native_finish_reason, error, ext, ...begin } = chunk;
-  const { annotations, ...told } = delta;
+  const { annotations, ...rest } = delta;
   const of = chunk.choice === undefined ? {} : { choice: chunk.choice };
   const pieces: ChatChunk[] = [];
   for (let at = 0; at < text.length; ) {
     const end = pieceEnd(text, at + limits.stream_chunk_chars_max);
     const piece = text.slice(at, end);
     const made: ChatChunk =
-      at === 0 ? { ...begin, delta: { ...told, ...tell(piece, true) } } : { ...of, delta: tell(piece, false) };
+      at === 0 ? { ...begin, delta: { ...rest, ...deltaOf(piece, true) } } : { ...of, delta: deltaOf(piece, false) };
     const slot = slotOf(ext?.slot, at === 0, end === text.length);
     if (slot !== undefined) made.ext = { slot };
     pieces.push(made);

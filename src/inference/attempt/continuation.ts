@@ -12,7 +12,7 @@ import type { CallState } from '../state.ts';
 import type { ChatAttempt } from './chat-attempts.ts';
 import { fallsOver } from './failure.ts';
 
-/** What of a stream has been shown, as long as it is text alone: only then another endpoint can go on with it. */
+/** Follows the text that a stream has shown. Another endpoint can continue it only if there is nothing but text. */
 export class ShownText {
   #text: string | undefined = '';
 
@@ -26,7 +26,7 @@ export class ShownText {
     }
   }
 
-  /** Undefined where it cannot be continued: it is not text alone, too long, cut inside a character, or says nothing yet. */
+  /** The text; undefined if it cannot be continued: there is more than text, it is too long, cut inside a character, or empty. */
   get text(): string | undefined {
     const text = this.#text;
     return text === undefined || text.trim() === '' || !text.isWellFormed() ? undefined : text;
@@ -68,8 +68,8 @@ function shapes(fields: Readonly<Record<string, unknown>>): boolean {
 }
 
 /**
- * Whether the answer to a request may be continued at all. Not where it ends with a beginning of the client's own, where it must be
- * JSON or more than text, or where it is thought over first: upstreams refuse a trailing assistant message then.
+ * Whether the answer to a request may be continued. Not if the request ends with an assistant message of the client's, if the answer
+ * must be JSON or more than text, or if the model reasons first: upstreams refuse a trailing assistant message then.
  */
 export function isContinuable(request: ChatRequest): boolean {
   const { messages, response_format, provider, reasoning, reasoning_effort, modalities, logprobs, audio, ...rest } =
@@ -90,7 +90,7 @@ export function continuesText({ endpoint: { quirks } }: Candidate): boolean {
   return can && quirks.no_prefill !== true && quirks.thinking_default === undefined;
 }
 
-/** Upstreams that may think of themselves, and are told not to in these fields. */
+/** The fields in which reasoning is switched off for upstreams that reason by default. */
 const THINKING_FIELDS: readonly Quirks['reasoning_field'][] = ['thinking', 'thinking_effort', 'enable_thinking'];
 
 /** The endpoints that may continue an answer, and the call with the request that lets them. */
@@ -147,7 +147,7 @@ export class ContinuedView implements View {
   }
 }
 
-/** The request that lets an endpoint go on with a text, of which so many tokens are made already; undefined: none are left. */
+/** The request that lets an endpoint continue a text; `tokens` of the output bound are used. Undefined if none are left. */
 export function continuedRequest(
   request: ChatRequest,
   { text, tokens }: { text: string; tokens: number },
@@ -163,7 +163,7 @@ export function continuedRequest(
   };
 }
 
-/** The same as one endpoint must be told it. */
+/** The same request for one endpoint. */
 export function fitContinued(request: ChatRequest, { endpoint }: Candidate): ChatRequest {
   const { reasoning_field } = endpoint.quirks;
   return THINKING_FIELDS.includes(reasoning_field) ? { ...request, reasoning: { enabled: false } } : request;
@@ -182,18 +182,18 @@ function periodOf(text: string): number {
   return text.length - end;
 }
 
-/** Whether `more` says again what `told` was just saying again and again: then it is likely to go on, not to repeat. */
-function isRefrain(told: string, more: string): boolean {
+/** Whether `more` repeats what `text` already repeats at its end: then it is likely a continuation, not an overlap. */
+function isRefrain(text: string, more: string): boolean {
   const period = periodOf(more);
-  return told.endsWith(period * 2 <= more.length ? more.slice(0, period) : more + more);
+  return text.endsWith(period * 2 <= more.length ? more.slice(0, period) : more + more);
 }
 
-/** How many characters at the beginning of `more`, which goes on from `sent`, stand at the end of `told`; 0 where that may be chance. */
-function repetitionOf(told: string, more: string, sent: string): number {
-  for (let length = Math.min(told.length, more.length); length >= limits.overlap_whole_chars_min; length -= 1) {
-    if (length < limits.overlap_chars_min && length < told.length) continue;
+/** How many characters at the beginning of `more`, which continues `sent`, are also at the end of `text`; 0 if that may be chance. */
+function repetitionOf(text: string, more: string, sent: string): number {
+  for (let length = Math.min(text.length, more.length); length >= limits.overlap_whole_chars_min; length -= 1) {
+    if (length < limits.overlap_chars_min && length < text.length) continue;
     const again = more.slice(0, length);
-    if (told.endsWith(again)) return isRefrain(sent, again) ? 0 : length;
+    if (text.endsWith(again)) return isRefrain(sent, again) ? 0 : length;
   }
   return 0;
 }
@@ -210,7 +210,7 @@ function overlapOf(shown: string, more: string): number {
   return length;
 }
 
-/** Whether a text tells the shown one from its beginning, and then something else. */
+/** Whether a text begins like the shown one and then differs. */
 function isRestart(shown: string, more: string): boolean {
   const beginning = more.slice(0, limits.restart_chars_min);
   return (
@@ -223,7 +223,7 @@ export class OverlapCut {
   readonly #shown: string;
   #more = '';
   #held: ChatChunk[] = [];
-  /** Where in the shown text a repetition may have begun; -1: nowhere. */
+  /** The place in the shown text at which a repetition may have begun; -1 if there is none. */
   #at = 0;
   #is_done = false;
 
@@ -231,7 +231,7 @@ export class OverlapCut {
     this.#shown = shown;
   }
 
-  /** What may be shown of the chunks so far. Throws `UpstreamError` where the answer is no continuation. */
+  /** The chunks that can be shown by now. Throws `UpstreamError` if the answer is no continuation. */
   add(chunks: readonly ChatChunk[]): ChatChunk[] {
     const out: ChatChunk[] = [];
     for (const chunk of chunks) {
@@ -257,7 +257,7 @@ export class OverlapCut {
     return ends ? this.#release(chunk.finish_reason === 'length') : [];
   }
 
-  /** Moves to the next place from which all that came is a repetition that does not reach the end yet. */
+  /** Moves to the next place from which all text so far is a repetition that does not reach the end yet. */
   #follow(piece: string): void {
     const at = this.#at + this.#more.length - piece.length;
     if (!this.#shown.startsWith(piece, at)) this.#at = this.#shown.indexOf(this.#more, this.#at);
@@ -267,7 +267,7 @@ export class OverlapCut {
   #release(is_cut = false): ChatChunk[] {
     this.#is_done = true;
     const more = this.#more;
-    // An answer that began anew and ended before it came to anything new: where it was cut, perhaps soon.
+    // An answer that began again and ended before anything new; one that was cut may be short.
     const least_chars = is_cut ? limits.overlap_whole_chars_min : limits.overlap_chars_min;
     const is_old =
       more.length >= least_chars && this.#shown.startsWith(more) && !isRefrain(this.#shown.trimEnd(), more);

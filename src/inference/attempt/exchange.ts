@@ -26,13 +26,13 @@ export interface AttemptContext {
   call: Call;
   /** Counted from 1 in each call. */
   attempt: number;
-  /** Which turn of the model in its answer, from 1. Absent: the first. */
+  /** The turn of the model in its answer, from 1. Default: 1. */
   step?: number;
   first_token_ms_max: number;
   total_ms_max: number;
 }
 
-/** How a wire shows a credential and tells its errors: whatever operation a request is of. */
+/** How a wire authorizes requests and reports errors, for every operation. */
 export type AuthAndErrors = Pick<ChatDialect, 'addressFor' | 'signsPayload' | 'authorize' | 'decodeError'>;
 
 /** One request to a provider, ready to be sent. */
@@ -45,17 +45,17 @@ export interface Outgoing {
   /** The wire's own, over those that every request has. */
   headers: Record<string, string>;
   payload: string | Buffer;
-  /** Its SHA-256 in hexadecimal digits, where it is known already. */
+  /** Its SHA-256 in hexadecimal digits, if it is known already. */
   payload_sha256?: string;
   accept: string;
 }
 
-/** What an attempt is called at the provider: under this name it can be asked about afterwards. */
+/** The name of an attempt at the provider, for questions about it afterwards. */
 export function clientRequestId(generation_id: string, attempt: number): string {
   return `${generation_id}.${attempt}`;
 }
 
-/** Thrown where a call was cancelled: its client has left, or the gateway stops (`Cancellation.stopped`). */
+/** Thrown if a call is cancelled: its client has left, or the gateway stops (`Cancellation.stopped`). */
 export class CallCancelled extends Error {
   override readonly name = 'ClientGone';
   /** The upstream goes on without us, and its bill with it. */
@@ -67,23 +67,23 @@ export class CallCancelled extends Error {
   }
 }
 
-/** How a call has ended whose end is this: cancelled where its client has left. */
+/** The outcome of a call that ends with this error: cancelled if its client has left. */
 export function outcomeOf(error: unknown, { cancellation }: Pick<Call, 'cancellation'>): 'cancelled' | 'failed' {
   return error instanceof CallCancelled && !cancellation.stopped ? 'cancelled' : 'failed';
 }
 
-/** How a whole call has ended: a client that left meanwhile has nothing of it. */
+/** The outcome of a call that was answered: cancelled if its client has left meanwhile. */
 export function outcomeOfWhole({ cancellation }: Pick<Call, 'cancellation'>): 'cancelled' | 'completed' {
   return cancellation.cancelled && !cancellation.stopped ? 'cancelled' : 'completed';
 }
 
-/** What an attempt that its call was cancelled in is said to have failed of. */
+/** The failure of an attempt whose call was cancelled. */
 export function goneAs({ cancellation }: Pick<Call, 'cancellation'>): 'client_gone' | 'gateway_stopped' {
   return cancellation.stopped ? 'gateway_stopped' : 'client_gone';
 }
 
-/** One try's grip on the connection: ends it by time or by wish. */
-export interface Grip {
+/** One request under way at a provider, which ends by its time limits or on request. */
+export interface UpstreamCall {
   exchange: Exchange;
   /** The first meaningful chunk is here: only the total time counts from now on. */
   started(): void;
@@ -111,19 +111,19 @@ function shownFor(
 }
 
 /**
- * Sends the request and takes hold of it. A client that leaves ends it at once where that stops the provider's bill; where
- * it does not, the answer is read on for a bounded time, so that what is billed is known.
+ * Sends the request. If the client leaves, the request ends at once if that stops the provider's bill; if not, the answer is read
+ * for a bounded time, to learn the billed usage.
  */
-export function start(outgoing: Outgoing, context: AttemptContext): Grip {
+export function start(outgoing: Outgoing, context: AttemptContext): UpstreamCall {
   const { own, provider } = outgoing.candidate;
   const credential = own === undefined ? provider.credential : own.secret();
   const base_url = outgoing.dialect.addressFor?.(provider.base_url, credential) ?? provider.base_url;
   const url = base_url + outgoing.path;
   const shown = shownFor(outgoing, credential, context);
-  return new Held(beginWith(shown, outgoing, url, context), outgoing, context);
+  return new TimedCall(beginWith(shown, outgoing, url, context), outgoing, context);
 }
 
-/** At once, but where a token must be got, or a long payload is hashed for its signature, with others served in between. */
+/** Sends at once, unless a token must be fetched first, or a long payload is hashed in slices for its signature. */
 function beginWith(
   shown: string | undefined | Promise<string>,
   outgoing: Outgoing,
@@ -166,7 +166,7 @@ function endDrained(exchange: Exchange): void {
 }
 
 /** A class and not closures: there is one for every attempt. */
-class Held implements Grip {
+class TimedCall implements UpstreamCall {
   readonly exchange: Exchange;
   readonly #total_ms_max: number;
   readonly #began_ms = performance.now();
@@ -235,17 +235,17 @@ function headersFor(
   { call, attempt }: AttemptContext,
 ) {
   const { provider, own } = candidate;
-  const told = own === undefined ? provider.headers : withoutAccount(provider.headers);
+  const configured = own === undefined ? provider.headers : withoutAccount(provider.headers);
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept,
     'accept-encoding': 'identity',
     'user-agent': 'model-gateway',
     'x-client-request-id': clientRequestId(call.generation_id, attempt),
-    ...told,
+    ...configured,
     ...own_headers,
   };
-  const betas = told[BETA];
+  const betas = configured[BETA];
   if (betas !== undefined && own_headers[BETA] !== undefined) headers[BETA] = `${betas},${own_headers[BETA]}`;
   if (call.attribution.traceparent !== undefined) headers['traceparent'] = call.attribution.traceparent;
   if (call.attribution.tracestate !== undefined) headers['tracestate'] = call.attribution.tracestate;
@@ -257,7 +257,7 @@ function headersFor(
 }
 
 /** Waits for the headers; an answer that is a refusal is read and thrown. */
-export async function headersOf(dialect: AuthAndErrors, { exchange }: Grip): Promise<UpstreamResponse> {
+export async function headersOf(dialect: AuthAndErrors, { exchange }: UpstreamCall): Promise<UpstreamResponse> {
   const response = await exchange.response;
   if (response.status < 300) return response;
   const text = await readText(response, { bytes_max: limits.upstream_error_bytes_max, cut: true });
@@ -271,7 +271,7 @@ export async function headersOf(dialect: AuthAndErrors, { exchange }: Grip): Pro
   throw dialect.decodeError(response.status, response.headers, shown);
 }
 
-/** Where no more was asked for: a number of values that no ordinary answer has. */
+/** The default bounds: more values than any ordinary answer has. */
 const ANSWER_BOUNDS: StructureBounds = { ...answerLevels, values_max: limits.answer_values_max };
 
 /** Reads a whole answer that must be JSON, within bounds that are looked at before it is parsed. */

@@ -61,7 +61,7 @@ const LOOKS_LIKE_A_KEY =
 export function redact(text: string, ...credentials: (string | undefined)[]): string {
   let shown = text.slice(0, limits.upstream_raw_chars_max * 2);
   for (const credential of credentials) shown = withoutCredential(shown, credential);
-  shown = shown.replace(LOOKS_LIKE_A_KEY, (found) => (/[\d*]/.test(found) ? '[redacted]' : found));
+  shown = shown.replace(LOOKS_LIKE_A_KEY, (match) => (/[\d*]/.test(match) ? '[redacted]' : match));
   shown = shown.replace(/\b[Bb]earer\s+[-\w.~+/]+=*/g, 'Bearer [redacted]');
   return shown.length > limits.upstream_raw_chars_max ? `${shown.slice(0, limits.upstream_raw_chars_max)}…` : shown;
 }
@@ -92,25 +92,25 @@ function secretsOf({ provider, own }: FailedAttempt): (string | undefined)[] {
 
 function messageOf(attempt: FailedAttempt): string {
   const { error, provider, own } = attempt;
-  const told = redact(error.message, ...secretsOf(attempt));
+  const message = redact(error.message, ...secretsOf(attempt));
   switch (error.failure) {
     case 'invalid_request':
     case 'content_filter':
     case 'state_rejected':
     case 'timeout':
     case 'no_tool_call':
-      return told;
+      return message;
     case 'rate_limited':
-      return `${provider.name} is rate-limited: ${told}`;
+      return `${provider.name} is rate-limited: ${message}`;
     case 'credential':
     case 'payment':
-      if (own !== undefined) return `${provider.name} refused your own credential ${own.name ?? own.label}: ${told}`;
+      if (own !== undefined) return `${provider.name} refused your own credential ${own.name ?? own.label}: ${message}`;
       // The operator's account is at fault; what the provider says of it is for the operator's log.
       return `${provider.name} refused the gateway's credential or account`;
     default:
       // Without a connection nothing was returned: the sentence is ours, and says what happened.
-      if (error.transport_code !== undefined || error.never_sent) return `${provider.name} did not answer: ${told}`;
-      return `${provider.name} returned an error: ${told}`;
+      if (error.transport_code !== undefined || error.never_sent) return `${provider.name} did not answer: ${message}`;
+      return `${provider.name} returned an error: ${message}`;
   }
 }
 
@@ -160,7 +160,7 @@ export interface DecoderFaultLog {
 /** Logs the faults of our own code that were counted as a provider's failure. */
 export type LogDecoderFault = (error: UpstreamError, candidate: Candidate) => void;
 
-/** The `TypeError` or `RangeError` of a decoder behind a provider's failure; undefined: there is none. */
+/** The `TypeError` or `RangeError` of a decoder behind a provider's failure; undefined if there is none. */
 function faultOf(error: unknown): Error | undefined {
   for (let one = error; one instanceof Error; one = one.cause) {
     if (one instanceof TypeError || one instanceof RangeError) return one;

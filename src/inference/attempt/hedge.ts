@@ -144,7 +144,7 @@ interface HedgePlan {
 
 /** Sends a call to a second endpoint if the first is late. */
 export interface Hedges {
-  /** Undefined if the call may not be sent to two endpoints. */
+  /** When a call that wants a hedge gets one; undefined if it may not be sent to two endpoints. */
   plan<P extends Prepared, T, M extends Account>(
     attempt: Attempt<P, M>,
     order: TryOrder,
@@ -176,9 +176,7 @@ export function createHedges(
     order: TryOrder,
     { discard }: Work<P, T, M>,
   ): HedgePlan | undefined {
-    const { provider: preferences } = call.request;
-    const is_wanted = preferences?.allow_fallbacks !== false && (preferences?.hedge ?? hedging().hedge);
-    if (discard === undefined || !is_wanted) return undefined;
+    if (discard === undefined || call.request.provider?.allow_fallbacks === false) return undefined;
     // A part of the answer that is not paid for yet is paid for by the last attempt that was admitted.
     if (grant !== undefined && grant.paid_tokens < grant.output_tokens) return undefined;
     const isFit = (one: Candidate) => one.own === undefined && abortStopsBilling(one, call);
@@ -251,7 +249,10 @@ export function createHedges(
         }
       }
     } catch (error) {
-      if (!(error instanceof GatewayError)) throw error;
+      if (!(error instanceof GatewayError)) {
+        unassume(state, one.attempt);
+        throw error;
+      }
     }
     unassume(state, one.attempt);
     return undefined;

@@ -12,7 +12,7 @@ import { AnswerBounds, jsonBoundsOf, readable } from './answer-bounds.ts';
 import { type AnswerChunks, AnswerReader, nextTurn } from './answer-reader.ts';
 import type { PreparedAttempt } from './attempt.ts';
 import { dividedChunks, sliceEnd } from './chunk-slices.ts';
-import { type AttemptContext, type Grip, headersOf, readJson, start } from './exchange.ts';
+import { type AttemptContext, headersOf, readJson, start, type UpstreamCall } from './exchange.ts';
 
 /** An answer that has begun, or has ended with nothing in it. */
 export interface OpenAnswer {
@@ -151,7 +151,7 @@ async function readBody(
   response: UpstreamResponse,
   context: AttemptContext,
   meter: Meter,
-  held: Grip,
+  held: UpstreamCall,
 ): Promise<OpenAnswer> {
   const { dialect, encoded } = prepared;
   const { request, accepted_ms } = context.call;
@@ -185,7 +185,7 @@ async function readBeginning(
   response: UpstreamResponse,
   context: AttemptContext,
   meter: Meter,
-  held: Grip,
+  held: UpstreamCall,
 ): Promise<OpenAnswer> {
   const { dialect, encoded } = prepared;
   const decoder = dialect.createStreamDecoder(decoderState(prepared, response, context));

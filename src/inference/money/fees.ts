@@ -6,13 +6,13 @@ import type { FeeOutcome, Fees } from '../tools/server-tools.ts';
 import type { SpendingRules } from './admission.ts';
 import { openRecord } from './generation.ts';
 
-/** What one piece of work is called on the bill, and what it may cost at most. */
+/** The name of one piece of work on the bill, and its cost at most. */
 export interface Fee {
   name: string;
   cost_nano_max: number;
 }
 
-/** Where the journal says that no endpoint was asked. */
+/** The endpoint of paid work in the journal: none was called. */
 const NO_ENDPOINT = 'gateway';
 
 const PICO_PER_NANO = 1000;
@@ -106,7 +106,7 @@ export function createPay({
   };
 }
 
-/** The same for whoever brings work of its own to a call. */
+/** Pays for the work of adapters. */
 export function feesOf(state: CallState, pay: Pay): Fees {
   return {
     async spend(fee, run) {

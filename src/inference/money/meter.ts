@@ -14,7 +14,7 @@ import type { JsonValue } from '../../schemas/json.ts';
 import { jsonPieces } from '../../schemas/json-pieces.ts';
 import { outputTokens } from '../../schemas/usage.ts';
 
-/** Follows one attempt's answer: what it produced, how it ended, what the upstream says it used. */
+/** Meters one attempt's answer: its output, its end, and the usage that the upstream reports. */
 export interface Meter {
   chunk(chunk: ChatChunk): void;
   /** Whether anything of the model's own has arrived. */
@@ -39,11 +39,11 @@ export interface Meter {
    * tokens that are told to have come out where no end is told.
    */
   usage(request: ChatRequest): TokenClasses | null;
-  /** The tokens that came out so far: our count, or the upstream's where that is more. Each text is looked at once. */
+  /** Output tokens so far: the larger of our count and the upstream's. Each text is counted once. */
   outputTokens(): number;
   /** What was used so far, for the journal and for what is set aside. */
   progress(request: ChatRequest): TokenClasses;
-  /** The calls of tools in the answer; undefined: none, or cut in the middle. */
+  /** The tool calls of the answer; undefined if there are none or the answer was cut. */
   toolCalls(): ToolCallCount | undefined;
 }
 
@@ -92,7 +92,7 @@ export function estimatePrompt(request: ChatRequest, count: CountText = promptCo
   return tokens;
 }
 
-/** Counts a text that stands for so many characters. Absent: for its own. */
+/** Counts a text that stands for `chars` characters, its own length by default. */
 type CountText = (text: string, chars?: number) => number;
 
 /** Of very long definitions the beginning stands for all: writing them takes long, and is done again for each attempt. */
@@ -156,20 +156,20 @@ const NO_CHOICES: readonly number[] = [];
 /** A class and not closures: objects with getters made anew for every call are costly in V8, each has a shape of its own. */
 class AnswerMeter implements Meter {
   produced = false;
-  /** Of several choices, those that have not ended. Undefined: there is one. */
+  /** The open ones of several choices. Undefined if there is one choice. */
   readonly #open: OpenChoices | undefined;
   finish_reason: FinishReason | null = null;
   native_finish_reason: string | null = null;
   service_tier: string | null = null;
   upstream_id: string | null = null;
-  /** Not counted yet: most answers tell their usage, and are never counted. */
+  /** Text that is not counted yet: most upstreams report usage, and their answers are never counted. */
   #text = '';
   #reasoning = '';
   readonly #text_tokens = new TokenCount();
   readonly #reasoning_tokens = new TokenCount();
   #prompt_tokens: number | undefined = undefined;
   #reported: TokenClasses | undefined = undefined;
-  /** The answer went on after that was told. */
+  /** The answer went on after the last report. */
   #is_outrun = false;
   /** Arguments of tools, by the choice and the index of the call. */
   #arguments: Map<string | number, string> | undefined = undefined;
@@ -203,11 +203,11 @@ class AnswerMeter implements Meter {
   get is_void(): boolean {
     if (this.produced) return false;
     if (this.finish_reason === null || this.finish_reason === 'error') return true;
-    // Decoders make an end of one that was not told (Snowflake tells none).
+    // Decoders make up an end if the upstream sends none (Snowflake).
     return this.native_finish_reason === null && (this.#reported === undefined || outputTokens(this.#reported) === 0);
   }
 
-  /** A count that has not grown with what came since is none of it, unless the answer has ended. */
+  /** A report that has not grown since the last one does not cover the output since then, unless the answer has ended. */
   #report(usage: TokenClasses): void {
     const former = this.#reported;
     this.#reported = believable({ ...former, ...usage });
@@ -253,22 +253,22 @@ class AnswerMeter implements Meter {
 
   progress(request: ChatRequest): TokenClasses {
     const reported = this.#reported;
-    const told = reported && isComplete(reported, this.produced) ? reported : this.#inputs(request);
-    return { out_text: 0, ...this.#most(told), estimated: true };
+    const known = reported && isComplete(reported, this.produced) ? reported : this.#inputs(request);
+    return { out_text: 0, ...this.#most(known), estimated: true };
   }
 
-  /** What was told, or our own count of what came out where that is more. */
-  #most(told: TokenClasses): TokenClasses {
+  /** The larger of the reported usage and our own count. */
+  #most(reported: TokenClasses): TokenClasses {
     this.#count();
     const text = this.#text_tokens.total;
     const reasoning = this.#reasoning_tokens.total;
-    const { out_text = 0, out_reasoning = 0 } = told;
-    // Thoughts that are told apart may never be shown; others are counted with the text, or not at all.
+    const { out_text = 0, out_reasoning = 0 } = reported;
+    // Reasoning that is reported apart may never be shown; other reasoning is counted with the text, or not at all.
     const is_apart = out_reasoning > 0;
-    if (is_apart ? text <= out_text && reasoning <= out_reasoning : text + reasoning <= out_text) return told;
+    if (is_apart ? text <= out_text && reasoning <= out_reasoning : text + reasoning <= out_text) return reported;
     const most_reasoning = Math.max(reasoning, out_reasoning);
     return {
-      ...told,
+      ...reported,
       out_text: is_apart ? Math.max(text, out_text) : text,
       ...(most_reasoning === 0 ? {} : { out_reasoning: most_reasoning }),
       estimated: true,
@@ -315,7 +315,7 @@ export function createMeter(choices = 1): Meter {
   return new AnswerMeter(choices);
 }
 
-/** The usage itself; undefined where it has counts that no answer can have: they would spoil every sum they enter. */
+/** The usage itself; undefined if it has impossible counts, which would spoil every sum. */
 export function believable(usage: TokenClasses): TokenClasses | undefined {
   let name: keyof TokenClasses;
   for (name in usage) {
@@ -326,15 +326,15 @@ export function believable(usage: TokenClasses): TokenClasses | undefined {
   return extra === undefined || extra.every((other) => believable(other.classes)) ? usage : undefined;
 }
 
-function isCount(told: number | undefined): boolean {
-  return Number.isInteger(told) && told! >= 0 && told! <= limits.usage_count_max;
+function isCount(count: number | undefined): boolean {
+  return Number.isInteger(count) && count! >= 0 && count! <= limits.usage_count_max;
 }
 
-/** An upstream that told the input but not yet the output (the stream was cut) has not told its usage. */
+/** Whether a report has both input and output: a stream that was cut may report the input alone. */
 function isComplete(usage: TokenClasses, produced: boolean): boolean {
   if (usage.in_uncached === undefined) return false;
-  const told = usage.out_text ?? usage.out_reasoning ?? usage.out_audio ?? usage.out_image;
-  return told !== undefined || !produced;
+  const output = usage.out_text ?? usage.out_reasoning ?? usage.out_audio ?? usage.out_image;
+  return output !== undefined || !produced;
 }
 
 function inputsOf(usage: TokenClasses): TokenClasses {

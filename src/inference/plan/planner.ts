@@ -44,33 +44,33 @@ export interface StepsOptions {
   allow_unpriced: boolean;
   /** Asked once a request, so that a reload takes effect at once. */
   routing(): RoutingRules;
-  /** Counts requests and tokens against the operator's rate limits. Absent: there are none. */
+  /** Counts requests and tokens against the operator's rate limits. Not set if there are none. */
   rates?: RateLimits;
 }
 
-/** The wire of an endpoint: its own, where it speaks another than its provider. */
+/** The wire of an endpoint: its own, or that of its provider. */
 export function wireOf({ endpoint, provider }: Pick<Candidate, 'endpoint' | 'provider'>): Wire {
   return endpoint.dialect ?? provider.dialect;
 }
 
-const NOTHING_TOLD: readonly Report[] = [];
+const NO_CHANGES: readonly Report[] = [];
 
 /** What a call is for: which models, and at which of their endpoints. */
 export interface Wanted {
   /** Throws the operation's own refusal of a model that there is not, or that is for something else. */
   models(catalog: ModelSource): Requested;
-  /** Where its conversation is at home. Absent: nowhere. */
+  /** Keeps the conversation at one endpoint. Not set if the operation has no conversation. */
   home?: SessionAffinity | undefined;
-  /** Why an endpoint cannot serve this operation at all; undefined: it can. Absent: all can. */
+  /** The reason why an endpoint cannot serve this operation; undefined if it can. Not set if all can. */
   refuses?: ((candidate: Candidate) => string | undefined) | undefined;
-  /** The call as it is planned, once its models are known, and which candidates suit it best. Absent: as it came. */
+  /** Prepares the call for its plan when its models are known. Not set if the call is planned as it is. */
   recall?(call: Call, known: { models: readonly Model[]; catalog: ModelSource }): Suited | Promise<Suited>;
 }
 
-/** A call, and where its conversation is at home. */
+/** A call that is ready to be planned, and the candidates that it prefers. */
 export interface Suited {
   call: Call;
-  /** What is changed of it, wherever it goes. */
+  /** Changes that were made to the request for all endpoints. */
   told: readonly Report[];
   prefers?: ((candidate: Candidate) => boolean) | undefined;
 }
@@ -87,7 +87,7 @@ export interface Planner {
   planned(call: Call, wanted: Wanted): Planned | Promise<Planned>;
   /** See `Inference.routingOf`. */
   routingOf(call: Call, wanted: Wanted): Promise<Record<string, unknown> | undefined>;
-  /** At once, where nothing has to be asked for. Throws, or rejects with, `GatewayError` where nothing can be tried. */
+  /** Plans a call and counts it against rate limits; synchronous if no store has to be read. Throws or rejects with `GatewayError` if no endpoint can be tried. */
   open(call: Call, wanted: Wanted): CallState | Promise<CallState>;
   /**
    * No endpoint answered: the call is settled. What comes back is to be thrown: the last failure as the client's `GatewayError`, or
@@ -96,7 +96,7 @@ export interface Planner {
   giveUp(state: CallState, ended: Ended): Promise<unknown>;
   /** How the call was routed, for a client that asks. */
   metadataOf(state: CallState, selected: Candidate | undefined): Record<string, unknown> | undefined;
-  /** The client's error for a failure that came after the endpoint had begun to answer. */
+  /** The client's error for a failure after the endpoint began to answer. */
   lateError(state: CallState, attempt: Attempt, failure: UpstreamError): GatewayError;
 }
 
@@ -113,14 +113,14 @@ function withEarlier(error: GatewayError, failed: readonly FailedAttempt[]): Gat
 
 type EndpointFacts = Pick<Candidate, 'model' | 'provider' | 'endpoint' | 'own'>;
 
-/** Why the guardrails of a caller leave an endpoint out; undefined where none of them leaves anything out. */
+/** Tells why the guardrails of a caller exclude an endpoint. Undefined if they exclude none. */
 export function restrictionOf({
   guardrails,
 }: Call['principal']): ((candidate: EndpointFacts) => string | undefined) | undefined {
   if (guardrails.length === 0) return undefined;
   return (candidate) => {
-    const found = restricted(guardrails, restrictedFacts(candidate));
-    return found && `a guardrail excludes it (${found.reason})`;
+    const restriction = restricted(guardrails, restrictedFacts(candidate));
+    return restriction && `a guardrail excludes it (${restriction.reason})`;
   };
 }
 
@@ -145,31 +145,31 @@ export function createSteps(
 ): Planner {
   const { clock, health, rates = NO_RATE_LIMITS, recorder } = options;
 
-  function planned(came: Call, wanted: Wanted): Planned | Promise<Planned> {
+  function planned(call: Call, wanted: Wanted): Planned | Promise<Planned> {
     if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again soon', {
         headers: { 'retry-after': '1' },
       });
     }
-    const asked = options.ownCredentials(came.principal, came.store_wait);
-    return asked instanceof Promise
-      ? asked.then((own) => plannedWith(came, wanted, own))
-      : plannedWith(came, wanted, asked);
+    const credentials = options.ownCredentials(call.principal, call.store_wait);
+    return credentials instanceof Promise
+      ? credentials.then((own) => plannedWith(call, wanted, own))
+      : plannedWith(call, wanted, credentials);
   }
 
-  function plannedWith(came: Call, wanted: Wanted, own: readonly OwnCredential[]): Planned | Promise<Planned> {
+  function plannedWith(received: Call, wanted: Wanted, own: readonly OwnCredential[]): Planned | Promise<Planned> {
     const catalog = catalogFor(own);
-    const named = pickWith(came, wanted, catalog);
-    const call = named.request === undefined ? came : { ...came, request: named.request };
-    const found = { catalog, named, own };
-    const suited = wanted.recall?.(call, { models: named.models, catalog }) ?? { call, told: NOTHING_TOLD };
+    const named = pickWith(received, wanted, catalog);
+    const call = named.request === undefined ? received : { ...received, request: named.request };
+    const choice = { catalog, named, own };
+    const suited = wanted.recall?.(call, { models: named.models, catalog }) ?? { call, told: NO_CHANGES };
     return suited instanceof Promise
-      ? suited.then((one) => planFor(one, wanted, found))
-      : planFor(suited, wanted, found);
+      ? suited.then((one) => planFor(one, wanted, choice))
+      : planFor(suited, wanted, choice);
   }
 
-  function open(given: Call, wanted: Wanted): CallState | Promise<CallState> {
-    const routed = planned(given, wanted);
+  function open(call: Call, wanted: Wanted): CallState | Promise<CallState> {
+    const routed = planned(call, wanted);
     return routed instanceof Promise ? routed.then(admit) : admit(routed);
   }
 
@@ -194,7 +194,7 @@ export function createSteps(
   ): Planned {
     const { models, names, wishes, strategy, requested } = named;
     try {
-      const found = plan(call.request, {
+      const planOfCall = plan(call.request, {
         models,
         wishes,
         strategy,
@@ -213,7 +213,7 @@ export function createSteps(
         sticky: home && ((candidate) => home.isAt(candidate)),
       });
       const changes = call.changes === undefined ? told : [...call.changes, ...told];
-      return { call, catalog, plan: found, requested, names, wishes, told: changes, home };
+      return { call, catalog, plan: planOfCall, requested, names, wishes, told: changes, home };
     } catch (error) {
       throw shownTo(call, error, requested);
     }
@@ -228,7 +228,7 @@ export function createSteps(
     }
   }
 
-  /** A refusal of routing, with what led to it where the client wants to see that. */
+  /** A refusal of routing, with the routing metadata if the client asks for it. */
   function shownTo(call: Call, error: unknown, requested: string | undefined): unknown {
     if (!(error instanceof NoEndpoint) || !call.wants_metadata) return error;
     const { plan } = error;

@@ -10,7 +10,7 @@ import type { FeeOutcome, ServerTool, ToolOutcome } from './server-tools.ts';
 import { shortName } from './tool-rules.ts';
 import type { ServerCall } from './tool-turn.ts';
 
-/** What came of one call. */
+/** The result of one call. */
 export interface ToolRun {
   call: ServerCall['call'];
   tool: ServerTool;
@@ -32,7 +32,7 @@ function failed(content: string, cost_nano = 0): ToolOutcome {
   return { content, sources: [], cost_nano, counts: {}, has_failed: true };
 }
 
-/** The arguments of a call; undefined: they are no JSON object. */
+/** The arguments of a call; undefined if they are no JSON object. */
 export function argumentsOf(text: string): JsonObject | undefined {
   if (text.trim() === '') return {};
   if (structureBreach(text, answerLevels) !== undefined) return undefined;
@@ -45,7 +45,7 @@ export function argumentsOf(text: string): JsonObject | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
 }
 
-/** Why a call is not run; undefined: it is, and counts. */
+/** The reason why a call is not run; undefined if it runs, and counts. */
 function refusal({ tool }: ServerCall, args: JsonObject | undefined, uses: Uses): string | undefined {
   uses.requested += 1;
   const used = uses.byTool.get(tool.type) ?? 0;
