@@ -8,12 +8,12 @@ import type { BoundGuardrail, CustomFilter } from '../src/schemas/guardrail.ts';
 import type { ChatChunk } from '../src/schemas/inner.ts';
 
 const slugs = ['email', 'phone', 'ssn', 'credit-card', 'ip-address'] as const;
-const guardrail = (content_filters: CustomFilter[] | null): BoundGuardrail => ({
+const guardrail = (contentFilters: CustomFilter[] | null): BoundGuardrail => ({
   id: 'g',
   scope: 'api-key',
   ...UNRESTRICTED,
   content_filter_builtins: slugs.map((slug) => ({ slug, action: 'redact' as const })),
-  content_filters,
+  content_filters: contentFilters,
   content_filter_output: true,
   content_filter_reversible: null,
 });

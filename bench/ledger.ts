@@ -154,10 +154,10 @@ async function settingOf(
       batches: () => 0,
     };
   }
-  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-bench-ledger-'));
-  directories.push(data_dir);
+  const dataDir = mkdtempSync(join(tmpdir(), 'gateway-bench-ledger-'));
+  directories.push(dataDir);
   const recorder = await startRecorder({
-    data_dir,
+    data_dir: dataDir,
     store: kind.store,
     journal_sync: kind.sync,
     unknown_outcome: 'hold',
@@ -220,9 +220,9 @@ async function profile(setting: Setting): Promise<void> {
 if (values.help) {
   process.stdout.write(USAGE);
 } else {
-  const data_dir = mkdtempSync(join(tmpdir(), 'gateway-bench-'));
-  directories.push(data_dir);
-  const database = await openDatabase({ data_dir });
+  const dataDir = mkdtempSync(join(tmpdir(), 'gateway-bench-'));
+  directories.push(dataDir);
+  const database = await openDatabase({ data_dir: dataDir });
   await addBudgets(database);
   const memory = { store: ledgerStore(database.queries, database.engine), told: 'SQLite' };
   try {

@@ -12,12 +12,12 @@ export interface Told {
   args: readonly string[];
 }
 
-const sse = (events: readonly object[], is_named = false) =>
+const sse = (events: readonly object[], isNamed = false) =>
   Buffer.from(
     events
       .map((event) => {
         const { type } = event as { type?: string };
-        return `${is_named ? `event: ${type}\n` : ''}data: ${JSON.stringify(event)}\n\n`;
+        return `${isNamed ? `event: ${type}\n` : ''}data: ${JSON.stringify(event)}\n\n`;
       })
       .join(''),
   );
@@ -63,8 +63,8 @@ function chat({ reasoning, text, args }: Told): Buffer {
 }
 
 function messages({ reasoning, text, args }: Told): Buffer {
-  const block = (index: number, content_block: object, deltas: readonly object[]) => [
-    { type: 'content_block_start', index, content_block },
+  const block = (index: number, contentBlock: object, deltas: readonly object[]) => [
+    { type: 'content_block_start', index, content_block: contentBlock },
     ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
     { type: 'content_block_stop', index },
   ];
@@ -83,7 +83,7 @@ function messages({ reasoning, text, args }: Told): Buffer {
       ...block(
         2,
         { type: 'tool_use', id: 'toolu_1', name: 'send', input: {} },
-        args.map((partial_json) => ({ type: 'input_json_delta', partial_json })),
+        args.map((partialJson) => ({ type: 'input_json_delta', partial_json: partialJson })),
       ),
       { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 9 } },
       { type: 'message_stop' },
@@ -120,10 +120,10 @@ function responses({ reasoning, text, args }: Told): Buffer {
   const usage = { input_tokens: 3, output_tokens: 9, total_tokens: 12 };
   return sse([
     { type: 'response.created', response: { id: 'resp_1', status: 'in_progress', output: [] } },
-    ...items.flatMap((item, output_index) => [
-      { type: 'response.output_item.added', output_index, item: begun[output_index] },
-      ...deltas[output_index]!.map((delta) => ({ ...delta, output_index })),
-      { type: 'response.output_item.done', output_index, item },
+    ...items.flatMap((item, outputIndex) => [
+      { type: 'response.output_item.added', output_index: outputIndex, item: begun[outputIndex] },
+      ...deltas[outputIndex]!.map((delta) => ({ ...delta, output_index: outputIndex })),
+      { type: 'response.output_item.done', output_index: outputIndex, item },
     ]),
     { type: 'response.completed', response: { id: 'resp_1', status: 'completed', output: items, usage } },
   ]);

@@ -11,7 +11,7 @@ export interface LoggingGateway extends TestGateway {
   /** The id of the default workspace. */
   workspace_id: string;
   /** Changes settings of a workspace; of the default one where none is named. */
-  set(settings: object, workspace_id?: string): Promise<void>;
+  set(settings: object, workspaceId?: string): Promise<void>;
   addKey(settings?: object): Promise<{ key: string; hash: string; id: number }>;
   content(id: string, credential?: string): Promise<Answer<{ data: Content }>>;
 }
@@ -35,12 +35,12 @@ export async function startLoggingGateway(options: TestGatewayOptions = {}): Pro
   };
   const managed: LoggingGateway['managed'] = (method, path, body) => asked(gateway.management_key, method, path, body);
   const { body } = await managed<{ data: { id: string }[] }>('GET', '/workspaces');
-  const workspace_id = body.data[0]?.id ?? '';
+  const workspaceId = body.data[0]?.id ?? '';
   return {
     ...gateway,
     managed,
-    workspace_id,
-    async set(settings, id = workspace_id) {
+    workspace_id: workspaceId,
+    async set(settings, id = workspaceId) {
       const { status, body } = await managed('PATCH', `/workspaces/${id}`, settings);
       if (status !== 200) throw new Error(`the workspace could not be changed: ${JSON.stringify(body)}`);
     },

@@ -87,7 +87,7 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
   answered.promise.catch(() => undefined);
   const unread: Buffer[] = [];
   let failure: Error | undefined;
-  let is_whole = false;
+  let isWhole = false;
   let wake: (() => void) | undefined;
   const exchange = {
     response: answered.promise,
@@ -101,7 +101,7 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
   function stop(reason?: Error): void {
     exchange.ended = true;
     failure = reason;
-    is_whole = reason === undefined;
+    isWhole = reason === undefined;
     if (reason !== undefined) answered.reject(reason);
     wake?.();
   }
@@ -110,7 +110,7 @@ function exchangeOf({ time }: World, far: FarExchange, wanted: Wanted, text: str
     wake?.();
   }
   function coming(): Promise<void> | undefined {
-    if (unread.length > 0 || is_whole || failure !== undefined) return undefined;
+    if (unread.length > 0 || isWhole || failure !== undefined) return undefined;
     return new Promise((resolve) => {
       wake = resolve;
     });
@@ -202,7 +202,7 @@ function idOf({ index }: Wanted): string {
   return `gen-1-${index}`;
 }
 
-function callOf(wanted: Wanted, now_ms: number, elapsed_ms: number, { provider }: Asked): Call {
+function callOf(wanted: Wanted, nowMs: number, elapsedMs: number, { provider }: Asked): Call {
   return {
     api_type: 'completions',
     request: {
@@ -232,8 +232,8 @@ function callOf(wanted: Wanted, now_ms: number, elapsed_ms: number, { provider }
       traceparent: undefined,
       tracestate: undefined,
     },
-    accepted_ms: now_ms,
-    accepted_monotonic_ms: elapsed_ms,
+    accepted_ms: nowMs,
+    accepted_monotonic_ms: elapsedMs,
     cancellation: createCancellation(),
     wants_metadata: false,
     stages: [],
@@ -253,7 +253,7 @@ function createRouter(world: World, asked: Asked): Router {
   const byHost = new Map(farSide.providers.map((provider) => [`${provider.name}.invalid`, provider]));
   /** Requests under way, and when each was sent to whom. */
   const open = new Map<string, Under>();
-  const clock = { now_ms: () => Math.floor(time.now_ms()), monotonic_ms: time.elapsed_ms };
+  const clock = { now_ms: () => Math.floor(time.nowMs()), monotonic_ms: time.elapsedMs };
   const statistics = createEndpointStatistics();
 
   const upstream: Upstream = {
@@ -263,11 +263,11 @@ function createRouter(world: World, asked: Asked): Router {
       if (provider === undefined || call === undefined) throw new Error(`nobody asked for ${url}`);
       const { wanted, sent } = call;
       const nth = sent.filter((one) => one.provider === provider).length;
-      const is_continued = String(payload).includes('"role":"assistant"');
-      const made = is_continued ? sent.reduce((sum, one) => sum + one.dead_tokens, 0) : 0;
+      const isContinued = String(payload).includes('"role":"assistant"');
+      const made = isContinued ? sent.reduce((sum, one) => sum + one.dead_tokens, 0) : 0;
       const rest = { ...wanted, completion_tokens: Math.max(1, wanted.completion_tokens - made) };
       const far = farSide.send(provider, rest, nth);
-      sent.push({ provider, at_ms: time.elapsed_ms(), dead_tokens: deadTokens(far, rest) });
+      sent.push({ provider, at_ms: time.elapsedMs(), dead_tokens: deadTokens(far, rest) });
       return exchangeOf(world, far, rest, `Word ${sent.length} of ${provider.name}, which goes on. `);
     },
     google: { show: (credential) => credential, forget: () => undefined },
@@ -309,17 +309,17 @@ function createRouter(world: World, asked: Asked): Router {
   });
 
   return async (wanted) => {
-    const came_ms = time.elapsed_ms();
-    const call = callOf(wanted, Math.floor(time.now_ms()), came_ms, asked);
+    const cameMs = time.elapsedMs();
+    const call = callOf(wanted, Math.floor(time.nowMs()), cameMs, asked);
     const mine: Under = { wanted, sent: [] };
     open.set(call.generation_id, mine);
-    let first_ms: number | undefined;
+    let firstMs: number | undefined;
     let by: string | undefined;
     let ok = false;
     try {
       for await (const event of inference.stream(call)) {
         if (event.type === 'open') by = event.served.provider;
-        else if (event.type === 'chunks') first_ms ??= time.elapsed_ms() - came_ms;
+        else if (event.type === 'chunks') firstMs ??= time.elapsedMs() - cameMs;
         else ok = event.error === undefined;
       }
     } catch {
@@ -327,8 +327,8 @@ function createRouter(world: World, asked: Asked): Router {
     }
     open.delete(call.generation_id);
     const answered = mine.sent.findLast(({ provider }) => provider.name === by);
-    const lost_ms = (answered?.at_ms ?? time.elapsed_ms()) - came_ms;
-    return { ok, first_ms, lost_ms, attempts: mine.sent.length, by } satisfies Served;
+    const lostMs = (answered?.at_ms ?? time.elapsedMs()) - cameMs;
+    return { ok, first_ms: firstMs, lost_ms: lostMs, attempts: mine.sent.length, by } satisfies Served;
   };
 }
 

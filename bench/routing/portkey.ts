@@ -39,12 +39,12 @@ function createRouter(world: World, { mode, retry_attempts, circuit_breaker: bre
     circuit.failures += 1;
     const { failure_share, requests_min, cooldown_ms } = breaker;
     if (circuit.requests < requests_min || circuit.failures / circuit.requests <= failure_share) return;
-    Object.assign(circuit, { requests: 0, failures: 0, open_until_ms: time.elapsed_ms() + cooldown_ms });
+    Object.assign(circuit, { requests: 0, failures: 0, open_until_ms: time.elapsedMs() + cooldown_ms });
   }
   /** Where every circuit is open, none counts. */
   function targets(): ProviderFacts[] {
     const all = byCost(farSide.providers);
-    const closed = all.filter((provider) => circuitOf(provider).open_until_ms <= time.elapsed_ms());
+    const closed = all.filter((provider) => circuitOf(provider).open_until_ms <= time.elapsedMs());
     return closed.length === 0 ? all : closed;
   }
 

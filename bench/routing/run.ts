@@ -81,14 +81,14 @@ export async function measureRouting(
 ): Promise<RoutingMeasured> {
   const measured: RoutingMeasured = {};
   if (kinds.length === 0) return measured;
-  const config_file = join(directory, 'large.yaml');
-  writeFileSync(config_file, JSON.stringify(largeConfig()));
+  const configFile = join(directory, 'large.yaml');
+  writeFileSync(configFile, JSON.stringify(largeConfig()));
   if (kinds.includes('planning')) {
-    measured.planning = measurePlanning(config_file, full ? 50_000 : 5_000);
+    measured.planning = measurePlanning(configFile, full ? 50_000 : 5_000);
     print(planningTable(measured.planning));
   }
   if (kinds.includes('models')) {
-    measured.models = await measureListings(config_file, { directory, core, repeats: full ? 1_000 : 100 });
+    measured.models = await measureListings(configFile, { directory, core, repeats: full ? 1_000 : 100 });
     print(listingTable(measured.models));
   }
   if (kinds.includes('routing')) {

@@ -77,8 +77,8 @@ export async function redacted(
   placeholder: (filter: number, value: string) => string,
   pause: () => Promise<void>,
 ): Promise<string> {
-  const is_sorted = findings.every(({ start }, at) => at === 0 || start >= findings[at - 1]!.start);
-  const sorted = is_sorted ? findings : findings.toSorted((a, b) => a.start - b.start || b.end - a.end);
+  const isSorted = findings.every(({ start }, at) => at === 0 || start >= findings[at - 1]!.start);
+  const sorted = isSorted ? findings : findings.toSorted((a, b) => a.start - b.start || b.end - a.end);
   const out: string[] = [];
   let from = 0;
   let next = 0;

@@ -48,21 +48,23 @@ describe('a tool of the gateway, whatever it is called', () => {
       { type: 'function', function: { name: 'mine' } },
     ],
     ['auto', 'auto'],
-  ])('is chosen by %j', (tool_choice, chosen) => {
+  ])('is chosen by %j', (toolChoice, chosen) => {
     const tools = [{ type: 'gateway:web_search' }, { type: 'function', function: { name: 'mine' } }];
-    expect(ask({ tools, tool_choice }).tool_choice).toEqual(chosen);
+    expect(ask({ tools, tool_choice: toolChoice }).tool_choice).toEqual(chosen);
   });
 
   test("is not what is chosen where that is a provider's tool", () => {
-    const tool_choice = { type: 'web_search' };
+    const toolChoice = { type: 'web_search' };
     const native = { type: 'native', wire: 'openai-responses', block: { type: 'web_search' } };
-    expect(ask({ tools: [native, { type: 'gateway:datetime' }], tool_choice }).tool_choice).toBe(tool_choice);
+    expect(ask({ tools: [native, { type: 'gateway:datetime' }], tool_choice: toolChoice }).tool_choice).toBe(
+      toolChoice,
+    );
   });
 
   test("is not chosen where a function of the client's has that name", () => {
-    const tool_choice = { type: 'function', function: { name: 'web_search' } };
+    const toolChoice = { type: 'function', function: { name: 'web_search' } };
     const tools = [{ type: 'gateway:web_search' }, { type: 'function', function: { name: 'web_search' } }];
-    expect(ask({ tools, tool_choice }).tool_choice).toBe(tool_choice);
+    expect(ask({ tools, tool_choice: toolChoice }).tool_choice).toBe(toolChoice);
   });
 });
 

@@ -50,11 +50,11 @@ function optionsOf(tool: ServerTool, at: number): { parameters: JsonObject; path
 export function withAskedTools(request: ChatRequest): ChatRequest {
   const plugins = request.plugins ?? [];
   const pages = plugins.findIndex(({ id, enabled }) => id === 'web-fetch' && enabled !== false);
-  const has_ours = request.tools?.some(({ type }) => nameOf(type) !== undefined) === true;
+  const hasOurs = request.tools?.some(({ type }) => nameOf(type) !== undefined) === true;
   for (const [at, plugin] of plugins.entries()) {
     if (plugin.id === 'web' && plugin.enabled !== false) searchWish(plugin, `plugins[${at}]`);
   }
-  if (!has_ours && pages === -1) return request;
+  if (!hasOurs && pages === -1) return request;
   const seen = new Map<string, number>();
   const tools = (request.tools ?? []).map((tool, at): InnerTool => {
     const type = nameOf(tool.type);
@@ -89,8 +89,8 @@ function choiceOf(
   }
   const { name } = (choice as { function: { name: string } }).function;
   const type = nameOf(name) ?? nameOf(`gateway:${name}`);
-  const is_theirs = tools?.some(
+  const isTheirs = tools?.some(
     (tool) => tool.type === 'function' && (tool as { function: { name: string } }).function.name === name,
   );
-  return type === undefined || is_theirs === true || !seen.has(type) ? undefined : { type };
+  return type === undefined || isTheirs === true || !seen.has(type) ? undefined : { type };
 }

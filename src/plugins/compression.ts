@@ -40,17 +40,16 @@ function outputBound({ max_completion_tokens, max_tokens }: ChatRequest): number
 }
 
 function spaceOf({ endpoint, ...candidate }: Candidate, request: ChatRequest): Space {
-  const context_tokens = endpoint.context_length ?? Number.POSITIVE_INFINITY;
+  const contextTokens = endpoint.context_length ?? Number.POSITIVE_INFINITY;
   const wanted = Math.min(
-    outputBound(request) ??
-      Math.min(limits.compressed_output_tokens, context_tokens / limits.compressed_output_divisor),
+    outputBound(request) ?? Math.min(limits.compressed_output_tokens, contextTokens / limits.compressed_output_divisor),
     endpoint.max_completion_tokens ?? Number.POSITIVE_INFINITY,
-    context_tokens / 2,
+    contextTokens / 2,
   );
-  const prompt_tokens = Math.min(promptTokensMax(endpoint), Math.floor(context_tokens - wanted)) - TEMPLATE_TOKENS;
+  const promptTokens = Math.min(promptTokensMax(endpoint), Math.floor(contextTokens - wanted)) - TEMPLATE_TOKENS;
   const { messagesMax = Number.POSITIVE_INFINITY } = dialectOf(wireOf({ endpoint, ...candidate })).facts;
   return {
-    prompt_tokens,
+    prompt_tokens: promptTokens,
     output_tokens: Math.floor(wanted),
     messages: messagesMax,
   };
@@ -164,12 +163,12 @@ class CallCompression implements CallAdapter {
     const estimated = this.#estimates.all(request);
     if (estimated > limits.tokenized_chars_max) return estimated * ESTIMATE_MARGIN;
     const texts: string[] = [];
-    const other_tokens = estimatePrompt(request, (text) => {
+    const otherTokens = estimatePrompt(request, (text) => {
       texts.push(text);
       return 0;
     });
     const counted = await this.#tokenizer.count(texts.join('\n'), candidate);
-    return counted === undefined ? estimated * ESTIMATE_MARGIN : counted + other_tokens;
+    return counted === undefined ? estimated * ESTIMATE_MARGIN : counted + otherTokens;
   }
 
   /** Undefined: the prompt fits as it is. */

@@ -12,9 +12,9 @@ const textLength = ({ content, tool_calls }: Message): number => {
   const calls = (tool_calls ?? []).map((call) => call.function.arguments);
   return [...texts, ...calls].join('').length + 4;
 };
-const room = (tokens_max: number, messages_max = Number.POSITIVE_INFINITY) => ({
-  tokens_max,
-  messages_max,
+const room = (tokensMax: number, messagesMax = Number.POSITIVE_INFINITY) => ({
+  tokens_max: tokensMax,
+  messages_max: messagesMax,
   weigh: textLength,
 });
 const user = (content: string): Message => ({ role: 'user', content });

@@ -64,19 +64,19 @@ function keepEnds(units: readonly Unit[], room: Pick<Room, 'tokens_max' | 'messa
   };
   let first = 0;
   let last = units.length - 1;
-  let is_open_at_start = true;
-  let is_open_at_end = true;
-  for (let is_start = true; first <= last && (is_open_at_start || is_open_at_end); is_start = !is_start) {
-    if (is_start ? !is_open_at_start : !is_open_at_end) continue;
-    const unit = units[is_start ? first : last]!;
-    const is_in = unit.is_kept || fits(unit);
-    unit.is_kept = is_in;
-    if (is_start) {
-      is_open_at_start = is_in;
-      if (is_in) first += 1;
+  let isOpenAtStart = true;
+  let isOpenAtEnd = true;
+  for (let isStart = true; first <= last && (isOpenAtStart || isOpenAtEnd); isStart = !isStart) {
+    if (isStart ? !isOpenAtStart : !isOpenAtEnd) continue;
+    const unit = units[isStart ? first : last]!;
+    const isIn = unit.is_kept || fits(unit);
+    unit.is_kept = isIn;
+    if (isStart) {
+      isOpenAtStart = isIn;
+      if (isIn) first += 1;
     } else {
-      is_open_at_end = is_in;
-      if (is_in) last -= 1;
+      isOpenAtEnd = isIn;
+      if (isIn) last -= 1;
     }
   }
 }
@@ -88,9 +88,9 @@ function textsOf({ content }: Message): string[] {
 }
 
 /** The most that a text may have so that all of them have no more than `chars_max`, and the short ones stay whole. */
-function longestText(lengths: readonly number[], chars_max: number): number {
+function longestText(lengths: readonly number[], charsMax: number): number {
   const sorted = [...lengths].sort((one, other) => one - other);
-  let left = chars_max;
+  let left = charsMax;
   for (const [at, length] of sorted.entries()) {
     const share = Math.floor(left / (sorted.length - at));
     if (length > share) return Math.max(0, share);
@@ -103,20 +103,20 @@ const LOW_SURROGATE = /^[\uDC00-\uDFFF]/;
 const HIGH_SURROGATE = /[\uD800-\uDBFF]$/;
 
 /** Both ends of a text, and a mark between them; never half of a character. */
-export function cutText(text: string, chars_max: number): string {
-  if (text.length <= chars_max) return text;
-  const mark = (left_out: number) => `\n[… ${left_out} characters left out …]\n`;
-  const room = Math.max(0, chars_max - mark(text.length).length);
+export function cutText(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text;
+  const mark = (leftOut: number) => `\n[… ${leftOut} characters left out …]\n`;
+  const room = Math.max(0, charsMax - mark(text.length).length);
   const start = text.slice(0, Math.ceil(room / 2)).replace(HIGH_SURROGATE, '');
   const end = (room < 2 ? '' : text.slice(text.length - Math.floor(room / 2))).replace(LOW_SURROGATE, '');
   return start + mark(text.length - start.length - end.length) + end;
 }
 
-function cutMessage(message: Message, chars_max: number): Message {
+function cutMessage(message: Message, charsMax: number): Message {
   const { content } = message;
-  if (typeof content === 'string') return { ...message, content: cutText(content, chars_max) };
+  if (typeof content === 'string') return { ...message, content: cutText(content, charsMax) };
   const cut = (part: InnerPart): InnerPart =>
-    part.type === 'text' && part.text.length > chars_max ? { ...part, text: cutText(part.text, chars_max) } : part;
+    part.type === 'text' && part.text.length > charsMax ? { ...part, text: cutText(part.text, charsMax) } : part;
   return { ...message, content: (content ?? []).map(cut) };
 }
 
@@ -124,19 +124,19 @@ function cutMessage(message: Message, chars_max: number): Message {
 function cutTexts(messages: readonly Message[], { tokens_max, weigh }: Room): Pick<Compressed, 'messages' | 'cut'> {
   let kept = messages;
   let cut = 0;
-  let chars_max = Number.POSITIVE_INFINITY;
+  let charsMax = Number.POSITIVE_INFINITY;
   // How much a character weighs is known only of the whole: what the first estimate misses, the next ones find.
   for (let tries = 0; tries < 8; tries += 1) {
     const tokens = kept.reduce((sum, message) => sum + weigh(message), 0);
     if (tokens <= tokens_max) break;
     const lengths = kept.flatMap((message) => textsOf(message).map(({ length }) => length));
     const chars = lengths.reduce((sum, length) => sum + length, 0);
-    const per_char = tokens / Math.max(1, chars);
-    const over = (tokens - tokens_max) / per_char;
+    const perChar = tokens / Math.max(1, chars);
+    const over = (tokens - tokens_max) / perChar;
     const most = longestText(lengths, Math.floor((chars - over) * 0.98));
-    chars_max = Math.min(most, chars_max * 0.9);
+    charsMax = Math.min(most, charsMax * 0.9);
     kept = messages.map((message) =>
-      textsOf(message).some(({ length }) => length > chars_max) ? cutMessage(message, chars_max) : message,
+      textsOf(message).some(({ length }) => length > charsMax) ? cutMessage(message, charsMax) : message,
     );
     cut = kept.filter((message, at) => message !== messages[at]).length;
   }

@@ -40,7 +40,7 @@ function refuseUnknown(given: JsonObject, known: readonly string[], field: strin
   );
 }
 
-function checkFileParser(plugin: Plugin, field: string, has_ocr: boolean): void {
+function checkFileParser(plugin: Plugin, field: string, hasOcr: boolean): void {
   refuseUnknown(plugin, ['id', 'enabled', 'pdf'], field);
   const { pdf } = plugin;
   if (pdf === undefined || pdf === null) return;
@@ -51,7 +51,7 @@ function checkFileParser(plugin: Plugin, field: string, has_ocr: boolean): void 
   if (typeof engine !== 'string' || !Object.hasOwn(ENGINES, engine)) {
     throw invalidField(`${field}.pdf.engine`, `must be one of ${Object.keys(ENGINES).join(', ')}`);
   }
-  if (ENGINES[engine] === 'mistral-ocr' && !has_ocr && plugin.enabled !== false) {
+  if (ENGINES[engine] === 'mistral-ocr' && !hasOcr && plugin.enabled !== false) {
     throw invalidField(`${field}.pdf.engine`, 'is not configured (plugins.file_parser.ocr): use pdf-text or native');
   }
 }
@@ -74,9 +74,9 @@ function checkWeb(plugin: Plugin, field: string): void {
   throw invalidField(`${field}.x_search`, 'is not an option here: send x_search_filter to search X');
 }
 
-function checkPlugin(plugin: Plugin, field: string, has_ocr: boolean): void {
+function checkPlugin(plugin: Plugin, field: string, hasOcr: boolean): void {
   const { id, enabled } = plugin;
-  if (id === 'file-parser') checkFileParser(plugin, field, has_ocr);
+  if (id === 'file-parser') checkFileParser(plugin, field, hasOcr);
   else if (id === 'context-compression') checkCompression(plugin, field);
   else if (id === 'response-healing') refuseUnknown(plugin, ['id', 'enabled'], field);
   else if (id === 'auto-router') refuseUnknown(plugin, AUTO_OPTIONS, field);
@@ -87,9 +87,9 @@ function checkPlugin(plugin: Plugin, field: string, has_ocr: boolean): void {
 }
 
 /** Throws `GatewayError` 400 that names the first plugin or option that there is not: what it asks for would be missing without a word. */
-export function checkPluginOptions({ plugins }: ChatRequest, has_ocr: boolean): void {
+export function checkPluginOptions({ plugins }: ChatRequest, hasOcr: boolean): void {
   if (!plugins) return;
-  for (const [at, plugin] of plugins.entries()) checkPlugin(plugin, `plugins[${at}]`, has_ocr);
+  for (const [at, plugin] of plugins.entries()) checkPlugin(plugin, `plugins[${at}]`, hasOcr);
 }
 
 /** Whether a request asks for a plugin; undefined: it says nothing of it. */

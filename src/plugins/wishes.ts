@@ -42,11 +42,11 @@ function integer(told: JsonObject, name: string, path: string, max: number): num
   throw invalidField(`${path}.${name}`, `must be an integer from 1 to ${max}`);
 }
 
-function text(told: JsonObject, name: string, path: string, chars_max: number): string | undefined {
+function text(told: JsonObject, name: string, path: string, charsMax: number): string | undefined {
   const value = told[name];
   if (value == null) return undefined;
-  if (typeof value === 'string' && value.length <= chars_max) return value;
-  throw invalidField(`${path}.${name}`, `must be a string of at most ${chars_max} characters`);
+  if (typeof value === 'string' && value.length <= charsMax) return value;
+  throw invalidField(`${path}.${name}`, `must be a string of at most ${charsMax} characters`);
 }
 
 function oneOf<const T extends readonly string[]>(
@@ -105,9 +105,9 @@ function timeZone(told: JsonObject, path: string): string | undefined {
 function location(told: JsonObject, path: string): UserLocation | undefined {
   const outer = asObject(told['user_location'], `${path}.user_location`);
   if (outer === undefined) return undefined;
-  const is_nested = outer['approximate'] != null;
-  const place = `${path}.user_location${is_nested ? '.approximate' : ''}`;
-  const given = is_nested ? (asObject(outer['approximate'], place) ?? {}) : outer;
+  const isNested = outer['approximate'] != null;
+  const place = `${path}.user_location${isNested ? '.approximate' : ''}`;
+  const given = isNested ? (asObject(outer['approximate'], place) ?? {}) : outer;
   const country = text(given, 'country', place, limits.web_place_chars_max)?.toUpperCase();
   if (country !== undefined && !/^[A-Z]{2}$/.test(country)) {
     throw invalidField(`${place}.country`, 'must be a country code of two letters (ISO 3166-1)');

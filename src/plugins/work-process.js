@@ -7,8 +7,8 @@
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 
 if (isMainThread) {
-  const [, , script = '', bytes_max, look_ms] = process.argv;
-  const watch = { bytes_max: Number(bytes_max), look_ms: Number(look_ms), parent: process.ppid };
+  const [, , script = '', bytesMax, lookMs] = process.argv;
+  const watch = { bytes_max: Number(bytesMax), look_ms: Number(lookMs), parent: process.ppid };
   new Worker(new URL(import.meta.url), { workerData: watch }).unref();
   /** @type {Promise<{ default: (message: unknown) => unknown }>} */
   const loading = import(script);
@@ -22,7 +22,7 @@ if (isMainThread) {
 } else {
   const { bytes_max, look_ms, parent } = workerData;
   setInterval(() => {
-    const is_over = process.memoryUsage.rss() > bytes_max || process.ppid !== parent;
-    if (is_over) process.kill(process.pid, 'SIGKILL');
+    const isOver = process.memoryUsage.rss() > bytes_max || process.ppid !== parent;
+    if (isOver) process.kill(process.pid, 'SIGKILL');
   }, look_ms);
 }

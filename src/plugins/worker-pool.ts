@@ -67,10 +67,10 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const { script, processes_max, waiting_max, waiting_per_owner_max, wait_ms_max, ms_max, heap_mb_max } = options;
   const processes = new Set<Process>();
   const waiting = new Set<Job>();
-  const bytes_max = limits.worker_own_bytes_max + heap_mb_max * 1024 * 1024 + (options.buffers_bytes_max ?? 0);
+  const bytesMax = limits.worker_own_bytes_max + heap_mb_max * 1024 * 1024 + (options.buffers_bytes_max ?? 0);
 
   function start(): Process {
-    const child = fork(HOST, [script.href, String(bytes_max), String(limits.worker_look_ms)], {
+    const child = fork(HOST, [script.href, String(bytesMax), String(limits.worker_look_ms)], {
       execArgv: [`--max-old-space-size=${heap_mb_max}`],
       env: {},
       serialization: 'advanced',
@@ -89,8 +89,8 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     child.on('error', (error) => end(one, died(error)));
     child.on('exit', (_code, signal) => {
       // V8 aborts where its heap is full; the watch kills.
-      const is_full = signal === 'SIGABRT' || signal === 'SIGKILL' || signal === 'SIGTRAP' || signal === 'SIGILL';
-      end(one, is_full ? new WorkFailed('large', 'it takes too much memory') : died());
+      const isFull = signal === 'SIGABRT' || signal === 'SIGKILL' || signal === 'SIGTRAP' || signal === 'SIGILL';
+      end(one, isFull ? new WorkFailed('large', 'it takes too much memory') : died());
     });
     return one;
   }
@@ -141,13 +141,13 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
 
   function begin(one: Process, job: Job): void {
     one.job = job;
-    const end_late = () => end(one, new WorkFailed('late', `it takes longer than ${ms_max} ms`));
-    let late = setTimeout(end_late, one.is_ready ? ms_max : limits.worker_start_ms_max);
+    const endLate = () => end(one, new WorkFailed('late', `it takes longer than ${ms_max} ms`));
+    let late = setTimeout(endLate, one.is_ready ? ms_max : limits.worker_start_ms_max);
     one.job = {
       ...job,
       ready() {
         clearTimeout(late);
-        late = setTimeout(end_late, ms_max);
+        late = setTimeout(endLate, ms_max);
       },
       resolve(answer) {
         clearTimeout(late);

@@ -285,8 +285,8 @@ export function score(
         }
         for (const finding of told) {
           sum.found += 1;
-          const is_right = mine.some(({ start, end }) => finding.start < end && finding.end > start);
-          if (!is_right) sum.wrong.push(text);
+          const isRight = mine.some(({ start, end }) => finding.start < end && finding.end > start);
+          if (!isRight) sum.wrong.push(text);
         }
       }
     }

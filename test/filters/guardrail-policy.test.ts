@@ -78,8 +78,8 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     key: (id: string) => manage('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: [gateway.key_hash] }),
     async member(id: string) {
       const { data } = (await manage('GET', '/organization/members')) as unknown as { data: { id: string }[] };
-      const member_user_ids = [data[0]!.id];
-      await manage('POST', `/guardrails/${id}/assignments/members`, { member_user_ids });
+      const memberUserIds = [data[0]!.id];
+      await manage('POST', `/guardrails/${id}/assignments/members`, { member_user_ids: memberUserIds });
     },
     workspace: (id: string | null) => manage('PATCH', `/workspaces/${workspace}`, { default_guardrail_id: id }),
   };

@@ -78,10 +78,10 @@ interface Answer {
 }
 const ask = async (path: string, body: object): Promise<Answer> =>
   (await (await gateway.call('POST', path, { model, plugins, ...body }, METADATA)).json()) as Answer;
-const chat_format = { type: 'json_schema', json_schema: { name: 'person', schema } };
+const chatFormat = { type: 'json_schema', json_schema: { name: 'person', schema } };
 
 describe.each<[string, object, (answer: Answer) => string]>([
-  ['/chat/completions', { messages, response_format: chat_format }, (answer) => answer.choices[0]!.message.content],
+  ['/chat/completions', { messages, response_format: chatFormat }, (answer) => answer.choices[0]!.message.content],
   [
     '/chat/completions',
     { messages, response_format: { type: 'json_object' } },
@@ -116,7 +116,7 @@ describe.each<[string, object, (answer: Answer) => string]>([
 });
 
 test('a stream is what the model says, which is told', async () => {
-  const body = { model, plugins, messages, response_format: chat_format, stream: true };
+  const body = { model, plugins, messages, response_format: chatFormat, stream: true };
   const text = await (await gateway.call('POST', '/chat/completions', body, METADATA)).text();
   expect(text).toContain('Here you are');
   expect(text).toContain('"reason":"streams are not repaired"');

@@ -22,7 +22,7 @@ let upstream: Server;
 let gateway: TestGateway;
 /** Bodies that came, and whether the gateway hung up on an answer that has no end. */
 let bodies: JsonObject[] = [];
-let hung_up = 0;
+let hungUp = 0;
 
 /** A provider of the wire that stands first in the path. Of the model `endless` the answer goes on for ever. */
 function answer(path: string, body: JsonObject, response: ServerResponse): void {
@@ -36,33 +36,33 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
     const timer = setInterval(() => response.write(chunk(' on')), 5);
     response.on('close', () => {
       clearInterval(timer);
-      hung_up += 1;
+      hungUp += 1;
     });
     return;
   }
   if (body['model'] === 'failing') {
     response.writeHead(400, { 'content-type': 'application/json' });
-    const failed_generation = '{"card": "4111 1111 1111 1111"}';
+    const failedGeneration = '{"card": "4111 1111 1111 1111"}';
     const error = {
-      message: `Failed to call a function: ${failed_generation}`,
+      message: `Failed to call a function: ${failedGeneration}`,
       code: 'tool_use_failed',
-      failed_generation,
+      failed_generation: failedGeneration,
     };
     response.end(JSON.stringify({ error }));
     return;
   }
   if (body['model'] === 'steps') {
-    const is_last = (body['messages'] as { role: string }[]).some(({ role }) => role === 'tool');
+    const isLast = (body['messages'] as { role: string }[]).some(({ role }) => role === 'tool');
     const tools = (body['tools'] ?? []) as { function: { name: string } }[];
-    const chunk = (delta: object, finish_reason: string | null = null) =>
-      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const chunk = (delta: object, finishReason: string | null = null) =>
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
     const called = {
       index: 0,
       id: 'call_1',
       type: 'function',
       function: { name: tools[0]?.function.name, arguments: '{}' },
     };
-    const text = is_last ? 'And 5500-0000-0000-0004.' : 'The card is 4111 1111 1111 1111';
+    const text = isLast ? 'And 5500-0000-0000-0004.' : 'The card is 4111 1111 1111 1111';
     response.writeHead(200, { 'content-type': type });
     response.write(
       text
@@ -71,7 +71,7 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
         .join(''),
     );
     response.end(
-      `${is_last ? chunk({}, 'stop') : chunk({ tool_calls: [called] }) + chunk({}, 'tool_calls')}data: [DONE]\n\n`,
+      `${isLast ? chunk({}, 'stop') : chunk({ tool_calls: [called] }) + chunk({}, 'tool_calls')}data: [DONE]\n\n`,
     );
     return;
   }
@@ -91,8 +91,8 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
   }
   if (body['model'] === 'form') {
     const content = '{"to":"[ADDRESS_1]","card":4111111111111111,"note":"Card:\\n4111 1111 1111 1111"}';
-    const chunk = (delta: object, finish_reason: string | null = null) =>
-      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const chunk = (delta: object, finishReason: string | null = null) =>
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
     response.writeHead(200, { 'content-type': type });
     response.write([...content].map((piece) => chunk({ content: piece })).join(''));
     response.end(`${chunk({}, 'stop')}data: [DONE]\n\n`);
@@ -103,8 +103,8 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
     const content = `You said: ${asked} Again: \\[credit_card\\_1\\]. [CREDIT_CARD_2] stays.`;
     const args = '{"card":"[CREDIT_CARD_1]"}';
     const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'send', arguments: '' } };
-    const chunk = (delta: object, finish_reason: string | null = null) =>
-      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const chunk = (delta: object, finishReason: string | null = null) =>
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finishReason }] })}\n\n`;
     if (body['stream'] === true) {
       response.writeHead(200, { 'content-type': type });
       for (const piece of content.match(/.{1,3}/g)!) response.write(chunk({ content: piece }));
@@ -172,7 +172,9 @@ beforeAll(async () => {
       { endpoints: [{ provider: `at-${wire}`, upstream_model: 'claude-sonnet-4-5', pricing }] },
     ]),
   );
-  const at = (upstream_model: string) => ({ endpoints: [{ provider: 'at-openai-chat', upstream_model, pricing }] });
+  const at = (upstreamModel: string) => ({
+    endpoints: [{ provider: 'at-openai-chat', upstream_model: upstreamModel, pricing }],
+  });
   gateway = await startGateway({
     yaml: JSON.stringify({
       bundled_catalog: false,
@@ -189,28 +191,33 @@ beforeAll(async () => {
 afterAll(() => gateway.stop());
 
 /** The guardrails of the test that runs. */
-let held_ids: string[] = [];
+let heldIds: string[] = [];
 beforeEach(() => {
   bodies = [];
-  hung_up = 0;
+  hungUp = 0;
 });
 afterEach(async () => {
   const authorization = `Bearer ${gateway.management_key}`;
-  for (const id of held_ids) {
+  for (const id of heldIds) {
     const gone = await gateway.call('DELETE', `/guardrails/${id}`, undefined, { authorization });
     expect(gone.ok).toBe(true);
   }
-  held_ids = [];
+  heldIds = [];
 });
 
 async function hold(settings: object): Promise<string> {
   const authorization = `Bearer ${gateway.management_key}`;
   const made = await gateway.call('POST', '/guardrails', { name: 'g', ...settings }, { authorization });
   const { data } = (await made.json()) as { data: { id: string } };
-  const key_hashes = [gateway.key_hash];
-  const held = await gateway.call('POST', `/guardrails/${data.id}/assignments/keys`, { key_hashes }, { authorization });
+  const keyHashes = [gateway.key_hash];
+  const held = await gateway.call(
+    'POST',
+    `/guardrails/${data.id}/assignments/keys`,
+    { key_hashes: keyHashes },
+    { authorization },
+  );
   expect(held.ok).toBe(true);
-  held_ids.push(data.id);
+  heldIds.push(data.id);
   return data.id;
 }
 const cards = (action: 'redact' | 'block', more: object = {}) => ({
@@ -372,7 +379,7 @@ describe('what is blocked', () => {
     expect(choices.map(({ delta }) => (delta as JsonObject)['content']).join('')).toBe('The card is ');
     expect(choices.at(-1)).toMatchObject({ finish_reason: 'content_filter', error: says });
     expect(chunks.at(-1)!.usage!['completion_tokens']).toBeGreaterThan(0);
-    await vi.waitFor(() => expect(hung_up).toBe(1));
+    await vi.waitFor(() => expect(hungUp).toBe(1));
     const record = await generation(response.headers.get('x-generation-id')!);
     expect(record).toMatchObject({ cancelled: false });
     expect(record['total_cost']).toBeGreaterThan(0);
@@ -387,15 +394,15 @@ describe('what is blocked', () => {
     expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'content_filter' } });
     expect(response.output_text).toBe('The card is ');
     const stream = await openai().completions.create({ model, prompt: 'Which card?', stream: true });
-    const told_texts: string[] = [];
+    const toldTexts: string[] = [];
     const finishes: (string | null | undefined)[] = [];
     for await (const { choices } of stream) {
-      told_texts.push(choices[0]?.text ?? '');
+      toldTexts.push(choices[0]?.text ?? '');
       finishes.push(choices[0]?.finish_reason);
     }
-    expect(told_texts.join('')).toBe('The card is ');
+    expect(toldTexts.join('')).toBe('The card is ');
     expect(finishes).toContain('content_filter');
-    await vi.waitFor(() => expect(hung_up).toBe(3));
+    await vi.waitFor(() => expect(hungUp).toBe(3));
   });
 
   test('of a whole answer is a 403 that shows nothing of it, and it is billed', async () => {
@@ -426,22 +433,22 @@ describe('the next turn', () => {
   ] as const)('of %s through %s goes on, and what the gateway recalls is not shown', async (wire, path) => {
     await hold(cards('redact'));
     const model = `acme/${wire}`;
-    const is_responses = path === '/responses';
+    const isResponses = path === '/responses';
     const tools =
       path === '/messages'
         ? [{ name: 'send', input_schema: { type: 'object', properties: {} } }]
-        : is_responses
+        : isResponses
           ? [{ type: 'function', name: 'send', parameters: { type: 'object', properties: {} }, strict: false }]
           : [send];
     const bound = path === '/messages' ? { max_tokens: 4_000 } : {};
     const first = { model, tools, stream: true, ...bound };
-    const asked = is_responses
+    const asked = isResponses
       ? { ...first, input: [{ role: 'user', content: 'Which card?' }] }
       : { ...first, messages };
     const text = await (await gateway.call('POST', path, asked)).text();
     expect(text).not.toMatch(/4111|1111/);
     const turn = turnOf(path, text);
-    const next = is_responses
+    const next = isResponses
       ? { ...asked, input: [{ role: 'user', content: 'Which card?' }, ...turn] }
       : { ...asked, messages: [...messages, ...turn] };
     const debug = path === '/chat/completions' ? { debug: { echo_upstream_body: true } } : {};
@@ -498,10 +505,10 @@ function turnOf(path: string, text: string): JsonObject[] {
       call.function.arguments += piece.function.arguments ?? '';
     }
   }
-  const tool_calls = [call!] as unknown as JsonObject[];
+  const toolCalls = [call!] as unknown as JsonObject[];
   return [
     // Many clients drop what was thought: the gateway brings it back.
-    { ...message, tool_calls },
+    { ...message, tool_calls: toolCalls },
     { role: 'tool', tool_call_id: call!.id, content: 'sent' },
   ];
 }

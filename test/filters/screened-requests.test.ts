@@ -168,7 +168,7 @@ describe('what is to be redacted', () => {
   });
 
   test('is told in the pipeline, as often as it was found, and never itself', async () => {
-    const guardrail_id = await holds({
+    const guardrailId = await holds({
       content_filter_builtins: [
         { slug: 'email', action: 'redact' },
         { slug: 'credit-card', action: 'redact', label: 'CARD' },
@@ -182,7 +182,7 @@ describe('what is to be redacted', () => {
       {
         type: 'guardrail',
         name: 'content-filter',
-        guardrail_id,
+        guardrail_id: guardrailId,
         guardrail_scope: 'api-key',
         summary: 'Redacted: 3 matches (email, credit-card)',
         data: {
@@ -301,7 +301,7 @@ describe('what is to be redacted', () => {
 
 describe('what is to be blocked', () => {
   test.each(calls)('of %s is refused with 403, and nobody is asked', async (_name, path, body, field) => {
-    const guardrail_id = await holds(filter('block'));
+    const guardrailId = await holds(filter('block'));
     const response = await call('POST', path, body);
     const told = (await response.json()) as {
       type?: string;
@@ -314,7 +314,7 @@ describe('what is to be blocked', () => {
       filter: 'email',
       label: 'Email address',
       field,
-      guardrail_id,
+      guardrail_id: guardrailId,
       guardrail_scope: 'api-key',
     });
     if (path === '/messages') expect([told.type, told.error.type]).toEqual(['error', 'permission_error']);
@@ -328,7 +328,7 @@ describe('what is to be blocked', () => {
   test.each(calls)(
     'of %s is told with the routing that would have been, where the client asks',
     async (_name, path, body) => {
-      const guardrail_id = await holds(filter('block'));
+      const guardrailId = await holds(filter('block'));
       const response = await call('POST', path, body, { 'x-gateway-experimental-metadata': 'enabled' });
       const { gateway_metadata: told } = (await response.json()) as {
         gateway_metadata: { pipeline: object[]; endpoints: object };
@@ -339,7 +339,7 @@ describe('what is to be blocked', () => {
         {
           type: 'guardrail',
           name: 'content-filter',
-          guardrail_id,
+          guardrail_id: guardrailId,
           guardrail_scope: 'api-key',
           summary: 'Blocked: 1 match (email)',
           data: {
@@ -583,8 +583,8 @@ test('what the gateway remembers of turns from before a filter is held against i
     const made = await other.call('POST', '/guardrails', { name: 'g', ...filter('redact') }, { authorization });
     const { id } = ((await made.json()) as { data: { id: string } }).data;
     await other.call('POST', `/guardrails/${id}/assignments/keys`, { key_hashes: [other.key_hash] }, { authorization });
-    for (const asked_for of [bare, turns]) {
-      await chat(asked_for);
+    for (const askedFor of [bare, turns]) {
+      await chat(askedFor);
       expect(last().body).toContain('Hello.');
       expect(last().body).not.toContain(EMAIL);
     }

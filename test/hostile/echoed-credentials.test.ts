@@ -117,12 +117,18 @@ test('a running gateway shows none of it, in whole answers, streams and what fai
   await new Promise<void>((resolve) => {
     upstream.listen(0, '127.0.0.1', resolve);
   });
-  const base_url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
+  const baseUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`;
   const gateway = await startGateway({
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers: {
-        acme: { name: 'Acme', dialect: 'openai-chat', base_url, api_key: secret, headers: { 'x-api-key': header } },
+        acme: {
+          name: 'Acme',
+          dialect: 'openai-chat',
+          base_url: baseUrl,
+          api_key: secret,
+          headers: { 'x-api-key': header },
+        },
       },
       models: {
         'acme/m': { endpoints: [{ provider: 'acme', upstream_model: 'm', pricing: { prompt: 1, completion: 1 } }] },

@@ -210,9 +210,9 @@ function messagesBlocks(
 }
 
 /** One block grows. */
-function messagesDeltas(parts: string, content_block: JsonObject, delta: (i: number) => JsonObject): Flood {
+function messagesDeltas(parts: string, contentBlock: JsonObject, delta: (i: number) => JsonObject): Flood {
   return messages(parts, (n) => [
-    { type: 'content_block_start', index: 0, content_block },
+    { type: 'content_block_start', index: 0, content_block: contentBlock },
     ...times(n, (i) => ({ type: 'content_block_delta', index: 0, delta: delta(i) })),
     { type: 'content_block_stop', index: 0 },
   ]);
@@ -313,9 +313,9 @@ function responsesItems(parts: string, item: (i: number) => JsonObject): Flood {
   return responses(
     parts,
     (n) =>
-      times(n, (output_index): JsonObject[] => [
-        { type: 'response.output_item.added', output_index, item: item(output_index) },
-        { type: 'response.output_item.done', output_index, item: item(output_index) },
+      times(n, (outputIndex): JsonObject[] => [
+        { type: 'response.output_item.added', output_index: outputIndex, item: item(outputIndex) },
+        { type: 'response.output_item.done', output_index: outputIndex, item: item(outputIndex) },
       ]).flat(),
     (n) => times(n, item),
   );
@@ -417,25 +417,29 @@ const responsesFloods: Flood[] = [
     (n) => [{ type: 'reasoning', id: 'rs', summary: times(n, () => ({ type: 'summary_text', text: 'a' })) }],
   ),
   responses('calls that are open at once', (n) => [
-    ...times(n, (output_index) => ({
+    ...times(n, (outputIndex) => ({
       type: 'response.output_item.added',
-      output_index,
+      output_index: outputIndex,
       item: {
         type: 'function_call',
-        id: `fc_${output_index}`,
-        call_id: `call_${output_index}`,
+        id: `fc_${outputIndex}`,
+        call_id: `call_${outputIndex}`,
         name: 'f',
         arguments: '',
       },
     })),
-    ...times(n, (output_index) => ({ type: 'response.function_call_arguments.delta', output_index, delta: '{}' })),
-    ...times(n, (output_index) => ({
+    ...times(n, (outputIndex) => ({
+      type: 'response.function_call_arguments.delta',
+      output_index: outputIndex,
+      delta: '{}',
+    })),
+    ...times(n, (outputIndex) => ({
       type: 'response.output_item.done',
-      output_index,
+      output_index: outputIndex,
       item: {
         type: 'function_call',
-        id: `fc_${output_index}`,
-        call_id: `call_${output_index}`,
+        id: `fc_${outputIndex}`,
+        call_id: `call_${outputIndex}`,
         name: 'f',
         arguments: '{}',
       },
@@ -656,12 +660,12 @@ function cohere(parts: string, events: (n: number) => JsonObject[], message?: (n
   };
 }
 
-const cohereCitation = (i: number, content_index = 0): JsonObject => ({
+const cohereCitation = (i: number, contentIndex = 0): JsonObject => ({
   start: 0,
   end: 1,
   text: 'a',
   type: 'TEXT_CONTENT',
-  content_index,
+  content_index: contentIndex,
   sources: [{ type: 'document', document: { url: `${URL}${i}`, title: 't' } }],
 });
 const cohereText = (index: number, content: JsonObject): JsonObject => ({

@@ -39,7 +39,7 @@ beforeAll(async () => {
   );
   const models = Object.fromEntries(
     wires.flatMap(([provider, { prefix }]) =>
-      Object.entries({ '': 'tools', [SLOW]: 'tools;chunk_delay_ms=10' }).map(([end, upstream_model]) => [
+      Object.entries({ '': 'tools', [SLOW]: 'tools;chunk_delay_ms=10' }).map(([end, upstreamModel]) => [
         `agent/${provider}${end}`,
         {
           input_modalities: ['text', 'image', 'file'],
@@ -47,7 +47,7 @@ beforeAll(async () => {
           endpoints: [
             {
               provider,
-              upstream_model: prefix + upstream_model,
+              upstream_model: prefix + upstreamModel,
               max_completion_tokens: 32_000,
               pricing: { prompt: 1, completion: 4, input_cache_read: 0.1, input_cache_write: 1.25 },
             },
@@ -130,8 +130,8 @@ async function readAndLeave(path: string, body: object): Promise<string> {
   return response.headers.get('x-generation-id')!;
 }
 
-const chatAgent: MakeAgent = (first_model) => {
-  let model = first_model;
+const chatAgent: MakeAgent = (firstModel) => {
+  let model = firstModel;
   const client = new OpenAI({ apiKey: gateway.key, baseURL: gateway.base_url, maxRetries: 0 });
   const cached = (text: string) => [{ type: 'text', text, cache_control: CACHED }];
   const messages: object[] = [
@@ -209,8 +209,8 @@ const chatAgent: MakeAgent = (first_model) => {
   };
 };
 
-const responsesAgent: MakeAgent = (first_model) => {
-  let model = first_model;
+const responsesAgent: MakeAgent = (firstModel) => {
+  let model = firstModel;
   const client = new OpenAI({ apiKey: gateway.key, baseURL: gateway.base_url, maxRetries: 0 });
   const cached = (text: string) => [{ type: 'input_text', text, prompt_cache_breakpoint: { mode: 'explicit' } }];
   const input: object[] = [
@@ -267,8 +267,8 @@ const responsesAgent: MakeAgent = (first_model) => {
   };
 };
 
-const messagesAgent: MakeAgent = (first_model) => {
-  let model = first_model;
+const messagesAgent: MakeAgent = (firstModel) => {
+  let model = firstModel;
   const client = new Anthropic({ apiKey: gateway.key, baseURL: gateway.base_url.replace(/\/v1$/, ''), maxRetries: 0 });
   const messages: { role: 'user' | 'assistant'; content: string | object[] }[] = [];
   const first = { type: 'text', text: FILES.join('\n'), cache_control: CACHED };
@@ -513,11 +513,11 @@ test('a turn goes on in the chat API with what the Messages API showed of it', a
   const { content } = await ask('/messages', { messages: [question], thinking });
   const [thought, text] = array(content).map(object) as [JsonObject, JsonObject];
   expect(thought['signature']).toMatch(/^gw1\./);
-  const reasoning_details = [
+  const reasoningDetails = [
     { type: 'reasoning.text', text: thought['thinking'], signature: thought['signature'], format: null },
     { type: 'reasoning.encrypted', data: 'gw1.of.another', format: 'anthropic-claude-v1' },
   ];
-  const turn = { role: 'assistant', content: text['text'], reasoning_details };
+  const turn = { role: 'assistant', content: text['text'], reasoning_details: reasoningDetails };
   await ask('/chat/completions', { messages: [question, turn, question] });
   const [, next] = proxy.passed.slice(start).map(({ body }) => tellers.responses(body));
   expect(next?.state).toEqual([expect.stringMatching(/^gAAAA/)]);

@@ -24,7 +24,7 @@ export interface AiClient {
   /** What asks for reasoning. */
   reasoning: CallSettings;
   /** Whether the package shows the text of reasoning over this wire. */
-  shows_reasoning(wire: Wire): boolean;
+  showsReasoning(wire: Wire): boolean;
   /** Whether it tells an error after the start of a stream as one; else the finish reason alone says that it failed. */
   shows_late_errors: boolean;
   /** Whether it can send files that are no images. */
@@ -100,10 +100,10 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
   });
   const thinking = (slug: string) => ({ ...call(slug), ...client().reasoning });
   const quiet = { onError: () => undefined };
-  const counts_reasoning = !wireFacts.reasoning_uncounted.has(dialect);
-  const thinks_unasked = wireFacts.thinks_unasked.has(dialect);
+  const countsReasoning = !wireFacts.reasoning_uncounted.has(dialect);
+  const thinksUnasked = wireFacts.thinks_unasked.has(dialect);
   // https://docs.cohere.com/reference/chat: images, and documents of another kind.
-  const takes_files = dialect !== 'cohere-chat';
+  const takesFiles = dialect !== 'cohere-chat';
 
   test('a whole answer has text, finish reason and a usage that adds up', async () => {
     const { text, finishReason, usage, finalStep } = await generateText(call('echo'));
@@ -119,7 +119,7 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
     const whole = await generateText(call('echo'));
     const result = streamText({ ...call('echo'), ...quiet });
     const parts = await partsOf(result.stream);
-    const told = thinks_unasked ? parts.filter(({ type }) => !type.startsWith('reasoning')) : parts;
+    const told = thinksUnasked ? parts.filter(({ type }) => !type.startsWith('reasoning')) : parts;
     expect(outline(told)).toEqual([
       'start',
       'start-step',
@@ -169,11 +169,11 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
     await partsOf(streamed.stream);
     for (const { steps, text } of [whole, { steps: await streamed.steps, text: await streamed.text }]) {
       expectLoop(steps, text);
-      if (client().shows_reasoning(dialect)) {
+      if (client().showsReasoning(dialect)) {
         for (const { reasoningText } of steps) expect(reasoningText).toContain('The user says 4 tokens.');
       }
       const { reasoningTokens } = steps[0]!.usage.outputTokenDetails;
-      if (counts_reasoning) expect(reasoningTokens).toBeGreaterThan(0);
+      if (countsReasoning) expect(reasoningTokens).toBeGreaterThan(0);
     }
     expect(takeWarnings()).toEqual([]);
   });
@@ -207,7 +207,7 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
       { type: 'text' as const, text: 'What is this?' },
       image,
       image,
-      ...(client().sends_files && takes_files ? [file] : []),
+      ...(client().sends_files && takesFiles ? [file] : []),
     ];
     const { text } = await generateText({ ...rest, messages: [{ role: 'user', content }] });
     expect(text).toMatch(/^\[2 images(?:, 1 file)?\] What is this\?$/);

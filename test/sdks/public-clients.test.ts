@@ -90,8 +90,8 @@ describe('keys', () => {
   });
 
   test('the effective budget is the one with the least left, of the workspace and the organization too; an application learns of its own alone', async () => {
-    const { id: workspace_id } = await made('/workspaces', { name: 'Tight', slug: 'tight' });
-    const { key } = await makeKey({ limit: 20, workspace_id });
+    const { id: workspaceId } = await made('/workspaces', { name: 'Tight', slug: 'tight' });
+    const { key } = await makeKey({ limit: 20, workspace_id: workspaceId });
     const effective = async (secret: string) =>
       (await ask('GET', '/key', undefined, bearer(secret))).body.data as unknown as {
         budgets: { scope: string }[];
@@ -115,16 +115,16 @@ describe('keys', () => {
   });
 
   test('a key is told of its own limit and those of its guardrails, the tightest first to refuse, and of no budget of its workspace', async () => {
-    const { id: workspace_id } = await made('/workspaces', { name: 'Budgets', slug: 'budgets' });
+    const { id: workspaceId } = await made('/workspaces', { name: 'Budgets', slug: 'budgets' });
     await manage('PUT', '/workspaces/budgets/budgets/monthly', { limit_usd: 50 });
-    const { key, hash } = await makeKey({ limit: 20, workspace_id });
-    const { id: guardrail_id } = await made('/guardrails', {
+    const { key, hash } = await makeKey({ limit: 20, workspace_id: workspaceId });
+    const { id: guardrailId } = await made('/guardrails', {
       name: 'g',
       limit_usd: 1,
       reset_interval: 'daily',
-      workspace_id,
+      workspace_id: workspaceId,
     });
-    await manage('POST', `/guardrails/${guardrail_id}/assignments/keys`, { key_hashes: [hash] });
+    await manage('POST', `/guardrails/${guardrailId}/assignments/keys`, { key_hashes: [hash] });
     await ask('POST', '/chat/completions', hello, bearer(key));
     const shown = (await ask('GET', '/key', undefined, bearer(key))).body.data as unknown as {
       usage: number;
@@ -143,7 +143,7 @@ describe('keys', () => {
       ['key_limit', 20, shown.usage],
     ]);
     expect(shown.budgets.map((one) => [one.budget_id !== null, one.guardrail_id])).toEqual([
-      [false, guardrail_id],
+      [false, guardrailId],
       [false, null],
     ]);
     expect(shown.effective_budget.scope).toBe('api_key');
@@ -152,14 +152,14 @@ describe('keys', () => {
   });
 
   test('a code is for the workspace of the key that makes it, or for one that a management key names', async () => {
-    const { id: workspace_id } = await made('/workspaces', { name: 'Codes', slug: 'codes' });
-    const asked = { callback_url: 'https://app.example/callback', workspace_id };
+    const { id: workspaceId } = await made('/workspaces', { name: 'Codes', slug: 'codes' });
+    const asked = { callback_url: 'https://app.example/callback', workspace_id: workspaceId };
     const refused = await ask('POST', '/auth/keys/code', asked);
     expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining('workspace_id')]);
     const { body } = await manage('POST', '/auth/keys/code', asked);
     const { body: exchanged } = await ask('POST', '/auth/keys', { code: body.data.id });
     const own = await ask('GET', '/key', undefined, bearer(exchanged.key));
-    expect(own.body.data).toMatchObject({ workspace_id });
+    expect(own.body.data).toMatchObject({ workspace_id: workspaceId });
   });
 });
 
@@ -221,8 +221,8 @@ describe('what a guardrail cannot hold is refused', () => {
 
   test('what restricts nothing is taken', async () => {
     const none = { enable_paid_model_training: true, enable_free_model_training: null, allowed_data_regions: null };
-    const content_filter_builtins = [{ slug: 'regex-prompt-injection', action: 'block', scan_scope: 'all_messages' }];
-    await made('/guardrails', { name: 'g', ...none, content_filter_builtins });
+    const contentFilterBuiltins = [{ slug: 'regex-prompt-injection', action: 'block', scan_scope: 'all_messages' }];
+    await made('/guardrails', { name: 'g', ...none, content_filter_builtins: contentFilterBuiltins });
     await made('/workspaces', { name: 'T', slug: 't', disabled_server_tools: [], include_byok_in_budgets: true });
     const refused = await manage('POST', '/workspaces', {
       name: 'U',

@@ -17,7 +17,7 @@ refuseWarnings();
 type Message = Anthropic.Beta.BetaMessageParam;
 type Params = Anthropic.Beta.MessageCreateParamsNonStreaming;
 
-const cache_control = { type: 'ephemeral' as const };
+const cacheControl = { type: 'ephemeral' as const };
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 const tools = Array.from({ length: 30 }, (_, i) => ({
@@ -30,7 +30,7 @@ const tools = Array.from({ length: 30 }, (_, i) => ({
     additionalProperties: false,
     $schema: 'http://json-schema.org/draft-07/schema#',
   },
-  ...(i === 29 ? { cache_control } : {}),
+  ...(i === 29 ? { cache_control: cacheControl } : {}),
 }));
 
 /** The request of a coding agent's turn. */
@@ -39,8 +39,12 @@ function turn(wire: Wire, messages: Message[], slug = 'tools'): Params {
     model: modelOf(wire, slug),
     max_tokens: 16_000,
     system: [
-      { type: 'text', text: 'You are a coding agent.', cache_control },
-      { type: 'text', text: `Follow these rules. ${'Be careful with files. '.repeat(300)}`, cache_control },
+      { type: 'text', text: 'You are a coding agent.', cache_control: cacheControl },
+      {
+        type: 'text',
+        text: `Follow these rules. ${'Be careful with files. '.repeat(300)}`,
+        cache_control: cacheControl,
+      },
     ],
     tools,
     messages,
@@ -67,7 +71,7 @@ function say(messages: Message[], text: string): void {
       );
     }
   }
-  messages.push({ role: 'user', content: [{ type: 'text', text, cache_control }] });
+  messages.push({ role: 'user', content: [{ type: 'text', text, cache_control: cacheControl }] });
 }
 
 function textOf({ content }: Anthropic.Beta.BetaMessage): string {

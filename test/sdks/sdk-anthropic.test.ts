@@ -84,7 +84,7 @@ describe.each(clientWires)('over %s', (wire) => {
     max_tokens: 8_000,
     messages: [{ role: 'user', content }],
   });
-  const thinks_unasked = wireFacts.thinks_unasked.has(wire);
+  const thinksUnasked = wireFacts.thinks_unasked.has(wire);
 
   test('a whole answer has text, stop reason and usage', async () => {
     const answer = await anthropic.messages.create(ask('echo'));
@@ -99,7 +99,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(answer.id.length).toBeGreaterThan(4);
     expect(answer._request_id).toBe(answer.id);
     expect(answer.usage.input_tokens).toBeGreaterThan(3);
-    expect(answer.usage.output_tokens).toBe(thinks_unasked ? 12 : 4);
+    expect(answer.usage.output_tokens).toBe(thinksUnasked ? 12 : 4);
   });
 
   test('a stream has the events of the wire, in their order', async () => {
@@ -110,7 +110,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(order).toEqual([
       'message_start',
       ...block,
-      ...(thinks_unasked ? block : []),
+      ...(thinksUnasked ? block : []),
       'message_delta',
       'message_stop',
     ]);
@@ -118,7 +118,7 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(start).toMatchObject({ message: { content: [], stop_reason: null, role: 'assistant' } });
     const delta = events.find((event) => event.type === 'message_delta')!;
     expect(delta.delta.stop_reason).toBe('end_turn');
-    expect(delta.usage.output_tokens).toBe(thinks_unasked ? 12 : 4);
+    expect(delta.usage.output_tokens).toBe(thinksUnasked ? 12 : 4);
   });
 
   test.each(['echo', 'story', 'json', 'refuse'])(
@@ -273,15 +273,10 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   test('images and documents reach the model', async () => {
-    const takes_files = wire !== 'cohere-chat';
-    const content = [
-      image,
-      ...(takes_files ? [document] : []),
-      { type: 'text' as const, text: 'What is this?' },
-      image,
-    ];
+    const takesFiles = wire !== 'cohere-chat';
+    const content = [image, ...(takesFiles ? [document] : []), { type: 'text' as const, text: 'What is this?' }, image];
     const answer = textOf(await anthropic.messages.create(ask('echo', content)));
-    expect(answer).toBe(takes_files ? '[2 images, 1 file] What is this?' : '[2 images] What is this?');
+    expect(answer).toBe(takesFiles ? '[2 images, 1 file] What is this?' : '[2 images] What is this?');
   });
 
   test('an answer by a schema is parsed, whole and streamed', async () => {

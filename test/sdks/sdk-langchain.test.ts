@@ -158,8 +158,8 @@ const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 function usageOf(wire: Wire) {
-  const output_tokens = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
-  return { input_tokens: 8, output_tokens, total_tokens: 8 + output_tokens };
+  const outputTokens = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
+  return { input_tokens: 8, output_tokens: outputTokens, total_tokens: 8 + outputTokens };
 }
 
 async function all<T>(stream: Promise<AsyncIterable<T>>): Promise<T[]> {

@@ -94,8 +94,8 @@ describe.each(clientWires)('over %s', (wire) => {
 
   test('only the tools that are allowed are called', async () => {
     const tools = ['get_weather', 'get_time'].map((name) => ({ type: 'function' as const, function: { name } }));
-    const allowed_tools = { mode: 'required' as const, tools: [tools[1]!] };
-    const choice = { type: 'allowed_tools' as const, allowed_tools };
+    const allowedTools = { mode: 'required' as const, tools: [tools[1]!] };
+    const choice = { type: 'allowed_tools' as const, allowed_tools: allowedTools };
     const { choices } = await openai.chat.completions.create(ask('echo', { tools, tool_choice: choice }));
     expect(choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'get_time' } }]);
   });

@@ -76,7 +76,7 @@ describe.each(clientWires)('over %s', (wire) => {
     model: modelOf(wire, slug),
     input,
   });
-  const output_tokens = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
+  const outputTokens = wireFacts.thinks_unasked.has(wire) ? 12 : 4;
 
   test('a whole answer has text, items and a usage that adds up', async () => {
     const { data, response } = await openai.responses.create(ask('echo')).withResponse();
@@ -87,7 +87,7 @@ describe.each(clientWires)('over %s', (wire) => {
       error: null,
       incomplete_details: null,
       output_text: 'Good morning, world.',
-      usage: { input_tokens: 8, output_tokens, total_tokens: 8 + output_tokens },
+      usage: { input_tokens: 8, output_tokens: outputTokens, total_tokens: 8 + outputTokens },
     });
     expect(data.id).toMatch(/^gen-/);
     expect(response.headers.get('x-generation-id')).toBe(data.id);

@@ -53,13 +53,13 @@ describe.each(versions)('$version', ({ has_all, of }) => {
   let sdk: Sdk;
   /** With a management key. */
   let admin: Sdk;
-  let user_id: string;
+  let userId: string;
 
   beforeAll(async () => {
     sdk = of(site.gateway.key);
     admin = of(site.gateway.management_key);
     const [members] = await pagesOf(await admin.organization.listMembers());
-    user_id = members!.result.data[0]!.id;
+    userId = members!.result.data[0]!.id;
   });
 
   test('chat, whole and streamed, with the routing under the name that it reads', async () => {
@@ -172,7 +172,7 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     });
     const made = await admin.apiKeys.create({ requestBody: { name: 'guarded' } });
     const keys = { keyHashes: [made.data.hash] };
-    const members = { memberUserIds: [user_id] };
+    const members = { memberUserIds: [userId] };
     expect(await admin.guardrails.bulkAssignKeys({ id, bulkAssignKeysRequest: keys })).toEqual({ assignedCount: 1 });
     await admin.guardrails.bulkAssignMembers({ id, bulkAssignMembersRequest: members });
     for (const list of [
@@ -214,7 +214,7 @@ describe.each(versions)('$version', ({ has_all, of }) => {
     }
     expect((await workspaces.listBudgets({ workspaceRef: id })).data).toHaveLength(2);
     await workspaces.deleteBudget({ workspaceRef: id, interval: 'monthly' });
-    const userIds = [user_id];
+    const userIds = [userId];
     await workspaces.bulkAddMembers({ id, bulkAddWorkspaceMembersRequest: { userIds } });
     expect((await pagesOf(await workspaces.listMembers({ id })))[0]!.result.totalCount).toBe(1);
     await workspaces.bulkRemoveMembers({ id, bulkRemoveWorkspaceMembersRequest: { userIds } });

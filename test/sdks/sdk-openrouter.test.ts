@@ -16,7 +16,7 @@ beforeAll(async () => {
     model: (name) => openrouter(name),
     always: {},
     reasoning: { providerOptions: { openrouter: { reasoning: { effort: 'high', summary: 'auto' } } } },
-    shows_reasoning: () => true,
+    showsReasoning: () => true,
     shows_late_errors: true,
     sends_files: true,
   };

@@ -126,7 +126,7 @@ function wanted(reading: ClientReading, { thoughts }: Package): Told {
   };
 }
 
-describe.each(Object.entries(packages))('%s', (package_name, one) => {
+describe.each(Object.entries(packages))('%s', (packageName, one) => {
   const { model, providerOptions = {} } = one;
   const asked = (name: string) => ({
     model: model(name),
@@ -140,7 +140,7 @@ describe.each(Object.entries(packages))('%s', (package_name, one) => {
     const answers = all.filter((answer) => answer.wire === wire);
     const whole = answers.filter(({ kind }) => kind === 'whole');
     const streams = answers.filter(
-      ({ kind, name }) => kind === 'stream' && !(package_name === 'anthropic()' && name === COMPACTED),
+      ({ kind, name }) => kind === 'stream' && !(packageName === 'anthropic()' && name === COMPACTED),
     );
 
     describe.skipIf(answers.length === 0)(`recorded answers${whySkipped(answers, wire)}`, () => {
@@ -169,8 +169,8 @@ describe.each(Object.entries(packages))('%s', (package_name, one) => {
           await partsOf(first.stream);
           const { toolCalls, response } = await first.finalStep;
           // The public service's package keeps what it cannot show only beside calls.
-          const is_lost = package_name === 'openrouter()' && toolCalls.length === 0;
-          if (opaque.length === 0 || response.messages.length === 0 || is_lost) return;
+          const isLost = packageName === 'openrouter()' && toolCalls.length === 0;
+          if (opaque.length === 0 || response.messages.length === 0 || isLost) return;
           const results = toolCalls
             .filter(({ providerExecuted }) => providerExecuted !== true)
             .map(({ toolCallId, toolName }) => ({

@@ -31,11 +31,11 @@ let plans: NumberingPlans | undefined;
 /** Finds addresses of mail, telephone numbers, Social Security numbers, cards and IP addresses, in one pass over a text. */
 export class BuiltinScanner {
   readonly #wants: Readonly<Record<ScannedSlug, boolean>>;
-  readonly #has_numbers: boolean;
+  readonly #hasNumbers: boolean;
   readonly #run = new NumberRun();
   readonly #phones: PhoneFinder | undefined;
 
-  constructor(slugs: readonly ScannedSlug[], phone_regions: readonly string[]) {
+  constructor(slugs: readonly ScannedSlug[], phoneRegions: readonly string[]) {
     const wants = (slug: ScannedSlug) => slugs.includes(slug);
     this.#wants = {
       email: wants('email'),
@@ -44,10 +44,10 @@ export class BuiltinScanner {
       'credit-card': wants('credit-card'),
       'ip-address': wants('ip-address'),
     };
-    this.#has_numbers = slugs.some((slug) => slug !== 'email');
+    this.#hasNumbers = slugs.some((slug) => slug !== 'email');
     if (!this.#wants.phone) return;
     plans ??= readNumberingPlans();
-    this.#phones = new PhoneFinder(plans, phone_regions);
+    this.#phones = new PhoneFinder(plans, phoneRegions);
   }
 
   /** Everything in a text, by offsets of the text as it is written. */
@@ -60,26 +60,26 @@ export class BuiltinScanner {
         : (slug, start, end) => found(slug, originOf(folded, start), endOrigin(folded, end, written));
     const { email, 'ip-address': ip } = this.#wants;
     /** Addresses end there that were found before. */
-    let address_end = 0;
+    let addressEnd = 0;
     let iban_end = 0;
     for (let at = 0; at < text.length; at += 1) {
       const unit = text.charCodeAt(at);
       // Digits, the colon and the at sign stand close together.
       if (unit < 0x30 || unit > AT) continue;
       if (unit < COLON) {
-        if (!this.#has_numbers) continue;
+        if (!this.#hasNumbers) continue;
         iban_end = Math.max(iban_end, ibanEnd(text, at) ?? 0);
         const end = this.#run.read(text, at);
-        this.#numbers(iban_end, address_end, report);
+        this.#numbers(iban_end, addressEnd, report);
         at = end - 1;
       } else if (unit === AT && email) {
         const span = emailAt(text, at);
         if (span !== undefined) report('email', span.start, span.end);
-      } else if (unit === COLON && ip && at >= address_end) {
+      } else if (unit === COLON && ip && at >= addressEnd) {
         const span = ipv6At(text, at);
         if (span === undefined) continue;
         report('ip-address', span.start, span.end);
-        address_end = span.end;
+        addressEnd = span.end;
       }
     }
   }
@@ -88,18 +88,18 @@ export class BuiltinScanner {
   heldFrom(written: string): number {
     const base = Math.max(0, written.length - TAIL_CHARS);
     const tail = written.slice(base);
-    const is_cut = (tail.charCodeAt(tail.length - 1) & 0xfc00) === 0xd800;
-    const folded = fold(is_cut ? tail.slice(0, -1) : tail);
+    const isCut = (tail.charCodeAt(tail.length - 1) & 0xfc00) === 0xd800;
+    const folded = fold(isCut ? tail.slice(0, -1) : tail);
     const { text } = folded;
     let from = text.length;
     if (this.#wants.email) from = Math.min(from, emailHeldFrom(text));
-    if (this.#has_numbers) from = Math.min(from, numberHeldFrom(text));
+    if (this.#hasNumbers) from = Math.min(from, numberHeldFrom(text));
     if (this.#wants['ip-address']) from = Math.min(from, ipv6HeldFrom(text));
     // A match may begin beside one that is not over: a number in a name.
-    return base + (from === text.length ? tail.length - (is_cut ? 1 : 0) : originOf(folded, from));
+    return base + (from === text.length ? tail.length - (isCut ? 1 : 0) : originOf(folded, from));
   }
 
-  #numbers(iban_end: number, address_end: number, report: Found): void {
+  #numbers(iban_end: number, addressEnd: number, report: Found): void {
     const run = this.#run;
     const digits = run.digits();
     if (digits < 4) return;
@@ -107,10 +107,10 @@ export class BuiltinScanner {
     const [ssn, card] = [wants.ssn && digits >= 9, wants['credit-card'] && digits >= 12];
     const [phone, ip] = [this.#phones !== undefined && digits >= 7, wants['ip-address'] && run.count > 3];
     if (!ssn && !card && !phone && !ip) return;
-    let [card_end, phone_end] = [0, 0];
+    let [cardEnd, phoneEnd] = [0, 0];
     for (let index = 0; index < run.count; index += 1) {
       const start = run.start(index);
-      if (ip && start >= address_end) {
+      if (ip && start >= addressEnd) {
         const span = ipv4At(run, index);
         if (span !== undefined) report('ip-address', span.start, span.end);
       }
@@ -122,16 +122,16 @@ export class BuiltinScanner {
       // What lies within another of its kind is a part of it.
       if (card) {
         const span = cardAt(run, index);
-        if (span !== undefined && span.end > card_end) {
+        if (span !== undefined && span.end > cardEnd) {
           report('credit-card', span.start, span.end);
-          card_end = span.end;
+          cardEnd = span.end;
         }
       }
       if (phone) {
         const span = this.#phones?.at(run, index);
-        if (span !== undefined && span.end > phone_end) {
+        if (span !== undefined && span.end > phoneEnd) {
           report('phone', span.start, span.end);
-          phone_end = span.end;
+          phoneEnd = span.end;
         }
       }
     }

@@ -24,8 +24,8 @@ const BACKSLASH = 0x5c;
 export function isGluedLeft(text: string, at: number): boolean {
   const unit = text.charCodeAt(at - 1);
   if (!isWord(unit)) return false;
-  const is_escape = text.charCodeAt(at - 2) === BACKSLASH && 'nrtbf'.includes(text.charAt(at - 1));
-  return !is_escape;
+  const isEscape = text.charCodeAt(at - 2) === BACKSLASH && 'nrtbf'.includes(text.charAt(at - 1));
+  return !isEscape;
 }
 
 /** The text before an offset, as far back as detectors look for words that say what a number is. */

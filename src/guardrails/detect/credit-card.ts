@@ -78,10 +78,10 @@ function hasIssuer(number: string): boolean {
 /** The check digit of ISO/IEC 7812, annex B. */
 function passesLuhn(number: string): boolean {
   let sum = 0;
-  for (let index = number.length - 1, is_doubled = false; index >= 0; index -= 1, is_doubled = !is_doubled) {
+  for (let index = number.length - 1, isDoubled = false; index >= 0; index -= 1, isDoubled = !isDoubled) {
     const digit = number.charCodeAt(index) - 0x30;
     const doubled = digit > 4 ? digit * 2 - 9 : digit * 2;
-    sum += is_doubled ? doubled : digit;
+    sum += isDoubled ? doubled : digit;
   }
   return sum % 10 === 0;
 }
@@ -92,11 +92,11 @@ const isJoin = (gap: number) => gap === gaps.dash || gap === gaps.space || gap =
 /** Whether digits are a part of something longer: a word, a telephone number, a decimal fraction, a UUID. */
 function isPart(text: string, start: number, end: number): boolean {
   if (isGluedLeft(text, start) || isWord(text.charCodeAt(end))) return true;
-  const is_dialled = text.charAt(start - 1) === '+';
-  const is_fraction = text.charAt(start - 1) === '.' && isDigit(text.charCodeAt(start - 2));
-  const is_whole = text.charAt(end) === '.' && isDigit(text.charCodeAt(end + 1));
-  const is_uuid = text.charAt(start - 1) === '-' && text.charAt(start - 6) === '-' && isHex(text.charCodeAt(start - 2));
-  return is_dialled || is_fraction || is_whole || is_uuid;
+  const isDialled = text.charAt(start - 1) === '+';
+  const isFraction = text.charAt(start - 1) === '.' && isDigit(text.charCodeAt(start - 2));
+  const isWhole = text.charAt(end) === '.' && isDigit(text.charCodeAt(end + 1));
+  const isUuid = text.charAt(start - 1) === '-' && text.charAt(start - 6) === '-' && isHex(text.charCodeAt(start - 2));
+  return isDialled || isFraction || isWhole || isUuid;
 }
 
 /** The issuers' ranges begin with 2 to 6, 8 and 9. */
@@ -107,20 +107,20 @@ export function cardAt(run: NumberRun, first: number): Span | undefined {
   if (!isJoin(run.gap(first)) && run.size(first) < DIGITS_MIN) return undefined;
   if (!isFirst(run.text.charCodeAt(run.start(first)))) return undefined;
   let shape = 0;
-  const is_chunk = !isJoin(run.gap(first - 1));
+  const isChunk = !isJoin(run.gap(first - 1));
   // Within a row only what is printed as cards are, or stands in one group.
-  if (!is_chunk && run.size(first) !== 4 && run.size(first) < DIGITS_MIN) return undefined;
+  if (!isChunk && run.size(first) !== 4 && run.size(first) < DIGITS_MIN) return undefined;
   for (let last = first; last < run.count; last += 1) {
     const digits = run.digitsOf(first, last);
     if (digits > CARD_DIGITS_MAX) return undefined;
     shape = shape * 16 + run.size(last);
-    const is_end = !isJoin(run.gap(last));
-    if (digits >= DIGITS_MIN && ((is_chunk && is_end) || first === last || PRINTED.includes(shape))) {
+    const isEnd = !isJoin(run.gap(last));
+    if (digits >= DIGITS_MIN && ((isChunk && isEnd) || first === last || PRINTED.includes(shape))) {
       const [start, end] = [run.start(first), run.end(last)];
       const number = run.number(first, last);
       if (passesLuhn(number) && hasIssuer(number) && !isPart(run.text, start, end)) return { start, end };
     }
-    if (is_end) return undefined;
+    if (isEnd) return undefined;
   }
   return undefined;
 }

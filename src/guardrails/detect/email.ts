@@ -68,8 +68,8 @@ export function emailAt(text: string, at: number): Span | undefined {
   if (start === at) return undefined;
   const end = domainEnd(text, at + 1);
   if (end === undefined) return undefined;
-  const is_repository = /[:/]/.test(text.charAt(end)) && REPOSITORY_USERS.test(text.slice(start, at));
-  return is_repository ? undefined : { start, end };
+  const isRepository = /[:/]/.test(text.charAt(end)) && REPOSITORY_USERS.test(text.slice(start, at));
+  return isRepository ? undefined : { start, end };
 }
 
 const DOMAIN_TAIL = /@[\p{L}\p{M}\p{N}.-]{0,255}$/u;

@@ -174,6 +174,6 @@ export function originOf({ origins }: Folded, at: number): number {
 export function endOrigin({ origins }: Folded, end: number, text: string): number {
   if (origins === undefined || end === 0) return end;
   const last = origins[end - 1]!;
-  const is_pair = (text.charCodeAt(last) & 0xfc00) === 0xd800 && (text.charCodeAt(last + 1) & 0xfc00) === 0xdc00;
-  return last + (is_pair && origins[end] !== last + 1 ? 2 : 1);
+  const isPair = (text.charCodeAt(last) & 0xfc00) === 0xd800 && (text.charCodeAt(last + 1) & 0xfc00) === 0xdc00;
+  return last + (isPair && origins[end] !== last + 1 ? 2 : 1);
 }

@@ -23,8 +23,8 @@ export function ibanEnd(text: string, at: number): number | undefined {
     if (!isWord(unit) || unit === 0x5f) break;
     rest = pushed(rest, unit);
     length += 1;
-    const is_end = !isWord(text.charCodeAt(index + 1));
-    if (is_end && length + head.length >= LENGTH_MIN && head.reduce(pushed, rest) === 1) found = index + 1;
+    const isEnd = !isWord(text.charCodeAt(index + 1));
+    if (isEnd && length + head.length >= LENGTH_MIN && head.reduce(pushed, rest) === 1) found = index + 1;
   }
   return found;
 }

@@ -45,24 +45,24 @@ function isIpv6(text: string): boolean {
   const halves = text.split('::');
   if (halves.length > 2) return false;
   let count = 0;
-  let has_digit = false;
+  let hasDigit = false;
   const parts = halves.map((half) => (half === '' ? [] : half.split(':')));
   for (const [side, groups] of parts.entries()) {
     for (const [index, group] of groups.entries()) {
-      const is_last = side === parts.length - 1 && index === groups.length - 1;
-      if (is_last && IPV4.test(group)) {
+      const isLast = side === parts.length - 1 && index === groups.length - 1;
+      if (isLast && IPV4.test(group)) {
         if (group.split('.').some((byte) => Number(byte) > 255)) return false;
         count += 2;
-        has_digit = true;
+        hasDigit = true;
         continue;
       }
       if (!/^[\da-f]{1,4}$/i.test(group)) return false;
-      has_digit ||= /\d/.test(group);
+      hasDigit ||= /\d/.test(group);
       count += 1;
     }
   }
   // A name with two colons in it (`abc::def`) is of a program, unless digits or many groups speak against it.
-  if (halves.length === 2) return count < 8 && count > 0 && (has_digit || count > 2);
+  if (halves.length === 2) return count < 8 && count > 0 && (hasDigit || count > 2);
   return count === 8 && !EUI64.test(text);
 }
 
@@ -79,11 +79,11 @@ export function ipv6At(text: string, colon: number): Span | undefined {
   if (before === DOT && isDigit(beyond)) return undefined;
   let end = colon;
   let colons = 0;
-  let is_double = false;
+  let isDouble = false;
   for (; end - start <= IPV6_CHARS_MAX; end += 1) {
     const unit = text.charCodeAt(end);
     if (unit === COLON) {
-      is_double ||= end > colon && text.charCodeAt(end - 1) === COLON;
+      isDouble ||= end > colon && text.charCodeAt(end - 1) === COLON;
       colons += 1;
     } else if (!isHex(unit) && unit !== DOT) break;
   }
@@ -93,7 +93,7 @@ export function ipv6At(text: string, colon: number): Span | undefined {
     end -= 1;
     colons -= 1;
   }
-  if (end <= colon || (!is_double && colons !== 7 && colons !== 6)) return undefined;
+  if (end <= colon || (!isDouble && colons !== 7 && colons !== 6)) return undefined;
   if (isWord(text.charCodeAt(end)) || !isIpv6(text.slice(start, end))) return undefined;
   // `x[::2]` and `x[:, 1::2]` are parts of a list.
   if (text.charAt(end) === ']' && SLICE.test(text.slice(Math.max(0, start - 2), end))) return undefined;

@@ -94,15 +94,15 @@ export function readNumberingPlans(): NumberingPlans {
     metadata.selectNumberingPlan(region);
     return metadata.numberingPlan;
   };
-  const of_codes = new Map<string, NationalNumbers>();
+  const ofCodes = new Map<string, NationalNumbers>();
   const numbersOfCode = (code: string): NationalNumbers => {
-    let numbers = of_codes.get(code);
+    let numbers = ofCodes.get(code);
     if (numbers === undefined) {
       const regions = metadata.isNonGeographicCallingCode(code)
         ? [code]
         : (metadata.getCountryCodesForCallingCode(code) ?? []);
       numbers = numbersOf(regions.map(planOf));
-      of_codes.set(code, numbers);
+      ofCodes.set(code, numbers);
     }
     return numbers;
   };
@@ -132,8 +132,8 @@ export function readNumberingPlans(): NumberingPlans {
     isNational(digits, name) {
       const { code, national_prefix } = regionOf(name);
       const numbers = numbersOfCode(code);
-      const has_prefix = national_prefix !== undefined && digits.startsWith(national_prefix);
-      if (has_prefix && numbers.isValid(digits.slice(national_prefix.length))) return true;
+      const hasPrefix = national_prefix !== undefined && digits.startsWith(national_prefix);
+      if (hasPrefix && numbers.isValid(digits.slice(national_prefix.length))) return true;
       return numbers.isValid(digits);
     },
     prefixOf: (name) => regionOf(name).national_prefix,

@@ -30,16 +30,16 @@ const isNanpArea = (run: NumberRun, index: number) => run.text.charCodeAt(run.st
 export class PhoneFinder {
   readonly #plans: NumberingPlans;
   readonly #regions: readonly string[];
-  readonly #is_nanp: boolean;
+  readonly #isNanp: boolean;
   /** Whether there are regions with other plans as well. */
-  readonly #has_others: boolean;
+  readonly #hasOthers: boolean;
 
   constructor(plans: NumberingPlans, regions: readonly string[]) {
     this.#plans = plans;
     this.#regions = regions.filter((region) => plans.hasRegion(region));
     const isNanp = (region: string) => ['US', 'CA'].includes(region);
-    this.#is_nanp = this.#regions.some(isNanp);
-    this.#has_others = !this.#regions.every(isNanp);
+    this.#isNanp = this.#regions.some(isNanp);
+    this.#hasOthers = !this.#regions.every(isNanp);
   }
 
   /** The telephone number that begins with a group of digits. */
@@ -49,12 +49,12 @@ export class PhoneFinder {
     const before = text.charAt(start - 1);
     if (before === '+') return this.#international(run, first, start - 1);
     if (isGluedLeft(text, start)) return undefined;
-    if (this.#is_nanp) {
+    if (this.#isNanp) {
       const found = this.#nanp(run, first);
       if (found !== undefined) return found;
     }
-    const is_exit_code = text.startsWith('00', start) && run.digitsOf(first, run.count - 1) > 9;
-    if (is_exit_code && isLoose(run.gap(first - 1))) {
+    const isExitCode = text.startsWith('00', start) && run.digitsOf(first, run.count - 1) > 9;
+    if (isExitCode && isLoose(run.gap(first - 1))) {
       const found = this.#international(run, first, start, 2);
       if (found !== undefined) return found;
     }
@@ -70,37 +70,37 @@ export class PhoneFinder {
   }
 
   /** With its calling code, after a plus sign or the digits for a call abroad. */
-  #international(run: NumberRun, first: number, start: number, exit_digits = 0): Span | undefined {
+  #international(run: NumberRun, first: number, start: number, exitDigits = 0): Span | undefined {
     if (isGluedLeft(run.text, start)) return undefined;
     let last = first;
-    while (run.gap(last) !== 0 && run.digitsOf(first, last + 1) <= PHONE_DIGITS_MAX + exit_digits) last += 1;
+    while (run.gap(last) !== 0 && run.digitsOf(first, last + 1) <= PHONE_DIGITS_MAX + exitDigits) last += 1;
     let possible: number | undefined;
     for (; last >= first; last -= 1) {
-      const written = run.digitsOf(first, last) - exit_digits;
+      const written = run.digitsOf(first, last) - exitDigits;
       if (written < DIGITS_MIN) break;
       if (!isEnd(run.text, run.end(last))) continue;
-      const number = run.number(first, last).slice(exit_digits);
-      const kind = this.#plans.international(number) ?? this.#withoutTrunk(run, first, last, exit_digits);
+      const number = run.number(first, last).slice(exitDigits);
+      const kind = this.#plans.international(number) ?? this.#withoutTrunk(run, first, last, exitDigits);
       if (kind === 'valid') return this.#span(run, start, last);
-      if (kind === 'possible' && exit_digits === 0 && written >= (first === last ? 11 : 10)) possible = last;
+      if (kind === 'possible' && exitDigits === 0 && written >= (first === last ? 11 : 10)) possible = last;
     }
     return possible === undefined ? undefined : this.#span(run, start, possible);
   }
 
   /** `+44 (0)20 …`: the trunk prefix in brackets is not dialled from abroad. */
-  #withoutTrunk(run: NumberRun, first: number, last: number, exit_digits: number): 'valid' | 'possible' | undefined {
+  #withoutTrunk(run: NumberRun, first: number, last: number, exitDigits: number): 'valid' | 'possible' | undefined {
     for (let index = first + 1; index < last && index < first + 3; index += 1) {
       if (run.size(index) !== 1 || run.text.charAt(run.start(index) - 1) !== '(') continue;
       const number = run.number(first, index - 1) + run.number(index + 1, last);
-      return this.#plans.international(number.slice(exit_digits));
+      return this.#plans.international(number.slice(exitDigits));
     }
     return undefined;
   }
 
   /** As in North America: three, three and four digits, or ten in a row, with or without a 1 in front. */
   #nanp(run: NumberRun, first: number): Span | undefined {
-    const has_code = run.size(first) === 1 && run.text.charAt(run.start(first)) === '1';
-    const area = has_code && run.gap(first) !== 0 && run.gap(first) !== gaps.slash ? first + 1 : first;
+    const hasCode = run.size(first) === 1 && run.text.charAt(run.start(first)) === '1';
+    const area = hasCode && run.gap(first) !== 0 && run.gap(first) !== gaps.slash ? first + 1 : first;
     const [one, two, three] = [run.size(area), run.size(area + 1), run.size(area + 2)];
     const start = run.start(first);
     if (one === 3 && two === 3 && three === 4) return this.#grouped(run, first, area);
@@ -108,12 +108,12 @@ export class PhoneFinder {
       const is_printed = run.gap(area) === gaps.dash || run.gap(area) === gaps.close;
       return is_printed || this.#isCalledPhone(run, first) ? this.#span(run, start, area + 1) : undefined;
     }
-    const is_bare = one === 10 || (one === 11 && run.text.charAt(run.start(area)) === '1');
-    if (!is_bare || !isLoose(run.gap(area)) || !isLoose(run.gap(first - 1))) return undefined;
+    const isBare = one === 10 || (one === 11 && run.text.charAt(run.start(area)) === '1');
+    if (!isBare || !isLoose(run.gap(area)) || !isLoose(run.gap(first - 1))) return undefined;
     const number = run.number(area, area).slice(-10);
-    const is_phone = number.startsWith('555') || this.#plans.international(`1${number}`) === 'valid';
+    const isPhone = number.startsWith('555') || this.#plans.international(`1${number}`) === 'valid';
     if (this.#isCalledPhone(run, first)) return this.#span(run, start, area);
-    return is_phone && !CALLED_OTHERWISE.test(wordsBefore(run.text, start)) ? this.#span(run, start, area) : undefined;
+    return isPhone && !CALLED_OTHERWISE.test(wordsBefore(run.text, start)) ? this.#span(run, start, area) : undefined;
   }
 
   #grouped(run: NumberRun, first: number, area: number): Span | undefined {
@@ -124,8 +124,8 @@ export class PhoneFinder {
       left === gaps.close || (isSame(left) && isSame(right)) || (left === gaps.space && right === gaps.dash);
     if (is_printed || left === gaps.slash) return this.#span(run, start, area + 2);
     // With spaces alone it may be a row of numbers.
-    const is_alone = before === 0 && after === 0 && isNanpArea(run, area);
-    return is_alone || this.#isCalledPhone(run, first) ? this.#span(run, start, area + 2) : undefined;
+    const isAlone = before === 0 && after === 0 && isNanpArea(run, area);
+    return isAlone || this.#isCalledPhone(run, first) ? this.#span(run, start, area + 2) : undefined;
   }
 
   #isCalledPhone(run: NumberRun, first: number): boolean {
@@ -137,27 +137,27 @@ export class PhoneFinder {
   #national(run: NumberRun, first: number): Span | undefined {
     const before = run.gap(first - 1);
     if (!isLoose(before) || run.digitsOf(first, run.count - 1) < DIGITS_MIN) return undefined;
-    const has_trunk = run.text.charCodeAt(run.start(first)) === 0x30;
-    const is_bracketed = run.gap(first) === gaps.close && run.text.charAt(run.start(first) - 1) === '(';
-    const is_mine = this.#has_others && (run.gap(first) !== 0 || has_trunk);
-    const is_printed = is_bracketed || (has_trunk && isPrinted(run, first));
+    const hasTrunk = run.text.charCodeAt(run.start(first)) === 0x30;
+    const isBracketed = run.gap(first) === gaps.close && run.text.charAt(run.start(first) - 1) === '(';
+    const isMine = this.#hasOthers && (run.gap(first) !== 0 || hasTrunk);
+    const is_printed = isBracketed || (hasTrunk && isPrinted(run, first));
     // What calls it a telephone number stands before it, not before another number.
-    const is_called = before === 0 && this.#isCalledPhone(run, first);
-    if ((!is_mine && !is_printed && !is_called) || isDate(run, first)) return undefined;
-    if (!is_called && CALLED_OTHERWISE.test(wordsBefore(run.text, run.start(first)))) return undefined;
-    const regions = is_called || is_printed ? [...this.#regions, ...KNOWN_REGIONS] : this.#regions;
+    const isCalled = before === 0 && this.#isCalledPhone(run, first);
+    if ((!isMine && !is_printed && !isCalled) || isDate(run, first)) return undefined;
+    if (!isCalled && CALLED_OTHERWISE.test(wordsBefore(run.text, run.start(first)))) return undefined;
+    const regions = isCalled || is_printed ? [...this.#regions, ...KNOWN_REGIONS] : this.#regions;
     let last = first;
     while (run.gap(last) !== 0 && run.digitsOf(first, last + 1) < PHONE_DIGITS_MAX) last += 1;
     for (; last >= first; last -= 1) {
       const digits = run.digitsOf(first, last);
-      if (digits < (is_called ? DIGITS_MIN : DIGITS_MIN + 2)) return undefined;
-      const is_apart = isLoose(run.gap(last)) && isEnd(run.text, run.end(last));
-      if (!is_apart) continue;
+      if (digits < (isCalled ? DIGITS_MIN : DIGITS_MIN + 2)) return undefined;
+      const isApart = isLoose(run.gap(last)) && isEnd(run.text, run.end(last));
+      if (!isApart) continue;
       const number = run.number(first, last);
-      const has_it = (region: string) =>
-        (is_called || !is_printed || is_bracketed || this.#plans.prefixOf(region) === '0') &&
+      const hasIt = (region: string) =>
+        (isCalled || !is_printed || isBracketed || this.#plans.prefixOf(region) === '0') &&
         this.#plans.isNational(number, region);
-      if (regions.some(has_it)) return this.#span(run, run.start(first), last);
+      if (regions.some(hasIt)) return this.#span(run, run.start(first), last);
     }
     return undefined;
   }
@@ -166,8 +166,8 @@ export class PhoneFinder {
 /** Whether groups of digits are set apart as numbers with a trunk prefix are: not as Social Security numbers, nor as a part of a row. */
 function isPrinted(run: NumberRun, first: number): boolean {
   if (run.size(first) < 2 || run.gap(first) === 0 || run.gap(first - 1) !== 0) return false;
-  const is_pair = run.gap(first + 1) === 0;
-  if (is_pair && run.size(first) === 2 && isSame(run.gap(first))) return false;
+  const isPair = run.gap(first + 1) === 0;
+  if (isPair && run.size(first) === 2 && isSame(run.gap(first))) return false;
   return run.size(first) !== 3 || run.size(first + 1) !== 2 || run.size(first + 2) !== 4;
 }
 
@@ -176,8 +176,8 @@ function isDate(run: NumberRun, first: number): boolean {
   const gap = run.gap(first);
   const [one, two, three] = [run.size(first), run.size(first + 1), run.size(first + 2)];
   if (gap === 0 || gap === gaps.space || run.gap(first + 1) !== gap || two > 2) return false;
-  const is_shape = (one === 4 && three <= 2) || (one <= 2 && (three === 4 || three === 2));
-  if (!is_shape) return false;
+  const isShape = (one === 4 && three <= 2) || (one <= 2 && (three === 4 || three === 2));
+  if (!isShape) return false;
   const value = (index: number) => Number(run.number(index, index));
   const isDay = (day: number) => day >= 1 && day <= 31;
   const isYear = (year: number) => year >= 1900 && year < 2100;

@@ -133,17 +133,17 @@ function nameLength(words: readonly Word[], at: number, reader: Reader): number 
   const name = words.slice(at, at + length).filter((one) => !isParticle(one));
   const others = name.slice(1).filter((one) => !isInitial(one));
   const is_given = reader.isGiven(word.plain);
-  const is_sure = is_given && !AMBIGUOUS_GIVEN.has(word.plain);
+  const isSure = is_given && !AMBIGUOUS_GIVEN.has(word.plain);
   if (others.length === 0)
-    return is_sure && length === 1 && isAlone(word, words.length, reader) ? 1 : is_sure && name.length > 1 ? length : 0;
-  const has_family = others.some(
+    return isSure && length === 1 && isAlone(word, words.length, reader) ? 1 : isSure && name.length > 1 ? length : 0;
+  const hasFamily = others.some(
     (one) => reader.isFamily(one.plain) || RUSSIAN_FAMILY.test(one.text) || PATRONYMIC.test(one.plain),
   );
-  const is_sure_family = others.some(
+  const isSureFamily = others.some(
     (one) => (reader.isFamily(one.plain) && !AMBIGUOUS_FAMILY.has(one.plain)) || RUSSIAN_FAMILY.test(one.text),
   );
-  if (is_sure || (is_given && has_family) || isInitial(word)) return !isInitial(word) || is_sure_family ? length : 0;
-  if (is_sure_family && length <= 4 && !isFirstOfSentence(word, reader.text)) return length;
+  if (isSure || (is_given && hasFamily) || isInitial(word)) return !isInitial(word) || isSureFamily ? length : 0;
+  if (isSureFamily && length <= 4 && !isFirstOfSentence(word, reader.text)) return length;
   if (length === 2 && name.some(isChineseFamily) && name.every((one) => PINYIN.test(one.plain))) return length;
   // Family name first, as in China, Korea, Vietnam and Hungary.
   if (reader.isFamily(word.plain) && others.some((one) => reader.isGiven(one.plain))) return length;
@@ -175,8 +175,8 @@ function spanFrom(words: readonly Word[], from: number): number {
 }
 
 /** A given name alone is one in prose: not called as a function, asked for a member, or part of a path or a name of code. */
-function isAlone(word: Word, run_words: number, { text }: Reader): boolean {
-  if (run_words > 2) return false;
+function isAlone(word: Word, runWords: number, { text }: Reader): boolean {
+  if (runWords > 2) return false;
   const after = text.slice(word.end, word.end + 2);
   const before = text.slice(Math.max(0, word.start - 2), word.start);
   return (
@@ -215,13 +215,13 @@ function saysPerson(words: readonly Word[], reader: Reader): boolean {
 function introduced(words: readonly Word[], isGiven: (plain: string) => boolean): Place | undefined {
   let to = 0;
   for (const word of words) {
-    const is_large = /^\p{Lu}/u.test(word.text);
-    const may_be = is_large
+    const isLarge = /^\p{Lu}/u.test(word.text);
+    const mayBe = isLarge
       ? !NO_NAMES.has(word.plain) || TITLE.test(word.plain)
       : to === 0
         ? isGiven(word.plain)
         : isGiven(words[0]?.plain ?? '') && (FAMILY_NAMES.has(word.plain) || PARTICLES.has(word.plain));
-    if (!may_be) break;
+    if (!mayBe) break;
     to += 1;
   }
   const [first] = words;

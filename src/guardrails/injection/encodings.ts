@@ -94,7 +94,7 @@ function beginsAsText(code: string, from: number): boolean {
   let bits = 0;
   let value = 0;
   let bytes = 0;
-  let to_follow = 0;
+  let toFollow = 0;
   let zeros = 0;
   for (let at = from; at < code.length && bytes < FIRST_BYTES; at += 1) {
     value = ((value << 6) | (SEXTETS[code.charCodeAt(at)] ?? 0)) & 0xffff;
@@ -103,13 +103,13 @@ function beginsAsText(code: string, from: number): boolean {
     bits -= 8;
     const byte = (value >> bits) & 0xff;
     bytes += 1;
-    if (to_follow > 0) {
+    if (toFollow > 0) {
       if ((byte & 0xc0) !== 0x80) return false;
-      to_follow -= 1;
+      toFollow -= 1;
     } else if (byte === 0 && bytes % 2 === 0) zeros += 1;
     else if (byte < 9 || (byte > 13 && byte < 32) || byte === 0x7f || (byte & 0xc0) === 0x80 || byte > 0xf4)
       return false;
-    else if (byte >= 0xc0) to_follow = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1;
+    else if (byte >= 0xc0) toFollow = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1;
   }
   return zeros === 0 || zeros >= bytes >> 1;
 }
@@ -121,8 +121,8 @@ function hexBeginsAsText(code: string): boolean {
     const high = Number.parseInt(code[from + 2 * byte] ?? '2', 16);
     const low = code[from + 2 * byte + 1] ?? '0';
     if (high >= 0xc) return true;
-    const is_zero = high === 0 && low === '0' && byte % 2 === 1;
-    if (high > 7 || high === 1 || (high === 0 && !is_zero && !'9aAdD'.includes(low))) return false;
+    const isZero = high === 0 && low === '0' && byte % 2 === 1;
+    if (high > 7 || high === 1 || (high === 0 && !isZero && !'9aAdD'.includes(low))) return false;
   }
   return true;
 }
@@ -134,9 +134,9 @@ function fromHex(code: string): string | undefined {
 
 /** Groups of two hexadecimal digits, with or without a prefix; or the numbers of characters. */
 function fromNumbers(code: string): string | undefined {
-  const is_long = code.length > PROBE_CHARS;
+  const isLong = code.length > PROBE_CHARS;
   // A group that is cut says something else.
-  if (is_long && fromGroups(code.slice(0, PROBE_CHARS).replace(/[0-9a-z]+$/i, '')) === undefined) return undefined;
+  if (isLong && fromGroups(code.slice(0, PROBE_CHARS).replace(/[0-9a-z]+$/i, '')) === undefined) return undefined;
   return fromGroups(code);
 }
 
@@ -167,7 +167,7 @@ const NO_TEXT = /[\0-\x08\x0e-\x1f\x7f\ufffd]/;
 /** Bytes as a text; undefined: they are none. A character at the end may be cut. */
 function textOf(bytes: Buffer): string | undefined {
   // UTF-16, as PowerShell takes it: every other byte is zero.
-  const is_wide = bytes.length >= 8 && bytes[1] === 0 && bytes[3] === 0 && bytes[5] === 0;
-  const text = (is_wide ? bytes.toString('utf16le') : bytes.toString('utf8')).replace(TRAILING_HALF, '');
+  const isWide = bytes.length >= 8 && bytes[1] === 0 && bytes[3] === 0 && bytes[5] === 0;
+  const text = (isWide ? bytes.toString('utf16le') : bytes.toString('utf8')).replace(TRAILING_HALF, '');
   return text.length < 6 || NO_TEXT.test(text) ? undefined : text;
 }

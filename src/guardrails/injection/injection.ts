@@ -55,10 +55,10 @@ const FOREIGN =
 /** Marks are looked for around the words that they have, as all rules are. */
 const MARKED = /system|sys|admin|developer|assistant|instruction|prompt|inst\]|role|root/;
 
-function readStretch(text: string, from: number, to: number, is_foreign: boolean, found: Injection[]): void {
+function readStretch(text: string, from: number, to: number, isForeign: boolean, found: Injection[]): void {
   const reading = readingOf(text, from, to);
   for (const { pattern, expression, needs, is_common, spelled } of phraseRules(
-    is_foreign || FOREIGN.test(reading.line),
+    isForeign || FOREIGN.test(reading.line),
   )) {
     if (!needs.test(reading.line)) continue;
     for (const { index, 0: match } of reading.line.matchAll(expression)) {
@@ -90,17 +90,17 @@ const ORDERING: ReadonlySet<string> = new Set(['ignore', 'bypass', 'override', '
 /** Two telling words close together, of which one is scrambled and one tells to do something: nobody mistypes both that way. */
 function addScrambled({ line, positions, starts, ends, scrambled }: Reading, found: Injection[]): void {
   const wordAt = (at: number) => line.slice(positions[at], positions[at + 1] ?? line.length).split(' ', 1)[0] ?? '';
-  const are_scrambled = new Set(scrambled);
-  let told_to = -1;
+  const areScrambled = new Set(scrambled);
+  let toldTo = -1;
   for (const at of scrambled) {
-    if (at <= told_to) continue;
+    if (at <= toldTo) continue;
     for (let other = Math.max(0, at - SCRAMBLED_APART_MAX); other <= at + SCRAMBLED_APART_MAX; other += 1) {
       if (other === at || other >= positions.length || !TELLING_WORDS.has(wordAt(other))) continue;
-      if (!are_scrambled.has(other) && !ORDERING.has(wordAt(at)) && !ORDERING.has(wordAt(other))) continue;
+      if (!areScrambled.has(other) && !ORDERING.has(wordAt(at)) && !ORDERING.has(wordAt(other))) continue;
       const first = Math.min(at, other);
       const last = Math.max(at, other);
       found.push({ start: starts[first] ?? 0, end: ends[last] ?? 0, pattern: 'scrambled_words' });
-      told_to = last;
+      toldTo = last;
       break;
     }
   }

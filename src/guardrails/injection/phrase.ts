@@ -12,10 +12,10 @@ export interface PhraseDraft {
 }
 
 /** Up to so many words, within a sentence. */
-export const gap = (words_max: number) => `(?: [^ .]{1,40}){0,${words_max}}`;
+export const gap = (wordsMax: number) => `(?: [^ .]{1,40}){0,${wordsMax}}`;
 
 /** One of these words or phrases. */
 export const one = (words: string) => ` (?:${words})`;
 
 /** Up to so many of these words. */
-export const upTo = (words_max: number, words: string) => `(?: (?:${words})){0,${words_max}}`;
+export const upTo = (wordsMax: number, words: string) => `(?: (?:${words})){0,${wordsMax}}`;

@@ -44,47 +44,47 @@ function rowsOf(
   places: Places,
 ): { word(at: number, end: number, chars: number, digits: number, letter: number): void; end(): void } {
   /** Where letters that stand alone began, how many there were, which (as bits of a sum), and where the last one ended. */
-  let single_at = 0;
+  let singleAt = 0;
   let singles = 0;
-  let single_letters = 0;
-  let single_end = 0;
-  let number_at = 0;
+  let singleLetters = 0;
+  let singleEnd = 0;
+  let numberAt = 0;
   let numbers = 0;
-  let number_kinds = 0;
-  let number_end = 0;
+  let numberKinds = 0;
+  let numberEnd = 0;
   const endSingles = () => {
-    if (singles >= limits.injection_singles_min && bitsOf(single_letters) >= SINGLE_LETTERS_MIN) {
-      reach(places.read, single_at, single_end, text.length, ALONE);
+    if (singles >= limits.injection_singles_min && bitsOf(singleLetters) >= SINGLE_LETTERS_MIN) {
+      reach(places.read, singleAt, singleEnd, text.length, ALONE);
     }
     singles = 0;
-    single_letters = 0;
+    singleLetters = 0;
   };
   const endNumbers = () => {
-    if (numbers >= limits.injection_groups_min) places.numbers.push(number_at, number_end);
+    if (numbers >= limits.injection_groups_min) places.numbers.push(numberAt, numberEnd);
     numbers = 0;
   };
   return {
     word(at, end, chars, digits, letter) {
       if (chars === 1) {
-        if (singles > 0 && at - single_end > limits.injection_single_gap_chars_max) endSingles();
-        if (singles === 0) single_at = at;
+        if (singles > 0 && at - singleEnd > limits.injection_single_gap_chars_max) endSingles();
+        if (singles === 0) singleAt = at;
         singles += 1;
-        single_end = end;
+        singleEnd = end;
         // The uppermost five bits of a weight, which has 31.
-        if (digits === 0) single_letters |= 1 << (letter >>> 26);
+        if (digits === 0) singleLetters |= 1 << (letter >>> 26);
       } else if (singles > 0) endSingles();
       const kind = digits > 0 && chars <= 8 ? groupKind(text, at, chars, digits) : 0;
-      if (numbers > 0 && ((kind & number_kinds) === 0 || at - number_end > limits.injection_single_gap_chars_max)) {
+      if (numbers > 0 && ((kind & numberKinds) === 0 || at - numberEnd > limits.injection_single_gap_chars_max)) {
         endNumbers();
       }
       if (kind === 0) return;
       if (numbers === 0) {
-        number_at = at;
-        number_kinds = kind;
+        numberAt = at;
+        numberKinds = kind;
       }
       numbers += 1;
-      number_kinds &= kind;
-      number_end = end;
+      numberKinds &= kind;
+      numberEnd = end;
     },
     end() {
       endSingles();
@@ -111,10 +111,10 @@ export function placesOf(text: string): Places {
   let sum = 0;
   let first = 0;
   let last = 0;
-  let word_at = -1;
-  let word_chars = 0;
-  let word_digits = 0;
-  let packed_at = 0;
+  let wordAt = -1;
+  let wordChars = 0;
+  let wordDigits = 0;
+  let packedAt = 0;
   const { length } = text;
   for (let at = 0; at <= length; at += 1) {
     const code = at < length ? text.charCodeAt(at) : 0;
@@ -136,29 +136,29 @@ export function placesOf(text: string): Places {
         else if (code < 0xdc00) at += 1;
       }
       if (weight <= UNSPACED) {
-        if (word_chars > 0) {
+        if (wordChars > 0) {
           const roles = rolesOf(sum, first, last);
-          if (roles !== 0) note(roles, word_at, at);
-          rows.word(word_at, at, word_chars, word_digits, first);
+          if (roles !== 0) note(roles, wordAt, at);
+          rows.word(wordAt, at, wordChars, wordDigits, first);
           sum = 0;
-          word_chars = 0;
-          word_digits = 0;
+          wordChars = 0;
+          wordDigits = 0;
         }
         if (!joinsPacked(code)) {
-          if (at - packed_at >= limits.injection_packed_chars_min) places.packed.push(packed_at, Math.min(at, length));
-          packed_at = at + 1;
+          if (at - packedAt >= limits.injection_packed_chars_min) places.packed.push(packedAt, Math.min(at, length));
+          packedAt = at + 1;
         }
         continue;
       }
     }
-    if (word_chars === 0) {
-      word_at = at;
+    if (wordChars === 0) {
+      wordAt = at;
       first = weight;
     }
-    word_chars += 1;
+    wordChars += 1;
     sum = (sum + weight) | 0;
     last = weight;
-    if (code <= 0x39) word_digits += 1;
+    if (code <= 0x39) wordDigits += 1;
   }
   rows.end();
   return places;
@@ -167,19 +167,19 @@ export function placesOf(text: string): Places {
 /** Takes the words with roles of a text one after another, and notes where such stand together that go together. */
 function pairing(text: string, stretches: number[]): (roles: number, start: number, end: number) => void {
   /** Where the last word of each role stood. */
-  const last_at = new Int32Array(16).fill(-limits.injection_apart_chars_max - 1);
+  const lastAt = new Int32Array(16).fill(-limits.injection_apart_chars_max - 1);
   return (roles, start, end) => {
     let from = -1;
     let met = roles;
     if ((roles & ALONE) !== 0 || ((roles & SPEAKER) !== 0 && isMarked(text, start, end))) from = start;
     for (let partners = PARTNERS_OF[roles] as number; partners !== 0; partners &= partners - 1) {
-      const at = last_at[31 - Math.clz32(partners & -partners)] as number;
+      const at = lastAt[31 - Math.clz32(partners & -partners)] as number;
       if (start - at > limits.injection_apart_chars_max) continue;
       met |= partners & -partners;
       if (from === -1 || at < from) from = at;
     }
     if (from !== -1) reach(stretches, from, end, text.length, met);
-    for (let left = roles; left !== 0; left &= left - 1) last_at[31 - Math.clz32(left & -left)] = start;
+    for (let left = roles; left !== 0; left &= left - 1) lastAt[31 - Math.clz32(left & -left)] = start;
   };
 }
 

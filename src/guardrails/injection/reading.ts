@@ -32,7 +32,7 @@ export function readingOf(text: string, from: number, to: number): Reading {
   const singles: Letters[] = [];
   let word = '';
   let start = from;
-  let gap_at = from;
+  let gapAt = from;
   const endSingles = () => {
     if (singles.length >= limits.injection_singles_min) spellOut(draft, singles);
     else for (const one of singles) add(draft, one.word, one.start, one.end);
@@ -40,7 +40,7 @@ export function readingOf(text: string, from: number, to: number): Reading {
   };
   const endWord = (end: number) => {
     if (word === '') return;
-    const gap = text.slice(gap_at, start);
+    const gap = text.slice(gapAt, start);
     const last = singles.at(-1);
     if (last !== undefined && start - last.end > limits.injection_single_gap_chars_max) endSingles();
     // Letters with one sign between each are one word, whatever the sign.
@@ -50,7 +50,7 @@ export function readingOf(text: string, from: number, to: number): Reading {
     }
     if (word.length === 1) singles.push({ word, start, end });
     else add(draft, word, start, end, gap === '_');
-    gap_at = end;
+    gapAt = end;
     word = '';
   };
   const all = letters();
@@ -68,7 +68,7 @@ export function readingOf(text: string, from: number, to: number): Reading {
   }
   endWord(to);
   endSingles();
-  if (endsSentence(text.slice(gap_at, to))) endSentence(draft);
+  if (endsSentence(text.slice(gapAt, to))) endSentence(draft);
   const positions: number[] = [];
   let position = 1;
   for (const one of draft.words) {
@@ -102,7 +102,7 @@ function endSentence(draft: Draft): void {
   if (draft.words.length > 0 && draft.words.at(-1) !== '.') draft.words.push('.');
 }
 
-function add(draft: Draft, word: string, start: number, end: number, is_joined = false): void {
+function add(draft: Draft, word: string, start: number, end: number, isJoined = false): void {
   let meant = word;
   if (!KNOWN_WORDS.has(word)) {
     const plain = withoutDigits(word);
@@ -112,7 +112,7 @@ function add(draft: Draft, word: string, start: number, end: number, is_joined =
   }
   const last = draft.words.at(-1);
   // A name such as `ignore_instructions` is one word, and no phrase.
-  if (is_joined && last !== undefined && last !== '.') {
+  if (isJoined && last !== undefined && last !== '.') {
     if (last.length < WORD_CHARS_MAX) draft.words[draft.words.length - 1] = `${last}_${meant}`;
     draft.ends[draft.ends.length - 1] = end;
     return;
@@ -131,18 +131,18 @@ function spellOut(draft: Draft, singles: readonly Letters[]): void {
     const last = singles[to - 1];
     if (first !== undefined && last !== undefined) add(draft, text.slice(from, to), first.start, last.end);
   };
-  let unknown_from = 0;
+  let unknownFrom = 0;
   for (let at = 0; at < text.length; ) {
     const length = knownLength(text, at);
     if (length === 0) at += 1;
     else {
-      placed(unknown_from, at);
+      placed(unknownFrom, at);
       placed(at, at + length);
       at += length;
-      unknown_from = at;
+      unknownFrom = at;
     }
   }
-  placed(unknown_from, text.length);
+  placed(unknownFrom, text.length);
 }
 
 function knownLength(text: string, at: number): number {

@@ -25,9 +25,9 @@ let english: readonly PhraseRule[] | undefined;
 let all: readonly PhraseRule[] | undefined;
 
 /** The phrases of English, and where words of other languages stand those of all; compiled at first need. */
-export function phraseRules(is_foreign: boolean): readonly PhraseRule[] {
+export function phraseRules(isForeign: boolean): readonly PhraseRule[] {
   english ??= ENGLISH_PHRASES.map(compiled);
-  if (!is_foreign) return english;
+  if (!isForeign) return english;
   all ??= [...english, ...FOREIGN_PHRASES.map(compiled)];
   return all;
 }

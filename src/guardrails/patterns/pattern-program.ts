@@ -144,8 +144,8 @@ export class PatternProgram {
       if (!this.#isMatch(this.#now.pcs[index]!)) live = Math.min(live, this.#now.starts[index]!);
     }
     // Half of a character is not read yet.
-    const is_cut = (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
-    return Math.max(0, Math.min(live, this.#prefixHeldFrom(text), is_cut ? text.length - 1 : live));
+    const isCut = (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
+    return Math.max(0, Math.min(live, this.#prefixHeldFrom(text), isCut ? text.length - 1 : live));
   }
 
   /** The first match at or after an offset, and how far was read to know it. */
@@ -160,9 +160,9 @@ export class PatternProgram {
         if (at > text.length) break;
       }
       if (match.start < 0) this.#begin(text, at);
-      const is_end = at >= text.length;
+      const isEnd = at >= text.length;
       at = this.#advance(text, at, match, false);
-      if (is_end) break;
+      if (isEnd) break;
     }
     const scanned = at - from;
     return match.start < 0 ? { scanned } : { match, scanned };
@@ -190,7 +190,7 @@ export class PatternProgram {
   }
 
   /** Where a match may begin next. `is_open`: the text goes on, so that its end is not known. */
-  #skip(text: string, from: number, is_open: boolean): number {
+  #skip(text: string, from: number, isOpen: boolean): number {
     if (this.#prefix !== '') {
       const at = text.indexOf(this.#prefix, from);
       return at < 0 ? text.length + 1 : at;
@@ -201,7 +201,7 @@ export class PatternProgram {
       if (unit >= LATIN || this.#first[unit] === 1) return at;
       at += 1;
     }
-    return is_open ? text.length : Math.max(from, text.length);
+    return isOpen ? text.length : Math.max(from, text.length);
   }
 
   /** Begins a match at an offset, behind all that began before, where one may begin with what stands there. */
@@ -213,13 +213,13 @@ export class PatternProgram {
   }
 
   /** Reads one character; where the next one stands. A match is noted in `match`, and what is less preferred dropped. */
-  #advance(text: string, at: number, match: Span | undefined, is_open: boolean): number {
+  #advance(text: string, at: number, match: Span | undefined, isOpen: boolean): number {
     const [now, next] = [this.#now, this.#next];
     next.clear();
     const rune = runeAt(text, at);
     const after = at + (rune < 0 ? 0 : widthOf(rune));
-    const is_last = after >= text.length;
-    const place = is_open && is_last ? -1 : placeBetween(rune, runeAt(text, after));
+    const isLast = after >= text.length;
+    const place = isOpen && isLast ? -1 : placeBetween(rune, runeAt(text, after));
     for (let index = 0; index < now.size; index += 1) {
       const instruction = this.#instructions[now.pcs[index]!]!;
       const start = now.starts[index]!;

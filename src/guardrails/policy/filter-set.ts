@@ -94,10 +94,10 @@ interface Engine {
 
 const isScanned = (slug: string): slug is ScannedSlug => scannedSlugs.some((scanned) => scanned === slug);
 
-function createEngine(filters: readonly ActiveFilter[], phone_regions: readonly string[]): Engine {
+function createEngine(filters: readonly ActiveFilter[], phoneRegions: readonly string[]): Engine {
   const places = new Map(filters.map(({ slug }, at) => [slug, at]));
   const scanned = filters.flatMap(({ slug }) => (slug !== undefined && isScanned(slug) ? [slug] : []));
-  const scanner = scanned.length === 0 ? undefined : new BuiltinScanner(scanned, phone_regions);
+  const scanner = scanned.length === 0 ? undefined : new BuiltinScanner(scanned, phoneRegions);
   const written = filters.flatMap(({ pattern }, at) => (pattern === undefined ? [] : [{ pattern, at }]));
   const customs = written.length === 0 ? undefined : customsOf(written.map(({ pattern }) => pattern));
   const injection = places.get('regex-prompt-injection');
@@ -147,13 +147,13 @@ interface Read {
 }
 const NOTHING_READ: Read = { text: '', findings: [], readings: [] };
 
-function createFilterSet(filters: readonly ActiveFilter[], phone_regions: readonly string[]): FilterSet {
+function createFilterSet(filters: readonly ActiveFilter[], phoneRegions: readonly string[]): FilterSet {
   const analyzed: number[] = [];
   for (const [index, { slug }] of filters.entries()) {
     if (slug === 'person-name' || slug === 'address') analyzed.push(index);
   }
-  const key = JSON.stringify([phone_regions, filters.map(({ slug, pattern }) => [slug, pattern])]);
-  const engine = () => engineOf(key, () => createEngine(filters, phone_regions));
+  const key = JSON.stringify([phoneRegions, filters.map(({ slug, pattern }) => [slug, pattern])]);
+  const engine = () => engineOf(key, () => createEngine(filters, phoneRegions));
   /** What was read last: who looks up to where a text is final finds in it next. */
   let last = NOTHING_READ;
   const read = (text: string): Read => {
@@ -218,12 +218,12 @@ const sets = new WeakMap<readonly BoundGuardrail[], Known>();
  */
 export function filterSetOf(
   guardrails: readonly BoundGuardrail[],
-  phone_regions: readonly string[] = PHONE_REGIONS,
+  phoneRegions: readonly string[] = PHONE_REGIONS,
 ): FilterSet | undefined {
   const known = sets.get(guardrails);
-  if (known !== undefined && known.phone_regions === phone_regions) return known.set;
+  if (known !== undefined && known.phone_regions === phoneRegions) return known.set;
   const filters = activeFilters(guardrails);
-  const set = filters.length === 0 ? undefined : createFilterSet(filters, phone_regions);
-  sets.set(guardrails, { phone_regions, set });
+  const set = filters.length === 0 ? undefined : createFilterSet(filters, phoneRegions);
+  sets.set(guardrails, { phone_regions: phoneRegions, set });
   return set;
 }

@@ -185,8 +185,8 @@ async function checkFilters(filters: readonly CustomFilter[], pause: () => Promi
     );
   }
   const steps = filters.reduce((sum, { pattern }) => sum + compileSteps(translatedPattern(pattern)), 0);
-  const is_one = filters.length === 1;
-  if (!is_one && steps > limits.guardrail_compile_steps_max) {
+  const isOne = filters.length === 1;
+  if (!isOne && steps > limits.guardrail_compile_steps_max) {
     throw new GatewayError(
       400,
       `content_filters are too large together: compiling them may take ${steps} steps, ${limits.guardrail_compile_steps_max} are allowed`,

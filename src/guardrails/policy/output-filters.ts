@@ -19,18 +19,18 @@ const sets = new WeakMap<readonly BoundGuardrail[], Known>();
  */
 export function outputFiltersOf(
   guardrails: readonly BoundGuardrail[],
-  phone_regions?: readonly string[],
+  phoneRegions?: readonly string[],
 ): FilterSet | undefined {
   const known = sets.get(guardrails);
-  if (known !== undefined && known.phone_regions === phone_regions) return known.set;
+  if (known !== undefined && known.phone_regions === phoneRegions) return known.set;
   const holding = guardrails
     .filter((one) => one.content_filter_output === true)
     .map((one) => {
       const builtins = one.content_filter_builtins?.filter(({ slug }) => slug !== 'regex-prompt-injection');
       return builtins === undefined ? one : { ...one, content_filter_builtins: builtins };
     });
-  const set = holding.length === 0 ? undefined : filterSetOf(holding, phone_regions);
-  sets.set(guardrails, { phone_regions, set });
+  const set = holding.length === 0 ? undefined : filterSetOf(holding, phoneRegions);
+  sets.set(guardrails, { phone_regions: phoneRegions, set });
   return set;
 }
 

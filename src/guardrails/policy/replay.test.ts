@@ -5,13 +5,13 @@ import { filterSetOf } from './filter-set.ts';
 import { UNRESTRICTED } from './guardrail.ts';
 import { replay } from './replay.ts';
 
-function setOf(content_filter_builtins: BuiltinFilter[], content_filters: CustomFilter[] = []) {
+function setOf(contentFilterBuiltins: BuiltinFilter[], contentFilters: CustomFilter[] = []) {
   const draft: BoundGuardrail = {
     id: 'draft',
     scope: 'workspace',
     ...UNRESTRICTED,
-    content_filter_builtins,
-    content_filters,
+    content_filter_builtins: contentFilterBuiltins,
+    content_filters: contentFilters,
   };
   const set = filterSetOf([draft]);
   if (set === undefined) throw new Error('a draft without filters');

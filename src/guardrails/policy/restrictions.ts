@@ -50,14 +50,14 @@ export function restricted(
   { canonical_slug, provider_slug, keeps_nothing }: RestrictedEndpoint,
 ): Restricted | undefined {
   for (const guardrail of guardrails) {
-    const left_out = (reason: Restricted['reason']) => ({ reason, guardrail_id: guardrail.id });
-    if (guardrail.allowed_models?.includes(canonical_slug) === false) return left_out('model-not-allowed-by-guardrail');
-    if (guardrail.ignored_models?.includes(canonical_slug)) return left_out('model-ignored-by-guardrail');
+    const leftOut = (reason: Restricted['reason']) => ({ reason, guardrail_id: guardrail.id });
+    if (guardrail.allowed_models?.includes(canonical_slug) === false) return leftOut('model-not-allowed-by-guardrail');
+    if (guardrail.ignored_models?.includes(canonical_slug)) return leftOut('model-ignored-by-guardrail');
     if (guardrail.allowed_providers?.includes(provider_slug) === false) {
-      return left_out('provider-not-allowed-by-guardrail');
+      return leftOut('provider-not-allowed-by-guardrail');
     }
-    if (guardrail.ignored_providers?.includes(provider_slug)) return left_out('provider-ignored-by-guardrail');
-    if (!keeps_nothing && wantsZdr(guardrail, canonical_slug)) return left_out('zdr-violation-by-guardrail');
+    if (guardrail.ignored_providers?.includes(provider_slug)) return leftOut('provider-ignored-by-guardrail');
+    if (!keeps_nothing && wantsZdr(guardrail, canonical_slug)) return leftOut('zdr-violation-by-guardrail');
   }
   return undefined;
 }
@@ -81,14 +81,14 @@ export function restrictionStages(
     const reasons = counts.get(id);
     // A guardrail may hold in several ways; it is named once.
     if (reasons === undefined || !counts.delete(id)) return [];
-    const left_out = [...reasons.values()].reduce((sum, count) => sum + count, 0);
+    const leftOut = [...reasons.values()].reduce((sum, count) => sum + count, 0);
     return [
       {
         type: 'guardrail',
         name: 'restrictions',
         guardrail_id: id,
         guardrail_scope: scope,
-        summary: `Blocked: ${left_out} ${left_out === 1 ? 'endpoint' : 'endpoints'} excluded (${[...reasons.keys()].join(', ')})`,
+        summary: `Blocked: ${leftOut} ${leftOut === 1 ? 'endpoint' : 'endpoints'} excluded (${[...reasons.keys()].join(', ')})`,
         data: { action: 'blocked', counts: Object.fromEntries(reasons) },
       },
     ];
@@ -96,14 +96,14 @@ export function restrictionStages(
 }
 
 /** Whether a guardrail demands zero retention for models of this author; what a vendor's field leaves open, `enforce_zdr` says. */
-function wantsZdr(guardrail: Restriction, canonical_slug: string): boolean {
+function wantsZdr(guardrail: Restriction, canonicalSlug: string): boolean {
   const fields: Readonly<Record<string, boolean | null>> = {
     anthropic: guardrail.enforce_zdr_anthropic,
     openai: guardrail.enforce_zdr_openai,
     google: guardrail.enforce_zdr_google,
     'x-ai': guardrail.enforce_zdr_xai ?? guardrail.enforce_zdr_other,
   };
-  const author = canonical_slug.slice(0, canonical_slug.indexOf('/'));
+  const author = canonicalSlug.slice(0, canonicalSlug.indexOf('/'));
   const field = Object.hasOwn(fields, author) ? fields[author] : guardrail.enforce_zdr_other;
   return field ?? guardrail.enforce_zdr ?? false;
 }
@@ -120,7 +120,7 @@ export function zeroRetention(
 
 /** The same for what the workspace wants kept: its administrators' guardrails decide, and no request does. */
 export function enforcedZeroRetention(guardrails: readonly Restriction[]): string | undefined {
-  const is_enforced = guardrails.some((one) =>
+  const isEnforced = guardrails.some((one) =>
     [
       one.enforce_zdr,
       one.enforce_zdr_anthropic,
@@ -130,5 +130,5 @@ export function enforcedZeroRetention(guardrails: readonly Restriction[]): strin
       one.enforce_zdr_xai,
     ].includes(true),
   );
-  return is_enforced ? 'a guardrail of this key that enforces zero data retention' : undefined;
+  return isEnforced ? 'a guardrail of this key that enforces zero data retention' : undefined;
 }

@@ -92,15 +92,15 @@ export function filterStages(
 function stageOf(group: Group): Stage {
   const { filter, action, counts, types, engines, patterns } = group;
   const { guardrail_id, guardrail_scope } = filter;
-  const is_injection = filter.slug === INJECTION;
+  const isInjection = filter.slug === INJECTION;
   const did = `${action.slice(0, 1).toUpperCase()}${action.slice(1)}`;
-  const many = is_injection ? Math.max(patterns.size, 1) : counted(group);
-  const summary = is_injection
+  const many = isInjection ? Math.max(patterns.size, 1) : counted(group);
+  const summary = isInjection
     ? `${did}: prompt injection detected (${many} ${many === 1 ? 'pattern' : 'patterns'} matched)`
     : `${did}: ${many} ${many === 1 ? 'match' : 'matches'} (${[...counts.keys()].join(', ')})`;
   return {
     type: 'guardrail',
-    name: is_injection ? 'regex_pi_detection' : 'content-filter',
+    name: isInjection ? 'regex_pi_detection' : 'content-filter',
     guardrail_id,
     guardrail_scope,
     summary,

@@ -49,19 +49,19 @@ function percentDecoded(text: string): string {
  * A file as base64, or as a data URL where `media_type` is undefined: what it says where it is a text, whatever it is declared
  * as. Pictures, sounds and PDFs go on as they are.
  */
-export function fileTexts(given: string, media_type: string | undefined, field: string, visit: Visit): string {
-  const comma = media_type === undefined ? given.indexOf(',') : -1;
+export function fileTexts(given: string, mediaType: string | undefined, field: string, visit: Visit): string {
+  const comma = mediaType === undefined ? given.indexOf(',') : -1;
   const head = given.slice(0, comma + 1);
-  const type = media_type ?? head.slice(5);
+  const type = mediaType ?? head.slice(5);
   // What a client declares it as is what a client says.
   if (!KNOWN_HEAD.test(head)) visit(head, { field, kind: 'pinned' });
   const content = given.slice(comma + 1);
-  const is_base64 = media_type !== undefined || BASE64_HEAD.test(head.slice(0, -1));
+  const isBase64 = mediaType !== undefined || BASE64_HEAD.test(head.slice(0, -1));
   // So few characters are looked at as they stand; more are bytes, if they can be.
-  if (is_base64 && (content.length < BASE64_CHARS_MIN || !BASE64.test(content)))
+  if (isBase64 && (content.length < BASE64_CHARS_MIN || !BASE64.test(content)))
     visit(content, { field, kind: 'pinned' });
-  if (UNREAD.test(type.trim()) && !(is_base64 && beginsAsText(content))) return given;
-  if (!is_base64) {
+  if (UNREAD.test(type.trim()) && !(isBase64 && beginsAsText(content))) return given;
+  if (!isBase64) {
     const text = percentDecoded(content);
     const told = visit(text, { field, kind: 'text' });
     return told === text ? given : head + encodeURIComponent(told);

@@ -166,8 +166,8 @@ function partTexts(part: InnerPart, { visit, field, run }: MessageContext, role:
   const told = mapFields(given, field, visit, (key, member): JsonValue => {
     if (key === 'type' || key === 'ext') return member;
     if (key === 'text' && typeof member === 'string') {
-      const is_json = role === 'tool';
-      return is_json
+      const isJson = role === 'tool';
+      return isJson
         ? jsonTexts(member, `${field}.text`, visit, run)
         : visit(member, { field: `${field}.text`, kind: 'text', run });
     }

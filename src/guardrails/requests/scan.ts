@@ -20,12 +20,12 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
   const { scan_slice_chars, scan_overlap_chars } = limits;
   const known = new Map<string, Finding[]>();
   let chars = 0;
-  let is_prepared = false;
+  let isPrepared = false;
 
   async function look(text: string): Promise<Finding[]> {
-    if (!is_prepared) {
+    if (!isPrepared) {
       await set.prepare(pause);
-      is_prepared = true;
+      isPrepared = true;
     }
     chars += text.length + limits.scan_text_chars;
     if (chars > scan_slice_chars) {

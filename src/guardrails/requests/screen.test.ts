@@ -38,14 +38,13 @@ const emails = guardrailOf([{ slug: 'email', action: 'redact' }]);
 const one = (text: string, screener: Screener) =>
   screen((visit) => visit(text, { field: 'text', kind: 'text' }), screener).then(({ subject }) => subject);
 
-async function messagesOf(
-  messages: Message[],
-  guardrail: BoundGuardrail,
-  keeps_signatures = false,
-): Promise<Message[]> {
+async function messagesOf(messages: Message[], guardrail: BoundGuardrail, keepsSignatures = false): Promise<Message[]> {
   const request: ChatRequest = { messages };
   const screener = screenerOf(guardrail);
-  const { subject } = await screen((visit) => requestTexts(request, { visit, keeps_signatures }), screener);
+  const { subject } = await screen(
+    (visit) => requestTexts(request, { visit, keeps_signatures: keepsSignatures }),
+    screener,
+  );
   return subject.messages;
 }
 
@@ -191,8 +190,8 @@ test('a text is read as what it is, whatever it is declared as', async () => {
 
 describe('a file of before Unicode', () => {
   const fileOf = async (type: string, bytes: Buffer, guardrail = emails) => {
-    const file_data = `data:${type};base64,${bytes.toString('base64')}`;
-    const messages: Message[] = [{ role: 'user', content: [{ type: 'file', file: { file_data } }] }];
+    const fileData = `data:${type};base64,${bytes.toString('base64')}`;
+    const messages: Message[] = [{ role: 'user', content: [{ type: 'file', file: { file_data: fileData } }] }];
     const [message] = await messagesOf(messages, guardrail);
     const { file } = (message!.content as { file: { file_data: string } }[])[0]!;
     return Buffer.from(file.file_data.slice(file.file_data.indexOf(',') + 1), 'base64');
@@ -242,7 +241,7 @@ test.each([
   ['https://cdn.example.com/p.jpg?card=4111111111111111', true],
   ['https://cdn.example.com/p.jpg?u=jane.doe%40example.com', true],
   ['https://cdn.example.com/%zz/p.jpg', false],
-])('an address is refused for what it says, and not for an id in it: %s', async (url, is_refused) => {
+])('an address is refused for what it says, and not for an id in it: %s', async (url, isRefused) => {
   const both = guardrailOf([
     { slug: 'email', action: 'redact' },
     { slug: 'credit-card', action: 'redact' },
@@ -252,9 +251,9 @@ test.each([
     (visit) => requestTexts({ messages }, { visit, keeps_signatures: false }),
     screenerOf(both),
   );
-  expect(refusal !== undefined).toBe(is_refused);
+  expect(refusal !== undefined).toBe(isRefused);
   expect(JSON.stringify(subject)).not.toMatch(/jane|4111-1111|=4111/);
-  if (!is_refused) expect(subject.messages).toBe(messages);
+  if (!isRefused) expect(subject.messages).toBe(messages);
 });
 
 test('what is only flagged stays as it is written', async () => {

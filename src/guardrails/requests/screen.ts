@@ -169,10 +169,10 @@ const ADDRESS = /^[a-z][a-z\d+.-]*:\/\/[^?#]*/i;
 
 /** Without what are, in the path of an address, the digits of an id and hardly ever those of a card. */
 function withoutIds(findings: readonly Finding[], text: string, { filters }: FilterSet): Finding[] {
-  const path_chars = ADDRESS.exec(text)?.[0].length ?? 0;
+  const pathChars = ADDRESS.exec(text)?.[0].length ?? 0;
   return findings.filter(({ start, end, filter }) => {
-    const is_number = filters[filter]?.slug === 'credit-card' && /^\d+$/.test(text.slice(start, end));
-    return !is_number || end > path_chars;
+    const isNumber = filters[filter]?.slug === 'credit-card' && /^\d+$/.test(text.slice(start, end));
+    return !isNumber || end > pathChars;
   });
 }
 
@@ -200,8 +200,8 @@ async function takeApart(unit: Unit, scanner: Scanner, { set, pause }: Screener,
   for (; read.done !== true; read = tokens.next()) {
     const part: Part = { field, kind: 'text', text: read.value.text, findings: [], token: read.value };
     await look(part, scanner, set);
-    const is_string = text[read.value.start] === '"';
-    if (part.findings.length > 0 || (keeps && is_string)) parts.push(part);
+    const isString = text[read.value.start] === '"';
+    if (part.findings.length > 0 || (keeps && isString)) parts.push(part);
   }
   if (read.value) {
     unit.parts = await acrossTokens(unit, parts, scanner, { set, pause });
@@ -317,14 +317,14 @@ function entityFindings(entities: readonly Entity[], { filters, analyzed }: Filt
 function refusalOf({ findings, kind, field }: Unit, { filters }: FilterSet): Refusal | undefined {
   // An id may be another.
   if (kind === 'link') return undefined;
-  const is_pinned = kind === 'pinned';
+  const isPinned = kind === 'pinned';
   const refuses = ({ filter }: Finding) => {
     const action = filters[filter]?.action;
-    return action === 'block' || (is_pinned && action === 'redact');
+    return action === 'block' || (isPinned && action === 'redact');
   };
   const first = findings.find((finding) => filters[finding.filter]?.action === 'block') ?? findings.find(refuses);
   if (first === undefined) return undefined;
   const filter = filters[first.filter]!;
   const named = findings.flatMap(({ filter: index, pattern }) => (index === first.filter && pattern ? [pattern] : []));
-  return { filter, field, patterns: [...new Set(named)].sort(), is_pinned: is_pinned && filter.action === 'redact' };
+  return { filter, field, patterns: [...new Set(named)].sort(), is_pinned: isPinned && filter.action === 'redact' };
 }

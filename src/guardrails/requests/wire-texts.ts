@@ -128,15 +128,15 @@ function mapKeys(
   member: (value: JsonValue) => JsonValue,
 ): JsonObject {
   const told: [string, JsonValue | undefined][] = [];
-  let is_changed = false;
+  let isChanged = false;
   for (const name of Object.keys(given)) {
     const value = given[name];
     const wanted = key(name);
     const changed = value === undefined ? value : member(value);
-    if (wanted !== name || changed !== value) is_changed = true;
+    if (wanted !== name || changed !== value) isChanged = true;
     told.push([wanted, changed]);
   }
-  if (!is_changed) return given;
+  if (!isChanged) return given;
   const named = new Map<string, JsonValue | undefined>();
   for (const [wanted, value] of told) {
     let free = wanted;

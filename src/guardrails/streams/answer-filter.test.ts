@@ -94,9 +94,15 @@ test('a text that waits is out before a block of another kind begins', () => {
 });
 
 test('citations cite what is shown, and what they quote is filtered', () => {
-  const citation = (start_index: number, end_index: number): UrlCitation => ({
+  const citation = (startIndex: number, endIndex: number): UrlCitation => ({
     type: 'url_citation',
-    url_citation: { url: 'https://a.example/', title: 'Of eve@mail.example.com', content: 'x', start_index, end_index },
+    url_citation: {
+      url: 'https://a.example/',
+      title: 'Of eve@mail.example.com',
+      content: 'x',
+      start_index: startIndex,
+      end_index: endIndex,
+    },
   });
   const whole = '😀 Ask bob@mail.example.com today.';
   const from = [...'😀 Ask bob@mail.example.com '].length;
@@ -117,8 +123,8 @@ test('citations cite what is shown, and what they quote is filtered', () => {
   );
   expect(cited).toEqual(['today', '😀 A', '[EMAIL]']);
   expect(JSON.stringify(annotations)).not.toContain('eve@');
-  const shown_raw = told.flatMap(({ ext }) => (ext?.slot?.raw ? [ext.slot.raw['annotation'] as JsonObject] : []));
-  expect(shown_raw[0]).toMatchObject({ start_index: 14, end_index: 19 });
+  const shownRaw = told.flatMap(({ ext }) => (ext?.slot?.raw ? [ext.slot.raw['annotation'] as JsonObject] : []));
+  expect(shownRaw[0]).toMatchObject({ start_index: 14, end_index: 19 });
 });
 
 test('what a wire’s own blocks tell in pieces is filtered as one, what they tell whole as it is, ids stay', () => {
@@ -129,7 +135,7 @@ test('what a wire’s own blocks tell in pieces is filtered as one, what they te
     input: { query: 'bob@mail.example.com' },
   };
   const native = { type: 'native' as const, wire: 'anthropic-messages' as const, block };
-  const piece = (partial_json: string) => chunk(0, {}, { raw: { type: 'input_json_delta', partial_json } });
+  const piece = (partialJson: string) => chunk(0, {}, { raw: { type: 'input_json_delta', partial_json: partialJson } });
   const told = shown([
     chunk(0, {}, { open: { kind: 'native', native } }),
     piece('{"query":"bob@ma'),

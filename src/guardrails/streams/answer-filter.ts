@@ -101,7 +101,7 @@ const NOTHING: Finder = { context_chars: 0, find: () => [], heldFrom: (text) => 
 /** `is_second`: of all texts, the content alone is looked at, as it is written. */
 function createOneFilter(
   { finder: given, content_is_json, keeps_signatures, isOfTurn }: AnswerFilterOptions,
-  is_second = false,
+  isSecond = false,
 ): AnswerFilter {
   let has_changed = false;
   let has_ended = false;
@@ -116,22 +116,22 @@ function createOneFilter(
     },
     ...(by.written === undefined ? {} : { written: watched(by.written) }),
   });
-  const finder = watched(is_second ? NOTHING : given);
+  const finder = watched(isSecond ? NOTHING : given);
   const contentScan = () => {
-    if (is_second) return new WrittenScan(watched(given));
+    if (isSecond) return new WrittenScan(watched(given));
     return content_is_json ? new JsonScan(finder) : new TextScan(finder);
   };
   const texts = new Map<TextKind, TextLane>();
   /** Of the open blocks, by their number. */
   let kinds = new Map<number, TextKind | 'pieces' | 'other'>();
   /** Texts of which a block is open. */
-  let open_texts = new Map<TextKind, number>();
+  let openTexts = new Map<TextKind, number>();
   /** Where the text of a block begins in the whole, in code points. */
   let starts = new Map<number, number>();
   let pieces = new Map<string, PieceLane & { n: number | undefined }>();
   /** Their keys, by their blocks. */
   let pieces_of = new Map<number, Set<string>>();
-  const changed_details = new Set<string>();
+  const changedDetails = new Set<string>();
 
   function laneOf(kind: TextKind): TextLane {
     let lane = texts.get(kind);
@@ -179,7 +179,7 @@ function createOneFilter(
 
   /** Something else begins: texts of no open block are over. */
   function endOthers(kind: TextKind | undefined, out: ChatChunk[]): void {
-    for (const other of texts.keys()) if (other !== kind && !open_texts.has(other)) endText(other, out);
+    for (const other of texts.keys()) if (other !== kind && !openTexts.has(other)) endText(other, out);
   }
 
   function endAll(out: ChatChunk[]): void {
@@ -212,11 +212,11 @@ function createOneFilter(
   }
 
   function told(of: { ext?: Ext; native?: Native }, n: number): { ext?: Ext; native?: Native } {
-    const shown_ext = ext(of.ext, n);
-    const shown_native = native(of.native);
+    const shownExt = ext(of.ext, n);
+    const shownNative = native(of.native);
     return {
-      ...(shown_ext === undefined ? {} : { ext: shown_ext }),
-      ...(shown_native === undefined ? {} : { native: shown_native }),
+      ...(shownExt === undefined ? {} : { ext: shownExt }),
+      ...(shownNative === undefined ? {} : { native: shownNative }),
     };
   }
 
@@ -260,8 +260,8 @@ function createOneFilter(
 
   /** A chunk with what stands beside its text; asked for when it is shown, as places are known then. */
   function beside(chunk: ChatChunk, is_touched: boolean): ChatChunk {
-    const { delta, ext: told_ext, logprobs, error } = chunk;
-    if (told_ext === undefined && delta.annotations === undefined && logprobs === undefined && error === undefined) {
+    const { delta, ext: toldExt, logprobs, error } = chunk;
+    if (toldExt === undefined && delta.annotations === undefined && logprobs === undefined && error === undefined) {
       return chunk;
     }
     const shown: ChatChunk = { ...chunk };
@@ -269,14 +269,11 @@ function createOneFilter(
       const places = texts.get('content')?.places();
       shown.delta = { ...delta, annotations: delta.annotations.map((one) => annotated(one, places)) };
     }
-    if (
-      told_ext?.slot !== undefined &&
-      (told_ext.slot.open ?? told_ext.slot.raw ?? told_ext.slot.close) !== undefined
-    ) {
-      shown.ext = { ...told_ext, slot: slotOf(told_ext.slot) };
+    if (toldExt?.slot !== undefined && (toldExt.slot.open ?? toldExt.slot.raw ?? toldExt.slot.close) !== undefined) {
+      shown.ext = { ...toldExt, slot: slotOf(toldExt.slot) };
     }
-    if (told_ext?.response?.rest !== undefined) {
-      shown.ext = { ...shown.ext, response: { ...told_ext.response, rest: json(told_ext.response.rest) } };
+    if (toldExt?.response?.rest !== undefined) {
+      shown.ext = { ...shown.ext, response: { ...toldExt.response, rest: json(toldExt.response.rest) } };
     }
     // Tokens that were replaced would be told by them; of a text without tokens nobody knows which they are of.
     if (logprobs !== undefined && (is_touched || (!chunk.delta.content && has_changed))) delete shown.logprobs;
@@ -354,11 +351,11 @@ function createOneFilter(
         const detail = of.delta.reasoning_details![0]!;
         const tail = textOfDetail(detail).slice(head.length);
         const { signature: _later, ...unsigned } = detail as ReasoningDetail & { signature?: string };
-        const has_string = of.delta.reasoning != null;
+        const hasString = of.delta.reasoning != null;
         return splitChunk(
           of,
-          { reasoning_details: [withDetailText(unsigned, head)], ...(has_string ? { reasoning: head } : {}) },
-          { reasoning_details: [withDetailText(detail, tail)], ...(has_string ? { reasoning: tail } : {}) },
+          { reasoning_details: [withDetailText(unsigned, head)], ...(hasString ? { reasoning: head } : {}) },
+          { reasoning_details: [withDetailText(detail, tail)], ...(hasString ? { reasoning: tail } : {}) },
         );
       };
     }
@@ -370,11 +367,11 @@ function createOneFilter(
     if (detail.type === 'reasoning.encrypted') return detail;
     const key = `${detail.index}`;
     const text = textOfDetail(detail);
-    const told_text = take(text);
-    if (told_text !== text) changed_details.add(key);
-    const shown = told_text === text ? detail : withDetailText(detail, told_text);
-    if (keeps_signatures || shown.type !== 'reasoning.text' || !shown.signature || !changed_details.has(key)) {
-      return text !== '' && told_text === '' && !hasSignature(shown) ? undefined : shown;
+    const toldText = take(text);
+    if (toldText !== text) changedDetails.add(key);
+    const shown = toldText === text ? detail : withDetailText(detail, toldText);
+    if (keeps_signatures || shown.type !== 'reasoning.text' || !shown.signature || !changedDetails.has(key)) {
+      return text !== '' && toldText === '' && !hasSignature(shown) ? undefined : shown;
     }
     // What was signed is not what is shown: its maker would refuse it.
     const { signature: _, ...unsigned } = shown;
@@ -404,8 +401,8 @@ function createOneFilter(
       };
       keepPieces(key, lane);
     }
-    const given_text = call!.function.arguments;
-    const shown = given_text === undefined ? undefined : lane.filter.push(given_text);
+    const givenText = call!.function.arguments;
+    const shown = givenText === undefined ? undefined : lane.filter.push(givenText);
     const closes = chunk.ext?.slot?.close !== undefined;
     let rest = '';
     if (closes) {
@@ -413,12 +410,12 @@ function createOneFilter(
       rest = lane.filter.end();
     }
     const text = shown === undefined && rest === '' ? undefined : (shown ?? '') + rest;
-    const is_news = call!.id !== undefined || call!.function.name !== undefined || text !== '';
-    const made = beside(chunk, text !== given_text);
-    const function_told = { ...call!.function, ...(text === undefined ? {} : { arguments: text }) };
-    const delta: Delta = { ...made.delta, tool_calls: [{ ...call!, function: function_told }] };
-    if (!is_news) delete delta.tool_calls;
-    const tells = is_news || chunk.finish_reason != null || chunk.ext?.slot?.open !== undefined || closes;
+    const isNews = call!.id !== undefined || call!.function.name !== undefined || text !== '';
+    const made = beside(chunk, text !== givenText);
+    const functionTold = { ...call!.function, ...(text === undefined ? {} : { arguments: text }) };
+    const delta: Delta = { ...made.delta, tool_calls: [{ ...call!, function: functionTold }] };
+    if (!isNews) delete delta.tool_calls;
+    const tells = isNews || chunk.finish_reason != null || chunk.ext?.slot?.open !== undefined || closes;
     if (tells) out.push({ ...made, delta });
   }
 
@@ -434,10 +431,10 @@ function createOneFilter(
     const key = `raw ${n} ${type}`;
     let lane = pieces.get(key);
     if (lane === undefined) {
-      const is_json = field === 'partial_json' || type.includes('arguments');
+      const isJson = field === 'partial_json' || type.includes('arguments');
       lane = {
         n,
-        filter: is_json ? createJsonFilter(finder) : createStreamFilter(finder),
+        filter: isJson ? createJsonFilter(finder) : createStreamFilter(finder),
         tell: (rest) => ({ delta: {}, ext: { slot: { n, raw: { ...raw, [field]: rest } } } }),
       };
       keepPieces(key, lane);
@@ -445,9 +442,9 @@ function createOneFilter(
     const shown = lane.filter.push(String(raw[field]));
     const { [field]: _, ...others } = raw;
     const made = beside({ ...chunk, ext: { ...chunk.ext, slot: { ...slot, raw: others } } }, false);
-    const { slot: made_slot } = made.ext!;
+    const { slot: madeSlot } = made.ext!;
     if (shown !== '' || slot.open !== undefined || slot.close !== undefined) {
-      out.push({ ...made, ext: { ...made.ext, slot: { ...made_slot!, raw: { ...made_slot!.raw, [field]: shown } } } });
+      out.push({ ...made, ext: { ...made.ext, slot: { ...madeSlot!, raw: { ...madeSlot!.raw, [field]: shown } } } });
     }
   }
 
@@ -463,7 +460,7 @@ function createOneFilter(
     const kind = TEXTS[open.kind];
     endOthers(kind, out);
     kinds.set(n, kind ?? (open.kind === 'call' || open.kind === 'native' ? 'pieces' : 'other'));
-    if (kind !== undefined) open_texts.set(kind, (open_texts.get(kind) ?? 0) + 1);
+    if (kind !== undefined) openTexts.set(kind, (openTexts.get(kind) ?? 0) + 1);
     if (kind === 'content') starts.set(n, laneOf('content').points);
   }
 
@@ -473,25 +470,24 @@ function createOneFilter(
     const kind = kinds.get(n);
     kinds.set(n, 'other');
     if (kind === undefined || kind === 'pieces' || kind === 'other') return;
-    const left = (open_texts.get(kind) ?? 1) - 1;
-    if (left > 0) open_texts.set(kind, left);
-    else open_texts.delete(kind);
+    const left = (openTexts.get(kind) ?? 1) - 1;
+    if (left > 0) openTexts.set(kind, left);
+    else openTexts.delete(kind);
   }
 
   function takeOne(chunk: ChatChunk, out: ChatChunk[]): void {
     const { delta } = chunk;
     const slot = chunk.ext?.slot;
     if (slot !== undefined) begin(slot, out);
-    const told_kind = kindOf(delta);
-    const slot_kind = slot === undefined ? undefined : kinds.get(slot.n);
+    const toldKind = kindOf(delta);
+    const slotKind = slot === undefined ? undefined : kinds.get(slot.n);
     const is_of_turn = delta.reasoning_details?.some(isOfTurn) === true;
     if (is_of_turn || chunk.finish_reason != null) endAll(out);
-    else if (slot === undefined && (told_kind !== undefined || delta.tool_calls !== undefined))
-      endOthers(told_kind, out);
+    else if (slot === undefined && (toldKind !== undefined || delta.tool_calls !== undefined)) endOthers(toldKind, out);
     // What stands before was ended by what came at its end.
     if (has_ended) return;
-    const kind = told_kind ?? (slot_kind === 'pieces' || slot_kind === 'other' ? undefined : slot_kind) ?? cites(chunk);
-    if (slot?.close !== undefined && slot_kind === 'pieces' && delta.tool_calls === undefined) {
+    const kind = toldKind ?? (slotKind === 'pieces' || slotKind === 'other' ? undefined : slotKind) ?? cites(chunk);
+    if (slot?.close !== undefined && slotKind === 'pieces' && delta.tool_calls === undefined) {
       for (const key of [...(pieces_of.get(slot.n) ?? [])]) endPieces(key, out);
     }
     if (slot !== undefined) close(slot);
@@ -527,7 +523,7 @@ function createOneFilter(
       const text = lane?.takeText() ?? '';
       if (lane !== undefined && text !== '') lane.wait(heldText({ delta: { content: text } }, 'content', text));
       kinds = new Map();
-      open_texts = new Map();
+      openTexts = new Map();
       starts = new Map();
       pieces = new Map();
       pieces_of = new Map();

@@ -34,8 +34,8 @@ const JSON_TEXT = new Set(['arguments', 'partial_json']);
 const NUMBER_CHARS_MIN = 7;
 
 /** A whole text, filtered. */
-export function filteredText(finder: Finder, text: string, is_json = false): Filtered<string> {
-  const filter = is_json ? createJsonFilter(finder) : createStreamFilter(finder);
+export function filteredText(finder: Finder, text: string, isJson = false): Filtered<string> {
+  const filter = isJson ? createJsonFilter(finder) : createStreamFilter(finder);
   const told = filter.push(text);
   const value = told + filter.end();
   return { value: value === text ? text : value, has_ended: filter.hasEnded() };
@@ -63,15 +63,15 @@ export function filteredTexts(finder: Finder, texts: readonly string[]): Filtere
 export function filteredJson<T extends JsonValue | undefined>(finder: Finder, given: T): Filtered<T> {
   let has_ended = false;
 
-  function text(value: string, is_json = false): string {
-    const filtered = filteredText(finder, value, is_json);
+  function text(value: string, isJson = false): string {
+    const filtered = filteredText(finder, value, isJson);
     has_ended ||= filtered.has_ended;
     return filtered.value;
   }
 
-  function member(key: string, value: JsonValue, is_written: boolean): JsonValue {
-    if (typeof value !== 'string') return walk(value, is_written || WRITTEN.has(key));
-    if (!is_written) {
+  function member(key: string, value: JsonValue, isWritten: boolean): JsonValue {
+    if (typeof value !== 'string') return walk(value, isWritten || WRITTEN.has(key));
+    if (!isWritten) {
       if (NAMES.has(key) || key.endsWith('_id')) return value;
       if (OPAQUE.has(key) && OPAQUE_TEXT.test(value) && !NUMBER_TEXT.test(value)) return value;
       if (DATA_URL.test(value)) return value;
@@ -79,7 +79,7 @@ export function filteredJson<T extends JsonValue | undefined>(finder: Finder, gi
     return text(value, JSON_TEXT.has(key));
   }
 
-  function walk(value: JsonValue, is_written: boolean): JsonValue {
+  function walk(value: JsonValue, isWritten: boolean): JsonValue {
     if (typeof value === 'string') return text(value);
     if (typeof value === 'number') {
       const told = String(value);
@@ -88,13 +88,13 @@ export function filteredJson<T extends JsonValue | undefined>(finder: Finder, gi
     }
     if (typeof value !== 'object' || value === null) return value;
     if (Array.isArray(value)) {
-      const list = value.map((one) => walk(one, is_written));
+      const list = value.map((one) => walk(one, isWritten));
       return list.some((one, at) => one !== value[at]) ? list : value;
     }
     let changed: JsonObject | undefined;
     for (const [key, told] of Object.entries(value)) {
       if (told === undefined) continue;
-      const shown = member(key, told, is_written);
+      const shown = member(key, told, isWritten);
       const name = key.length < NUMBER_CHARS_MIN ? key : text(key);
       if (shown === told && name === key) continue;
       changed ??= { ...value };

@@ -106,7 +106,7 @@ export class JsonScan implements Scan {
   #plain: { scan: TextScan; base: number } | undefined;
   /** What stands between the structure: a number, a name, or what should not be there. All before it is settled. */
   #bare = '';
-  #has_begun = false;
+  #hasBegun = false;
   #total = 0;
   settled = 0;
   readonly edits: Edit[] = [];
@@ -120,13 +120,13 @@ export class JsonScan implements Scan {
     if (this.ended_at !== undefined) return;
     const base = this.#total;
     this.#total += text.length;
-    if (!this.#has_begun) {
+    if (!this.#hasBegun) {
       const first = text.trimStart()[0];
       if (first === undefined) {
         this.settled = this.#total;
         return;
       }
-      this.#has_begun = true;
+      this.#hasBegun = true;
       if (first !== '{' && first !== '[') this.#plain = { scan: new TextScan(this.#finder), base };
     }
     if (this.#plain === undefined) this.#read(text, base);
@@ -153,10 +153,10 @@ export class JsonScan implements Scan {
     for (let at = 0; at < text.length && this.ended_at === undefined; at += 1) {
       if (this.#literal !== undefined) {
         at = this.#literal.read(text, at, base);
-        const is_whole = at < text.length;
-        if (is_whole) this.#literal.flush();
+        const isWhole = at < text.length;
+        if (isWhole) this.#literal.flush();
         this.#settleLiteral(this.#literal);
-        if (is_whole && this.ended_at === undefined) {
+        if (isWhole && this.ended_at === undefined) {
           this.settled = base + at + 1;
           this.#literal = undefined;
         }
@@ -247,9 +247,9 @@ export class WrittenScan implements Scan {
   #kinds = '';
   #base = 0;
   #total = 0;
-  #is_inside = false;
+  #isInside = false;
   /** Characters that an escape still has; undefined: the next one tells. */
-  #escape_left: number | undefined = 0;
+  #escapeLeft: number | undefined = 0;
   #last: Kind = KIND.mark;
   /** Where the last escape or value begins. */
   #unit = 0;
@@ -301,17 +301,17 @@ export class WrittenScan implements Scan {
   }
 
   #kindOf(char: string): Kind {
-    if (this.#escape_left !== 0) {
-      this.#escape_left = this.#escape_left === undefined ? (char === 'u' ? 4 : 0) : this.#escape_left - 1;
+    if (this.#escapeLeft !== 0) {
+      this.#escapeLeft = this.#escapeLeft === undefined ? (char === 'u' ? 4 : 0) : this.#escapeLeft - 1;
       return KIND.escape_on;
     }
     if (char === QUOTE) {
-      this.#is_inside = !this.#is_inside;
+      this.#isInside = !this.#isInside;
       return KIND.mark;
     }
-    if (this.#is_inside) {
+    if (this.#isInside) {
       if (char !== BACKSLASH) return KIND.text;
-      this.#escape_left = undefined;
+      this.#escapeLeft = undefined;
       return KIND.escape;
     }
     if (STRUCTURE.includes(char) || WHITE_SPACE.includes(char)) return KIND.mark;
@@ -333,8 +333,8 @@ export class WrittenScan implements Scan {
     if (ended_at !== undefined) return settled;
     let until = settled;
     if (settled === this.#total) {
-      const is_open = this.#escape_left !== 0 || this.#last === KIND.bare || this.#last === KIND.bare_on;
-      if (is_open) until = this.#unit;
+      const isOpen = this.#escapeLeft !== 0 || this.#last === KIND.bare || this.#last === KIND.bare_on;
+      if (isOpen) until = this.#unit;
     } else if (ON.includes(this.#kindAt(settled))) {
       const first = this.#kindAt(settled) === KIND.bare_on ? KIND.bare : KIND.escape;
       until = this.#base + this.#kinds.lastIndexOf(first, settled - this.#base);
@@ -371,11 +371,11 @@ export class WrittenScan implements Scan {
       at += 1;
       if (kind === KIND.mark) continue;
       while (at < end && this.#kindAt(at) !== KIND.mark) at += 1;
-      const { edit: last, end: last_end } = this.#replaced ?? {};
-      const goes_on = last === edit && last_end === start;
-      const is_bare = kind === KIND.bare || kind === KIND.bare_on;
-      const text = is_bare ? JSON.stringify(edit.text) : escaped(edit.text);
-      this.edits.push({ start, end: at, text: goes_on ? '' : text });
+      const { edit: last, end: lastEnd } = this.#replaced ?? {};
+      const goesOn = last === edit && lastEnd === start;
+      const isBare = kind === KIND.bare || kind === KIND.bare_on;
+      const text = isBare ? JSON.stringify(edit.text) : escaped(edit.text);
+      this.edits.push({ start, end: at, text: goesOn ? '' : text });
       this.#replaced = { edit, end: at };
     }
   }

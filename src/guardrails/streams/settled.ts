@@ -33,9 +33,9 @@ export function settled(
     const fresh = more.filter((finding) => filters[finding.filter]?.action !== 'flag' && !isTold(finding));
     if (fresh.length === 0) break;
     for (const finding of fresh) if (!redacts(finding)) told.push(finding);
-    const more_redactions = fresh.filter(redacts);
-    if (more_redactions.length === 0) break;
-    redactions = merged([...redactions, ...more_redactions]);
+    const moreRedactions = fresh.filter(redacts);
+    if (moreRedactions.length === 0) break;
+    redactions = merged([...redactions, ...moreRedactions]);
   }
   return [...told, ...redactions].sort(inOrder);
 }
@@ -110,9 +110,9 @@ export class Redacted {
   /** Where what is found here stands in the text; undefined: it is a placeholder, or a part of one. */
   original(finding: Finding): Finding | undefined {
     const first = this.#endsBefore(finding.start);
-    const is_placeholder =
+    const isPlaceholder =
       first < this.#starts.length && this.#starts[first]! <= finding.start && this.#ends[first]! >= finding.end;
-    if (is_placeholder) return undefined;
+    if (isPlaceholder) return undefined;
     return { ...finding, start: this.origin(finding.start, 'start'), end: this.origin(finding.end, 'end') };
   }
 

@@ -5,18 +5,18 @@ import type { ChatChunk, Delta } from '../../schemas/inner.ts';
 export function withText(
   chunk: ChatChunk,
   kind: 'content' | 'refusal' | 'reasoning',
-  is_bare: boolean,
+  isBare: boolean,
 ): ChatChunk | undefined {
-  if (!is_bare) return chunk;
+  if (!isBare) return chunk;
   const { [kind]: _, ...delta } = chunk.delta;
   const slot = chunk.ext?.slot;
-  const is_news =
+  const isNews =
     Object.keys(delta).length > 0 ||
     chunk.finish_reason != null ||
     chunk.error !== undefined ||
     chunk.ext?.response !== undefined ||
     (slot?.open ?? slot?.raw ?? slot?.close) !== undefined;
-  return is_news ? { ...chunk, delta } : undefined;
+  return isNews ? { ...chunk, delta } : undefined;
 }
 
 /** A chunk in two: the first opens its block, the second has all that stands beside its text. */

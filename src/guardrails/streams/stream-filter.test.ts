@@ -212,8 +212,8 @@ describe('the filter of arguments', () => {
 
   test('what holds nothing of the kind stays as it was written', () => {
     fc.assert(
-      fc.property(fc.jsonValue(), fc.array(fc.nat(), { maxLength: 8 }), fc.boolean(), (value, cuts, is_spaced) => {
-        const given = JSON.stringify(value, null, is_spaced ? 2 : undefined);
+      fc.property(fc.jsonValue(), fc.array(fc.nat(), { maxLength: 8 }), fc.boolean(), (value, cuts, isSpaced) => {
+        const given = JSON.stringify(value, null, isSpaced ? 2 : undefined);
         fc.pre(filteredText(of, given).value === given && !/\d{7}/.test(given));
         expect(shown(cutAt(given, cuts))).toBe(given);
       }),

@@ -64,7 +64,7 @@ export class TextScan implements Scan {
   /** Where a match began that is too long to be held back. */
   #growing: number | undefined;
   /** The window is looked at again when it is so long. */
-  #next_look = 0;
+  #nextLook = 0;
 
   constructor(finder: Finder) {
     this.#finder = finder;
@@ -76,30 +76,30 @@ export class TextScan implements Scan {
       const piece = text.slice(at, at + limits.scan_slice_chars);
       this.#window += piece;
       this.total += piece.length;
-      if (this.#window.length >= this.#next_look) this.#look(false);
+      if (this.#window.length >= this.#nextLook) this.#look(false);
     }
   }
 
   flush(): void {
     if (this.ended_at === undefined && this.settled < this.total) this.#look(true);
     this.#growing = undefined;
-    this.#next_look = 0;
+    this.#nextLook = 0;
   }
 
-  #look(is_end: boolean): void {
+  #look(isEnd: boolean): void {
     const { settled, total } = this;
     const base = this.#base;
-    if (this.#growing !== undefined && this.#isGrowing(this.#growing, is_end)) return;
-    let held = is_end ? total : Math.max(settled, Math.min(total, base + this.#heldFrom()));
-    const is_full = !is_end && total - held > limits.filter_held_chars_max;
-    if (held === settled && !is_full) {
+    if (this.#growing !== undefined && this.#isGrowing(this.#growing, isEnd)) return;
+    let held = isEnd ? total : Math.max(settled, Math.min(total, base + this.#heldFrom()));
+    const isFull = !isEnd && total - held > limits.filter_held_chars_max;
+    if (held === settled && !isFull) {
       this.#slowDown(total - settled);
       return;
     }
-    this.#next_look = 0;
+    this.#nextLook = 0;
     const hits = this.#finder.find(this.#window, settled - base);
     // What reaches over the border is not settled, nor what such a hit reaches over.
-    if (!is_end && !is_full) {
+    if (!isEnd && !isFull) {
       for (let i = hits.length - 1; i >= 0; i -= 1) {
         const hit = hits[i]!;
         const start = base + hit.start;
@@ -109,7 +109,7 @@ export class TextScan implements Scan {
         }
       }
     }
-    if (is_full) this.#settleAll(hits);
+    if (isFull) this.#settleAll(hits);
     else this.#settle(hits, held);
     this.#forget();
   }
@@ -124,7 +124,7 @@ export class TextScan implements Scan {
 
   /** A text of which nothing is settled for long is not read anew with each character. */
   #slowDown(waiting: number): void {
-    this.#next_look = waiting < limits.filter_context_chars ? 0 : this.#window.length + (waiting >> 3);
+    this.#nextLook = waiting < limits.filter_context_chars ? 0 : this.#window.length + (waiting >> 3);
   }
 
   #settle(hits: readonly Hit[], until: number): void {
@@ -167,27 +167,27 @@ export class TextScan implements Scan {
   }
 
   /** Whether the long match goes on; what came of it is swallowed. */
-  #isGrowing(growing: number, is_end: boolean): boolean {
+  #isGrowing(growing: number, isEnd: boolean): boolean {
     if (this.#window.length > limits.filter_growing_chars_max) {
       // Nobody can tell any more where it ends.
       this.ended_at = this.settled;
       this.#finder.settled({ start: growing, end: this.total, ends: true });
       return true;
     }
-    if (is_end || this.#base + this.#heldFrom(growing) > growing) {
+    if (isEnd || this.#base + this.#heldFrom(growing) > growing) {
       this.#growing = undefined;
       return false;
     }
     this.edits.push({ start: this.settled, end: this.total, text: '' });
     this.settled = this.total;
-    this.#next_look = this.#window.length + (this.#window.length >> 3);
+    this.#nextLook = this.#window.length + (this.#window.length >> 3);
     return true;
   }
 
   /** Keeps of what is settled what the finder may still look at. */
   #forget(): void {
-    const keep_from = this.#growing ?? this.settled - this.#finder.context_chars;
-    const drop = keep_from - this.#base;
+    const keepFrom = this.#growing ?? this.settled - this.#finder.context_chars;
+    const drop = keepFrom - this.#base;
     if (drop <= 0) return;
     this.#window = this.#window.slice(drop);
     this.#base += drop;
@@ -212,9 +212,9 @@ export function edited(text: string, at: number, edits: Edit[]): string {
     }
     used += 1;
   }
-  const is_same = used === 0 && from === at && out === '';
+  const isSame = used === 0 && from === at && out === '';
   edits.splice(0, used);
-  return is_same ? text : out + text.slice(from - at);
+  return isSame ? text : out + text.slice(from - at);
 }
 
 /** Filters one text that comes in pieces. */

@@ -9,7 +9,7 @@ export interface Held {
   /** Something of it was replaced. */
   is_touched: boolean;
   /** The chunk with other text: `take` gives what becomes of each of its texts, asked for in order. */
-  render(chunk: ChatChunk, take: (text: string) => string, is_touched: () => boolean): ChatChunk | undefined;
+  render(chunk: ChatChunk, take: (text: string) => string, isTouched: () => boolean): ChatChunk | undefined;
   /** Its first part, of a text alone; what it does not tell the rest does. Absent: it is shown as one. */
   split?(chunk: ChatChunk, head: string): { head: ChatChunk; rest: ChatChunk };
 }
@@ -17,7 +17,7 @@ export interface Held {
 /** Where offsets of the text as it came lie in the text as it is shown, both in code points. */
 export interface Places {
   /** Where something begins, or (`is_end`) ends. */
-  shown(offset: number, is_end: boolean): number;
+  shown(offset: number, isEnd: boolean): number;
 }
 
 interface Shift {
@@ -58,11 +58,11 @@ export class TextLane {
   /** Where the places of its text lie by now. */
   places(): Places {
     return {
-      shown: (offset, is_end) => {
+      shown: (offset, isEnd) => {
         const last = this.#lastBefore(offset);
         if (last === undefined) return offset;
         const { start, end, length, before } = last;
-        if (offset < end) return start + before + (is_end ? length : 0);
+        if (offset < end) return start + before + (isEnd ? length : 0);
         return offset + before + length - (end - start);
       },
     };

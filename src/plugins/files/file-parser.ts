@@ -108,18 +108,18 @@ function withTexts(
 ) {
   if (texts.size === 0) return request;
   const readAs = (part: FilePart) => {
-    const is_wanted = isPdf.has(part) ? wish.pdf : wish.text;
-    return is_wanted ? texts.get(part) : undefined;
+    const isWanted = isPdf.has(part) ? wish.pdf : wish.text;
+    return isWanted ? texts.get(part) : undefined;
   };
-  let has_changed = false;
+  let hasChanged = false;
   const messages = request.messages.map((message) => {
     const { content } = message;
     if (!Array.isArray(content)) return message;
     if (!content.some((part) => part.type === 'file' && readAs(part) !== undefined)) return message;
-    has_changed = true;
+    hasChanged = true;
     return { ...message, content: content.map((part) => (part.type === 'file' ? (readAs(part) ?? part) : part)) };
   });
-  return has_changed ? { ...request, messages } : request;
+  return hasChanged ? { ...request, messages } : request;
 }
 
 /** The files of one call: each is read once, whichever attempts need it. */
@@ -130,7 +130,7 @@ class CallFiles {
   readonly #looked = new Set<FilePart>();
   /** Of which requests everything that is wished for is read. */
   readonly #done = new WeakMap<ChatRequest, ModelVariant>();
-  readonly #read_by_hash = new Map<string, string>();
+  readonly #readByHash = new Map<string, string>();
   readonly #ocr: OcrReader;
   readonly #call: Call;
   readonly #reader: PdfReader;
@@ -211,13 +211,13 @@ class CallFiles {
   async #textOfPdf({ part, field }: PlacedFile, { bytes }: Content, reading: Reading): Promise<TextPart> {
     const hash = createHash('sha256').update(bytes).digest('hex');
     const name = nameOf(part, 'document.pdf');
-    const known = this.#read_by_hash.get(hash);
+    const known = this.#readByHash.get(hash);
     if (known !== undefined) return inPrompt(part, name, known);
     const told = this.#told.get(hash);
     const { text: found, pages } =
       told === undefined ? await this.#readPdf(bytes, field, reading) : { text: told, pages: 0 };
     const text = await this.#passed(found, field);
-    this.#read_by_hash.set(hash, text);
+    this.#readByHash.set(hash, text);
     if (told === undefined) this.annotations.push({ hash, name, text });
     else this.#reused += 1;
     this.#pages += pages;
@@ -271,10 +271,10 @@ class CallFiles {
       this.#stage = { type: 'plugin', name: 'file-parser' };
       this.#call.stages.push(this.#stage);
     }
-    const files = this.#read_by_hash.size + [...this.#texts.keys()].filter((part) => !this.#pdfs.has(part)).length;
+    const files = this.#readByHash.size + [...this.#texts.keys()].filter((part) => !this.#pdfs.has(part)).length;
     this.#stage.data = {
       engine: this.#engine,
-      pdfs: this.#read_by_hash.size,
+      pdfs: this.#readByHash.size,
       pages: this.#pages,
       characters: this.#chars,
       reused: this.#reused,
@@ -362,11 +362,11 @@ export function createFileParser(options: FileParserOptions): FileParser {
       const files = of(call);
       const wishAt = ({ endpoint }: { endpoint: Endpoint }) => wishFor(engine, takesFiles(endpoint));
       return {
-        ready(candidate, is_beside) {
+        ready(candidate, isBeside) {
           const wish = wishAt(candidate);
           if ((!wish.pdf && !wish.text) || files.isRead(call.request, wish)) return undefined;
           // A second attempt is not sent where there is something to wait for: nothing is read, and paid, for it.
-          if (is_beside === true) return Promise.resolve();
+          if (isBeside === true) return Promise.resolve();
           return files.read(call.request, wish, engine === 'mistral-ocr' ? call.fees : undefined);
         },
         fit: (request, candidate) => ({ request: files.fit(request, wishAt(candidate)), report: [] }),

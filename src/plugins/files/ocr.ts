@@ -63,8 +63,8 @@ export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSe
     { base_url, api_key, model }: OcrSettings,
     signal: AbortSignal,
   ): Promise<OcrAnswer> {
-    const document_url = `data:application/pdf;base64,${bytes.toString('base64')}`;
-    const document = { type: 'document_url', document_url };
+    const documentUrl = `data:application/pdf;base64,${bytes.toString('base64')}`;
+    const document = { type: 'document_url', document_url: documentUrl };
     // Those that are paid, whatever else the file holds: it may say that it has fewer than it has.
     const pages = Array.from({ length: count }, (_, at) => at);
     const asked = services.ask({
@@ -97,8 +97,8 @@ export function createOcr(services: Pick<Services, 'ask'>, settings: () => OcrSe
       const fee = { name: 'file_parser', cost_nano_max: pages * found.page_nano };
       return fees.spend(fee, async () => {
         const { text, pages_billed } = await ask(bytes, pages, found, signal);
-        const cost_nano = Math.min(pages, pages_billed ?? pages) * found.page_nano;
-        return { value: { text: text.slice(0, limits.pdf_chars_max).toWellFormed(), pages }, cost_nano };
+        const costNano = Math.min(pages, pages_billed ?? pages) * found.page_nano;
+        return { value: { text: text.slice(0, limits.pdf_chars_max).toWellFormed(), pages }, cost_nano: costNano };
       });
     },
   };

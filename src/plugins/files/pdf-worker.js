@@ -9,7 +9,7 @@ class Refusal extends Error {}
 
 const UNPACKS_TO_TOO_MUCH = 'it unpacks to too much';
 
-let buffer_bytes_max = Number.POSITIVE_INFINITY;
+let bufferBytesMax = Number.POSITIVE_INFINITY;
 
 /** Unpacked streams grow outside of the heap, which has a bound of its own: each of these is one buffer. */
 function boundBuffers() {
@@ -21,7 +21,7 @@ function boundBuffers() {
       /** @param {any} target @param {unknown[]} args @param {any} made @returns {object} */
       construct(target, args, made) {
         const [length] = args;
-        if (typeof length === 'number' && length * target.BYTES_PER_ELEMENT > buffer_bytes_max) {
+        if (typeof length === 'number' && length * target.BYTES_PER_ELEMENT > bufferBytesMax) {
           throw new Refusal(UNPACKS_TO_TOO_MUCH);
         }
         return Reflect.construct(target, args, made === bounded ? target : made);
@@ -62,8 +62,8 @@ function reasonOf(error) {
   }
 }
 
-/** @param {any} page @param {number} items_max @param {number} chars_max */
-async function textOfPage(page, items_max, chars_max) {
+/** @param {any} page @param {number} itemsMax @param {number} charsMax */
+async function textOfPage(page, itemsMax, charsMax) {
   const reader = page.streamTextContent({ includeMarkedContent: false }).getReader();
   const pieces = [];
   let chars = 0;
@@ -72,7 +72,7 @@ async function textOfPage(page, items_max, chars_max) {
     for (const { str = '', hasEOL } of read.value.items) {
       items += 1;
       chars += str.length + 1;
-      if (items > items_max || chars > chars_max) throw new Refusal(`it holds more than ${chars_max} characters`);
+      if (items > itemsMax || chars > charsMax) throw new Refusal(`it holds more than ${charsMax} characters`);
       pieces.push(hasEOL ? `${str}\n` : str);
     }
   }
@@ -84,7 +84,7 @@ async function textOfPage(page, items_max, chars_max) {
 async function read(task) {
   const { bytes, pages_max, chars_max, items_max } = task;
   const { getDocumentProxy } = await load();
-  buffer_bytes_max = task.buffer_bytes_max;
+  bufferBytesMax = task.buffer_bytes_max;
   const pdf = await getDocumentProxy(bytes, {
     enableXfa: false,
     useSystemFonts: false,

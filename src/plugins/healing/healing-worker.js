@@ -30,8 +30,8 @@ const options = {
 /** @param {Record<string, unknown>} schema @returns {(value: unknown) => boolean} */
 function checkOf(schema) {
   const { $schema, ...rest } = schema;
-  const is_old = typeof $schema === 'string' && /draft-0[4-7]/.test($schema);
-  const ajv = is_old ? new Ajv(options) : new Ajv2020(options);
+  const isOld = typeof $schema === 'string' && /draft-0[4-7]/.test($schema);
+  const ajv = isOld ? new Ajv(options) : new Ajv2020(options);
   const validate = ajv.compile(rest);
   return (value) => validate(value) === true;
 }
@@ -53,18 +53,18 @@ function standing(text) {
     const marks = /["\\[\]{}]/g;
     marks.lastIndex = start.index;
     let depth = 0;
-    let is_string = false;
+    let isString = false;
     let end = text.length;
     for (let mark = marks.exec(text); mark !== null; mark = marks.exec(text)) {
       if (mark[0] === '\\') marks.lastIndex += 1;
-      else if (mark[0] === '"') is_string = !is_string;
-      else if (!is_string) depth += mark[0] === '{' || mark[0] === '[' ? 1 : -1;
+      else if (mark[0] === '"') isString = !isString;
+      else if (!isString) depth += mark[0] === '{' || mark[0] === '[' ? 1 : -1;
       if (depth === 0) {
         end = marks.lastIndex;
         break;
       }
     }
-    found.push({ text: text.slice(start.index, end), is_closed: depth === 0, is_string });
+    found.push({ text: text.slice(start.index, end), is_closed: depth === 0, is_string: isString });
     if (depth > 0) break;
     opening.lastIndex = end;
   }

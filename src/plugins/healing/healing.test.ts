@@ -16,8 +16,8 @@ const schema = (given: JsonObject): ResponseFormat => ({
 });
 const plugins = [{ id: 'response-healing' }];
 
-function callOf(response_format: ResponseFormat | undefined, more: Partial<ChatRequest> = {}): Call {
-  const request = { messages: [], plugins, ...(response_format ? { response_format } : {}), ...more };
+function callOf(responseFormat: ResponseFormat | undefined, more: Partial<ChatRequest> = {}): Call {
+  const request = { messages: [], plugins, ...(responseFormat ? { response_format: responseFormat } : {}), ...more };
   const principal = { key_hash: 'k', kind: 'key' };
   return { request, principal, stages: [] as Stage[], cancellation: createCancellation() } as unknown as Call;
 }

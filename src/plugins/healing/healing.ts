@@ -83,11 +83,11 @@ export function createHealing(bounds: { ms_max?: number } = {}): Healing {
   async function tryToHeal(call: Call, text: string): Promise<Outcome> {
     const { request, principal } = call;
     const schema = jsonOf(schemaOf(request));
-    const is_large =
+    const isLarge =
       text.length > limits.healed_chars_max ||
       schema === null ||
       (schema?.length ?? 0) > limits.healing_schema_chars_max;
-    if (is_large) return { outcome: 'unchecked' };
+    if (isLarge) return { outcome: 'unchecked' };
     const ending = new AbortController();
     const forget = call.cancellation.onCancel(() => ending.abort(new CallCancelled({ may_be_billed: false })));
     try {

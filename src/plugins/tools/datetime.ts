@@ -5,7 +5,7 @@ import { DATETIME } from '../asked.ts';
 import { datetimeWish } from '../wishes.ts';
 
 /** A moment as clocks show it in a time zone, with its distance from UTC: `2026-03-29T03:00:00+02:00`. */
-export function datetimeIn(timezone: string, now_ms: number): string {
+export function datetimeIn(timezone: string, nowMs: number): string {
   const parts = new Intl.DateTimeFormat('en-US', {
     timeZone: timezone,
     calendar: 'iso8601',
@@ -18,7 +18,7 @@ export function datetimeIn(timezone: string, now_ms: number): string {
     minute: '2-digit',
     second: '2-digit',
     timeZoneName: 'longOffset',
-  }).formatToParts(now_ms);
+  }).formatToParts(nowMs);
   const part = (type: Intl.DateTimeFormatPartTypes) => parts.find((one) => one.type === type)?.value ?? '';
   const offset = part('timeZoneName').replace('GMT', '') || '+00:00';
   const date = `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`;

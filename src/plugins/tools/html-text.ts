@@ -90,21 +90,21 @@ class Lines {
   readonly #lines: string[] = [];
   #line = '';
   /** Told apart: to look at the end of a text in the making is to put it together. */
-  #is_spaced = true;
+  #isSpaced = true;
   #chars = 0;
-  readonly #chars_max: number;
+  readonly #charsMax: number;
 
-  constructor(chars_max: number) {
-    this.#chars_max = chars_max;
+  constructor(charsMax: number) {
+    this.#charsMax = charsMax;
   }
 
   isFull(): boolean {
-    return this.#chars >= this.#chars_max;
+    return this.#chars >= this.#charsMax;
   }
 
-  add(text: string, is_exact: boolean): void {
+  add(text: string, isExact: boolean): void {
     if (this.isFull()) return;
-    if (is_exact) {
+    if (isExact) {
       const [first = '', ...others] = text.split('\n');
       this.#append(first);
       for (const line of others) {
@@ -114,13 +114,13 @@ class Lines {
       return;
     }
     const plain = text.replace(/\s+/g, ' ');
-    this.#append(this.#is_spaced ? plain.trimStart() : plain);
+    this.#append(this.#isSpaced ? plain.trimStart() : plain);
   }
 
   #append(text: string): void {
     if (text === '') return;
     this.#line += text;
-    this.#is_spaced = text.endsWith(' ');
+    this.#isSpaced = text.endsWith(' ');
     this.#chars += text.length;
   }
 
@@ -132,7 +132,7 @@ class Lines {
       this.#chars += 1;
     }
     this.#line = '';
-    this.#is_spaced = true;
+    this.#isSpaced = true;
   }
 
   text(): string {
@@ -140,7 +140,7 @@ class Lines {
       .join('\n')
       .replace(/\n{3,}/g, '\n\n')
       .trim()
-      .slice(0, this.#chars_max);
+      .slice(0, this.#charsMax);
   }
 }
 
@@ -155,7 +155,7 @@ export async function htmlText(
   const { Parser } = await import('htmlparser2');
   const lines = new Lines(chars_max);
   let title = '';
-  let in_title = false;
+  let inTitle = false;
   let exact = 0;
   /** How deep in an element that is not shown: its name, and how many of that name are open in it. */
   let unshown: { name: string; depth: number } | undefined;
@@ -165,7 +165,7 @@ export async function htmlText(
     {
       onopentag(name, attributes) {
         depth += 1;
-        in_title = name === 'title' && title === '';
+        inTitle = name === 'title' && title === '';
         if (unshown !== undefined) {
           if (name === unshown.name) unshown.depth += 1;
           return;
@@ -187,14 +187,14 @@ export async function htmlText(
         }
       },
       ontext(text) {
-        if (in_title) {
+        if (inTitle) {
           // What is behind its bound is cut anyway, and a title without an end is a page that is made to take time.
           if (title.length < limits.page_slice_chars) title += text;
         } else if (unshown === undefined) lines.add(text, exact > 0);
       },
       onclosetag(name) {
         depth -= 1;
-        if (name === 'title') in_title = false;
+        if (name === 'title') inTitle = false;
         if (unshown !== undefined) {
           if (name === unshown.name) unshown.depth -= 1;
           if (unshown.depth === 0) unshown = undefined;
@@ -209,13 +209,13 @@ export async function htmlText(
     },
     { decodeEntities: true },
   );
-  let spent_ms = 0;
-  const goesOn = () => !lines.isFull() && depth <= limits.page_depth_max && spent_ms < limits.page_parse_ms_max;
+  let spentMs = 0;
+  const goesOn = () => !lines.isFull() && depth <= limits.page_depth_max && spentMs < limits.page_parse_ms_max;
   for (let at = 0; at < html.length && goesOn(); at += limits.page_slice_chars) {
     if (at > 0) await new Promise((resolve) => setImmediate(resolve));
-    const begun_ms = performance.now();
+    const begunMs = performance.now();
     parser.write(html.slice(at, at + limits.page_slice_chars));
-    spent_ms += performance.now() - begun_ms;
+    spentMs += performance.now() - begunMs;
   }
   parser.end();
   return { title: title.replace(/\s+/g, ' ').trim().slice(0, limits.web_title_chars_max), text: lines.text() };

@@ -25,10 +25,10 @@ function decoderOf(label: string | undefined): TextDecoder | undefined {
  * The bytes as text: by their mark, else as the server says, else as the page says of itself (HTML Standard, "Determining the
  * character encoding"), else UTF-8. Gives way to others between pieces.
  */
-export async function decodedText(bytes: Buffer, content_type: string | undefined): Promise<string> {
+export async function decodedText(bytes: Buffer, contentType: string | undefined): Promise<string> {
   const head = bytes.subarray(0, limits.page_head_bytes).toString('latin1');
   const marked = head.startsWith('\xff\xfe') ? 'utf-16le' : head.startsWith('\xfe\xff') ? 'utf-16be' : undefined;
-  const told = /charset\s*=\s*"?([^\s";,]+)/i.exec(content_type ?? '')?.[1];
+  const told = /charset\s*=\s*"?([^\s";,]+)/i.exec(contentType ?? '')?.[1];
   const own =
     /<meta[^>]+charset\s*=\s*["']?([^\s"'/>;]+)/i.exec(head)?.[1] ??
     /<\?xml[^>]+encoding\s*=\s*["']([^"']+)/i.exec(head)?.[1];
@@ -57,20 +57,18 @@ export async function pageText(
       throw error;
     }
   }
-  const is_untold = type === '' || type === 'application/octet-stream';
+  const isUntold = type === '' || type === 'application/octet-stream';
   if (
-    is_untold
+    isUntold
       ? bytes.subarray(0, limits.page_head_bytes).includes(0)
       : !TEXTS.test(type) && type !== 'application/xhtml+xml'
   ) {
     throw new MediaRefused(
-      is_untold ? 'it is not a text' : `it is ${type.slice(0, limits.error_field_chars_max)}, which is not text`,
+      isUntold ? 'it is not a text' : `it is ${type.slice(0, limits.error_field_chars_max)}, which is not text`,
     );
   }
   const text = await decodedText(bytes, content_type);
-  const is_html =
-    type === 'text/html' ||
-    type === 'application/xhtml+xml' ||
-    (is_untold && /^\s*<(?:!doctype html|html)/i.test(text));
-  return is_html ? await htmlText(text, { base: url, chars_max }) : { title: '', text: text.slice(0, chars_max) };
+  const isHtml =
+    type === 'text/html' || type === 'application/xhtml+xml' || (isUntold && /^\s*<(?:!doctype html|html)/i.test(text));
+  return isHtml ? await htmlText(text, { base: url, chars_max }) : { title: '', text: text.slice(0, chars_max) };
 }

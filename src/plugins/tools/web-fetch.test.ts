@@ -46,7 +46,7 @@ async function fetchPage(
   options: { parameters?: JsonObject; resolve?: Resolve; signal?: AbortSignal } = {},
 ) {
   const asked = options.resolve ?? nowhere;
-  const resolve: Resolve = async (host, is_private) => (is_private ? ['127.0.0.1'] : asked(host, is_private));
+  const resolve: Resolve = async (host, isPrivate) => (isPrivate ? ['127.0.0.1'] : asked(host, isPrivate));
   const rules = { ports: [80, 443, port], private_hosts: ['site.test', 'other.test'] };
   const tool = fetchTool(options.parameters ?? {}, { pages: createPageFetcher(rules, { resolve }), pdfs });
   const call = { principal: { key_hash: 'one', organization_id: 'o' } } as ToolContext['call'];
@@ -214,23 +214,27 @@ describe('no machine of the operator is reached', () => {
 });
 
 describe('domains', () => {
-  const allowed_domains = ['site.test/docs'];
+  const allowedDomains = ['site.test/docs'];
   test('that are not allowed are not called, nor where a redirect leads there', async () => {
     answer = (request, response) => {
       if (request.url === '/docs/there') response.writeHead(302, { location: at('/docs', 'other.test') }).end();
       else response.writeHead(200, { 'content-type': 'text/plain' }).end('ok');
     };
     const refused = failed(/^its domain is not allowed$/);
-    expect((await fetchPage(at('/docs/one'), { parameters: { allowed_domains } })).told).toMatchObject({
+    expect((await fetchPage(at('/docs/one'), { parameters: { allowed_domains: allowedDomains } })).told).toMatchObject({
       content: 'ok',
     });
     visited.length = 0;
-    expect((await fetchPage(at('/shop'), { parameters: { allowed_domains } })).told).toMatchObject(refused);
+    expect((await fetchPage(at('/shop'), { parameters: { allowed_domains: allowedDomains } })).told).toMatchObject(
+      refused,
+    );
     expect(
       (await fetchPage(at('/x', 'other.test'), { parameters: { blocked_domains: ['other.test'] } })).told,
     ).toMatchObject(refused);
     expect(visited).toEqual([]);
-    expect((await fetchPage(at('/docs/there'), { parameters: { allowed_domains } })).told).toMatchObject(refused);
+    expect(
+      (await fetchPage(at('/docs/there'), { parameters: { allowed_domains: allowedDomains } })).told,
+    ).toMatchObject(refused);
     expect(visited).toEqual([`site.test:${port}/docs/there`]);
   });
 });

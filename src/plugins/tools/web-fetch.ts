@@ -30,13 +30,13 @@ function cutToTokens(text: string, tokens: number): string {
 }
 
 /** What of a text a reader sees, up to about so many characters. Gives way to others between pieces. */
-async function seenText(text: string, chars_max: number): Promise<string> {
+async function seenText(text: string, charsMax: number): Promise<string> {
   let seen = '';
-  for (let at = 0; at < text.length && seen.length < chars_max; ) {
+  for (let at = 0; at < text.length && seen.length < charsMax; ) {
     if (at > 0) await new Promise((resolve) => setImmediate(resolve));
     const next = at + limits.page_slice_chars;
-    const is_split = (text.charCodeAt(next - 1) & 0xfc00) === 0xd800;
-    const end = is_split ? next - 1 : next;
+    const isSplit = (text.charCodeAt(next - 1) & 0xfc00) === 0xd800;
+    const end = isSplit ? next - 1 : next;
     seen += plainText(text.slice(at, end), limits.page_slice_chars);
     at = end;
   }
@@ -46,7 +46,7 @@ async function seenText(text: string, chars_max: number): Promise<string> {
 /** The tool that reads one page of the public web. */
 export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading): ServerTool {
   const wish = fetchWish(parameters, 'parameters');
-  const tokens_max = wish.max_content_tokens ?? limits.page_tokens_default;
+  const tokensMax = wish.max_content_tokens ?? limits.page_tokens_default;
   return {
     type: WEB_FETCH,
     declaration: {
@@ -76,9 +76,9 @@ export function fetchTool(parameters: JsonObject, { pages, pdfs }: PageReading):
           room: call.room,
           allows: (at) => isAllowed(wish.domains, at),
         });
-        const chars_max = tokens_max * limits.page_bytes_per_token;
-        const { title, text } = await pageText(page, { pdfs, chars_max, owner, signal });
-        const content = cutToTokens(await seenText(text, chars_max), tokens_max);
+        const charsMax = tokensMax * limits.page_bytes_per_token;
+        const { title, text } = await pageText(page, { pdfs, chars_max: charsMax, owner, signal });
+        const content = cutToTokens(await seenText(text, charsMax), tokensMax);
         const shown = plainText(title, limits.web_title_chars_max);
         const told = {
           note: AS_DATA,

@@ -31,11 +31,11 @@ function searching(engines: SearchEngine[] = ['exa', 'parallel'], results: Searc
 
 function candidate(
   dialect: Wire,
-  native_search?: Quirks['native_search'],
-  web_search: number | undefined = 10,
+  nativeSearch?: Quirks['native_search'],
+  webSearch: number | undefined = 10,
 ): Candidate {
-  const pricing = web_search === undefined ? {} : { web_search };
-  const quirks = native_search === undefined ? {} : { native_search };
+  const pricing = webSearch === undefined ? {} : { web_search: webSearch };
+  const quirks = nativeSearch === undefined ? {} : { native_search: nativeSearch };
   const row = {
     model: { id: 'm' },
     endpoint: { quirks, pricing, upstream_model: 'm' },

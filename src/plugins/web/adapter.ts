@@ -51,10 +51,10 @@ function wayOf(
 }
 
 /** Options for an engine, with the usual ones where nothing is said. */
-export function searchOptions(wish: SearchWish, max_results = wish.max_results ?? limits.web_results_default) {
-  const by_size = wish.context_size && limits.web_result_chars_by_size[wish.context_size];
-  const max_characters = wish.max_characters ?? by_size ?? limits.web_result_chars_default;
-  return { max_results, max_characters, domains: wish.domains, location: wish.location };
+export function searchOptions(wish: SearchWish, maxResults = wish.max_results ?? limits.web_results_default) {
+  const bySize = wish.context_size && limits.web_result_chars_by_size[wish.context_size];
+  const maxCharacters = wish.max_characters ?? bySize ?? limits.web_result_chars_default;
+  return { max_results: maxResults, max_characters: maxCharacters, domains: wish.domains, location: wish.location };
 }
 
 /** What is searched for before a call: what its user said last. */
@@ -94,11 +94,11 @@ interface Fitting {
 
 /** What of a wish an endpoint's own search decides by itself: told, for the client asked for something else. */
 function undecided(wish: SearchWish, { tool }: NativeSearch, field: string): Report[] {
-  const is_bounded = tool?.block['max_uses'] !== undefined;
+  const isBounded = tool?.block['max_uses'] !== undefined;
   const names = [
     wish.max_results === undefined ? undefined : 'max_results',
     wish.max_characters === undefined ? undefined : 'max_characters',
-    wish.max_uses === undefined || is_bounded ? undefined : 'max_uses',
+    wish.max_uses === undefined || isBounded ? undefined : 'max_uses',
     wish.search_prompt === undefined ? undefined : 'search_prompt',
   ];
   const reason = "the provider's own search decides it";
@@ -111,9 +111,9 @@ function makeNative(fitting: Fitting, { tool, choice, fields }: NativeSearch, at
     if (tool !== undefined) fitting.tools.push(tool);
   } else {
     fitting.tools.splice(at, 1, ...(tool === undefined ? [] : [tool]));
-    const is_chosen = typeof fitting.choice === 'object' && fitting.choice.type === WEB_SEARCH;
-    if (is_chosen) fitting.choice = choice;
-    if (is_chosen && choice === undefined) {
+    const isChosen = typeof fitting.choice === 'object' && fitting.choice.type === WEB_SEARCH;
+    if (isChosen) fitting.choice = choice;
+    if (isChosen && choice === undefined) {
       fitting.report.push({
         kind: 'dropped',
         field: 'tool_choice',
@@ -125,25 +125,25 @@ function makeNative(fitting: Fitting, { tool, choice, fields }: NativeSearch, at
 }
 
 /** Leaves searches to endpoints that search themselves, and does the others with the operator's engines. */
-export function createWebAdapter(search: WebSearch, now_ms: () => number): Adapter {
+export function createWebAdapter(search: WebSearch, nowMs: () => number): Adapter {
   return (call): CallAdapter | undefined => {
     const plugin = searchBeforeOf(call.request);
-    const has_tools = call.request.tools?.some((tool) => isSearch(tool) || isXSearch(tool)) === true;
-    if (plugin === undefined && !has_tools && call.request['x_search_filter'] == null) return undefined;
+    const hasTools = call.request.tools?.some((tool) => isSearch(tool) || isXSearch(tool)) === true;
+    if (plugin === undefined && !hasTools && call.request['x_search_filter'] == null) return undefined;
     let found: Found | undefined;
 
     /** The plugin's one search, where the endpoint does not search. */
     async function before(engine: SearchEngine, wish: SearchWish): Promise<void> {
-      found = await searchBefore(call, { engine, wish, search, now_ms: now_ms() });
+      found = await searchBefore(call, { engine, wish, search, now_ms: nowMs() });
     }
 
     return {
-      ready(candidate, is_beside) {
+      ready(candidate, isBeside) {
         if (plugin === undefined || found !== undefined || plugin.isTakenBy(candidate)) return undefined;
         const { request } = call;
         const way = wayOf(plugin.wish, { request, candidate, field: plugin.field }, search);
         if ('native' in way) return undefined;
-        return is_beside ? Promise.resolve() : before(way.engine, plugin.wish);
+        return isBeside ? Promise.resolve() : before(way.engine, plugin.wish);
       },
       fit(request, candidate) {
         requireXSearch(request, candidate);

@@ -81,8 +81,8 @@ test('a host fits a rule only where its name ends in it at a dot', () => {
 
 test('a rule in its shortest form means the same', () => {
   fc.assert(
-    fc.property(host, path, fc.boolean(), host, path, (name, at, is_wild, other, page) => {
-      const given = rule(`https://${is_wild ? '*.' : ''}${name.toUpperCase()}${at}/`);
+    fc.property(host, path, fc.boolean(), host, path, (name, at, isWild, other, page) => {
+      const given = rule(`https://${isWild ? '*.' : ''}${name.toUpperCase()}${at}/`);
       const again = rule(given.text);
       expect(again).toEqual(given);
       for (const one of [name, `a.${name}`, other]) {

@@ -29,11 +29,11 @@ export function domainRule(given: string): DomainRule | undefined {
   const bare = given.trim().replace(/^https?:\/\//i, '');
   const slash = bare.search(/[/?#]/);
   const name = slash === -1 ? bare : bare.slice(0, slash);
-  const below_alone = name.startsWith('*.');
-  const host = asciiHost((below_alone ? name.slice(2) : name).replace(/:\d+$/, ''));
+  const belowAlone = name.startsWith('*.');
+  const host = asciiHost((belowAlone ? name.slice(2) : name).replace(/:\d+$/, ''));
   if (host === undefined) return undefined;
   const path = slash === -1 || bare[slash] !== '/' ? '' : plainPath(bare.slice(slash));
-  return { text: `${below_alone ? '*.' : ''}${host}${path}`, host, below_alone, path };
+  return { text: `${belowAlone ? '*.' : ''}${host}${path}`, host, below_alone: belowAlone, path };
 }
 
 function asciiHost(name: string): string | undefined {

@@ -34,7 +34,7 @@ function texts(rules: readonly DomainRule[]): string[] {
  * The rules in the words of ordinary search engines, in front of the query; as many as there is room for. A rule that they cannot
  * carry narrows the search no less than it says, and what comes is held against it again.
  */
-function withOperators(query: string, { allowed, excluded }: DomainRules, chars_max: number): string {
+function withOperators(query: string, { allowed, excluded }: DomainRules, charsMax: number): string {
   const sites = allowed.slice(0, limits.web_operators_max).map(({ host, path }) => `site:${host}${path}`);
   const without = excluded
     .filter(({ below_alone }) => !below_alone)
@@ -45,10 +45,10 @@ function withOperators(query: string, { allowed, excluded }: DomainRules, chars_
   if (allowed.length > limits.web_operators_max) operators.shift();
   let asked = query;
   for (const operator of operators) {
-    if (operator === '' || asked.length + operator.length + 1 > chars_max) continue;
+    if (operator === '' || asked.length + operator.length + 1 > charsMax) continue;
     asked = `${asked} ${operator}`;
   }
-  return cut(asked, chars_max);
+  return cut(asked, charsMax);
 }
 
 function placeOf({ city, region, country }: UserLocation = {}): string {

@@ -19,9 +19,9 @@ export function resultsText(results: readonly SearchResult[], first = 1): JsonOb
 /** What stands in the prompt of a call for which the gateway searched before it. */
 export function searchMessage(
   { query, results, prompt }: { query: string; results: readonly SearchResult[]; prompt: string | undefined },
-  now_ms: number,
+  nowMs: number,
 ): string {
-  const told = prompt ?? defaultPrompt(new Date(now_ms).toISOString());
+  const told = prompt ?? defaultPrompt(new Date(nowMs).toISOString());
   const data = { note: AS_DATA, query, results: resultsText(results) };
   return `${told}\n\n${JSON.stringify(data)}`;
 }

@@ -58,17 +58,17 @@ function searchesAt(
   request: ChatRequest,
 ): ((candidate: Pick<Candidate, 'endpoint' | 'provider'>) => boolean) | undefined {
   const { tools, web_search_options } = request;
-  const searches_x = xSearchField(request) !== undefined;
+  const searchesX = xSearchField(request) !== undefined;
   const before = searchBeforeOf(request);
-  if (!searches_x && before === undefined && !tools?.length && web_search_options == null) return undefined;
+  if (!searchesX && before === undefined && !tools?.length && web_search_options == null) return undefined;
   const wishes = (tools ?? []).flatMap((tool, at) => wishOf(tool, at) ?? []);
   if (before !== undefined) wishes.push(before.wish);
-  const is_own = tools?.some((tool) => isVendorSearch(tool) && tool.wire === searchWires.openai) === true;
-  if (!searches_x && wishes.length === 0 && !is_own) return undefined;
+  const isOwn = tools?.some((tool) => isVendorSearch(tool) && tool.wire === searchWires.openai) === true;
+  if (!searchesX && wishes.length === 0 && !isOwn) return undefined;
   const native = wishes.filter(({ engine }) => engine === 'auto' || engine === 'native');
   return (candidate) =>
-    is_own ||
-    (searches_x && candidate.endpoint.quirks.x_search === true) ||
+    isOwn ||
+    (searchesX && candidate.endpoint.quirks.x_search === true) ||
     native.some((wish) => typeof nativeSearch(candidate, wish, request) !== 'string');
 }
 

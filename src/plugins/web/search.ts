@@ -22,8 +22,8 @@ export interface WebSearch {
 }
 
 /** What a search for so many results costs. */
-export function searchCost({ search_nano, results_included, result_nano }: SearchPrice, max_results: number): number {
-  return search_nano + Math.max(0, max_results - results_included) * result_nano;
+export function searchCost({ search_nano, results_included, result_nano }: SearchPrice, maxResults: number): number {
+  return search_nano + Math.max(0, maxResults - results_included) * result_nano;
 }
 
 /** `settings` is asked for each search, so that a reload takes effect at once. */
@@ -35,7 +35,7 @@ export function createWebSearch(services: Services, settings: () => WebSettings)
     const request = wire.request(query, options, found);
     const until = AbortSignal.timeout(limits.web_search_ms_max);
     for (let tries = 1; ; tries += 1) {
-      const is_last = tries === limits.web_search_tries_max;
+      const isLast = tries === limits.web_search_tries_max;
       const answer = await services
         .ask({
           ...request,
@@ -48,10 +48,10 @@ export function createWebSearch(services: Services, settings: () => WebSettings)
           if (until.aborted)
             throw failed(engine, `it did not answer within ${limits.web_search_ms_max} ms`, 502, error);
           if (!(error instanceof ServiceFailed)) throw error;
-          if (is_last || /more than/.test(error.message)) throw failed(engine, error.message, 502, error);
+          if (isLast || /more than/.test(error.message)) throw failed(engine, error.message, 502, error);
           return undefined;
         });
-      if (answer === undefined || (answer.status >= 500 && !is_last)) continue;
+      if (answer === undefined || (answer.status >= 500 && !isLast)) continue;
       return { found, wire, answer };
     }
   }
@@ -135,14 +135,14 @@ function pageOf(told: unknown): URL | undefined {
 const UNSEEN = /(?![\t\n\r\u200c\u200d])[\p{Cc}\p{Cf}]/gu;
 
 /** A text of a stranger's, cut; empty where it is none. */
-export function plainText(told: unknown, chars_max: number): string {
+export function plainText(told: unknown, charsMax: number): string {
   if (typeof told !== 'string') return '';
   // Cut before as well, so that a huge text is not gone through.
   const clean = told
-    .slice(0, chars_max * 2)
+    .slice(0, charsMax * 2)
     .replace(UNSEEN, '')
     .toWellFormed();
-  if (clean.length <= chars_max) return clean;
-  const is_split = (clean.charCodeAt(chars_max - 1) & 0xfc00) === 0xd800;
-  return clean.slice(0, is_split ? chars_max - 1 : chars_max);
+  if (clean.length <= charsMax) return clean;
+  const isSplit = (clean.charCodeAt(charsMax - 1) & 0xfc00) === 0xd800;
+  return clean.slice(0, isSplit ? charsMax - 1 : charsMax);
 }
