@@ -22,7 +22,7 @@ const RIDDLE = /\btold\b|\bnowhere\b|\b(?:Absent|Undefined|Null|Empty|Nowhere|Fa
 
 /** Comments, strings, templates, regular expressions, names; `#` is part of a private name. */
 const TOKEN =
-  /\/\/.*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`|(?<=[=(,:[!&|?{};\n]\s*)\/(?![*/])(?:[^\\/[\n]|\\.|\[(?:[^\\\]\n]|\\.)*\])+\/[a-z]*|#?[A-Za-z_$][\w$]*/g;
+  /\/\/.*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\$]|\\[\s\S]|\$(?!\{)|\$\{(?:[^`{}]|`[^`]*`|\{[^{}]*\})*\})*`|(?<=[=(,:[!&|?{};\n]\s*)\/(?![*/])(?:[^\\/[\n]|\\.|\[(?:[^\\\]\n]|\\.)*\])+\/[a-z]*|#?[A-Za-z_$][\w$]*/g;
 
 const KINDS = ['names', 'comments', 'casing'] as const;
 type Kind = (typeof KINDS)[number];

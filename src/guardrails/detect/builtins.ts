@@ -9,26 +9,26 @@ import { type NumberingPlans, readNumberingPlans } from './numbering-plans.ts';
 import { PhoneFinder } from './phone.ts';
 import { ssnAt } from './ssn.ts';
 
-/** What is found by its characters alone. */
+/** Built-in filters that match by characters alone, in one scan. */
 export const scannedSlugs = ['email', 'phone', 'ssn', 'credit-card', 'ip-address'] as const;
 export type ScannedSlug = (typeof scannedSlugs)[number];
 
-/** Told of each place that is found. */
-export type Found = (slug: ScannedSlug, start: number, end: number) => void;
+/** Called with each match. */
+export type OnMatch = (slug: ScannedSlug, start: number, end: number) => void;
 
 const COLON = 0x3a;
 const AT = 0x40;
 const PLUS = 0x2b;
 const OPEN = 0x28;
-/** The longest match: an address of mail (RFC 5321, section 4.5.3.1). */
+/** The longest match: an email address (RFC 5321, section 4.5.3.1). */
 const TAIL_CHARS = 340;
-/** The longest number: a card's 19 digits, with three characters between each and the next. */
+/** The longest number: the 19 digits of a card with three characters between digits. */
 const NUMBER_CHARS_MAX = 80;
 const GAP_CHARS_MAX = 3;
 
 let plans: NumberingPlans | undefined;
 
-/** Finds addresses of mail, telephone numbers, Social Security numbers, cards and IP addresses, in one pass over a text. */
+/** Finds email addresses, telephone numbers, Social Security numbers, payment cards and IP addresses in one pass over a text. */
 export class BuiltinScanner {
   readonly #wants: Readonly<Record<ScannedSlug, boolean>>;
   readonly #hasNumbers: boolean;
@@ -50,27 +50,27 @@ export class BuiltinScanner {
     this.#phones = new PhoneFinder(plans, phoneRegions);
   }
 
-  /** Everything in a text, by offsets of the text as it is written. */
-  scan(written: string, found: Found): void {
-    const folded = fold(written);
+  /** Reports all matches in a text, with offsets of the text as written. */
+  scan(source: string, onMatch: OnMatch): void {
+    const folded = fold(source);
     const { text } = folded;
-    const report: Found =
+    const report: OnMatch =
       folded.origins === undefined
-        ? found
-        : (slug, start, end) => found(slug, originOf(folded, start), endOrigin(folded, end, written));
+        ? onMatch
+        : (slug, start, end) => onMatch(slug, originOf(folded, start), endOrigin(folded, end, source));
     const { email, 'ip-address': ip } = this.#wants;
-    /** Addresses end there that were found before. */
+    /** End of the last IP address. */
     let addressEnd = 0;
-    let iban_end = 0;
+    let lastIbanEnd = 0;
     for (let at = 0; at < text.length; at += 1) {
       const unit = text.charCodeAt(at);
-      // Digits, the colon and the at sign stand close together.
+      // Digits, the colon and the at sign are neighbours in ASCII.
       if (unit < 0x30 || unit > AT) continue;
       if (unit < COLON) {
         if (!this.#hasNumbers) continue;
-        iban_end = Math.max(iban_end, ibanEnd(text, at) ?? 0);
+        lastIbanEnd = Math.max(lastIbanEnd, ibanEnd(text, at) ?? 0);
         const end = this.#run.read(text, at);
-        this.#numbers(iban_end, addressEnd, report);
+        this.#numbers(lastIbanEnd, addressEnd, report);
         at = end - 1;
       } else if (unit === AT && email) {
         const span = emailAt(text, at);
@@ -84,10 +84,10 @@ export class BuiltinScanner {
     }
   }
 
-  /** The first offset from which a match might still begin or grow when more text comes. */
-  heldFrom(written: string): number {
-    const base = Math.max(0, written.length - TAIL_CHARS);
-    const tail = written.slice(base);
+  /** The first offset at which a match could still start or grow when more text follows. */
+  heldFrom(source: string): number {
+    const base = Math.max(0, source.length - TAIL_CHARS);
+    const tail = source.slice(base);
     const isCut = (tail.charCodeAt(tail.length - 1) & 0xfc00) === 0xd800;
     const folded = fold(isCut ? tail.slice(0, -1) : tail);
     const { text } = folded;
@@ -95,11 +95,11 @@ export class BuiltinScanner {
     if (this.#wants.email) from = Math.min(from, emailHeldFrom(text));
     if (this.#hasNumbers) from = Math.min(from, numberHeldFrom(text));
     if (this.#wants['ip-address']) from = Math.min(from, ipv6HeldFrom(text));
-    // A match may begin beside one that is not over: a number in a name.
+    // A match may start within an unfinished one: a number in a name.
     return base + (from === text.length ? tail.length - (isCut ? 1 : 0) : originOf(folded, from));
   }
 
-  #numbers(iban_end: number, addressEnd: number, report: Found): void {
+  #numbers(lastIbanEnd: number, addressEnd: number, report: OnMatch): void {
     const run = this.#run;
     const digits = run.digits();
     if (digits < 4) return;
@@ -114,12 +114,12 @@ export class BuiltinScanner {
         const span = ipv4At(run, index);
         if (span !== undefined) report('ip-address', span.start, span.end);
       }
-      if (start < iban_end) continue;
+      if (start < lastIbanEnd) continue;
       if (ssn) {
         const span = ssnAt(run, index);
         if (span !== undefined) report('ssn', span.start, span.end);
       }
-      // What lies within another of its kind is a part of it.
+      // A match within another of its kind is a part of it.
       if (card) {
         const span = cardAt(run, index);
         if (span !== undefined && span.end > cardEnd) {
@@ -138,11 +138,11 @@ export class BuiltinScanner {
   }
 }
 
-/** Where the number begins that may go on after the end of a folded text. */
+/** The start of a number that may continue after the end of a folded text. */
 function numberHeldFrom(text: string): number {
   const least = Math.max(0, text.length - NUMBER_CHARS_MAX);
   const last = text.charAt(text.length - 1);
-  // The beginning of an extension: `555-0100x12`.
+  // The start of an extension: `555-0100x12`.
   let at = text.length - (last === 'x' || last === 'X' ? 1 : 0);
   let from = text.length;
   for (let gap = 0; at > least && gap <= GAP_CHARS_MAX; at -= 1) {

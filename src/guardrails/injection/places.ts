@@ -2,28 +2,28 @@ import { limits } from '../../limits.ts';
 import { HALF, letterBeyond, UNSEEN, UNSPACED } from '../entities/letters.ts';
 import { ALONE, PARTNERS_OF, SPEAKER, wordTable } from './words.ts';
 
-/** Where to look closer. */
+/** Stretches of a text that the rules read. */
 export interface Places {
-  /** Stretches of words, in order, apart from each other: start, end, and the roles of the words that made them one, in turn. */
+  /** Stretches of words, in order, disjoint: triples of start, end and the roles of the words that selected the stretch. */
   read: number[];
-  /** Stretches that may be base64. */
+  /** Stretches that may be base64: pairs of start and end. */
   packed: number[];
-  /** Stretches of short groups with digits: hexadecimal, or numbers of characters. */
+  /** Stretches of short groups with digits: hexadecimal or character codes. */
   numbers: number[];
-  /** Stretches of tag characters: ASCII that is not shown. */
+  /** Stretches of tag characters: invisible ASCII. */
   tags: number[];
-  /** Whether scripts occur that write no spaces between words. */
-  has_unspaced: boolean;
+  /** Whether the text has letters of scripts without spaces between words. */
+  hasUnspaced: boolean;
 }
 
 const HIGH_TAGS = 0xdb40;
 
-/** Units of base64, in both alphabets, beside letters and digits: `+`, `-`, `/` and `_`. */
+/** Whether a unit is a sign of base64 in either alphabet: `+`, `-`, `/` or `_`. */
 function joinsPacked(code: number): boolean {
   return code === 0x2b || code === 0x2d || code === 0x2f || code === 0x5f;
 }
 
-/** What a group of letters and digits may be in a row of encoded characters, as bits; 0: nothing. */
+/** The encodings that a group of letters and digits can belong to, as bits. */
 const HEX = 1;
 const BINARY = 2;
 const DECIMAL = 4;
@@ -38,12 +38,12 @@ function groupKind(text: string, at: number, chars: number, digits: number): num
   return chars === 8 && digits === 8 && first < 0x32 ? BINARY : 0;
 }
 
-/** Letters and groups of digits that stand one after another. */
+/** Collects sequences of single letters and of groups of digits. */
 function rowsOf(
   text: string,
   places: Places,
 ): { word(at: number, end: number, chars: number, digits: number, letter: number): void; end(): void } {
-  /** Where letters that stand alone began, how many there were, which (as bits of a sum), and where the last one ended. */
+  /** The current sequence of single letters: its start, its length, its letters as bits, the end of the last one. */
   let singleAt = 0;
   let singles = 0;
   let singleLetters = 0;
@@ -70,7 +70,7 @@ function rowsOf(
         if (singles === 0) singleAt = at;
         singles += 1;
         singleEnd = end;
-        // The uppermost five bits of a weight, which has 31.
+        // The top five of the 31 bits of a weight.
         if (digits === 0) singleLetters |= 1 << (letter >>> 26);
       } else if (singles > 0) endSingles();
       const kind = digits > 0 && chars <= 8 ? groupKind(text, at, chars, digits) : 0;
@@ -93,7 +93,7 @@ function rowsOf(
   };
 }
 
-/** Phrases have more letters than this; rows of numbers, of coordinates and of answers (a, b, c) have not. */
+/** Spelled-out phrases have at least this many different letters; lists of coordinates and of answers (a, b, c) have fewer. */
 const SINGLE_LETTERS_MIN = 4;
 
 function bitsOf(bits: number): number {
@@ -102,11 +102,11 @@ function bitsOf(bits: number): number {
   return count;
 }
 
-/** One pass over a text: where words stand that rules look for, letters one by one, and what may be encoded. */
+/** Finds in one pass the stretches with words of the rules, with spelled-out words and with possible encodings. */
 export function placesOf(text: string): Places {
   const { weights, rolesOf } = wordTable();
-  const places: Places = { read: [], packed: [], numbers: [], tags: [], has_unspaced: false };
-  const note = pairing(text, places.read);
+  const places: Places = { read: [], packed: [], numbers: [], tags: [], hasUnspaced: false };
+  const addWord = pairing(text, places.read);
   const rows = rowsOf(text, places);
   let sum = 0;
   let first = 0;
@@ -121,7 +121,7 @@ export function placesOf(text: string): Places {
     let weight = weights[code] as number;
     if (weight <= UNSPACED) {
       if (weight === UNSEEN) continue;
-      if (weight === UNSPACED) places.has_unspaced = true;
+      if (weight === UNSPACED) places.hasUnspaced = true;
       if (weight === HALF) {
         if (code === HIGH_TAGS) {
           const from = at;
@@ -138,7 +138,7 @@ export function placesOf(text: string): Places {
       if (weight <= UNSPACED) {
         if (wordChars > 0) {
           const roles = rolesOf(sum, first, last);
-          if (roles !== 0) note(roles, wordAt, at);
+          if (roles !== 0) addWord(roles, wordAt, at);
           rows.word(wordAt, at, wordChars, wordDigits, first);
           sum = 0;
           wordChars = 0;
@@ -164,28 +164,28 @@ export function placesOf(text: string): Places {
   return places;
 }
 
-/** Takes the words with roles of a text one after another, and notes where such stand together that go together. */
+/** Returns a function that takes the words with roles in order and records stretches with words that form a phrase. */
 function pairing(text: string, stretches: number[]): (roles: number, start: number, end: number) => void {
-  /** Where the last word of each role stood. */
+  /** The start of the last word of each role. */
   const lastAt = new Int32Array(16).fill(-limits.injection_apart_chars_max - 1);
   return (roles, start, end) => {
     let from = -1;
-    let met = roles;
+    let combined = roles;
     if ((roles & ALONE) !== 0 || ((roles & SPEAKER) !== 0 && isMarked(text, start, end))) from = start;
     for (let partners = PARTNERS_OF[roles] as number; partners !== 0; partners &= partners - 1) {
       const at = lastAt[31 - Math.clz32(partners & -partners)] as number;
       if (start - at > limits.injection_apart_chars_max) continue;
-      met |= partners & -partners;
+      combined |= partners & -partners;
       if (from === -1 || at < from) from = at;
     }
-    if (from !== -1) reach(stretches, from, end, text.length, met);
+    if (from !== -1) reach(stretches, from, end, text.length, combined);
     for (let left = roles; left !== 0; left &= left - 1) lastAt[31 - Math.clz32(left & -left)] = start;
   };
 }
 
 const SIGNS = new Set([...'<>[](){}#=*:：＜＞［］【】'].map((sign) => sign.charCodeAt(0)));
 
-/** Whether a sign of a format stands right before or after a word. */
+/** Whether a formatting sign is right before or after a word. */
 function isMarked(text: string, start: number, end: number): boolean {
   for (let away = 0; away < 3; away += 1) {
     if (SIGNS.has(text.charCodeAt(start - 1 - away)) || SIGNS.has(text.charCodeAt(end + away))) return true;
@@ -193,15 +193,15 @@ function isMarked(text: string, start: number, end: number): boolean {
   return false;
 }
 
-/** Adds what is around a place to the stretches that are read; together with the last one where they touch. */
+/** Adds the surroundings of a place to the stretches. Joins them with earlier stretches that they touch. */
 function reach(stretches: number[], start: number, end: number, length: number, roles: number): void {
   let from = Math.max(0, start - limits.injection_reach_chars_before);
   let to = Math.min(length, end + limits.injection_reach_chars_after);
-  let met = roles;
+  let combined = roles;
   while (stretches.length > 0 && from <= (stretches.at(-2) as number)) {
-    met |= stretches.pop() as number;
+    combined |= stretches.pop() as number;
     to = Math.max(to, stretches.pop() as number);
     from = Math.min(from, stretches.pop() as number);
   }
-  stretches.push(from, to, met);
+  stretches.push(from, to, combined);
 }

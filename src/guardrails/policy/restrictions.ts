@@ -2,7 +2,7 @@ import type { BoundGuardrail } from '../../schemas/guardrail.ts';
 import type { ProviderPreferences } from '../../schemas/inner.ts';
 import type { Stage } from '../../schemas/routing-metadata.ts';
 
-/** What of a guardrail says which models and endpoints may be used. */
+/** The part of a guardrail that restricts models and endpoints. */
 export type Restriction = Pick<
   BoundGuardrail,
   | 'id'
@@ -18,16 +18,16 @@ export type Restriction = Pick<
   | 'enforce_zdr_xai'
 >;
 
-/** What restrictions look at of an endpoint. */
+/** The facts of an endpoint that restrictions check. */
 export interface RestrictedEndpoint {
-  /** Of its model: `author/slug`. */
+  /** The canonical slug of its model: `author/slug`. */
   canonical_slug: string;
   provider_slug: string;
   /** Whether its provider is known to keep no data. */
   keeps_nothing: boolean;
 }
 
-/** The reasons that the public service tells, and those that follow from them. */
+/** Reasons of exclusion: those of the public API, and others in the same form. */
 export const restrictionReasons = [
   'model-not-allowed-by-guardrail',
   'model-ignored-by-guardrail',
@@ -42,8 +42,8 @@ export interface Restricted {
 }
 
 /**
- * Why guardrails that hold together leave an endpoint out; undefined: they do not. Each must allow it: what they allow is
- * intersected, what they ignore and where they demand zero retention is united. Pure.
+ * Why guardrails exclude an endpoint. Undefined if they do not. Each guardrail must allow it: allow lists are
+ * intersected, ignore lists and demands for zero retention are united. Pure.
  */
 export function restricted(
   guardrails: readonly Restriction[],
@@ -63,8 +63,8 @@ export function restricted(
 }
 
 /**
- * What guardrails did that leave out every one of these endpoints, as stages of the pipeline: one for each guardrail, with how many
- * endpoints it left out and why. Pure.
+ * The exclusions of endpoints as pipeline stages: one for each guardrail, with the number
+ * of endpoints and the reasons. Pure.
  */
 export function restrictionStages(
   guardrails: readonly (Restriction & Pick<BoundGuardrail, 'scope'>)[],
@@ -79,7 +79,7 @@ export function restrictionStages(
   }
   return guardrails.flatMap(({ id, scope }): Stage[] => {
     const reasons = counts.get(id);
-    // A guardrail may hold in several ways; it is named once.
+    // A guardrail may apply in several ways. It is listed once.
     if (reasons === undefined || !counts.delete(id)) return [];
     const leftOut = [...reasons.values()].reduce((sum, count) => sum + count, 0);
     return [
@@ -95,7 +95,7 @@ export function restrictionStages(
   });
 }
 
-/** Whether a guardrail demands zero retention for models of this author; what a vendor's field leaves open, `enforce_zdr` says. */
+/** Whether a guardrail demands zero retention for models of this author. `enforce_zdr` applies if the vendor's field is not set. */
 function wantsZdr(guardrail: Restriction, canonicalSlug: string): boolean {
   const fields: Readonly<Record<string, boolean | null>> = {
     anthropic: guardrail.enforce_zdr_anthropic,
@@ -108,7 +108,7 @@ function wantsZdr(guardrail: Restriction, canonicalSlug: string): boolean {
   return field ?? guardrail.enforce_zdr ?? false;
 }
 
-/** Why nothing may be kept for a client of its request or answer; undefined: it may be. */
+/** The setting that forbids keeping a client's request and answer. Undefined if keeping is allowed. */
 export function zeroRetention(
   preferences: Pick<ProviderPreferences, 'zdr' | 'data_collection'> | null | undefined,
   guardrails: readonly Restriction[],
@@ -118,7 +118,7 @@ export function zeroRetention(
   return enforcedZeroRetention(guardrails);
 }
 
-/** The same for what the workspace wants kept: its administrators' guardrails decide, and no request does. */
+/** The same for logging of the workspace: only its administrators' guardrails decide, not the request. */
 export function enforcedZeroRetention(guardrails: readonly Restriction[]): string | undefined {
   const isEnforced = guardrails.some((one) =>
     [
