@@ -2,10 +2,10 @@ import { invalidField } from '../errors.ts';
 import type { ChatRequest } from '../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../schemas/json.ts';
 
-/** Who reads PDFs; undefined: the endpoint where it can, else the gateway. */
+/** The engine for PDFs. If none is named, the endpoint reads them if it can, otherwise the gateway. */
 export type PdfEngine = 'native' | 'pdf-text' | 'mistral-ocr';
 
-/** The names of the public service: `cloudflare-ai` is its reader of text. */
+/** The names of engines in the public API. `cloudflare-ai` is its text extraction. */
 const ENGINES: Readonly<Record<string, PdfEngine>> = {
   native: 'native',
   'pdf-text': 'pdf-text',
@@ -13,7 +13,7 @@ const ENGINES: Readonly<Record<string, PdfEngine>> = {
   'mistral-ocr': 'mistral-ocr',
 };
 
-/** What `routing/router-models.ts` reads. */
+/** The options that `routing/router-models.ts` reads. */
 const AUTO_OPTIONS = [
   'id',
   'enabled',
@@ -30,14 +30,11 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function refuseUnknown(given: JsonObject, known: readonly string[], field: string): void {
-  const unknown = Object.keys(given).find((name) => !known.includes(name));
+function refuseUnknown(options: JsonObject, known: readonly string[], field: string): void {
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  const options = known.filter((name) => name !== 'id').join(', ');
-  throw invalidField(
-    `${field}.${unknown.slice(0, 100)}`,
-    `is not an option of this plugin; its options are ${options}`,
-  );
+  const names = known.filter((name) => name !== 'id').join(', ');
+  throw invalidField(`${field}.${unknown.slice(0, 100)}`, `is not an option of this plugin; its options are ${names}`);
 }
 
 function checkFileParser(plugin: Plugin, field: string, hasOcr: boolean): void {
@@ -62,7 +59,7 @@ function checkCompression(plugin: Plugin, field: string): void {
   throw invalidField(`${field}.engine`, 'must be middle-out');
 }
 
-/** Plugins of the public service that do not exist here, and what to do without them. */
+/** Plugins of the public API that do not exist here, and their alternatives. */
 const MISSING: Readonly<Record<string, string>> = {
   moderation: 'does not exist here: filters of a guardrail check contents',
   fusion: 'does not exist here: call several models yourself',
@@ -86,19 +83,19 @@ function checkPlugin(plugin: Plugin, field: string, hasOcr: boolean): void {
   }
 }
 
-/** Throws `GatewayError` 400 that names the first plugin or option that there is not: what it asks for would be missing without a word. */
+/** Throws a `GatewayError` 400 that names the first unknown plugin or option, which would otherwise be ignored silently. */
 export function checkPluginOptions({ plugins }: ChatRequest, hasOcr: boolean): void {
   if (!plugins) return;
   for (const [at, plugin] of plugins.entries()) checkPlugin(plugin, `plugins[${at}]`, hasOcr);
 }
 
-/** Whether a request asks for a plugin; undefined: it says nothing of it. */
+/** Whether a request enables a plugin. Undefined if it does not mention it. */
 export function asksFor({ plugins }: ChatRequest, id: string): boolean | undefined {
   const named = plugins?.findLast((plugin) => plugin.id === id);
   return named && named.enabled !== false;
 }
 
-/** Which engine a request names for PDFs, its options once checked. */
+/** The engine that a request names for PDFs. Its options must be checked before. */
 export function pdfEngineOf({ plugins }: ChatRequest): PdfEngine | undefined {
   const pdf = plugins?.findLast(({ id }) => id === 'file-parser')?.['pdf'];
   const engine = isObject(pdf) ? pdf['engine'] : undefined;

@@ -1,8 +1,8 @@
 // Plain JavaScript: a process that never sees TypeScript does not load the type stripper.
 
 /**
- * The process that works on what strangers sent: answers each message by the function that its script exports. Its heap is bounded by V8,
- * its time by who started it; what it holds beside the heap it watches from a thread of its own, which stalled work does not stop.
+ * The process for untrusted input: answers each message with the default export of its script. Its heap is bounded by V8,
+ * its time by its parent. A thread watches the memory of the whole process, also during a blocking call.
  */
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 
@@ -13,7 +13,7 @@ if (isMainThread) {
   /** @type {Promise<{ default: (message: unknown) => unknown }>} */
   const loading = import(script);
   process.on('disconnect', () => process.exit());
-  // The first message tells that the next are answers.
+  // The first message reports that the process is ready.
   void loading.then(() => process.send?.('ready'));
   process.on('message', async (message) => {
     const { default: answer } = await loading;

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import { GatewayError, invalidField } from '../../errors.ts';
 import type { Envelope } from '../../inference/reasoning/envelope.ts';
-import { withAskedTools } from '../../plugins/asked.ts';
+import { withServerTools } from '../../plugins/requested-tools.ts';
 import { decodeConversation, decodeTool, decodeToolChoice } from '../../providers/anthropic-messages/from-wire.ts';
 import { WIRE } from '../../providers/anthropic-messages/wire.ts';
 import { spokenToGateway } from '../../providers/shared/gateway-fields.ts';
@@ -93,7 +93,7 @@ export function messagesRequest(
     rest,
     ...(wanted.length === 0 ? {} : { betas: wanted }),
   };
-  return withAskedTools(request as unknown as ChatRequest);
+  return withServerTools(request as unknown as ChatRequest);
 }
 
 /** The conversation without what the gateway told of its own tools: no provider knows it, and the text that came of it stays. */

@@ -87,11 +87,11 @@ class Literal {
 }
 
 /** The character of an escape sequence. Undefined if it is incomplete. An unknown escape is its letter. */
-function unescaped(escape: string): string | undefined {
-  const kind = escape[1]!;
+function unescaped(sequence: string): string | undefined {
+  const kind = sequence[1]!;
   if (kind !== 'u') return SHORT[kind] ?? kind;
-  if (escape.length < 6) return undefined;
-  const unit = Number.parseInt(escape.slice(2), 16);
+  if (sequence.length < 6) return undefined;
+  const unit = Number.parseInt(sequence.slice(2), 16);
   return Number.isNaN(unit) ? '\ufffd' : String.fromCharCode(unit);
 }
 

@@ -1,12 +1,12 @@
 import { limits } from '../../limits.ts';
 
-/** What a page says to a reader. */
+/** The visible text of a page. */
 export interface PageText {
   title: string;
   text: string;
 }
 
-/** Elements whose content no reader sees as text of the page. */
+/** Elements whose content is not visible text. */
 const UNSHOWN: ReadonlySet<string> = new Set([
   'script',
   'style',
@@ -23,7 +23,7 @@ const UNSHOWN: ReadonlySet<string> = new Set([
   'head',
   'dialog',
 ]);
-/** Elements that have no end tag, so that nothing is inside them. */
+/** Elements without an end tag. */
 const VOID: ReadonlySet<string> = new Set([
   'area',
   'base',
@@ -74,7 +74,7 @@ const BLOCKS: ReadonlySet<string> = new Set([
   'ul',
 ]);
 
-/** Text that is in the page and that nobody who looks at it sees, as far as the element itself says so. */
+/** Whether an element is hidden by its own attributes. */
 function isHidden({ hidden, style, 'aria-hidden': aria }: Record<string, string>): boolean {
   return (
     hidden !== undefined ||
@@ -85,11 +85,11 @@ function isHidden({ hidden, style, 'aria-hidden': aria }: Record<string, string>
   );
 }
 
-/** Lines of text as they are put together: white space is one space, a block is a line. */
+/** Builds lines of text: white space becomes one space, a block becomes a line. */
 class Lines {
   readonly #lines: string[] = [];
   #line = '';
-  /** Told apart: to look at the end of a text in the making is to put it together. */
+  /** Tracked separately: reading the end of a growing string would flatten it. */
   #isSpaced = true;
   #chars = 0;
   readonly #charsMax: number;
@@ -126,7 +126,7 @@ class Lines {
 
   end(): void {
     const line = this.#line.trimEnd();
-    // At most one line between two texts is empty.
+    // At most one empty line between two texts.
     if (line !== '' || this.#lines.at(-1) !== '') {
       this.#lines.push(line);
       this.#chars += 1;
@@ -145,8 +145,8 @@ class Lines {
 }
 
 /**
- * The text of a page, with its headings, lists and links in markdown. Gives way to others between pieces, and stops where it has as
- * much as is wanted, or where a page is made to take time: elements are nested so deep that no reader is meant.
+ * The text of a page, with headings, lists and links in Markdown. Yields to the event loop between pieces. Stops at
+ * the requested length, and at elements that are nested too deeply, as in hostile pages.
  */
 export async function htmlText(
   html: string,
@@ -157,7 +157,7 @@ export async function htmlText(
   let title = '';
   let inTitle = false;
   let exact = 0;
-  /** How deep in an element that is not shown: its name, and how many of that name are open in it. */
+  /** The hidden element, and the number of open elements of its name. */
   let unshown: { name: string; depth: number } | undefined;
   const links: string[] = [];
   let depth = 0;
@@ -188,7 +188,7 @@ export async function htmlText(
       },
       ontext(text) {
         if (inTitle) {
-          // What is behind its bound is cut anyway, and a title without an end is a page that is made to take time.
+          // Text after the bound is cut anyway, and hostile pages have a title without an end.
           if (title.length < limits.page_slice_chars) title += text;
         } else if (unshown === undefined) lines.add(text, exact > 0);
       },
@@ -221,7 +221,7 @@ export async function htmlText(
   return { title: title.replace(/\s+/g, ' ').trim().slice(0, limits.web_title_chars_max), text: lines.text() };
 }
 
-/** Where a link leads, as a whole address; empty where that is of no use to a reader. */
+/** The absolute URL of a link. Empty if it is of no use to a reader. */
 function linkOf(href: string | undefined, base: string): string {
   if (href === undefined || href === '' || href.startsWith('#') || href.length > limits.web_url_chars_max) return '';
   const url = URL.parse(href, base);
