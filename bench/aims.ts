@@ -29,8 +29,8 @@ type Write = (value: number) => string;
 /** The gateway's own aims beside this run's medians; nothing fails where they differ, and what did not run is left out. */
 export function aimsTable({ windows, starts }: Measured): string {
   const rows: string[][] = [];
-  const aim = (what: string, asked: string, measured: number, write: Write) => {
-    if (Number.isFinite(measured)) rows.push([what, asked, write(measured)]);
+  const aim = (what: string, target: string, measured: number, write: Write) => {
+    if (Number.isFinite(measured)) rows.push([what, target, write(measured)]);
   };
   const compare = (section: string, other: string, by: (round: Window, otherRound: Window) => number) =>
     compared(windows.get(section) ?? [], 'gateway', other, by);

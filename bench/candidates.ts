@@ -161,7 +161,7 @@ function recipe(name: CandidateName, site: Site, port: number, options: StartOpt
   }
 }
 
-/** Starts the provider that every candidate forwards to; asked by itself it is the candidate `direct`. */
+/** Starts the provider that every candidate forwards to. Called directly, it is the candidate `direct`. */
 export async function startUpstream(directory: string, core: number | undefined): Promise<Candidate> {
   const port = await freePort();
   const program = new Program({

@@ -25,7 +25,7 @@ export interface Window {
   generator_lag_ms: number;
 }
 
-/** The value below which the given share of the sorted samples lies; NaN where there are none. */
+/** The quantile of sorted samples. NaN if there are none. */
 function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

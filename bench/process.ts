@@ -81,9 +81,9 @@ function descendants(root: number): number[] {
     const parent = Number.isInteger(pid) ? Number(statFields(pid)?.[1]) : Number.NaN;
     if (Number.isInteger(parent)) children.set(parent, [...(children.get(parent) ?? []), pid]);
   }
-  const found = [root];
-  for (let index = 0; index < found.length; index += 1) found.push(...(children.get(found[index]!) ?? []));
-  return found;
+  const pids = [root];
+  for (let index = 0; index < pids.length; index += 1) pids.push(...(children.get(pids[index]!) ?? []));
+  return pids;
 }
 
 /** How long a core has been busy since the machine started, time stolen by the host included (proc(5), /proc/stat). */

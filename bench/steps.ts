@@ -65,7 +65,7 @@ function common(windows: readonly Calls[]): Calls {
 }
 
 /**
- * Statements of each file of `src` without its tests: those of the language but for blocks and what is gone when types are
+ * Statements of each file of `src` without its tests: those of the language except blocks and those removed when types are
  * stripped; an arrow function's expression counts as the return that it stands for. Comments and formatting do not count.
  */
 function countStatements(): Map<string, number> {

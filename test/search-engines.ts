@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type { SearchEngine } from '../src/schemas/web-search.ts';
 
-export interface Asked {
+export interface ReceivedRequest {
   engine: SearchEngine;
   body: Record<string, unknown>;
   query: string;
@@ -23,7 +23,7 @@ export interface Page {
 export interface SearchEngines {
   origin: string;
   /** All that was asked, in order. */
-  asked: Asked[];
+  asked: ReceivedRequest[];
   /** What is found, whatever is asked. */
   pages: Page[];
   stop(): Promise<void>;
@@ -168,7 +168,7 @@ async function readBody(request: IncomingMessage): Promise<Record<string, unknow
 
 /** Starts the stand-in on a free port of this machine. */
 export async function startSearchEngines(): Promise<SearchEngines> {
-  const asked: Asked[] = [];
+  const asked: ReceivedRequest[] = [];
   const engines: SearchEngines = { origin: '', asked, pages: [...PAGES], stop: async () => {} };
   const failed = new Set<string>();
 

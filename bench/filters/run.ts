@@ -91,13 +91,13 @@ function speedTable(): string {
 function qualityTable(): string {
   const scanner = new BuiltinScanner(scannedSlugs, ['US']);
   const scores = score(corpus(SEED, EACH), (text) => {
-    const found: { slug: string; start: number; end: number }[] = [];
-    scanner.scan(text, (slug, start, end) => found.push({ slug, start, end }));
-    return found;
+    const matches: { slug: string; start: number; end: number }[] = [];
+    scanner.scan(text, (slug, start, end) => matches.push({ slug, start, end }));
+    return matches;
   });
   const cell = (key: string) => {
-    const { labelled, found, right, wrong } = scores.get(key)!;
-    return `${(right / labelled).toFixed(3)} / ${((found - wrong.length) / found).toFixed(3)}`;
+    const { labelled, found: reported, right, wrong } = scores.get(key)!;
+    return `${(right / labelled).toFixed(3)} / ${((reported - wrong.length) / reported).toFixed(3)}`;
   };
   const head = ['recall / precision', 'all', ...LOCALES];
   return table([
@@ -126,8 +126,8 @@ function growthTable(): string {
     }))
     .sort((a, b) => b.ratio - a.ratio);
   const most = ratios.slice(0, 5).map(({ pattern, ratio }) => [pattern, ratio.toFixed(1)]);
-  const told = `${CATASTROPHES.length} catastrophic patterns: ${CATASTROPHES.length - taken.length} refused, ${taken.length} taken`;
-  return `${told}\n${table([['time for 40 KB by time for 10 KB, the most', ''], ...most])}`;
+  const summary = `${CATASTROPHES.length} catastrophic patterns: ${CATASTROPHES.length - taken.length} refused, ${taken.length} taken`;
+  return `${summary}\n${table([['time for 40 KB by time for 10 KB, the most', ''], ...most])}`;
 }
 
 function table(rows: readonly (readonly string[])[]): string {

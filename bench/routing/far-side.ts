@@ -11,7 +11,7 @@ export interface ProviderFacts {
   /** How far it spreads: the standard deviation of its logarithm. */
   spread: number;
   tokens_per_second: number;
-  /** Requests it takes in each minute of the clock. Absent: as many as come. */
+  /** Requests it accepts in each minute of the clock. Not set if there is no limit. */
   requests_per_minute?: number;
   /** Whether it tells with a 429 how long to wait. */
   tells_retry_after?: boolean;
@@ -97,12 +97,12 @@ function normal(random: Random): number {
 /** The requests of a run: as many as chance brings at this rate, prompts and answers of long-tailed lengths. */
 export function workloadOf(seed: number, { minutes, per_second }: { minutes: number; per_second: number }): Wanted[] {
   const random = new Random(seed * 7 + 1);
-  const found: Wanted[] = [];
+  const requests: Wanted[] = [];
   for (let atMs = 0; ; ) {
     atMs += (-Math.log(1 - random.next()) * 1_000) / per_second;
-    if (atMs >= minutes * MINUTE_MS) return found;
-    found.push({
-      index: found.length,
+    if (atMs >= minutes * MINUTE_MS) return requests;
+    requests.push({
+      index: requests.length,
       at_ms: atMs,
       prompt_tokens: Math.round(random.longTailed(100, 1_500, 12_000)),
       completion_tokens: Math.round(random.longTailed(20, 400, 1_500)),

@@ -8,7 +8,7 @@ import { modelName } from './large-catalog.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const MANAGEMENT_KEY = 'bench-management-key-0123456789abcdef';
 
-/** One query, asked many times over one connection. */
+/** One query, sent many times over one connection. */
 export interface ListingRow {
   path: string;
   status: number;
@@ -121,7 +121,7 @@ export async function measureListings(
       const times: number[] = [];
       let last = first;
       const beforeMs = program.usage().cpu_ms;
-      for (let asked = 0; asked < repeats; asked += 1) {
+      for (let repeat = 0; repeat < repeats; repeat += 1) {
         last = await ask(agent, port, `/api/v1${path}`, { ...more, ...known });
         times.push(last.took_ms);
       }

@@ -10,7 +10,7 @@ import { type Attempt, byCost, type Router, type Strategy, tryThem, type World }
 interface Settings {
   /** Retries in the same group of deployments, each with a new pick. Default 2. */
   num_retries: number;
-  /** How long a deployment is out after it is found failing, where a 429 does not say. Default 5 s. */
+  /** How long a failing deployment is skipped, if a 429 does not state a time. Default 5 s. */
   cooldown_ms: number;
   /**
    * Failures in a minute above which a deployment cools down. Undefined, the default: more than half of at least five
@@ -61,7 +61,7 @@ function least(healthy: readonly Deployment[], of: (one: Deployment) => number):
   return best;
 }
 
-/** Those within the limits that the operator told the router of. */
+/** The deployments within the configured limits. */
 function underLimits(healthy: readonly Deployment[]): Deployment[] {
   return healthy.filter(
     ({ provider, requests }) => requests < (provider.requests_per_minute ?? Number.POSITIVE_INFINITY),
@@ -149,9 +149,9 @@ function createRouter(world: World, pick: Pick, settings: Settings): Router {
         if (healthy().length === 0) return undefined;
         if (deployments.length === 1) {
           const { retry_after_ms = 0 } = failed.attempt;
-          const told = retry_after_ms > 0 && retry_after_ms <= RETRY_AFTER_MS_MAX ? retry_after_ms : undefined;
+          const retryAfterMs = retry_after_ms > 0 && retry_after_ms <= RETRY_AFTER_MS_MAX ? retry_after_ms : undefined;
           const doubled = Math.min(RETRY_DELAY_MS * 2 ** retries, RETRY_DELAY_MS_MAX);
-          await time.sleep((told ?? doubled) + random.next() * JITTER_MS);
+          await time.sleep((retryAfterMs ?? doubled) + random.next() * JITTER_MS);
         }
         retries += 1;
         return choose();
@@ -178,12 +178,12 @@ function createRouter(world: World, pick: Pick, settings: Settings): Router {
 export const LITELLM: readonly Strategy[] = [
   ...Object.entries(PICKS).map(([name, pick]) => ({
     name: `litellm ${name}`,
-    told: 'LiteLLM, its defaults',
+    description: 'LiteLLM, its defaults',
     create: (world: World) => createRouter(world, pick, DEFAULTS),
   })),
   ...(['simple-shuffle', 'cost-based-routing'] as const).map((name) => ({
     name: `litellm ${name}, tuned`,
-    told: 'LiteLLM with allowed_fails: 1, cooldown_time: 60',
+    description: 'LiteLLM with allowed_fails: 1, cooldown_time: 60',
     create: (world: World) =>
       createRouter(world, PICKS[name], { ...DEFAULTS, allowed_fails: 1, cooldown_ms: MINUTE_MS }),
   })),

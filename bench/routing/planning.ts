@@ -21,10 +21,13 @@ export interface PlanningRow {
   cold_us: number;
 }
 
-const SAID = 'What do you make of this? '.repeat(20);
+const MESSAGE_TEXT = 'What do you make of this? '.repeat(20);
 
 function messages(turns: number): ChatRequest['messages'] {
-  return Array.from({ length: turns }, (_, at) => ({ role: at % 2 === 0 ? 'user' : 'assistant', content: SAID }));
+  return Array.from({ length: turns }, (_, at) => ({
+    role: at % 2 === 0 ? 'user' : 'assistant',
+    content: MESSAGE_TEXT,
+  }));
 }
 
 /** What clients ask for, over all models or over those with most endpoints. */

@@ -20,7 +20,7 @@ const STRATEGIES = [...GATEWAY, ...SIMPLE, ...LITELLM, ...PORTKEY];
 
 interface ScenarioRows {
   scenario: string;
-  rows: { name: string; told: string; figures: Figures }[];
+  rows: { name: string; description: string; figures: Figures }[];
 }
 
 /** What the table is made of and how to read it; the reasons are in the README of this directory's parent. */
@@ -44,9 +44,9 @@ async function simulateAll(seeds: number, print: (text: string) => void): Promis
     const rows: ScenarioRows['rows'] = [
       [CHEAPEST_HEALTHY, 'cheapest'] as const,
       [FASTEST_HEALTHY, 'fastest'] as const,
-    ].map(([{ name, told }, which]) => ({
+    ].map(([{ name, description }, which]) => ({
       name,
-      told,
+      description,
       figures: figuresOf(known.map(({ oracles }) => ({ run: oracles[which], oracles }))),
     }));
     for (const strategy of STRATEGIES) {
@@ -54,7 +54,7 @@ async function simulateAll(seeds: number, print: (text: string) => void): Promis
       for (const { options, oracles } of known) {
         runs.push({ run: await runStrategy(strategy, scenario, options), oracles });
       }
-      rows.push({ name: strategy.name, told: strategy.told, figures: figuresOf(runs) });
+      rows.push({ name: strategy.name, description: strategy.description, figures: figuresOf(runs) });
     }
     print(scenarioTable(scenario, rows));
     all.push({ scenario: scenario.name, rows });
@@ -62,14 +62,14 @@ async function simulateAll(seeds: number, print: (text: string) => void): Promis
   return all;
 }
 
-/** What was measured; what was not asked for is absent. */
+/** The measured results. Those not requested are not set. */
 export interface RoutingMeasured {
   routing?: ScenarioRows[];
   planning?: PlanningRow[];
   models?: Listings;
 }
 
-/** Measures what is asked for and prints it. The simulation also writes its tables beside this file: they come out alike everywhere. */
+/** Measures and prints the requested parts. The simulation also writes its tables beside this file: they are the same on every machine. */
 export async function measureRouting(
   kinds: readonly string[],
   {
@@ -92,12 +92,12 @@ export async function measureRouting(
     print(listingTable(measured.models));
   }
   if (kinds.includes('routing')) {
-    const said: string[] = [];
+    const output: string[] = [];
     measured.routing = await simulateAll(full ? 3 : 1, (text) => {
-      said.push(text);
+      output.push(text);
       print(text);
     });
-    writeFileSync(join(import.meta.dirname, 'results.txt'), said.join('\n'));
+    writeFileSync(join(import.meta.dirname, 'results.txt'), output.join('\n'));
     writeFileSync(join(import.meta.dirname, 'results.json'), `${JSON.stringify(measured.routing, null, 2)}\n`);
   }
   return measured;

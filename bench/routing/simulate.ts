@@ -4,7 +4,7 @@ import type { Scenario } from './scenarios.ts';
 import { CHEAPEST_HEALTHY, FASTEST_HEALTHY, type Served, type Strategy } from './strategy.ts';
 import { takeTime } from './virtual-time.ts';
 
-/** How long virtual time goes on after the last request came: every attempt has its end by then. */
+/** How long virtual time continues after the last request: every attempt has ended by then. */
 const LATE_MS = 7_200_000;
 
 export interface RunOptions {
@@ -14,7 +14,7 @@ export interface RunOptions {
   first_token_ms_max: number;
 }
 
-/** Every request of one run, in the order in which they came. */
+/** Every request of one run, in order of arrival. */
 export interface Run {
   served: readonly Served[];
   bills_nano: readonly number[];
@@ -52,10 +52,10 @@ export async function runStrategy(strategy: Strategy, scenario: Scenario, option
   }
 }
 
-/** What a strategy came to in one scenario, over some seeds. */
+/** The results of a strategy in one scenario, over some seeds. */
 export interface Figures {
   requests: number;
-  /** Of them, those that came while at least one provider would have answered. */
+  /** Those of them that arrived while at least one provider would have answered. */
   up: number;
   /** The share of those that got their whole answer. */
   success: number;
@@ -70,7 +70,7 @@ export interface Figures {
   added_p99_ms: number;
   /** What was billed for answered requests, over what the same cost at the cheapest healthy provider. */
   cost_ratio: number;
-  /** Where answers came from. */
+  /** Answers by provider. */
   shares: Record<string, number>;
 }
 
