@@ -120,9 +120,9 @@ function withCheckedText(response: Response, check: (text: string) => void): Res
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return response;
   const read = response.text.bind(response);
   const text = async () => {
-    const told = await read();
-    check(told);
-    return told;
+    const value = await read();
+    check(value);
+    return value;
   };
   return Object.defineProperty(response, 'text', { value: text });
 }

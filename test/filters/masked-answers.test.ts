@@ -8,11 +8,11 @@ import { dialects } from '../../src/providers/dialects.ts';
 import type { Wire } from '../../src/schemas/inner.ts';
 import type { JsonObject } from '../../src/schemas/json.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
-import { bytesOf, type Told } from '../leak-streams.ts';
+import { bytesOf, type ModelOutput } from '../leak-streams.ts';
 
 const wires: readonly Wire[] = [...dialects.keys()];
 const SECRET = '4111 1111 1111 1111';
-const told: Told = {
+const told: ModelOutput = {
   reasoning: ['They paid with 4111 11', '11 1111 1111, I see.'],
   text: ['The card is 4111', ' 1111 1111 1', '111. Anything else?'],
   args: ['{"card":"4111 1111', ' 1111 1111","n":1}'],
@@ -99,8 +99,8 @@ function answer(path: string, body: JsonObject, response: ServerResponse): void 
     return;
   }
   if (body['model'] === 'echo') {
-    const asked = (body['messages'] as { content: string }[]).at(-1)!.content;
-    const content = `You said: ${asked} Again: \\[credit_card\\_1\\]. [CREDIT_CARD_2] stays.`;
+    const lastMessage = (body['messages'] as { content: string }[]).at(-1)!.content;
+    const content = `You said: ${lastMessage} Again: \\[credit_card\\_1\\]. [CREDIT_CARD_2] stays.`;
     const args = '{"card":"[CREDIT_CARD_1]"}';
     const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'send', arguments: '' } };
     const chunk = (delta: object, finishReason: string | null = null) =>
@@ -199,8 +199,8 @@ beforeEach(() => {
 afterEach(async () => {
   const authorization = `Bearer ${gateway.management_key}`;
   for (const id of heldIds) {
-    const gone = await gateway.call('DELETE', `/guardrails/${id}`, undefined, { authorization });
-    expect(gone.ok).toBe(true);
+    const deletion = await gateway.call('DELETE', `/guardrails/${id}`, undefined, { authorization });
+    expect(deletion.ok).toBe(true);
   }
   heldIds = [];
 });
@@ -339,17 +339,17 @@ test('what a provider says of an answer that failed is filtered, whole and strea
 
 test('every step of an answer with tools of the gateway is filtered, and each match counted once', async () => {
   await hold(cards('redact'));
-  const asked = { model: 'acme/steps', messages, tools: [{ type: 'gateway:datetime' }] };
-  const stream = await gateway.call('POST', '/chat/completions', { ...asked, stream: true });
+  const chatBody = { model: 'acme/steps', messages, tools: [{ type: 'gateway:datetime' }] };
+  const stream = await gateway.call('POST', '/chat/completions', { ...chatBody, stream: true });
   const text = await stream.text();
   expect(bodies).toHaveLength(2);
-  const told = text
+  const streamedText = text
     .split('\n\n')
     .filter((event) => event.startsWith('data: {'))
     .flatMap((event) => (JSON.parse(event.slice(6)) as { choices: { delta: { content?: string } }[] }).choices)
     .map(({ delta }) => delta.content ?? '')
     .join('');
-  expect(told).toBe('The card is [CREDIT_CARD]\n\nAnd [CREDIT_CARD].');
+  expect(streamedText).toBe('The card is [CREDIT_CARD]\n\nAnd [CREDIT_CARD].');
   expect(text).not.toMatch(/4111|5500/);
   const record = JSON.stringify(await generation(stream.headers.get('x-generation-id')!));
   expect(record).toContain('"in":"answer"');
@@ -358,8 +358,11 @@ test('every step of an answer with tools of the gateway is filtered, and each ma
 
 test('JSON that is mended is filtered as it is mended', async () => {
   await hold(cards('redact'));
-  const asked = { model: 'acme/broken', messages, response_format: { type: 'json_object' } };
-  const response = await gateway.call('POST', '/chat/completions', { ...asked, plugins: [{ id: 'response-healing' }] });
+  const chatBody = { model: 'acme/broken', messages, response_format: { type: 'json_object' } };
+  const response = await gateway.call('POST', '/chat/completions', {
+    ...chatBody,
+    plugins: [{ id: 'response-healing' }],
+  });
   const { choices } = (await response.json()) as { choices: { message: { content: string } }[] };
   expect(JSON.parse(choices[0]!.message.content)).toEqual({ card: '[CREDIT_CARD]' });
 });
@@ -394,13 +397,13 @@ describe('what is blocked', () => {
     expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'content_filter' } });
     expect(response.output_text).toBe('The card is ');
     const stream = await openai().completions.create({ model, prompt: 'Which card?', stream: true });
-    const toldTexts: string[] = [];
+    const shownTexts: string[] = [];
     const finishes: (string | null | undefined)[] = [];
     for await (const { choices } of stream) {
-      toldTexts.push(choices[0]?.text ?? '');
+      shownTexts.push(choices[0]?.text ?? '');
       finishes.push(choices[0]?.finish_reason);
     }
-    expect(toldTexts.join('')).toBe('The card is ');
+    expect(shownTexts.join('')).toBe('The card is ');
     expect(finishes).toContain('content_filter');
     await vi.waitFor(() => expect(hungUp).toBe(3));
   });
@@ -442,15 +445,15 @@ describe('the next turn', () => {
           : [send];
     const bound = path === '/messages' ? { max_tokens: 4_000 } : {};
     const first = { model, tools, stream: true, ...bound };
-    const asked = isResponses
+    const chatBody = isResponses
       ? { ...first, input: [{ role: 'user', content: 'Which card?' }] }
       : { ...first, messages };
-    const text = await (await gateway.call('POST', path, asked)).text();
+    const text = await (await gateway.call('POST', path, chatBody)).text();
     expect(text).not.toMatch(/4111|1111/);
     const turn = turnOf(path, text);
     const next = isResponses
-      ? { ...asked, input: [{ role: 'user', content: 'Which card?' }, ...turn] }
-      : { ...asked, messages: [...messages, ...turn] };
+      ? { ...chatBody, input: [{ role: 'user', content: 'Which card?' }, ...turn] }
+      : { ...chatBody, messages: [...messages, ...turn] };
     const debug = path === '/chat/completions' ? { debug: { echo_upstream_body: true } } : {};
     const second = await gateway.call('POST', path, { ...next, ...debug });
     const answered = await second.text();
@@ -517,28 +520,28 @@ describe('reversible redaction', () => {
   beforeEach(() => hold(cards('redact', { content_filter_output: null, content_filter_reversible: true })));
 
   const body = { model: 'acme/echo', messages: [{ role: 'user', content: `Pay with ${SECRET}.` }], tools: [send] };
-  const said = `You said: Pay with ${SECRET}. Again: ${SECRET}. [CREDIT_CARD_2] stays.`;
+  const expectedText = `You said: Pay with ${SECRET}. Again: ${SECRET}. [CREDIT_CARD_2] stays.`;
 
   test('gives the client back what the model never saw, as a stream and whole', async () => {
     const { choices } = await openai()
       .chat.completions.stream(body as never)
       .finalChatCompletion();
     const [choice] = choices;
-    expect(choice!.message.content).toBe(said);
+    expect(choice!.message.content).toBe(expectedText);
     const [call] = choice!.message.tool_calls as unknown as { function: { arguments: string } }[];
     expect(JSON.parse(call!.function.arguments)).toEqual({ card: SECRET });
     const whole = (await (await gateway.call('POST', '/chat/completions', body)).json()) as {
       choices: { message: { content: string } }[];
     };
-    expect(whole.choices[0]!.message.content).toBe(said);
+    expect(whole.choices[0]!.message.content).toBe(expectedText);
     const response = await openai()
       .responses.stream({ model: 'acme/echo', input: `Pay with ${SECRET}.` })
       .finalResponse();
-    expect(response.output_text).toBe(said);
+    expect(response.output_text).toBe(expectedText);
     const message = await anthropic()
       .messages.stream({ ...body, tools: [], max_tokens: 99 } as never)
       .finalMessage();
-    expect(message.content[0]).toMatchObject({ type: 'text', text: said });
+    expect(message.content[0]).toMatchObject({ type: 'text', text: expectedText });
     expect(JSON.stringify(bodies)).not.toContain('4111');
     expect(JSON.stringify(bodies)).toContain('[CREDIT_CARD_1]');
   });

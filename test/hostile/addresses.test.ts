@@ -133,7 +133,7 @@ const FORBIDDEN = [
 
 const user = (...content: object[]) => ({ messages: [{ role: 'user', content }] });
 const input = (...items: object[]) => ({ input: items });
-const said = (...content: object[]) => input({ role: 'user', content });
+const userMessage = (...content: object[]) => input({ role: 'user', content });
 const result = (content: object) =>
   user({ type: 'text', text: 'so' }).messages.concat([
     { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }] },
@@ -215,14 +215,14 @@ const FIELDS: [path: string, field: string, body: (url: string) => object][] = [
     (url) => ({ ...user({ type: 'text', text: 'x' }), mcp_servers: [{ type: 'url', url, name: 'm' }] }),
   ],
   ['messages/count_tokens', 'messages[0].content[0].source.url', (url) => user({ type: 'image', source: source(url) })],
-  ['responses', 'input[0].content[0].image_url', (url) => said({ type: 'input_image', image_url: url })],
-  ['responses', 'input[0].content[0].file_url', (url) => said({ type: 'input_file', file_url: url })],
-  ['responses', 'input[0].content[0].file_data', (url) => said({ type: 'input_file', file_data: url })],
-  ['responses', 'input[0].content[0].video_url', (url) => said({ type: 'input_video', video_url: url })],
+  ['responses', 'input[0].content[0].image_url', (url) => userMessage({ type: 'input_image', image_url: url })],
+  ['responses', 'input[0].content[0].file_url', (url) => userMessage({ type: 'input_file', file_url: url })],
+  ['responses', 'input[0].content[0].file_data', (url) => userMessage({ type: 'input_file', file_data: url })],
+  ['responses', 'input[0].content[0].video_url', (url) => userMessage({ type: 'input_video', video_url: url })],
   [
     'responses',
     'input[0].content[0].input_audio.data',
-    (url) => said({ type: 'input_audio', input_audio: { data: url, format: 'wav' } }),
+    (url) => userMessage({ type: 'input_audio', input_audio: { data: url, format: 'wav' } }),
   ],
   [
     'responses',

@@ -66,9 +66,9 @@ test.each(Object.entries(WAYS))('%s', (_way, write) => {
         expect(shown).toContain('[redacted]');
         // Nothing of it that is long enough to be of use is left.
         const left = reduced(shown.replaceAll('[redacted]', '|')).slice(0, 4_000);
-        const said = reduced(echo);
-        for (let at = 0; at + 12 <= said.length; at += 1) {
-          const part = said.slice(at, at + 12);
+        const reducedEcho = reduced(echo);
+        for (let at = 0; at + 12 <= reducedEcho.length; at += 1) {
+          const part = reducedEcho.slice(at, at + 12);
           if (reduced(secret).includes(part)) expect(left).not.toContain(part);
         }
         expect(shown.startsWith(before.trimEnd().split(' ')[0]!)).toBe(true);

@@ -12,9 +12,9 @@ export interface Flood {
 }
 
 /** One event of a stream: its name, where the wire frames it, and what it says. */
-type Told = JsonObject | [event: string, payload: JsonObject];
+type FloodEvent = JsonObject | [event: string, payload: JsonObject];
 
-function frames(events: readonly Told[]): Frame[] {
+function frames(events: readonly FloodEvent[]): Frame[] {
   return events.map((one) =>
     Array.isArray(one)
       ? { event: one[0] as string, data: JSON.stringify(one[1]) }
@@ -542,12 +542,12 @@ const geminiFloods: Flood[] = [
 
 // ---------------------------------------------------------------- bedrock-converse
 
-const converseEnd: Told[] = [
+const converseEnd: FloodEvent[] = [
   ['messageStop', { stopReason: 'end_turn' }],
   ['metadata', { usage: { inputTokens: 3, outputTokens: 5, totalTokens: 8 } }],
 ];
 
-function converse(parts: string, events: (n: number) => Told[], content?: (n: number) => JsonValue[]): Flood {
+function converse(parts: string, events: (n: number) => FloodEvent[], content?: (n: number) => JsonValue[]): Flood {
   return {
     wire: 'bedrock-converse',
     parts,
@@ -564,11 +564,11 @@ function converse(parts: string, events: (n: number) => Told[], content?: (n: nu
   };
 }
 
-const converseDelta = (contentBlockIndex: number, delta: JsonObject): Told => [
+const converseDelta = (contentBlockIndex: number, delta: JsonObject): FloodEvent => [
   'contentBlockDelta',
   { contentBlockIndex, delta },
 ];
-const converseStop = (contentBlockIndex: number): Told => ['contentBlockStop', { contentBlockIndex }];
+const converseStop = (contentBlockIndex: number): FloodEvent => ['contentBlockStop', { contentBlockIndex }];
 const converseCitation = (i: number): JsonObject => ({
   title: 't',
   location: { web: { url: `${URL}${i}` } },
@@ -578,7 +578,7 @@ const converseFloods: Flood[] = [
   converse(
     'calls',
     (n) =>
-      times(n, (i): Told[] => [
+      times(n, (i): FloodEvent[] => [
         ['contentBlockStart', { contentBlockIndex: i, start: { toolUse: { toolUseId: `t${i}`, name: 'f' } } }],
         converseStop(i),
       ]).flat(),
@@ -586,7 +586,7 @@ const converseFloods: Flood[] = [
   ),
   converse(
     'texts',
-    (n) => times(n, (i): Told[] => [converseDelta(i, { text: 'a' }), converseStop(i)]).flat(),
+    (n) => times(n, (i): FloodEvent[] => [converseDelta(i, { text: 'a' }), converseStop(i)]).flat(),
     (n) => times(n, () => ({ text: 'a' })),
   ),
   converse(
@@ -601,13 +601,16 @@ const converseFloods: Flood[] = [
   converse(
     'cited texts',
     (n) =>
-      times(n, (i): Told[] => [converseDelta(i, { text: 'a', citation: converseCitation(i) }), converseStop(i)]).flat(),
+      times(n, (i): FloodEvent[] => [
+        converseDelta(i, { text: 'a', citation: converseCitation(i) }),
+        converseStop(i),
+      ]).flat(),
     (n) => times(n, (i) => ({ citationsContent: { content: [{ text: 'a' }], citations: [converseCitation(i)] } })),
   ),
   converse(
     'thoughts',
     (n) =>
-      times(n, (i): Told[] => [
+      times(n, (i): FloodEvent[] => [
         converseDelta(i, { reasoningContent: { text: 'a' } }),
         converseDelta(i, { reasoningContent: { signature: 'c2ln' } }),
         converseStop(i),
@@ -626,7 +629,7 @@ const converseFloods: Flood[] = [
   converse('blocks that are open at once', (n) => [
     ...times(
       n,
-      (i): Told => [
+      (i): FloodEvent => [
         'contentBlockStart',
         { contentBlockIndex: i, start: { toolUse: { toolUseId: `t${i}`, name: 'f' } } },
       ],

@@ -19,7 +19,7 @@ import { modelOf, type SdkGateway, wireFacts } from './sdk-gateway.ts';
 /** One provider package at the gateway. */
 export interface AiClient {
   model(name: string): LanguageModel;
-  /** What this package needs to be told in each call. */
+  /** Options that this package needs in each call. */
   always: CallSettings;
   /** What asks for reasoning. */
   reasoning: CallSettings;
@@ -56,9 +56,9 @@ export const tools = {
 };
 
 const warnings: unknown[] = [];
-globalThis.AI_SDK_LOG_WARNINGS = (told) => void warnings.push(...told.warnings);
+globalThis.AI_SDK_LOG_WARNINGS = (event) => void warnings.push(...event.warnings);
 
-/** What the SDK warned of since it was last asked. */
+/** The warnings of the SDK since the last call. */
 export function takeWarnings(): unknown[] {
   return warnings.splice(0);
 }
@@ -75,7 +75,7 @@ export async function partsOf<TOOLS extends ToolSet>(
   return parts;
 }
 
-/** The parts of an answer in their order, each kind told once for a run of it; a package's own parts (`custom`) apart. */
+/** The kinds of parts of an answer in order, without repetitions; a package's own parts (`custom`) are left out. */
 function outline(parts: readonly { type: string }[]): string[] {
   const types = parts.map(({ type }) => type).filter((type) => type !== 'custom');
   return types.filter((type, i) => type !== types[i - 1]);
@@ -101,7 +101,7 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
   const thinking = (slug: string) => ({ ...call(slug), ...client().reasoning });
   const quiet = { onError: () => undefined };
   const countsReasoning = !wireFacts.reasoning_uncounted.has(dialect);
-  const thinksUnasked = wireFacts.thinks_unasked.has(dialect);
+  const reasonsByDefault = wireFacts.thinks_unasked.has(dialect);
   // https://docs.cohere.com/reference/chat: images, and documents of another kind.
   const takesFiles = dialect !== 'cohere-chat';
 
@@ -119,8 +119,8 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
     const whole = await generateText(call('echo'));
     const result = streamText({ ...call('echo'), ...quiet });
     const parts = await partsOf(result.stream);
-    const told = thinksUnasked ? parts.filter(({ type }) => !type.startsWith('reasoning')) : parts;
-    expect(outline(told)).toEqual([
+    const shown = reasonsByDefault ? parts.filter(({ type }) => !type.startsWith('reasoning')) : parts;
+    expect(outline(shown)).toEqual([
       'start',
       'start-step',
       'text-start',
@@ -149,10 +149,10 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
   });
 
   test('a loop of tools runs to its answer, whole and streamed', async () => {
-    const asked = { ...call('tools'), tools, stopWhen: stepCountIs(4) };
-    const whole = await generateText(asked);
+    const options = { ...call('tools'), tools, stopWhen: stepCountIs(4) };
+    const whole = await generateText(options);
     expectLoop(whole.steps, whole.text);
-    const streamed = streamText({ ...asked, ...quiet });
+    const streamed = streamText({ ...options, ...quiet });
     const parts = await partsOf(streamed.stream);
     expectLoop(await streamed.steps, await streamed.text);
     const started = parts.flatMap((part) => (part.type === 'tool-input-start' ? part.id : []));
@@ -163,9 +163,9 @@ export function testAiSdk(dialect: Wire, client: () => AiClient, site: () => Sdk
   });
 
   test('a loop that thinks keeps its reasoning over the steps, whole and streamed', async () => {
-    const asked = { ...thinking('tools'), tools, stopWhen: stepCountIs(4) };
-    const whole = await generateText(asked);
-    const streamed = streamText({ ...asked, ...quiet });
+    const options = { ...thinking('tools'), tools, stopWhen: stepCountIs(4) };
+    const whole = await generateText(options);
+    const streamed = streamText({ ...options, ...quiet });
     await partsOf(streamed.stream);
     for (const { steps, text } of [whole, { steps: await streamed.steps, text: await streamed.text }]) {
       expectLoop(steps, text);

@@ -64,9 +64,9 @@ test('a client made from openapi.json can call every operation, and every answer
       });
       check(operation, answer);
       called.add(operation.operationId);
-      const said = `${operation.operationId}: ${JSON.stringify(answer.data)}`;
-      if (refusal === undefined) expect(answer.status, said).toBeLessThan(400);
-      else expect(answer.status, said).toBe(refusal);
+      const context = `${operation.operationId}: ${JSON.stringify(answer.data)}`;
+      if (refusal === undefined) expect(answer.status, context).toBeLessThan(400);
+      else expect(answer.status, context).toBe(refusal);
       return answer.data as { data: Body } & Body;
     };
     const managed = (...args: Arguments) => call(gateway.management_key, ...args);
@@ -75,18 +75,18 @@ test('a client made from openapi.json can call every operation, and every answer
     const v1 = '/api/v1';
 
     // What ordinary keys do.
-    const asked = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
+    const chatBody = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
     await managed('patch', `${v1}/workspaces/{id}`, { id: 'default' }, { is_observability_io_logging_enabled: true });
-    const completion = await ordinary('post', `${v1}/chat/completions`, null, asked);
-    await ordinary('post', `${v1}/route/explain`, null, asked);
+    const completion = await ordinary('post', `${v1}/chat/completions`, null, chatBody);
+    await ordinary('post', `${v1}/route/explain`, null, chatBody);
     await ordinary('post', `${v1}/completions`, null, { model: 'sandbox/echo', prompt: ['Hello', 'Hi'], logprobs: 1 });
     const kept = { model: 'sandbox/echo', input: 'hello', store: true };
     const { id: responseId } = await ordinary('post', `${v1}/responses`, null, kept);
     await ordinary('get', `${v1}/responses/{id}`, { id: String(responseId) });
     await ordinary('get', `${v1}/responses/{id}/input_items`, { id: String(responseId) });
     await ordinary('delete', `${v1}/responses/{id}`, { id: String(responseId) });
-    await ordinary('post', `${v1}/messages`, null, { ...asked, max_tokens: 16 });
-    await ordinary('post', `${v1}/messages/count_tokens`, null, asked);
+    await ordinary('post', `${v1}/messages`, null, { ...chatBody, max_tokens: 16 });
+    await ordinary('post', `${v1}/messages/count_tokens`, null, chatBody);
     await ordinary('post', `${v1}/embeddings`, null, { model: 'sandbox/embed', input: ['a dog', 'a cat'] });
     await ordinary('get', `${v1}/embeddings/models`);
     const data = readFileSync(new URL('../audio/speech.wav', import.meta.url), 'base64');

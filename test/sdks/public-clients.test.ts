@@ -79,10 +79,10 @@ describe('the routing of a call', () => {
 describe('keys', () => {
   test('a key says whom it is for and when it was last used; a secret of the caller is refused', async () => {
     const { key, hash } = await makeKey({ external: { user: 'customer 7' } });
-    const found = async () => (await manage('GET', `/keys/${hash}`)).body.data;
-    expect(await found()).toMatchObject({ external_user: 'customer 7', last_used_at: null });
+    const readKey = async () => (await manage('GET', `/keys/${hash}`)).body.data;
+    expect(await readKey()).toMatchObject({ external_user: 'customer 7', last_used_at: null });
     await ask('POST', '/chat/completions', hello, bearer(key));
-    const { created_at, last_used_at } = await found();
+    const { created_at, last_used_at } = await readKey();
     expect(Date.parse(last_used_at)).toBeGreaterThanOrEqual(Date.parse(created_at));
     const refused = await manage('POST', '/keys', { name: 'k', external: { user: 'u', api_key: 'x'.repeat(40) } });
     expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining('api_key')]);
@@ -114,7 +114,7 @@ describe('keys', () => {
     expect((await effective(exchanged.key)).effective_budget).toMatchObject({ scope: 'key_limit', limit_usd: 9 });
   });
 
-  test('a key is told of its own limit and those of its guardrails, the tightest first to refuse, and of no budget of its workspace', async () => {
+  test('a key sees its own limit and those of its guardrails, the tightest first to refuse, but no budget of its workspace', async () => {
     const { id: workspaceId } = await made('/workspaces', { name: 'Budgets', slug: 'budgets' });
     await manage('PUT', '/workspaces/budgets/budgets/monthly', { limit_usd: 50 });
     const { key, hash } = await makeKey({ limit: 20, workspace_id: workspaceId });
@@ -153,10 +153,10 @@ describe('keys', () => {
 
   test('a code is for the workspace of the key that makes it, or for one that a management key names', async () => {
     const { id: workspaceId } = await made('/workspaces', { name: 'Codes', slug: 'codes' });
-    const asked = { callback_url: 'https://app.example/callback', workspace_id: workspaceId };
-    const refused = await ask('POST', '/auth/keys/code', asked);
+    const codeRequest = { callback_url: 'https://app.example/callback', workspace_id: workspaceId };
+    const refused = await ask('POST', '/auth/keys/code', codeRequest);
     expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining('workspace_id')]);
-    const { body } = await manage('POST', '/auth/keys/code', asked);
+    const { body } = await manage('POST', '/auth/keys/code', codeRequest);
     const { body: exchanged } = await ask('POST', '/auth/keys', { code: body.data.id });
     const own = await ask('GET', '/key', undefined, bearer(exchanged.key));
     expect(own.body.data).toMatchObject({ workspace_id: workspaceId });

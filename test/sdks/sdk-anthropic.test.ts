@@ -57,7 +57,7 @@ function callsOf(message: Anthropic.Message): Anthropic.ToolUseBlock[] {
   return message.content.filter((block) => block.type === 'tool_use');
 }
 
-/** The answer twice: asked for whole, and put together by the SDK from a stream. */
+/** The answer twice: whole, and assembled by the SDK from a stream. */
 async function both(ask: Ask): Promise<Anthropic.Message[]> {
   return [await anthropic.messages.create(ask), await anthropic.messages.stream(ask).finalMessage()];
 }
@@ -153,11 +153,11 @@ describe.each(clientWires)('over %s', (wire) => {
     expect(seen.get('inputJson')).toBeGreaterThan(1);
     expect(seen.get('thinking')).toBeGreaterThan(0);
     const text = anthropic.messages.stream(ask('story'));
-    let told = '';
+    let streamedText = '';
     text.on('text', (delta) => {
-      told += delta;
+      streamedText += delta;
     });
-    expect(await text.finalText()).toBe(told);
+    expect(await text.finalText()).toBe(streamedText);
   });
 
   test('tools offered are called in parallel, whole and streamed, with input of their schemas', async () => {
@@ -191,7 +191,7 @@ describe.each(clientWires)('over %s', (wire) => {
   });
 
   test.each([false, true])("the SDK's tool runner runs to its answer (stream: %s)", async (stream) => {
-    const asked: string[] = [];
+    const cities: string[] = [];
     const runner = anthropic.beta.messages.toolRunner({
       model: modelOf(wire, 'tools'),
       max_tokens: 8_000,
@@ -203,7 +203,7 @@ describe.each(clientWires)('over %s', (wire) => {
           description: 'Tells the weather.',
           inputSchema: z.object({ city: z.string() }),
           run: ({ city }) => {
-            asked.push(city);
+            cities.push(city);
             return `Rain in ${city}`;
           },
         }),
@@ -211,7 +211,7 @@ describe.each(clientWires)('over %s', (wire) => {
     });
     const final = await runner.runUntilDone();
     expect(textOf(final)).toBe('The tools answered: Rain in sample city');
-    expect(asked).toEqual(['sample city']);
+    expect(cities).toEqual(['sample city']);
   });
 
   test.each([false, true])('a loop that thinks takes back what it thought, signed (stream: %s)', async (stream) => {
@@ -296,7 +296,7 @@ describe.each(clientWires)('over %s', (wire) => {
     );
   });
 
-  test('the output bound and stop sequences end an answer, and are told', async () => {
+  test('the output limit and stop sequences end an answer, and are reported', async () => {
     for (const answer of await both({ ...ask('story'), max_tokens: 20 })) {
       expect([answer.stop_reason, answer.usage.output_tokens]).toEqual(['max_tokens', 20]);
     }
@@ -304,8 +304,8 @@ describe.each(clientWires)('over %s', (wire) => {
     for (const answer of await both({ ...ask('echo', 'one two three'), stop_sequences: ['two'] })) {
       expect(textOf(answer).trim()).toBe('one');
       // Only this wire says that a sequence ended it, and which.
-      const told = wire === 'anthropic-messages' ? ['stop_sequence', 'two'] : ['end_turn', null];
-      expect([answer.stop_reason, answer.stop_sequence]).toEqual(told);
+      const expected = wire === 'anthropic-messages' ? ['stop_sequence', 'two'] : ['end_turn', null];
+      expect([answer.stop_reason, answer.stop_sequence]).toEqual(expected);
     }
   });
 

@@ -118,7 +118,7 @@ export const checkedFetch: typeof fetch = async (input, init) => {
 export function refuseWarnings(): void {
   const spies: MockInstance[] = [];
   const warned: string[] = [];
-  const note = (...told: unknown[]) => void warned.push(told.map(String).join(' '));
+  const note = (...words: unknown[]) => void warned.push(words.map(String).join(' '));
   beforeEach(() => {
     warned.length = 0;
     broken.length = 0;
